@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.layouts.propose import _apart
+from dynid.layouts.propose import _apart, propose
+from dynid.layouts.write import experiment_text
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 
@@ -58,3 +62,55 @@ def test_torque_of_logged_joints_does_not_know_the_place_of_those_apart(robot: R
     elsewhere[still[:2]] += 1.0
     torques = [pin.rnea(model, data, place, v, a).copy()[logged] for place in (q, elsewhere)]
     np.testing.assert_allclose(torques[0], torques[1], atol=1e-12)
+
+
+def write_arm(folder: Path, columns: dict[str, Float]) -> Path:
+    """A log of columns, which stand for r1 and r2 of the second arm, and of nothing else."""
+    path = folder / "log.csv"
+    np.savetxt(
+        path, np.column_stack(list(columns.values())), delimiter=",", header=",".join(columns), comments=""
+    )
+    return path
+
+
+def arm_motion() -> tuple[Float, Float]:
+    """Time (T,) and positions (T, 2)."""
+    t = np.arange(800) / 100
+    return t, np.column_stack([np.sin(1.3 * t), 0.7 * np.cos(1.9 * t)])
+
+
+def test_gains_are_asked_of_the_joints_that_the_log_has(robot: RobotModel, tmp_path: Path) -> None:
+    t, q = arm_motion()
+    columns = {"t": t}
+    for k, joint in enumerate(("r1", "r2")):
+        columns |= {
+            f"{joint}.position_deg": np.degrees(q[:, k]),
+            f"{joint}.current_mA": 100 * np.sin(q[:, k]),
+        }
+    log = write_arm(tmp_path, columns)
+    found = propose(robot, log)
+    assert "2 numbers" in found["robot.drive_gain"].question
+    assert "drive_gain = { r1 = ?, r2 = ? }" in experiment_text(found, "call")
+    answered = propose(robot, log, {"robot.drive_gain": "2, 3"})
+    assert answered.gains == {"r1": 2.0, "r2": 3.0}
+    assert all(" 0," not in why for why in found["log.position.unit"].why)  # spans of joints that are held
+
+
+def test_columns_numbered_along_one_chain_are_asked_for_with_its_tip(
+    robot: RobotModel, tmp_path: Path
+) -> None:
+    t, _ = arm_motion()
+    log = write_arm(tmp_path, {"t": t} | {f"q_{k}": np.sin((1 + 0.1 * k) * t) for k in (1, 2, 3)})
+    (why,) = [one for one in propose(robot, log)["log.position.columns"].why if "--tip" in one]
+    assert "3 columns" in why
+    assert "5 joints" in why
+    assert "--tip b or --tip d" in why
+
+
+def test_columns_that_are_known_stand_in_a_file_that_asks_for_the_clock(
+    robot: RobotModel, tmp_path: Path
+) -> None:
+    t, q = arm_motion()
+    columns = {"counter": 0 * t} | {f"{j}/measured_q": q[:, k] for k, j in enumerate(("r1", "r2"))}
+    text = experiment_text(propose(robot, write_arm(tmp_path, columns)), "call")
+    assert '"{joint}/measured_q"' in text.split("not used:")[0]

@@ -74,13 +74,18 @@ def scale_of(robot: RobotModel, motion: Motion | None) -> Scale | None:
 
 
 def decide_effort(
-    robot: RobotModel, said: Meaning, motion: Motion | None, known: Sequence[Preset], answers: Answers
+    robot: RobotModel,
+    said: Meaning,
+    motion: Motion | None,
+    known: Sequence[Preset],
+    answers: Answers,
+    joints: Sequence[str],
 ) -> Effort:
-    """Unit and side of the effort, and the gains of currents."""
+    """Unit and side of the effort, and the gains of currents.    joints: of the log, in the robot's order."""
     scale = scale_of(robot, motion)
     unit = decided(_unit(robot, said, motion, scale, known), answers)
     side = decided(_side(robot, said, unit, scale), answers)
-    gains, values, source = _gains(robot, unit, scale, known, answers)
+    gains, values, source = _gains(robot, unit, scale, known, answers, joints)
     return Effort(unit, side, gains, values, source)
 
 
@@ -218,16 +223,21 @@ def _side(robot: RobotModel, said: Meaning, unit: Decision, scale: Scale | None)
 
 
 def _gains(
-    robot: RobotModel, unit: Decision, scale: Scale | None, known: Sequence[Preset], answers: Answers
+    robot: RobotModel,
+    unit: Decision,
+    scale: Scale | None,
+    known: Sequence[Preset],
+    answers: Answers,
+    joints: Sequence[str],
 ) -> tuple[Decision | None, Mapping[str, float], str]:
     if unit.value is None or unit.value in TORQUES or _known_gains(robot) is not None:
         return None, {}, ""
     if GAINS in answers:
-        values = _numbers(answers[GAINS], robot.n)
+        values = _numbers(answers[GAINS], len(joints))
         if values is not None:
             return (
                 Decision(GAINS, answers[GAINS], ("as you say",)),
-                dict(zip(robot.joint_names, values, strict=True)),
+                dict(zip(joints, values, strict=True)),
                 "",
             )
     found = _preset_gains(robot, known)
@@ -243,13 +253,11 @@ def _gains(
         return decision, dict(zip(robot.joint_names, gains, strict=True)), said
     why: tuple[str, ...] = ("neither the description nor a preset knows what a unit of it is worth in N m",)
     if scale is not None:
-        guess = [
-            1 / abs(s) if t else 1 / scale.middle
-            for s, t in zip(scale.slopes, scale.informative, strict=True)
-        ]
+        places = [robot.joint_names.index(joint) for joint in joints]
+        guess = [1 / abs(scale.slopes[j]) if scale.informative[j] else 1 / scale.middle for j in places]
         why = (*why, f"if the masses of the description were right it would be {_listed(guess)}")
     question = (
-        f"how many N m at the joint is one {unit.value}? {robot.n} numbers from base to tip, with commas"
+        f"how many N m at the joint is one {unit.value}? {len(joints)} numbers from base to tip, with commas"
     )
     return Decision(GAINS, None, why, question), {}, ""
 

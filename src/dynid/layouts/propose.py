@@ -83,6 +83,8 @@ def propose(
     chosen: dict[str, Family] = {}
     for kind in ("position", "velocity", "effort"):
         decision, family = choose(kind, found, given)
+        if kind == "position" and family is None:
+            decision = _with_chains(decision, look, robot, known)
         decision, family = _assigned(kind, decision, family, robot, look, given)
         decisions.append(decision)
         if family is not None:
@@ -164,6 +166,27 @@ def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list
     return [replace(one, missing=(*one.missing, *hand)) for one in families(columns, arm, known, look.bag)]
 
 
+def _with_chains(decision: Decision, look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> Decision:
+    """A question for positions, with the chains that have as many joints as there are numbered columns."""
+    lines = [
+        {j for i in own for j in np.flatnonzero(robot.projection[i])} for own in _bodies_on_the_way(robot)
+    ]
+    for m in sorted({len(one) for one in lines if len(one) < robot.n}, reverse=True):
+        tips = [name for name, one in zip(robot.body_names, lines, strict=True) if len(one) == m]
+        numbered = [
+            one.template
+            for one in families(look.numeric, robot.joint_names[:m], known, look.bag)
+            if one.meaning.quantity == "position" and not one.named and len(one.columns) == m
+        ]
+        if m > 1 and numbered:
+            why = (
+                f"'{numbered[0]}' numbers {m} columns and the robot has {robot.n} joints: call again with the last "
+                f"link of the logged arm, --tip {' or --tip '.join(tips)}, or with --lock for joints that stood still"
+            )
+            return replace(decision, why=(*decision.why, why))
+    return decision
+
+
 def _of_hand(joint: str) -> bool:
     return any(word in joint.lower() for word in _HAND)
 
@@ -179,7 +202,12 @@ def _settle(
 ) -> tuple[dict[str, Group], list[Decision], dict[str, float]]:
     """Units, order and drives of the chosen columns."""
     if "position" not in chosen or clock.column.value is None or not clock.runs:
-        return {}, [*decisions, clock.trajectory, time_unit(clock, answers)], {}
+        groups = {
+            kind: Group(one, dict(zip(one.joints, one.columns, strict=True)))
+            for kind, one in chosen.items()
+            if one.named
+        }
+        return groups, [*decisions, clock.trajectory, time_unit(clock, answers)], {}
     plain = tuple(range(len(chosen["position"].joints)))
     recording = _recording(robot, look, clock, chosen, plain)
     velocity = chosen["velocity"].meaning if "velocity" in chosen else None
@@ -200,7 +228,12 @@ def _settle(
     effort = None
     if "effort" in chosen:
         effort = decide_effort(
-            robot, chosen["effort"].meaning, motion if order.sure else None, known, answers
+            robot,
+            chosen["effort"].meaning,
+            motion if order.sure else None,
+            known,
+            answers,
+            chosen["effort"].joints,
         )
     groups = {
         kind: Group(
@@ -266,14 +299,20 @@ def _extra_columns(look: Excerpt, kind: str, family: Family, answers: Answers) -
 
 def _apart(robot: RobotModel, joint: str, missing: Sequence[str]) -> bool:
     """Whether a joint carries none of those that the log has, and none of them carries it: as of another arm."""
-    lines = [{i} for i in range(robot.n_bodies)]  # by body, those on its way from the base
-    for i, parent in enumerate(robot.parent.tolist()):
-        lines[i] |= lines[parent] if parent >= 0 else set()
+    lines = _bodies_on_the_way(robot)
     moved = robot.projection != 0
     own = set(np.flatnonzero(moved[:, robot.joint_names.index(joint)]).tolist())
     logged = [j for j, name in enumerate(robot.joint_names) if name not in missing]
     others = set(np.flatnonzero(moved[:, logged].any(axis=1)).tolist())
     return not any(i in lines[k] or k in lines[i] for i in own for k in others)
+
+
+def _bodies_on_the_way(robot: RobotModel) -> list[set[int]]:
+    """By body, those between it and the base, itself among them."""
+    lines = [{i} for i in range(robot.n_bodies)]
+    for i, parent in enumerate(robot.parent.tolist()):
+        lines[i] |= lines[parent] if parent >= 0 else set()
+    return lines
 
 
 def _held(robot: RobotModel, joint: str, apart: bool, answers: Answers) -> Decision:

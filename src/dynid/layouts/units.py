@@ -169,7 +169,7 @@ def _positions(
     with np.errstate(invalid="ignore"):
         span = np.nanmax(q, axis=0, initial=-np.inf) - np.nanmin(q, axis=0, initial=np.inf)
     likely = [u for u in POSITIONS if _in_range(robot, span, turning, si(u, "angle"))]
-    spans = ", ".join(f"{value:.3g}" for value in span[turning])
+    spans = ", ".join(f"{value:.3g}" for value in span[turning & (span > 0)]) or "0"
     if said.unit in POSITIONS:
         who = "the name" if said.said_by == "name" else "the preset"
         if said.unit in likely and not said.doubt:

@@ -100,7 +100,7 @@ def summary_lines(proposal: Proposal) -> list[str]:
             decisions.append(p[ORDER])
         shown = " ".join(filter(None, (_columns_in_words(p, kind), _unit(p, kind))))
         grade = _grade(decisions)
-        lines.append(f"{kind:<10}{shown or 'none':<44}{grade}")
+        lines.append(f"{kind:<10}{shown or 'none':<44} {grade}")
         lines += [
             line for one in decisions for why in one.why if one.value is not None or one.question
             for line in _wrapped(why, " " * 12)
@@ -111,7 +111,7 @@ def summary_lines(proposal: Proposal) -> list[str]:
     for one in p.decisions:
         if one.key.startswith(LOCK):
             shown = f"{one.key.removeprefix(LOCK)} {one.value or '?'}"
-            lines.append(f"{'held':<10}{shown:<44}{one.grade}")
+            lines.append(f"{'held':<10}{shown:<44} {one.grade}")
             lines += [line for why in one.why for line in _wrapped(why, " " * 12)]
     return lines
 
@@ -136,7 +136,7 @@ def _robot(p: Proposal, options: dict[str, Any]) -> list[str]:
     if p.gains or not gains.sure:
         lines += _comment(f"N m at the joint per unit of current ({gains.grade}): {'; '.join(gains.why)}")
         lines += _comment("They scale every mass and every friction that is found.")
-        table = {k: _number(v) for k, v in p.gains.items()} or dict.fromkeys(p.robot.joint_names, "?")
+        table = {k: _number(v) for k, v in p.gains.items()} or dict.fromkeys(p.groups["effort"].columns, "?")
         lines.append(("" if p.gains else "# ") + f"drive_gain = {_table(table)}")
     return ["", "[robot]", *lines] if lines else []
 
