@@ -190,3 +190,14 @@ def test_a_velocity_that_never_changes_is_not_used(recording: Recording, arm: Ro
     assert settings.velocity == "differentiate" or settings.crossover is not None
     if settings.crossover is not None:
         assert settings.crossover[1] >= 200.0
+
+
+def test_damping_acts_where_no_velocity_was_logged(
+    recording: Recording, arm: RobotModel, found: Identification
+) -> None:
+    """A column that stays zero: the drive damped all the same, and friction must not hold its damping twice."""
+    dead = replace(recording, dq=recording.dq * [1.0, 0.0])
+    known = arm.with_servo(ServoSettings(kp=tuple(KP), kd=tuple(KD), delay=0.01))
+    other = identify(known, dead.log(known), PLAIN)
+    assert parameter(other, "fv2")[0] == pytest.approx(parameter(found, "fv2")[0], abs=0.05 * KD[1])
+    assert replay(other, recorded(seconds=8.0, seed=5).log(found.robot)).total[0] < 0.004

@@ -21,6 +21,7 @@ from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
 from dynid.kernel import Panels
+from dynid.log.commands import MOVED
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.robot.servo import Servo
@@ -50,8 +51,6 @@ ENOUGH = 200_000
 ROUNDS = 3
 # Of a column's square, in the normal equations of columns of length one.
 RIDGE = 1e-10
-# rad or m; as checks of a log have it.
-MOVED = 2e-3
 # A gain is determined by a joint whose bodies' torque explains this share of what friction, rotor and damping leave of
 # its errors: below it, what the description lacks decides instead.
 LEAST_EXPLAINED = 0.25

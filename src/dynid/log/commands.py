@@ -13,6 +13,8 @@ from dynid.log.log import RawChunk
 
 # Rows of the past beside those that are asked for: slopes of the interpolation take one on each side.
 BESIDE = 2
+# rad or m, that a joint has to go before a velocity that never changes counts as not measured.
+MOVED = 2e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,17 @@ def slopes(t: Float, q: Float) -> Float:
     dq[own] = np.gradient(q[own], t[own], axis=0)
     # A row that repeats a stamp has the slope of the one before.
     return np.asarray(dq[own][np.maximum(np.cumsum(own) - 1, 0)])
+
+
+def speed_of_law(t: Float, q: Float, dq: Float | None) -> Float:
+    """The velocity (T, n) that controllers damp: the measured one, and slopes of q where none was.
+
+    A column that never changes while its joint moves is a channel that nobody fills; the drive knows its own speed.
+    """
+    if dq is None:
+        return slopes(t, q)
+    dead = (np.ptp(q, axis=0) > MOVED) & (np.ptp(dq, axis=0) == 0.0)
+    return np.where(dead, slopes(t, q), dq) if dead.any() else dq
 
 
 def delayed(chunks: Iterator[RawChunk], seconds: float) -> Iterator[RawChunk]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dynid.base.arrays import LARGEST_VALUE, Float
 from dynid.base.errors import InputError, UsageError
-from dynid.log.commands import slopes
+from dynid.log.commands import speed_of_law
 from dynid.log.log import Channel, ChannelMap, RawChunk, Trajectory
 from dynid.robot.model import RobotModel
 
@@ -68,7 +68,7 @@ class Conversion:
                 do="give them as kp = ..., kd = ... under [drive] of the experiment, or as --kp and --kd",
             )
         _, q_des, dq_des, tau_ff = self.commands(data)
-        return servo.torque(q, slopes(t, q) if dq is None else dq, q_des, dq_des, tau_ff)
+        return servo.torque(q, speed_of_law(t, q, dq), q_des, dq_des, tau_ff)
 
     def commands(self, data: Mapping[str, Float]) -> tuple[Float, Float, Float, Float]:
         """Times, positions, velocities and feed-forward as commanded, in the joints' convention; zero where not."""
