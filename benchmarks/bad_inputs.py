@@ -778,7 +778,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name, options.out.open("a", encoding="utf-8") as file:
         base = Path(name)
         prepare(base)
-        clean = Bench(base, base, 0, np.random.default_rng(SEED))
+        clean = CaseFiles(base, base, 0, np.random.default_rng(SEED))
         log = str(base / "log.csv")
         import_for(clean.robot(clean.urdf()), clean.check(log), clean.identify(log, "--force"))
         for number in wanted:
