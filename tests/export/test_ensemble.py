@@ -103,8 +103,8 @@ def test_blocks_are_left_out_of_the_runs_own_estimator(stored: Identification) -
     """Of one that a sum of blocks is enough for; weighted least squares stand in for those that see every equation."""
 
     def error(estimator: Estimator) -> Float:
-        told = settings_to_experiment(Settings(automatic=False, estimator=estimator))
-        return held_out_error(replace(stored, experiment=told))
+        named = settings_to_experiment(Settings(automatic=False, estimator=estimator))
+        return held_out_error(replace(stored, experiment=named))
 
     plain = error(WLS())
     np.testing.assert_array_equal(error(TLS()), plain)

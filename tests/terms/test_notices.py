@@ -35,9 +35,9 @@ def test_a_tilt_is_told_beyond_its_interval(axis: str, degrees: float, half: flo
 )
 def test_a_gain_is_told_beyond_its_interval_and_doubted_over_a_tenth(value: float, half: float) -> None:
     robot = random_robot(1, 3)
-    told = list(GainError().notices(Held(robot, {"dg2": (value, half)}, 100.0, 20.0, np.ones(3))))
-    assert len(told) == (abs(value) - half > 0.03)
-    for notice in told:
+    notices = list(GainError().notices(Held(robot, {"dg2": (value, half)}, 100.0, 20.0, np.ones(3))))
+    assert len(notices) == (abs(value) - half > 0.03)
+    for notice in notices:
         assert (notice.level is Level.DOUBT) == (abs(value) - half > 0.1)
         assert notice.identifier == ("torque-sign" if value < -1 else "drive-gain")
 

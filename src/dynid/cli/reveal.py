@@ -17,7 +17,7 @@ def command(
     table: Annotated[
         Path, typer.Argument(help="CSV or Parquet: q_<joint>, M_<joint>_<joint>, g_<joint>.", metavar="TABLE")
     ],
-    rotors: Annotated[bool, typer.Option("--rotors", help="Seek rotor inertias too.")] = False,
+    rotors: Annotated[bool, typer.Option("--rotors", help="Estimate rotor inertias too.")] = False,
     feasible: Annotated[bool, typer.Option("--feasible", help="Only physically consistent bodies.")] = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="CSV file for the parameters; must not exist.")

@@ -34,7 +34,7 @@ def command(
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Seek the geometry of a spring within bounds; stiffness, preload and all else are fitted for each trial."""
+    """Estimate the geometry of a spring within bounds; stiffness, preload and all else are fitted for each trial."""
     from dataclasses import replace
 
     from dynid.base.diagnostics import Diagnostics

@@ -243,8 +243,8 @@ def _with_gains(robot: RobotModel, log: Log, servo: Servo, diagnostics: Diagnost
     velocity kd is part of the viscous friction, and stays.
     """
     names = robot.joint_names
-    seek = ~np.isfinite(servo.kp)
-    who = ", ".join(name for name, one in zip(names, seek, strict=True) if one)
+    unknown = ~np.isfinite(servo.kp)
+    who = ", ".join(name for name, one in zip(names, unknown, strict=True) if one)
     if not np.isfinite(robot.inertia_prior).all():
         raise InputError(
             "no-gains",
@@ -259,7 +259,7 @@ def _with_gains(robot: RobotModel, log: Log, servo: Servo, diagnostics: Diagnost
         parts.append(_some(_reading(robot, log, replace(unit, kp=np.zeros(robot.n), kd=np.ones(robot.n)))))
     readings = list(zip(*parts, strict=True))
     kp, kd = np.array(servo.kp), np.array(servo.kd)
-    own = {j: _gains(robot, readings, j) for j in np.flatnonzero(seek).tolist()}
+    own = {j: _gains(robot, readings, j) for j in np.flatnonzero(unknown).tolist()}
     sure = [j for j, gains in own.items() if gains.explained >= LEAST_EXPLAINED]
     if not sure:
         nearest = max(own.values(), key=lambda gains: gains.explained)
