@@ -127,14 +127,16 @@ def test_drive_torque_undoes_acceleration(coupling: Coupling, elastic: bool) -> 
     assert relative(plant.drive_torque(plant.state(y), plant.acceleration(y, u)), u) < 1e-10
 
 
-def test_drive_torque_with_friction_that_has_states_undoes_acceleration() -> None:
-    robot = geared(2, 2)
-    plant = Plant(robot, friction=Dahl(np.array([1.0, 0.5]), np.array([200.0, 400.0])))
+def test_friction_with_states_of_its_own() -> None:
+    """Drive torque undoes acceleration, and the states change as the friction says."""
+    robot, friction = geared(2, 2), Dahl(np.array([1.0, 0.5]), np.array([200.0, 400.0]))
+    plant = Plant(robot, friction=friction)
     rng = np.random.default_rng(4)
     y, u = rng.uniform(-1, 1, (10, plant.states)), rng.normal(size=(10, 2))
     inner = y[:, -plant.friction_states :]
     assert inner.shape == (10, 2)
     assert relative(plant.drive_torque(plant.state(y), plant.acceleration(y, u), inner), u) < 1e-10
+    np.testing.assert_array_equal(plant.rate(y, u)[:, -2:], friction.rate(plant.state(y).dq, inner))
 
 
 def test_rigid_plant_has_the_kernels_mass_matrix_with_rotors_and_payload() -> None:
