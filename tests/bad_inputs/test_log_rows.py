@@ -67,9 +67,9 @@ def with_time(columns: Columns, t: Float) -> Columns:
     return {**columns, "t": t}
 
 
-def weightless(columns: Columns, robot: RobotModel) -> Columns:
+def weightless(columns: Columns, robot: RobotModel, share: float = 1.0) -> Columns:
     q = np.column_stack([columns[f"q_{name}"] for name in NAMES])
-    g = rigid_torque(robot, robot.inertia_prior, q, 0 * q, 0 * q)
+    g = share * rigid_torque(robot, robot.inertia_prior, q, 0 * q, 0 * q)
     return {**columns, **{f"tau_{name}": columns[f"tau_{name}"] - g[:, j] for j, name in enumerate(NAMES)}}
 
 
@@ -214,6 +214,22 @@ ROW_CASES = (
         54,
         "gravity compensated",
         weightless,
+        "gravity-compensated",
+        ("j2, j3", "without gravity"),
+        priors=True,
+    ),
+    RowCase(
+        54,
+        "gravity compensated too strongly",
+        lambda c, r: weightless(c, r, 1.05),
+        "gravity-compensated",
+        ("j2, j3", "without gravity"),
+        priors=True,
+    ),
+    RowCase(
+        54,
+        "gravity compensated too weakly",
+        lambda c, r: weightless(c, r, 0.95),
         "gravity-compensated",
         ("j2, j3", "without gravity"),
         priors=True,

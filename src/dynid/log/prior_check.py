@@ -70,8 +70,8 @@ def check_against_prior(
     names = robot.joint_names
     if all(abs(fit.slope[j]) + 3 * fit.deviation[j] < 0.2 for j, fit in fits.items()):
         share = max(abs(fit.slope[j]) for j, fit in fits.items())
-        # A motor-side torque is small as well, but follows gravity closely.
-        if all(fit.certainty[j] < 0.5 for j, fit in fits.items()):
+        # A motor-side torque is small as well, but follows gravity closely, and is small in its inertial part, too.
+        if all(fit.certainty[j] < 0.5 or fit.without_gravity(j) for j, fit in fits.items()):
             diagnostics.claim(
                 "gravity-compensated",
                 found=f"torque without gravity on {', '.join(names[j] for j in heavy)} "
@@ -133,20 +133,37 @@ class _PriorFit:
 
     slope, deviation: the coefficient and its standard deviation.    explained: share of the column's variance that the
     whole fit explains.    certainty: share that gravity explains of what the rest of the fit leaves.
+    inertial, inertial_deviation: the coefficient of the joint's inertial torque and its standard deviation.
     """
 
     slope: Float
     deviation: Float
     explained: Float
     certainty: Float
+    inertial: Float
+    inertial_deviation: Float
+
+    def without_gravity(self, j: int) -> bool:
+        """Whether a column holds the inertial torque, and no more than a fifth of it of gravity, if any."""
+        inertial = self.inertial[j] - 3 * self.inertial_deviation[j]
+        return bool(abs(self.slope[j]) + 3 * self.deviation[j] < 0.2 * inertial)
 
 
 def _prior_fit(rigid: Float, dq: Float, tau: Float) -> _PriorFit:
-    others = np.column_stack([rigid[1], dq, np.tanh(dq / 0.02), np.ones(len(dq))])
-    Q, _ = np.linalg.qr(others)
-    x, y = rigid[0] - Q @ (Q.T @ rigid[0]), tau - Q @ (Q.T @ tau)
-    slope = x @ y / (x @ x)
+    others = np.column_stack([dq, np.tanh(dq / 0.02), np.ones(len(dq))])
+    x, y, slope = _partial(rigid[0], np.column_stack([rigid[1], others]), tau)
+    h, _, inertial = _partial(rigid[1], np.column_stack([rigid[0], others]), tau)
     rest, without, total = ((v**2).sum(axis=0) for v in (y - np.outer(x, slope), y, tau - tau.mean(axis=0)))
+    scatter = rest / max(len(x) - 5, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         explained, certainty = np.nan_to_num(1.0 - rest / total), np.nan_to_num(1.0 - rest / without)
-    return _PriorFit(slope, np.sqrt(rest / (x @ x) / max(len(x) - 5, 1)), explained, certainty)
+        deviation, inertial_deviation = np.sqrt(scatter / (x @ x)), np.sqrt(scatter / (h @ h))
+    return _PriorFit(slope, deviation, explained, certainty, inertial, inertial_deviation)
+
+
+def _partial(column: Float, others: Float, tau: Float) -> tuple[Float, Float, Float]:
+    """A column (T,) and torque (T, n) less what others explain, and the slope (n,) of torque by the column."""
+    Q, _ = np.linalg.qr(others)
+    x, y = column - Q @ (Q.T @ column), tau - Q @ (Q.T @ tau)
+    with np.errstate(divide="ignore", invalid="ignore"):  # nan where the others explain the column whole
+        return x, y, x @ y / (x @ x)
