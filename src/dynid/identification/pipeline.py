@@ -316,7 +316,10 @@ def _fit(call: _Call, data: _Data) -> _Found:
     asked = settings.estimator != default_estimator()
 
     def cause(consistent: FeasibleFit) -> str:
-        return cause_text(likely_causes(robot, fitted, free, consistent, fit))
+        # Causes are compared where models are; a prior that holds against fewer equations weighs as much less.
+        there = fitted if trial.share == 1.0 else trial.fit(nonlinear.terms)
+        weaker = replace(consistent, strength=float(consistent.strength) * trial.share)
+        return cause_text(likely_causes(robot, there, free, weaker, trial.fit))
 
     estimate, estimator = project_to_physical(
         settings.estimator, fitted.regression, free, asked, call.diagnostics, cause
