@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
-PAGES = ("tutorial-servo", "tutorial-friction", "python", "model", "domain-randomisation")
+PAGES = ("tutorial-servo", "tutorial-friction", "tutorial-fleet", "python", "model", "domain-randomisation")
 BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 
 

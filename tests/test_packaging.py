@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 from dynid.base.version import __version__
+from dynid.verbs.doctor import EXTRAS
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -46,6 +47,23 @@ def test_all_holds_every_extra_of_users() -> None:
     inside = line.removeprefix("dynid[").removesuffix("]").split(",")
     assert set(inside) == set(extras) - {"all", "browser", "docs", "test", "dev"}
     assert inside == sorted(inside)
+
+
+def test_the_doctor_and_the_page_of_packages_know_every_extra() -> None:
+    extras = set(PROJECT["project"]["optional-dependencies"]) - {"browser", "docs", "test", "dev"}
+    page = (ROOT / "docs/packages.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `dynid\[(\w+)\]`", page, re.MULTILINE)) == extras
+    assert set(EXTRAS) == extras - {"all"}
+
+
+def test_messages_name_extras_in_one_way() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    for path in (ROOT / "src").rglob("*.py"):
+        for before, extra, after in re.findall(
+            r"(.{0,13})dynid\[(\w+)\](.?)", path.read_text(encoding="utf-8")
+        ):
+            assert (before, after) == ("pip install '", "'"), path
+            assert extra in extras, path
 
 
 def test_contributing_names_files_that_are_there() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 import dynid
 from dynid.base import tables
-from dynid.base.errors import InputError, RefusedError, UnfitDataError, UsageError
+from dynid.base.errors import InputError, RefusedError, ResourceError, UnfitDataError, UsageError
 from dynid.base.findings import Finding
 from dynid.base.overview import WIDTH
 from dynid.base.tables import read_table
@@ -180,6 +180,12 @@ def test_the_plot_shows_the_held_out_torque(result: dynid.Result) -> None:
     bare = replace(result, training=replace(result.training, residuals=None), validations=())
     with pytest.raises(UnfitDataError, match="without residuals"):
         bare.plot()
+
+
+def test_a_plot_without_plotly_names_the_extra(result: dynid.Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
+    with pytest.raises(ResourceError, match=r"pip install 'dynid\[plot\]'"):
+        result.plot()
 
 
 def test_reprs_are_short(result: dynid.Result, robot: RobotModel, train_log: Path) -> None:

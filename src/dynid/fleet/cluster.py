@@ -127,7 +127,7 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise ResourceError(
-            "package-missing",
+            "missing-package",
             found=f"no package '{error.name}'",
             expected="dask with distributed, and fsspec, for fleets",
             do="pip install 'dynid[fleet]'",

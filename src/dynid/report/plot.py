@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError
+from dynid.base.errors import ResourceError, UnfitDataError
 from dynid.report.figures import GREY, STEEL, VERMILION, Axis, Panel, grid_of, line, time_line
 from dynid.report.section import effort_unit
 from dynid.report.text import percent
@@ -19,10 +19,14 @@ PANEL_HEIGHT = 190
 def torque_plot(identification: Identification, validation: Validation) -> Any:
     """One panel a joint, the trajectories behind one another, long signals thinned so that their peaks stay.
 
-    Raises UnfitDataError for scores without residuals, as of held-out blocks.
+    Raises UnfitDataError for scores without residuals, as of held-out blocks; ResourceError without plotly.
     """
-    from plotly.graph_objects import Figure
-
+    try:
+        from plotly.graph_objects import Figure
+    except ImportError as error:
+        raise ResourceError(
+            "missing-package", found="no package 'plotly'", expected="it", do="pip install 'dynid[plot]'"
+        ) from error
     residuals = validation.residuals
     if residuals is None or not len(residuals.t):
         raise UnfitDataError(

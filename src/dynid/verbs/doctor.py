@@ -21,8 +21,10 @@ from dynid.verbs.demo import NUMPY_HINT, run_demo
 EXTRAS = {
     "app": "the local page, dynid app",
     "bags": "ROS bags and MCAP",
+    "collision": "clearances of designed motions, checked by coal",
     "fleet": "fleets on Dask",
     "hdf5": "HDF5 and MATLAB 7.3 logs",
+    "plot": "a result's figure in notebooks, by plotly",
     "usd": "USD robots",
     "xacro": "xacro robots",
 }

@@ -104,7 +104,7 @@ STOPS = (
     ),
     _stop(
         "something that the local page cannot do now",
-        "busy choice not-a-workspace not-found not-ready port port-taken too-many",
+        "busy choice empty-experiment not-a-workspace not-confirmed not-found not-ready port port-taken too-many",
         """The [local page](app.md) keeps to its folder and its port, to so many files, projects and jobs, and starts
         a run only of a log that was checked as it is.""",
         """The message says which; `dynid app` takes another folder, and another port by `--port`.""",
