@@ -148,6 +148,21 @@ def test_two_commands_and_no_editing(
     assert done.code == 0, done.err
 
 
+def test_a_source_is_named_once(robot_file: Path, tmp_path: Path, run: Run) -> None:
+    log = make_log(robot_file, tmp_path / "log.csv", 1, seconds=4.0)
+    header, *rows = log.read_text().splitlines()
+    names = ("timestamp", "actual_q_0", "actual_q_1", "actual_current_0", "actual_current_1")
+    assert len(header.split(",")) == len(names)
+    log.write_text("\n".join([",".join(names), *rows]))
+    done = run("init", robot_file, log, "--no-ask", "--out", tmp_path / "e.toml")
+    assert done.code == 0, done.err
+    said = " ".join(done.out.split())
+    # Positions and currents are of the same pages, the current of one more.
+    assert said.count("rtde/csv_writer.py") == 2
+    assert said.count("dataset_ur10e") == 1
+    assert "numbered from 0; Universal Robots, RTDE recording, as above" in said
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [rtde, airbot, panda_bag, panda_mat])
 def test_the_second_command_identifies(

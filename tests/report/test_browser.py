@@ -117,6 +117,17 @@ def test_the_first_screen_holds_verdict_and_links(browser: Any, address: str) ->
     page.close()
 
 
+def test_the_first_screen_of_a_phone_reaches_the_links(browser: Any, address: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto(address)
+    assert page.evaluate("document.querySelector('#links table').getBoundingClientRect().top") < 844
+    # The contents are one line that is pushed aside; all of it can be reached.
+    nav = "document.querySelector('.contents')"
+    assert page.evaluate(f"{nav}.getBoundingClientRect().height") < 60
+    assert page.evaluate(f"{nav}.scrollWidth > {nav}.clientWidth")
+    page.close()
+
+
 def test_print_is_light_and_whole(browser: Any, address: str) -> None:
     context = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme="dark")
     page = context.new_page()

@@ -320,7 +320,7 @@ def meaning_of(
     for preset in known:
         for entry in preset.channel:
             if entry.bag == bag and _is(entry, template, place, columns):
-                said = f"{preset.title}: {preset.cited(entry.source)}"
+                said = preset.said(entry.source)
                 unit, doubt = entry.unit, entry.doubt
                 if stated and stated[1] != unit:
                     unit, doubt = stated[1], f"the name says {stated[1]}, {preset.title} says {entry.unit}"

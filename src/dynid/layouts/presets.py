@@ -103,6 +103,10 @@ class Preset(Strict):
         wanted = [ids] if isinstance(ids, str) else list(ids)
         return "; ".join(f"{one.where} ({one.version})" for one in self.source if one.id in wanted)
 
+    def said(self, ids: str | Sequence[str]) -> str:
+        """The recorder and the sources that say something of it, in words."""
+        return f"{self.title}: {self.cited(ids)}"
+
     def fits(self, names: Sequence[str]) -> bool:
         """Whether the preset is for a robot with these names, of its own and of its joints."""
         return not self.robots or any(matches_word(word, name) for word in self.robots for name in names)

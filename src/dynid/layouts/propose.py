@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +41,7 @@ class Proposal:
 
     decisions: in the order in which they are asked.    groups: columns of "position", "velocity", "effort".
     locked: where joints that the log does not have stand.    unused: columns that nothing was made of.
+    cited: sources as reasons name them -> the recorder alone.
     """
 
     robot: RobotModel
@@ -51,6 +52,7 @@ class Proposal:
     gains: dict[str, float]
     locked: dict[str, float]
     unused: tuple[str, ...]
+    cited: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Decision:
         return next((one for one in self.decisions if one.key == key), Decision(key, None, optional=True))
@@ -113,6 +115,7 @@ def propose(
         effort_gains,
         {one.key.removeprefix(LOCK): float(one.value) for one in held if one.value is not None},
         tuple(name for name in look.names if name not in used),
+        {one.said(entry.source): one.title for one in known for entry in one.channel},
     )
 
 

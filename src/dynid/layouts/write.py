@@ -93,7 +93,7 @@ def question_lines(decision: Decision, margin: str = "  ") -> list[str]:
 
 def summary_lines(proposal: Proposal) -> list[str]:
     """What was found, for the terminal."""
-    p, lines = proposal, []
+    p, lines, seen = proposal, list[str](), set[str]()
     for kind in ("time", "position", "velocity", "effort"):
         decisions = [one for one in p.decisions if one.key.startswith(f"log.{kind}.")]
         if kind == "position":
@@ -101,10 +101,13 @@ def summary_lines(proposal: Proposal) -> list[str]:
         shown = " ".join(filter(None, (_columns_in_words(p, kind), _unit(p, kind))))
         grade = _grade(decisions)
         lines.append(f"{kind:<10}{shown or 'none':<44} {grade}")
-        lines += [
-            line for one in decisions for why in one.why if one.value is not None or one.question
-            for line in _wrapped(why, " " * 12)
-        ]  # fmt: skip
+        reasons = [why for one in decisions for why in one.why if one.value is not None or one.question]
+        for why in dict.fromkeys(reasons):
+            lines += _wrapped(_cited_once(why, p.cited, seen), " " * 12)
+    for key in GAINS_OF_DRIVES:
+        if p[key].value is not None:
+            lines.append(f"{key.removeprefix('drive.'):<10}{p[key].value:<44} {p[key].grade}")
+            lines += [line for why in p[key].why for line in _wrapped(why, " " * 12)]
     if p[GAINS].value is not None:
         lines.append(f"{'N m per A':<10}{p[GAINS].value}")
         lines += [line for why in p[GAINS].why for line in _wrapped(why, " " * 12)]
@@ -114,6 +117,15 @@ def summary_lines(proposal: Proposal) -> list[str]:
             lines.append(f"{'held':<10}{shown:<44} {one.grade}")
             lines += [line for why in one.why for line in _wrapped(why, " " * 12)]
     return lines
+
+
+def _cited_once(why: str, cited: Mapping[str, str], seen: set[str]) -> str:
+    """A reason whose sources are left out where they were named before."""
+    for source, recorder in cited.items():
+        if source in why:
+            why = why.replace(source, f"{recorder}, as above") if source in seen else why
+            seen.add(source)
+    return why
 
 
 def _grade(decisions: list[Decision]) -> str:
