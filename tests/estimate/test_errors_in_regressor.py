@@ -69,6 +69,16 @@ def test_total_least_squares_intervals_hold() -> None:
     assert np.mean(inside) > 0.85
 
 
+def test_without_noise_of_the_columns_its_covariance_is_that_of_least_squares() -> None:
+    case = noisy_columns(1, 1e-7)
+    found, plain = (one(tolerance=1e-10).fit(case.regression) for one in (TLS, WLS))
+    for own, other in (
+        (found.covariance, plain.covariance),
+        (found.textbook_covariance, plain.textbook_covariance),
+    ):
+        np.testing.assert_allclose(own, other, rtol=1e-4, atol=1e-6 * np.abs(other).max())
+
+
 def test_too_much_noise_is_reported() -> None:
     case = noisy_columns(1, 0.1)
     source = case.regression.source
