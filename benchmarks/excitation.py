@@ -7,12 +7,14 @@ condition number, log determinant and parameter errors. Criteria and parametrisa
 optimised here by the same sequential quadratic programming (SLSQP), not by their own solvers (IPOPT, SNOPT):
     figaroh: cubic splines through way points, clamped at both ends, condition number of the base regressor;
     robot_payload_id: Fourier series of five harmonics, condition number;
-    dynid: the default of `dynid excite`, Fourier series of five harmonics, log determinant.
+    dynid: the default of `dynid excite`, Fourier series of eight harmonics, criterion balanced.
 Parameter errors: of 200 simulated least-squares fits with torque noise of 1 % of the effort limits at 100 Hz, the root
 mean square over base parameters of their errors in units of torque (column size in usual motion), median, N m.
 
-Enough: how long motions of 6 s, each designed from what the ones before leave unknown, take until every base parameter
-is known as well as after one designed motion of 30 s, over these 30 s.
+Enough: how long motions of 6 s, each designed as `dynid watch --next` does from what the recordings before leave
+unknown, take until `dynid watch` says that every base parameter is known as well as after the default motion of
+`dynid excite` (30 s, recorded whole), over these 30 s. Simulated, recorded with noise, and watched as a user would;
+of four robots, three have friction that the model does not describe. What both predict is compared on another motion.
 
 A line a case is appended to OUT.jsonl; cases that are there are not run again.
 """
@@ -34,21 +36,54 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from dynid.base.arrays import Float
+from dynid.cli.watch import MARGIN, NEXT_SECONDS
+from dynid.excitation.after import information_known
 from dynid.excitation.collision import collision_model
 from dynid.excitation.criteria import Criterion, Information
 from dynid.excitation.design import Task
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
+from dynid.excitation.settings import LimitsTable, MotionSettings, MotionTable, SearchTable
 from dynid.excitation.shapes import robot_shapes
+from dynid.online.precision import precision_of
+from dynid.online.watch import Watcher, WatchSettings
 from dynid.robot import load_example
+from dynid.signals.samples import Samples
+from dynid.simulation.rig import Rig, SensorFile
+from dynid.simulation.setup import ControllerFile, PlantFile, Setup, build_plant
+from dynid.terms.default import DEFAULT_TERMS
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
-from dynid.trajectories.basis import Basis, FourierBasis
+from dynid.trajectories.basis import Basis, BasisTrajectory, FourierBasis
+from dynid.trajectories.trajectory import Trajectory
+from dynid.verbs.knowledge import Current, described
+from dynid.verbs.motion import HARMONICS, bounds_of, motion_of
 
 EFFORT = np.array([150.0, 150.0, 150.0, 28.0, 28.0, 28.0])
 RATE, FITS = 100.0, 200
 WAY_POINTS = 12
-LONG, SHORT, MOST = 30.0, 6.0, 8
+# Of the simulated sensors: rows a second, N m, rad; rows that are shown to the watcher at once; s between recordings.
+LOGGED, TORQUE_NOISE, POSITION_NOISE, AT_ONCE, PAUSE = 250.0, 1.0, 2e-5, 50, 1.0
+LUGRE = {"kind": "lugre", "viscous": 4.0, "coulomb": 4.0, "static": 6.0, "stiffness": 2e3, "damping": 20.0}
+# Default precision of `dynid watch`; s after which a series that is not enough is given up; of each search.
+ASKED, MOST, SEARCH = 0.05, 45.0, SearchTable(starts=2, iterations=40, workers=1)
+
+
+@dataclass(frozen=True)
+class Robot:
+    """A simulated robot: its description, what the model does not know of it, its controller."""
+
+    name: str
+    plant: dict[str, object]
+    controller: str = "ideal"
+
+
+ROBOTS = {
+    "described": Robot("arm7", {"friction": {"viscous": 2.0, "coulomb": 3.0}}),
+    "friction that rises slowly": Robot("arm7", {"friction": {"viscous": 3.0, "coulomb": 3.0, "smoothing": 0.3}}),
+    "UR5e with such friction": Robot("ur5e", {"friction": {"viscous": 3.0, "coulomb": 3.0, "smoothing": 0.3}}),
+    "LuGre friction": Robot("arm7", {"friction": LUGRE}, "computed-torque"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -97,10 +132,11 @@ def task_of(basis: Basis, criterion: Criterion) -> Task:
 
 def designs(seconds: float) -> dict[str, Task]:
     """The three designs."""
-    fourier = FourierBasis(seconds, 5, 0.1)
+    table = MotionTable()
+    own = FourierBasis(seconds, HARMONICS, table.frequency)
     return {
-        "dynid": task_of(fourier, Criterion.LOGDET),
-        "robot_payload_id": task_of(fourier, Criterion.CONDITION),
+        "dynid": task_of(own, Criterion(table.criterion)),
+        "robot_payload_id": task_of(FourierBasis(seconds, 5, 0.1), Criterion.CONDITION),
         "figaroh": task_of(WayPoints(seconds, WAY_POINTS), Criterion.CONDITION),
     }
 
@@ -143,34 +179,93 @@ def designed(name: str, seed: int, seconds: float, cpu: float) -> dict[str, obje
     }
 
 
-def enough(seed: int) -> dict[str, object]:
-    """The time that short motions take to know every base parameter as well as a long one, over its length."""
-    plan = design_motion(task_of(FourierBasis(LONG, 5, 0.1), Criterion.LOGDET), 2, 40, seed, candidates=30)
-    size = plan.information.base.scale[plan.information.base.independent]
+class Simulated:
+    """Records motions of a robot, and watches them."""
 
-    def worst(R: Float) -> float:
-        return float((size * np.linalg.norm(np.linalg.inv(R), axis=1)).max())
-
-    asked = worst(sampled(plan))
-    before: Float | None = None
-    reached = []
-    for k in range(MOST):
-        task = task_of(FourierBasis(SHORT, 5, 1.0 / SHORT, 1.0), Criterion.LEAST if k else Criterion.LOGDET)
-        if before is not None:
-            information = replace(task.information, recorded=before, rate=RATE)
-            task = replace(task, information=information)
-        short = design_motion(task, 2, 30, seed + k, candidates=30)
-        own = sampled(
-            replace(short, task=replace(task, information=replace(task.information, recorded=None)))
+    def __init__(self, robot: Robot) -> None:
+        self.robot = load_example(robot.name)
+        controller = ControllerFile.model_validate({"kind": robot.controller})
+        self.setup = Setup(build_plant(self.robot, PlantFile.model_validate(robot.plant)), controller)
+        effort, position = {"noise": TORQUE_NOISE}, {"noise": POSITION_NOISE}
+        self.rig = Rig(SensorFile.model_validate({"rate": LOGGED, "position": position, "effort": effort}))
+        self.watcher = Watcher(self.robot, WatchSettings(DEFAULT_TERMS))
+        self.seconds, self.clock = 0.0, 0.0
+        whole = robot.name == "ur5e"
+        self.limits = (
+            LimitsTable(velocity=np.pi, lower=-2 * np.pi, upper=2 * np.pi, torque=tuple(EFFORT))
+            if whole
+            else LimitsTable()
         )
-        before = own if before is None else np.linalg.qr(np.concatenate([before, own]), mode="r")
-        reached.append(worst(before))
-        if reached[-1] <= asked:
-            break
-    seconds = SHORT * len(reached)
+
+    def record(self, motion: Trajectory, seed: int, asked: float | None) -> bool:
+        """Shows a recording to the watcher until it says enough; whether it did."""
+        t, columns = self.rig.measure(self.robot, self.setup.motion(motion, LOGGED), (seed, 0))
+        q, tau = (
+            np.stack([columns[f"{kind}_{name}"] for name in self.robot.joint_names], axis=1)
+            for kind in ("q", "tau")
+        )
+        # The way to the next start is not recorded.
+        start, self.clock = self.clock, self.clock + float(t[-1]) + PAUSE
+        for k in range(0, len(t), AT_ONCE):
+            part = slice(k, k + AT_ONCE)
+            if self.watcher.feed(start + t[part], q[part], tau[part]) and self.enough(asked):
+                self.seconds += float(t[part][-1])
+                return True
+        self.watcher.finish()
+        self.seconds += float(t[-1])
+        return self.enough(asked)
+
+    def enough(self, asked: float | None) -> bool:
+        """What `dynid watch` says."""
+        return asked is not None and precision_of(self.watcher, asked).enough
+
+    def designed(self, table: MotionTable, seed: int, asked: float | None = None) -> Trajectory:
+        """The default motion of `dynid excite`, or that of `dynid watch --next` once something is known."""
+        settings = MotionSettings(motion=table, limits=self.limits, search=replace(SEARCH, seed=seed))
+        current = described(self.robot, DEFAULT_TERMS, Criterion(table.criterion))
+        if asked is not None:
+            watcher, estimate = self.watcher, self.watcher.estimate
+            information = information_known(
+                self.robot, DEFAULT_TERMS, watcher.base, estimate.root[:-1, :-1], estimate.noise**0.5,
+                watcher.rows_a_second, precision_of(watcher, asked).asked,
+            )  # fmt: skip
+            theta = np.zeros(len(watcher.base.names))
+            theta[watcher.base.independent] = watcher.trajectory.value[-1]
+            current = Current(information, theta, MARGIN)
+        bounds = bounds_of(self.robot, settings, current)
+        return motion_of(settings, current.information, bounds).trajectory
+
+    def error(self) -> float:
+        """Root mean square of torque predicted wrongly on a motion that was not watched, N m."""
+        limits = MotionSettings(limits=self.limits)
+        bounds = bounds_of(self.robot, limits, described(self.robot, DEFAULT_TERMS, Criterion.LOGDET)).limits
+        half = 0.4 * np.minimum(bounds.upper - bounds.lower, np.pi)
+        middle = 0.5 * (bounds.upper + bounds.lower)
+        rng = np.random.default_rng(0)
+        X = np.concatenate([middle[None], rng.uniform(-1, 1, (8, self.robot.n)) * half / 4])
+        moved = self.setup.motion(BasisTrajectory(FourierBasis(15.0, 4, 0.1), X), LOGGED)
+        theta = np.zeros(len(self.watcher.base.names))
+        theta[self.watcher.base.independent] = self.watcher.trajectory.value[-1]
+        samples = Samples.from_motion(moved.q, moved.dq, moved.ddq)
+        wrong = DEFAULT_TERMS.torque(self.robot, samples, theta) - moved.tau
+        return float(np.sqrt((wrong**2).mean()))
+
+
+def enough(name: str, seed: int) -> dict[str, object]:
+    """The time that short motions take to know every base parameter as well as the default one, over its length."""
+    whole, short = Simulated(ROBOTS[name]), Simulated(ROBOTS[name])
+    whole.record(whole.designed(MotionTable(), seed), 1000 + seed, None)
+    asked = ASKED * float(precision_of(whole.watcher, ASKED).share.max())
+    first = MotionTable(seconds=NEXT_SECONDS, frequency=1.0 / NEXT_SECONDS)
+    known, reached, k = False, [], 0
+    while not known and short.seconds < MOST:
+        motion = short.designed(first, seed + k, asked if k else None)
+        known = short.record(motion, 2000 + 100 * seed + k, asked)
+        reached.append(float(precision_of(short.watcher, asked).share.max()))
+        k += 1
     return {
-        "asked": asked, "reached": reached, "seconds": seconds, "share": seconds / LONG,
-        "known": reached[-1] <= asked,
+        "asked": asked, "known": known, "reached": reached, "seconds": short.seconds,
+        "share": short.seconds / whole.seconds, "error_long": whole.error(), "error_short": short.error(),
     }  # fmt: skip
 
 
@@ -194,7 +289,8 @@ def main() -> None:
                 case = f"{name} {seed} {options.seconds:g} s {options.cpu:g} s"
                 cases[case] = lambda name=name, seed=seed: designed(name, seed, options.seconds, options.cpu)
         if options.only != "designs":
-            cases[f"enough {seed}"] = lambda seed=seed: enough(seed)
+            for name in ROBOTS:
+                cases[f"enough: {name}, {seed}"] = lambda name=name, seed=seed: enough(name, seed)
     for case, work in cases.items():
         if case not in there:
             there[case] = {"case": case} | work()
@@ -207,6 +303,13 @@ def main() -> None:
             key: float(np.median([one[key] for one in own])) for key in ("condition", "logdet", "error")
         }
         print(f"{name}: median of {len(own)}: " + ", ".join(f"{key} {x:.4g}" for key, x in medians.items()))
+
+    for name in ROBOTS if options.only != "designs" else ():
+        own = [one for case, one in there.items() if case in cases and case.startswith(f"enough: {name},")]
+        share, wrong = (np.median([one[key] for one in own]) for key in ("share", "error_short"))
+        rest = f"wrong by {wrong:.3g} N m against {np.median([one['error_long'] for one in own]):.3g}"
+        known = sum(one["known"] for one in own)
+        print(f"{name}: {known} of {len(own)} known, median of {100 * share:.0f} % of the time, {rest}")
 
 
 if __name__ == "__main__":

@@ -82,6 +82,42 @@ def test_gradients_with_focus_and_records_agree_too() -> None:
     assert slope == pytest.approx(found, rel=1e-6)
 
 
+@pytest.mark.parametrize("criterion", [Criterion.PRECISION, Criterion.BALANCED])
+def test_gradients_with_what_is_asked_and_recorded_agree_too(criterion: Criterion) -> None:
+    rng = np.random.default_rng(6)
+    b = INFORMATION.base.rank
+    asked, recorded = rng.uniform(0.1, 1.0, b), np.triu(rng.normal(size=(b, b)))
+    information = replace(INFORMATION, criterion=criterion, asked=asked, recorded=recorded, rate=10.0)
+    X, E = coefficients(2), rng.normal(size=(BASIS.size, ROBOT.n))
+    _, g = information.gradient(*motion(X), seconds=8.0)
+    slope = sum(float((B.T @ part * E).sum()) for B, part in zip(GRID[:3], g, strict=True))
+    found = float(directional(lambda Y: information.value(*motion(Y), seconds=8.0), X, E, 1e-5))
+    assert slope == pytest.approx(found, rel=1e-6)
+
+
+def test_precision_is_the_greatest_deviation_over_what_is_asked() -> None:
+    asked = np.random.default_rng(7).uniform(0.1, 1.0, INFORMATION.base.rank)
+    information = replace(INFORMATION, criterion=Criterion.PRECISION, asked=asked)
+    at = motion(coefficients(3))
+    R = information.triangle(*at)
+    deviations = np.sqrt(np.diag(np.linalg.inv(R.T @ R)))
+    exact = float(np.log((deviations / asked).max()))
+    assert information.figures(*at).precision == pytest.approx(exact, rel=1e-6)
+    assert exact <= information.value(*at) <= exact + 0.5 * np.log(INFORMATION.base.rank) / criteria.LEADING
+    with pytest.raises(UsageError, match="precision"):
+        replace(information, asked=0.0 * asked)
+
+
+def test_balanced_weighs_intervals_and_the_condition_number() -> None:
+    information = replace(INFORMATION, criterion=Criterion.BALANCED)
+    at = motion(coefficients(3))
+    found = information.figures(*at)
+    mean = -0.5 * found.logdet / INFORMATION.base.rank
+    assert found.balanced == pytest.approx(mean + criteria.PROPORTION * np.log(found.condition))
+    more = criteria.PROPORTION * np.log(INFORMATION.base.rank) / criteria.SHARPNESS
+    assert found.balanced <= information.value(*at) <= found.balanced + more
+
+
 def test_torque_derivatives_agree_with_central_differences() -> None:
     X, E = coefficients(3), np.random.default_rng(4).normal(size=(BASIS.size, ROBOT.n))
     terms = INFORMATION.terms

@@ -39,7 +39,7 @@ class Filter(StrEnum):
 # Endings of logs that are followed line by line while they grow; others are read as they are.
 TEXT = (".csv", ".txt", ".tsv", "")
 # Length of the motion to record next, s, and the share by which torque may exceed the estimate's.
-NEXT_SECONDS, MARGIN = 8.0, 0.1
+NEXT_SECONDS, MARGIN = 6.0, 0.1
 METHODS = {
     Filter.RLS: "Recursive least squares",
     Filter.EKF: "Extended Kalman filter",
@@ -92,7 +92,7 @@ def command(
         typer.Option("--next", help="Folder for the motion to record next, where that is not reached."),
     ] = None,
     plan: Annotated[
-        Path | None, typer.Option("--plan", help="motion.toml of that motion. Default: 8 s.")
+        Path | None, typer.Option("--plan", help="motion.toml of that motion. Default: 6 s.")
     ] = None,
     *,
     robot_options: RobotOptions,
@@ -152,7 +152,7 @@ def command(
         if files is not None:
             _write(files, watcher, METHODS[kind])
         if following is not None and not precision_of(watcher, precision).enough:
-            _next(watcher, following, plan)
+            _next(watcher, following, plan, precision)
     else:
         say("no row in which a joint moved")
     print_diagnostics(diagnostics)
@@ -230,7 +230,7 @@ def _report(watcher: Watcher, precision: float, whole: bool = False) -> None:
             say(f"  {x: .5g} +- {dx:.2g}  {name}{'' if there else '  (not yet)'}")
 
 
-def _next(watcher: Watcher, folder: Path, plan: Path | None) -> None:
+def _next(watcher: Watcher, folder: Path, plan: Path | None, precision: float) -> None:
     import numpy as np
 
     from dynid.excitation.after import information_known
@@ -238,6 +238,7 @@ def _next(watcher: Watcher, folder: Path, plan: Path | None) -> None:
     from dynid.excitation.folder import write_plan
     from dynid.excitation.plan_file import read_plan_file
     from dynid.excitation.settings import MotionSettings, MotionTable
+    from dynid.online.precision import precision_of
     from dynid.report.plan import plan_html
     from dynid.verbs.knowledge import Current
     from dynid.verbs.motion import bounds_of, motion_of
@@ -252,6 +253,7 @@ def _next(watcher: Watcher, folder: Path, plan: Path | None) -> None:
         estimate.root[:-1, :-1],
         max(estimate.noise, 1e-300) ** 0.5,
         watcher.rows_a_second,
+        precision_of(watcher, precision).asked,
     )
     theta = np.zeros(len(watcher.base.names))
     theta[watcher.base.independent] = watcher.trajectory.value[-1]

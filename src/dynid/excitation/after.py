@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError
-from dynid.excitation.criteria import Information
+from dynid.excitation.criteria import Criterion, Information
 from dynid.excitation.plan import information_of
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors, stack
@@ -35,12 +35,19 @@ def information_after(
 
 
 def information_known(
-    robot: RobotModel, terms: Terms, base: BaseMap, root: Float, deviation: float, rate: float
+    robot: RobotModel,
+    terms: Terms,
+    base: BaseMap,
+    root: Float,
+    deviation: float,
+    rate: float,
+    asked: Float | None = None,
 ) -> Information:
     """The criterion of a motion to be recorded beside what an online estimate knows.
 
     base: its base parameters.    root: (b, b) triangle of its equations, in their own units.
     deviation: of their residuals, N m (N), for all joints alike.    rate: Hz, independent equations a second and joint.
+    asked: (b,) deviations to which they are to be known, the criterion; None = the greatest determinant.
     Raises UnfitDataError where the base parameters are not those of torque rows.
     """
     information = information_of(robot, terms, np.full(robot.n, deviation))
@@ -48,7 +55,10 @@ def information_known(
         raise UnfitDataError(
             "factor-model", found="base parameters of other rows", expected="those of torque rows"
         )
-    return replace(information, recorded=np.asarray(root) / deviation, rate=rate)
+    criterion = Criterion.LOGDET if asked is None else Criterion.PRECISION
+    return replace(
+        information, recorded=np.asarray(root) / deviation, rate=rate, asked=asked, criterion=criterion
+    )
 
 
 def _triangle(base: BaseMap, robot: RobotModel, factors: Factors, noise: Float) -> Float:

@@ -19,6 +19,11 @@ from dynid.robot.model import RobotModel
 from dynid.terms.term import Terms
 
 SMOOTHNESS = 8
+# Degree of the power mean of variances: high enough that the least known parameter leads, low enough that all count.
+LEADING = 4
+# How much the condition number counts beside the mean deviation, and the degree of its power means. With 3 a motion
+# that lowers the condition number by a tenth may leave intervals a third wider; see benchmarks/excitation.py.
+PROPORTION, SHARPNESS = 3.0, 16
 _FLOOR = 1e-10
 # Multiplications up to which OpenBLAS keeps a product on one thread (its GEMM_MULTITHREAD_THRESHOLD, 4 x 65536).
 ONE_THREAD = 1 << 18
@@ -28,37 +33,50 @@ SQUARABLE = 1e-6
 class Criterion(StrEnum):
     """What is minimised; W holds the rows in units of their noise, its columns scaled.
 
+    BALANCED: -log det(W'W / T) / 2b, the deviations' geometric mean, plus PROPORTION times CONDITION.
     CONDITION: log of the condition number of W with columns of unit length.
     LOGDET: -log det(W'W / T), the volume of the estimates' ellipsoid (D).
     TRACE: log tr (W'W / T)^-1, the sum of the variances (A).
     LEAST: -log of the least eigenvalue of W'W / T, the worst direction (E).
+    PRECISION: log of the greatest deviation of a parameter over what is asked of it, or over its size in torque.
 
-    For the optimiser greatest and least eigenvalue are replaced by power means of degree SMOOTHNESS, which bound
-    them and are smooth where eigenvalues cross.
+    For the optimiser greatest and least values are replaced by power means, which bound them and are smooth where they
+    cross; their degree is SMOOTHNESS (PRECISION: LEADING, BALANCED: SHARPNESS).
     """
 
+    BALANCED = "balanced"
     CONDITION = "condition"
     LOGDET = "logdet"
     TRACE = "trace"
     LEAST = "least"
+    PRECISION = "precision"
 
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """Exact figures of a motion: condition number of the unit-length columns, log det, log trace, log least value."""
+    """Exact figures of a motion: condition number of the unit-length columns, log det, log trace, log least value.
+
+    precision: log of the greatest deviation of a parameter over what is asked.    balanced: see Criterion.
+    """
 
     condition: float
     logdet: float
     trace: float
     least: float
+    precision: float
+    balanced: float
 
     def of(self, criterion: Criterion) -> float:
         """The figure behind a criterion, as it is minimised."""
         if criterion is Criterion.CONDITION:
             return float(np.log(self.condition))
-        return {Criterion.LOGDET: -self.logdet, Criterion.TRACE: self.trace, Criterion.LEAST: -self.least}[
-            criterion
-        ]
+        return {
+            Criterion.LOGDET: -self.logdet,
+            Criterion.TRACE: self.trace,
+            Criterion.LEAST: -self.least,
+            Criterion.PRECISION: self.precision,
+            Criterion.BALANCED: self.balanced,
+        }[criterion]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +86,8 @@ class Information:
     base: structural base parameters.    noise: (n,) expected deviation of the torque, N m (N); only ratios count
         unless something was recorded.
     focus: (k, b) combinations of the base parameters whose variance counts (TRACE alone); None = all.
+    asked: (b,) deviations to which the base parameters are to be known (PRECISION alone); None = those of equal effect
+        on torque in usual motion.
     recorded: (r, b) triangle of what was recorded already, rows in units of the noise; rate: Hz, how many
         independent rows a second of the new motion counts for beside it.
     """
@@ -78,6 +98,7 @@ class Information:
     noise: Float
     criterion: Criterion = Criterion.LOGDET
     focus: Float | None = None
+    asked: Float | None = None
     recorded: Float | None = None
     rate: float = 1.0
 
@@ -91,17 +112,29 @@ class Information:
         for name in ("focus", "recorded"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, locked(getattr(self, name), (None, b), name))
+        if self.asked is not None:
+            object.__setattr__(self, "asked", locked(self.asked, (b,), "asked"))
+            if not (np.isfinite(self.asked) & (self.asked > 0)).all():
+                raise UsageError("precision", found="deviations of 0 asked", expected="positive, finite ones")
 
     def figures(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> Figures:
         """Exact figures of a motion (T, n) each."""
         R = self.triangle(q, dq, ddq, seconds)
         length = np.linalg.norm(R, axis=0)
         s = np.linalg.svd(R / np.where(length > 0, length, 1.0), compute_uv=False)
-        l = np.linalg.svd(R / self._scale, compute_uv=False) ** 2
+        _, singular, Vt = np.linalg.svd(R / self._scale)
+        l = singular**2
         with np.errstate(divide="ignore"):
             condition = float(s[0] / s[-1]) if s[-1] > 0 else np.inf
+            variance = self._share**2 * ((Vt.T / singular) ** 2).sum(axis=1)
+            logdet = float(np.log(l).sum())
             return Figures(
-                condition, float(np.log(l).sum()), float(np.log((1 / l).sum())), float(np.log(l[-1]))
+                condition,
+                logdet,
+                float(np.log((1 / l).sum())),
+                float(np.log(l[-1])),
+                0.5 * float(np.log(variance.max())),
+                float(PROPORTION * np.log(condition) - 0.5 * logdet / self.base.rank),
             )
 
     def triangle(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> Float:
@@ -169,6 +202,10 @@ class Information:
         scaled = F / D / D[:, None]
         if self._unit_length:
             scaled -= np.diag((F * N).sum(axis=1) / D**2)
+        if self.criterion is Criterion.BALANCED and self.focus is None:
+            # The determinant counts the columns' own lengths, which N has lost.
+            value -= float(np.log(D / self._scale).sum()) / b
+            scaled -= np.diag(0.5 / (b * D**2))
         return value, scaled
 
     def _lengths(self, length: Float) -> Float:
@@ -176,12 +213,17 @@ class Information:
 
     @property
     def _unit_length(self) -> bool:
-        return self.criterion is Criterion.CONDITION and self.focus is None
+        return self.criterion in (Criterion.CONDITION, Criterion.BALANCED) and self.focus is None
 
     @cached_property
     def _scale(self) -> Float:
         scale = self.base.scale[self.base.independent]
         return np.where(scale > 0, scale, 1.0) / float(np.exp(np.log(self.noise).mean()))
+
+    @cached_property
+    def _share(self) -> Float:
+        # What a unit of deviation of the scaled columns is of what is asked.
+        return np.ones(self.base.rank) if self.asked is None else 1.0 / (self._scale * self.asked)
 
     def _spectral(self, N: Float, H: Float, K: Float, logdet: float) -> tuple[float, Float]:
         # The criterion and its derivative by N, the scaled information, N^-1 = K = H'H.
@@ -192,12 +234,27 @@ class Information:
             return float(np.log(total)), -S.T @ S / total
         if self.criterion is Criterion.LOGDET:
             return -logdet, -K
-        value, S = _power_mean(K, 1 if self.criterion is Criterion.TRACE else SMOOTHNESS)
-        F = -K @ S @ K
+        if self.criterion is Criterion.PRECISION:
+            variance = self._share**2 * K.diagonal()
+            top = float(variance.max())
+            total = float(((variance / top) ** LEADING).sum())
+            slope = self._share**2 * (variance / top) ** (LEADING - 1) / (top * total)
+            return 0.5 * (np.log(top) + np.log(total) / LEADING), -0.5 * (K * slope) @ K
+        if self.criterion is Criterion.BALANCED:
+            value, F = _condition(N, K, SHARPNESS)
+            b = len(N)
+            return PROPORTION * value - 0.5 * logdet / b, PROPORTION * F - 0.5 * K / b
         if self.criterion is Criterion.CONDITION:
-            high, S = _power_mean(N, SMOOTHNESS)
-            value, F = 0.5 * (value + high), 0.5 * (F + S)
-        return value, F
+            return _condition(N, K, SMOOTHNESS)
+        value, S = _power_mean(K, 1 if self.criterion is Criterion.TRACE else SMOOTHNESS)
+        return value, -K @ S @ K
+
+
+def _condition(N: Float, K: Float, degree: int) -> tuple[float, Float]:
+    # Log of the condition number of W, and its derivative by N = W'W of columns of unit length.
+    low, S = _power_mean(K, degree)
+    high, T = _power_mean(N, degree)
+    return 0.5 * (low + high), 0.5 * (T - K @ S @ K)
 
 
 def _product(A: Float, lines: Float, out: Float) -> None:

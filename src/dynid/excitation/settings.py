@@ -25,7 +25,7 @@ class MotionTable:
 
     seconds: float = option(30.0, "length of the motion", unit="s", above=0)
     family: Family = option("fourier", "[family](excitation.md#families) of the motion")
-    criterion: str = option("logdet", "what is minimised", choices=tuple(map(str, Criterion)))
+    criterion: str = option("balanced", "what is minimised", choices=tuple(map(str, Criterion)))
     focus: tuple[str, ...] = option(
         (),
         "what alone counts: parameters by name, `torque` (its prediction), `torque:MOTION` (on a plan) or `payload`",
@@ -34,7 +34,9 @@ class MotionTable:
     start: tuple[float, ...] | None = option(
         None, "pose at both ends, one number a joint; free without it", unit="rad or m"
     )
-    harmonics: int = option(5, "of a Fourier motion; torque sinusoids a joint", least=1)
+    harmonics: int | None = option(
+        None, "of a Fourier motion, 8 without it; torque sinusoids a joint, 5 without it", least=1
+    )
     frequency: float = option(
         0.1, "its first harmonic; lowest frequency of torque sinusoids", unit="Hz", above=0
     )

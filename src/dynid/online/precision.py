@@ -18,11 +18,12 @@ WIDE = 1.96
 class Precision:
     """How well the base parameters (b,) are known.
 
-    share: half width of the 95 % interval over what was asked for.
+    share: half width of the 95 % interval over what was asked for.    asked: deviations that were asked for.
     """
 
     names: tuple[str, ...]
     share: Float
+    asked: Float
 
     @property
     def known(self) -> Bool:
@@ -57,4 +58,4 @@ def precision_of(watcher: Watcher, asked: float) -> Precision:
     room = asked * np.maximum(np.abs(track.value[-1]), least)
     with np.errstate(divide="ignore"):
         share = np.where(room > 0, WIDE * track.std[-1] / np.maximum(room, 1e-300), np.inf)
-    return Precision(watcher.names, np.asarray(share))
+    return Precision(watcher.names, np.asarray(share), np.asarray(room / WIDE))

@@ -35,6 +35,8 @@ from dynid.verbs.knowledge import Current
 
 # A motion starts and ends at rest within so many seconds, or a fifth of its length.
 RAMP_SECONDS, RAMP_SHARE = 2.0, 0.2
+# Of a Fourier motion, and torque sinusoids a joint: random search over torque suffers more from many of them.
+HARMONICS, SINUSOIDS = 8, 5
 # Random motions on which the prediction of torque counts.
 PREDICTED = 8
 
@@ -178,11 +180,12 @@ def _commanded(
     following: Following,
 ) -> Sheet:
     wanted, search, seconds = settings.motion, settings.search, settings.motion.seconds
-    ramp, highest = min(RAMP_SECONDS, RAMP_SHARE * seconds), wanted.frequency * wanted.harmonics
+    harmonics = wanted.harmonics or SINUSOIDS
+    ramp, highest = min(RAMP_SECONDS, RAMP_SHARE * seconds), wanted.frequency * harmonics
     if wanted.focus:
-        basis = FourierBasis(seconds, wanted.harmonics, wanted.frequency, ramp)
+        basis = FourierBasis(seconds, harmonics, wanted.frequency, ramp)
         information = focused(information, wanted.focus, bounds, basis, None)
-    task = TorqueTask(information, bounds, seconds, wanted.harmonics, wanted.frequency, highest, ramp, home)
+    task = TorqueTask(information, bounds, seconds, harmonics, wanted.frequency, highest, ramp, home)
     return design_torque(
         task, search.starts, search.iterations, search.seed, following.progress, following.stop
     )
@@ -208,7 +211,7 @@ def _basis(wanted: MotionTable) -> Basis:
     seconds = wanted.seconds
     if wanted.family == "fourier":
         ramp = min(RAMP_SECONDS, RAMP_SHARE * seconds)
-        basis: Basis = FourierBasis(seconds, wanted.harmonics, wanted.frequency, ramp)
+        basis: Basis = FourierBasis(seconds, wanted.harmonics or HARMONICS, wanted.frequency, ramp)
     else:
         basis = SplineBasis(seconds, wanted.pieces, wanted.knots or ())
     return basis if wanted.motions == 1 else Together((basis,) * wanted.motions)
