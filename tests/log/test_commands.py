@@ -14,10 +14,17 @@ from dynid.log.commands import delayed, slopes
 from dynid.log.log import RawChunk
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
+from dynid.robot.servo import Servo
 from dynid.robot.servo_settings import ServoSettings
 from dynid.testing.motion import two_joints
 
 T, STEP = 400, 0.004
+
+
+def late(seconds: float) -> Servo:
+    return replace(Servo.unknown(2), delay=seconds, hold=0.0)
+
+
 t = STEP * np.arange(T)
 
 
@@ -98,7 +105,7 @@ def test_a_lag_between_rows_takes_nothing_off_the_motion(robot: RobotModel, lag:
         return 30.0 * np.sin(2 * np.pi * 6.0 * at)
 
     tau = np.column_stack([law(t), law(t)])
-    (chunk,) = delayed(iter([replace(one_chunk(robot), tau=tau)]), lag)
+    (chunk,) = delayed(iter([replace(one_chunk(robot), tau=tau)]), late(lag))
     inner = slice(3, -1)
     assert chunk.tau is not None
     assert np.abs(chunk.tau[inner, 0] - law(chunk.t[inner] - lag)).max() < 2e-3 * 30.0
@@ -107,8 +114,8 @@ def test_a_lag_between_rows_takes_nothing_off_the_motion(robot: RobotModel, lag:
 @pytest.mark.parametrize("rows", [3, 7, 64])
 def test_chunks_change_nothing(robot: RobotModel, rows: int) -> None:
     whole = replace(one_chunk(robot), tau=waves(3.0, 2.0))
-    (expected,) = delayed(iter([whole]), 0.013)
-    found = list(delayed(cut(whole, rows), 0.013))
+    (expected,) = delayed(iter([whole]), late(0.013))
+    found = list(delayed(cut(whole, rows), late(0.013)))
     assert expected.tau is not None
     assert np.allclose(np.concatenate([c.tau for c in found if c.tau is not None]), expected.tau, atol=1e-12)
     assert next(c.first_row for c in found) == expected.first_row == 4
@@ -136,3 +143,22 @@ def cut(chunk: RawChunk, rows: int) -> Iterator[RawChunk]:
 
     for start in range(0, len(chunk.t), rows):
         yield replace(taken(chunk, slice(start, start + rows)), first_row=start)
+
+
+def test_a_loop_on_board_is_late_with_its_commands_alone(robot: RobotModel) -> None:
+    """Limits and dead bands are those of the error that the drive sees, of whatever chunks the log is read in."""
+    servo = robot.drive.servo
+    assert servo is not None
+    on_board = replace(
+        servo, delay=0.012, loop="drive", effort_limit=np.array([20.0, 15.0]), dead_band=np.full(2, 0.05)
+    )
+    log = opened(robot.with_servo(on_board), q_des=waves(0.6, 0.7))
+    index = np.arange(3, T)
+    q, dq, q_des = (waves(*f)[index] for f in ((0.5, 0.8), (0.4, 0.3), (0.6, 0.7)))
+    expected = on_board.torque(q, dq, waves(0.6, 0.7)[index - 3])
+    assert tau_of(log)[-len(index) :] == pytest.approx(expected, abs=1e-6)
+    assert not np.allclose(expected, servo.torque(q, dq, q_des))
+    parts = [chunk.tau for chunk in log.chunks(log.trajectories[0], 60)]
+    assert np.concatenate([part for part in parts if part is not None]) == pytest.approx(
+        tau_of(log), abs=1e-6
+    )

@@ -32,7 +32,8 @@ class ServoOE:
     """Output error under the drives' own controllers: min sum ||(q - q_s)_j / sigma_j||^2, positions alone.
 
     Robot and controllers are simulated from the commands: u(t) = sat(kp (q_des - q_s) + kd (dq_des - dq_s)), `lag`
-    later, with the gains and the delay of the robot's `servo`, known or found in the log. Many windows side by side,
+    later, with the gains and the delay of the robot's `servo`, known or found in the log; the commands alone are late
+    where the drives close the loop on board. Many windows side by side,
     each begun at the measured state early enough to forget it. Gauss-Newton from the linear fit, with the exact slopes
     of the simulation's steps; joints weigh 1/sigma_j^2 of their own residuals.
 
@@ -105,7 +106,8 @@ class _Windows:
         root = np.sqrt(np.maximum(half**2 - servo.kp / inertia, 0.0))
         slowest = float(np.min(np.where(root > 0, servo.kp / inertia / (half + root + 1e-300), half)))
         settling = float(np.clip(SETTLING / max(slowest, 1e-9), LEAST_SETTLING, MOST_SETTLING))
-        return _Windows(simulation, ServoLoop(Feedback(servo.kp, servo.kd), servo.lag), settling, _Lag())
+        loop = ServoLoop(Feedback(servo.kp, servo.kd), servo.lag, on_board=servo.on_board)
+        return _Windows(simulation, loop, settling, _Lag())
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -72,6 +72,7 @@ def replay(run: Identification, log: Log, diagnostics: Diagnostics | None = None
 
     Every trajectory starts from its first row and runs on without a look at the log: a controller computes its torque
     from each row's command and the simulated joints, which acts after the run's delay and is held for a row.
+    A drive that closes its loop on board gets the command so, and computes its torque at every step.
 
     Raises UsageError for a log without commands, ResourceError without MuJoCo, SolverError for a model that runs away.
     """
@@ -113,15 +114,17 @@ def _errors(model: ExportModel, servo: Servo, log: Log, trajectory: Trajectory) 
     if measured.dq is not None:
         data.qvel[speeds] = measured.dq[0]
     T = len(desired.t) - first
-    found, waiting = np.zeros((T, log.robot.n)), list[Float]()
+    found, waiting = np.zeros((T, log.robot.n)), list[Any]()
     for k in range(T):
         q, dq = np.array(data.qpos[places]), np.array(data.qvel[speeds])
         found[k] = q
         row = first + k
-        torque = servo.torque(q, dq, desired.q_des[row], desired.dq_des[row], desired.tau_ff[row])
-        waiting += [torque] * (count if waiting else count + late)
+        command = desired.q_des[row], desired.dq_des[row], desired.tau_ff[row]
+        held = command if servo.on_board else servo.torque(q, dq, *command)
+        waiting += [held] * (count if waiting else count + late)
         for now in waiting[:count]:
-            data.qfrc_applied[speeds] = now - model.offset
+            torque = servo.torque(data.qpos[places], data.qvel[speeds], *now) if servo.on_board else now
+            data.qfrc_applied[speeds] = torque - model.offset
             mujoco.mj_step(scene, data)
         del waiting[:count]
         if not np.isfinite(data.qpos).all() or np.abs(data.qvel[speeds]).max() > 1e3:

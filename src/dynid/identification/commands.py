@@ -182,7 +182,12 @@ class _Shifted(Term):
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """All of them on every joint."""
-        lines = np.array([earlier(samples.tau, lag * samples.rate) for lag in self.lags])
+        servo = robot.drive.servo
+        back = np.zeros_like(samples.q)
+        if servo is not None and servo.on_board:
+            # What the measured motion takes off the torque is not late where the loop is closed on board.
+            back = servo.kp * samples.q + servo.kd * samples.dq
+        lines = np.array([earlier(samples.tau + back, lag * samples.rate) - back for lag in self.lags])
         index = np.arange(len(self.lags), dtype=np.int64)
         values = tuple(np.ascontiguousarray(lines[:, :, j]) for j in range(robot.n))
         return Panels(columns=(index,) * robot.n, values=values)

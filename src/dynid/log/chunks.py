@@ -36,6 +36,7 @@ def taken(chunk: RawChunk, index: Any) -> RawChunk:
         theta=take(chunk.theta),
         dtheta=take(chunk.dtheta),
         temperature=take(chunk.temperature),
+        commands=take(chunk.commands),
         extra={name: values[index] for name, values in chunk.extra.items()},
     )
 
@@ -59,5 +60,6 @@ def joined(chunks: list[RawChunk]) -> RawChunk:
         theta=join([chunk.theta for chunk in chunks]),
         dtheta=join([chunk.dtheta for chunk in chunks]),
         temperature=join([chunk.temperature for chunk in chunks]),
+        commands=join([chunk.commands for chunk in chunks]),
         extra={name: np.concatenate([chunk.extra[name] for chunk in chunks]) for name in first.extra},
     )

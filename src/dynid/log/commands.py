@@ -10,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.log.chunks import joined, taken
 from dynid.log.log import RawChunk
+from dynid.robot.servo import Servo
 
 # Rows of the past beside those that are asked for: slopes of the interpolation take one on each side.
 BESIDE = 2
@@ -49,19 +50,24 @@ def speed_of_law(t: Float, q: Float, dq: Float | None) -> Float:
     return np.where(dead, slopes(t, q), dq) if dead.any() else dq
 
 
-def delayed(chunks: Iterator[RawChunk], seconds: float) -> Iterator[RawChunk]:
-    """The chunks with their torque so many seconds later; rows before the first torque are left out.
+def delayed(chunks: Iterator[RawChunk], servo: Servo) -> Iterator[RawChunk]:
+    """The chunks with their torque later by the lag, or that of late commands and the motion of the moment.
 
-    Between rows by cubic Hermite interpolation, which takes nothing off the motion's frequencies.
+    Rows before the first torque are left out. Between rows by cubic Hermite interpolation, which takes nothing off the
+    motion's frequencies.
     """
     past: RawChunk | None = None
-    start = np.inf
+    start, seconds = np.inf, servo.lag
     for chunk in chunks:
         whole = chunk if past is None else joined([past, chunk])
         start = min(start, float(whole.t[0]))
         index = np.flatnonzero(chunk.t - seconds >= start)
         if whole.tau is not None and len(index):
-            tau = _interpolated(whole.t, whole.tau, chunk.t - seconds)
+            late = whole.tau if whole.commands is None else whole.commands
+            tau = _interpolated(whole.t, late, chunk.t - seconds)
+            if whole.commands is not None:
+                speed = speed_of_law(chunk.t, chunk.q, chunk.dq)
+                tau = servo.torque(chunk.q, speed, *np.split(tau, 3, axis=1))
             part = taken(replace(chunk, tau=tau), index)
             yield replace(part, first_row=chunk.first_row + int(index[0]))
         needed = int(np.searchsorted(whole.t, whole.t[-1] - seconds)) - BESIDE

@@ -39,8 +39,9 @@ class Conversion:
         tau = _mapped(effort, self._effort_matrix) if effort is not None else None
         if tau is not None and drive.linkages and self._effort_at_motors:
             tau = tau * drive.linkage_slopes(q)
+        commands = None
         if m.commanded:
-            tau = self._commanded(data, t, q, dq)
+            tau, commands = self._commanded(data, t, q, dq)
         return RawChunk(
             trajectory=trajectory,
             first_row=row,
@@ -52,13 +53,13 @@ class Conversion:
             dtheta=dtheta,
             temperature=self._stack(data, m.temperature),
             extra={name: _measured(data[c.column] * c.factor) for name, c in m.extra.items()},
+            commands=commands,
         )
 
-    def _time(self, data: Mapping[str, Float]) -> Float:
-        return _measured(data[self.mapping.time.column] * self.mapping.time.factor)
-
-    def _commanded(self, data: Mapping[str, Float], t: Float, q: Float, dq: Float | None) -> Float:
-        """The torque that the drives' controllers make of the commands, on time."""
+    def _commanded(
+        self, data: Mapping[str, Float], t: Float, q: Float, dq: Float | None
+    ) -> tuple[Float, Float | None]:
+        """The torque that the drives' controllers make of the commands, on time; the commands of loops on board."""
         servo = self.robot.drive.servo
         if servo is None or not servo.known:
             raise InputError(
@@ -67,8 +68,9 @@ class Conversion:
                 expected="kp, and kd if there is damping, of every joint",
                 do="give them as kp = ..., kd = ... under [drive] of the experiment, or as --kp and --kd",
             )
-        _, q_des, dq_des, tau_ff = self.commands(data)
-        return servo.torque(q, speed_of_law(t, q, dq), q_des, dq_des, tau_ff)
+        _, *parts = self.commands(data)
+        tau = servo.torque(q, speed_of_law(t, q, dq), *parts)
+        return tau, np.concatenate(parts, axis=1) if servo.on_board else None
 
     def commands(self, data: Mapping[str, Float]) -> tuple[Float, Float, Float, Float]:
         """Times, positions, velocities and feed-forward as commanded, in the joints' convention; zero where not."""

@@ -190,6 +190,7 @@ class RawChunk:
     first_row: row number within the file, counted from 0 at the first data row.
     effort is joint-side torque or force (drive gain, gear ratio and sign applied).
     theta, dtheta: motor motion brought to the joint; that of the link for joints without a second encoder.
+    commands: (T, 3 n), positions, velocities and feed-forward, of drives that close their loop on board.
     """
 
     trajectory: Trajectory
@@ -202,3 +203,4 @@ class RawChunk:
     dtheta: Float | None
     temperature: Float | None
     extra: Mapping[str, Float]
+    commands: Float | None = None

@@ -299,7 +299,7 @@ class Log:
         chunks = self._selected(trajectory, rows)
         servo = self.robot.drive.servo
         if self.mapping.commanded and servo is not None and servo.lag > 0:
-            chunks = delayed(chunks, servo.lag)
+            chunks = delayed(chunks, servo)
         yield from chunks
 
     def _selected(self, trajectory: Trajectory, rows: int) -> Iterator[RawChunk]:

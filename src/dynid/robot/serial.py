@@ -105,7 +105,7 @@ def _reading(data: Mapping[str, Any]) -> Reading:
 def _servo_to_dict(servo: Servo) -> dict[str, Any]:
     names = ("kp", "kd", "effort_limit", "dead_band", "back_emf")
     times = {name: finite_or_none(getattr(servo, name)) for name in ("delay", "hold")}
-    return {name: _plain(getattr(servo, name)) for name in names} | times
+    return {name: _plain(getattr(servo, name)) for name in names} | times | {"loop": servo.loop}
 
 
 def _servo_from_dict(data: Mapping[str, Any]) -> Servo:
@@ -116,6 +116,7 @@ def _servo_from_dict(data: Mapping[str, Any]) -> Servo:
         dead_band=_array(data["dead_band"], np.nan),
         back_emf=_array(data.get("back_emf", ()), np.nan),
         **{name: np.nan if data[name] is None else float(data[name]) for name in ("delay", "hold")},
+        loop=str(data.get("loop", "computer")),
     )
 
 

@@ -49,6 +49,7 @@ def servo_over(settings: ServoSettings, known: Servo | None, joints: Sequence[st
         dead_band=gains("dead_band"),
         delay=time("delay"),
         hold=time("hold"),
+        loop=servo.loop if settings.loop is None else settings.loop,
         back_emf=servo.back_emf
         if back_emf is None
         else np.where(np.isnan(back_emf), servo.back_emf, back_emf),
@@ -114,6 +115,8 @@ class Servo:
     hold: s, for which a command acts; nan = from row to row of the log.
     back_emf: (n,) N m s/rad, by which the torque of a drive that applies a voltage falls with speed. It is no part of
         the law: like friction it counts to what the joint loses.
+    loop: where the position loop is closed: by a "computer", whose whole torque is late, or on board of the "drive",
+        which compares late commands with the motion of the moment.
 
     Raises InputError for negative or infinite gains, bands and delays, or limits that are not positive.
     """
@@ -125,6 +128,7 @@ class Servo:
     delay: float = float("nan")
     hold: float = float("nan")
     back_emf: Float = field(default_factory=lambda: np.zeros(0))
+    loop: str = "computer"
 
     def __post_init__(self) -> None:
         n = len(self.kp)
@@ -161,7 +165,13 @@ class Servo:
             self.delay,
             self.hold,
             self.back_emf[index],
+            self.loop,
         )
+
+    @property
+    def on_board(self) -> bool:
+        """Whether commands alone are late, and the measured motion is not."""
+        return self.loop == "drive"
 
     @property
     def lag(self) -> float:

@@ -76,6 +76,11 @@ class ServoSettings:
         least=0.0,
         most=LONGEST_DELAY,
     )
+    loop: Literal["computer", "drive"] | None = option(
+        None,
+        "where the position loop is closed: in a computer that sends torques, so that the delay is one of the whole "
+        "torque, as it is without it, or on board of the drive, where commands alone are late",
+    )
 
     def __post_init__(self) -> None:
         check_options(self, "drive")

@@ -77,6 +77,7 @@ def _servo(entries: Sequence[DriveEntry], delay: float | None, known: Servo | No
         delay=before.delay if delay is None else delay,
         hold=before.hold,
         back_emf=before.back_emf,
+        loop=before.loop,
     )
 
 

@@ -29,16 +29,24 @@ class ServoLoop:
 
     feedback: gains at the joints.    lag: s, from a motion to its torque.
     later: s, by which tau is to come later than it stands in the samples, the lag with it.
+    on_board: whether the loop is closed in the drives, so that commands alone are late: the feedback then has no lag,
+        and tau + kp x_m + kd v_m, which commands made, is what comes later.
     """
 
     feedback: Feedback
     lag: float
     later: float = 0.0
+    on_board: bool = False
+
+    @property
+    def feedback_lag(self) -> float:
+        """S, from a motion to its torque."""
+        return 0.0 if self.on_board else self.lag + self.later
 
     def ticks(self, rate: float) -> int:
         """Ticks of the controller in a sample."""
         count = 1
-        while 0.5 / rate / count > self.lag + self.later and count < MOST_TICKS:
+        while 0.5 / rate / count > self.feedback_lag and count < MOST_TICKS:
             count *= 2
         return count
 
@@ -70,15 +78,21 @@ def servo_run(
     x, v = (part[stretches.index] for part in measured_coordinates(mechanism, samples))
     place = mechanism.driven
     count = _steps(mechanism, x[:, 0], extra_at(mechanism, samples, stretches, np.zeros(1)), h)
-    held = Held.of(max((loop.lag + loop.later) / h - 0.5, 0.0), count)
+    held = Held.of(max(loop.feedback_lag / h - 0.5, 0.0), count)
     K = stretches.index.shape[1]
     rows = held.rows((K - 1) * ticks + 1) / ticks
     at = np.arange((K - 1) * ticks + 1) / ticks
+    feedback, tau = loop.feedback, samples.tau[stretches.index]
+    if loop.on_board:
+        back = feedback.kp * x[..., place] + feedback.kd * v[..., place]
+        drive = cubic(tau + back, rows - loop.later * rate) - cubic(back, rows)
+    else:
+        drive = cubic(tau, rows - loop.later * rate)
     task = _Task(
         np.concatenate([x[:, 0], v[:, 0]], axis=1),
         h,
-        replace(held, drive=cubic(samples.tau[stretches.index], rows - loop.later * rate)),
-        loop.feedback,
+        replace(held, drive=drive),
+        feedback,
         cubic(x[..., place], at),
         cubic(v[..., place], at),
     )
