@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.optimize import lsq_linear
 
 from dynid.choose.subset_regression import SubsetRegression
 from dynid.kernel import qr_panel
@@ -50,6 +53,22 @@ def test_what_a_model_holds_already_adds_nothing() -> None:
     rest = one.residualised(("a", "b"))
     np.testing.assert_array_equal(rest.squares(one.index(("e", "a")).tolist()), rest.squares(()))
     np.testing.assert_allclose(rest.squares(()), one.squares(("a", "b", "e")), rtol=1e-9)
+
+
+def test_bounded_columns_are_those_of_nonnegative_least_squares() -> None:
+    """Against SciPy's bounded solver on the same triangles; without a bound that binds nothing changes."""
+    one = replace(regression(), bounded=frozenset({"b", "c", "d"}))
+    found = one.squares_of([NAMES], within_bounds=True)[0]
+    lower = np.array([-np.inf, 0.0, 0.0, 0.0, -np.inf])
+    for training, left_out in one.folds:
+        R = training / np.linalg.norm(training, axis=0)  # columns of 1e-3 and 1e3 side by side
+        size = np.linalg.norm(training[:, -1]) / np.linalg.norm(training[:, :-1], axis=0)
+        x = size * lsq_linear(R[:, :-1], R[:, -1], (lower, np.full(5, np.inf)), tol=1e-14).x
+        errors = np.sum((one.blocks[left_out] @ np.append(x, -1.0)) ** 2, axis=1)
+        np.testing.assert_allclose(found[left_out], errors, rtol=1e-6)
+    assert found.sum() > 2 * one.squares(NAMES).sum()  # d is -3
+    free = replace(one, bounded=frozenset({"a"}))
+    np.testing.assert_array_equal(free.squares_of([NAMES], within_bounds=True)[0], free.squares(NAMES))
 
 
 class TestPositionWaves(TermContract):

@@ -171,7 +171,7 @@ def _friction_by_joint(
             found[j] = forms
     # Many forms were tried, of which some gain a standard error by chance: together they have to gain more.
     together = _with_form(comparison.wide, base, *found.values())
-    return found if comparison.earns(comparison.squares(base), together) else {}
+    return found if comparison.earns(comparison.friction_squares([base])[0], together) else {}
 
 
 def _forms_of_joint(comparison: ModelComparison, base: Sequence[Label], joint: int) -> Option:
@@ -225,7 +225,7 @@ def _with_form(wide: WideModel, labels: Sequence[Label], *forms: Option) -> list
 def _joint_forms(
     comparison: ModelComparison, base: Sequence[Label], forms: dict[int, Option]
 ) -> tuple[JointForm, ...]:
-    wide, without = comparison.wide, comparison.squares(base)
+    wide, without = comparison.wide, comparison.friction_squares([base])[0]
     return tuple(
         JointForm(
             wide.robot.joint_names[j], form.name, *comparison.gain(without, _with_form(wide, base, form))

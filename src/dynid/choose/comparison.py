@@ -61,18 +61,27 @@ class ModelComparison:
         """Held-out squared error by block of the fixed columns and some effects."""
         return np.asarray(self.squares_of([labels])[0])
 
-    def squares_of(self, models: Sequence[Sequence[Label]]) -> Float:
-        """Those of several models, (K, M)."""
-        return self.regression.squares_of([(*self.fixed, *self.wide.names(labels)) for labels in models])
+    def squares_of(self, models: Sequence[Sequence[Label]], within_bounds: bool = False) -> Float:
+        """Those of several models, (K, M).    within_bounds: see SubsetRegression.squares_of."""
+        names = [(*self.fixed, *self.wide.names(labels)) for labels in models]
+        return self.regression.squares_of(names, within_bounds)
+
+    def friction_squares(self, models: Sequence[Sequence[Label]]) -> Float:
+        """Those of models that differ in forms of friction, (K, M), within the bounds of a physically consistent fit.
+
+        Friction and rotors below zero stand for something that a model lacks, and the form that has it gains nothing
+        beside them; in the fit that is reported it does.
+        """
+        return self.squares_of(models, within_bounds=True)
 
     def earns(self, without: Float, labels: Sequence[Label], errors: float = SCREEN) -> bool:
-        """Whether effects gain more than so many standard errors over a model with errors `without`, (M,)."""
+        """Whether forms of friction gain more than so many standard errors over a model with errors `without`, (M,)."""
         share, std = self.gain(without, labels)
         return share > errors * std
 
     def gain(self, without: Float, labels: Sequence[Label]) -> tuple[float, float]:
-        """Share of the errors `without` that effects take away, and its standard error."""
-        return gain(without, self.squares(labels), self.regression.counts)
+        """Share of the errors `without` that forms of friction take away, and its standard error."""
+        return gain(without, self.friction_squares([labels])[0], self.regression.counts)
 
     def _trials(self, combinations: Sequence[tuple[Option, ...]]) -> list[Trial]:
         names = [

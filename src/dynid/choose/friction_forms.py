@@ -42,7 +42,7 @@ def chosen_form(comparison: ModelComparison, forms: Sequence[Form]) -> tuple[Com
     a parameter.
     """
     candidates, shapes = list[Candidate](), list[int]()
-    every = comparison.squares_of([model for one in forms for model in one.models])
+    every = comparison.friction_squares([model for one in forms for model in one.models])
     starts = np.cumsum([0, *(len(one.models) for one in forms)])
     for one, first in zip(forms, starts[:-1], strict=True):
         squares = every[first : first + len(one.models)]
@@ -95,7 +95,7 @@ def choose_forms(terms: Terms, search: Search) -> tuple[Terms, Terms | None, tup
             picked[i] = shelf.labels(started[i])
         # Many forms were tried, of which some gain a standard error by chance: together they have to gain more.
         before, together = (tuple(x for own in one for x in own) for one in (plain, picked))
-        if before != together and not comparison.earns(comparison.squares(before), together):
+        if before != together and not comparison.earns(comparison.friction_squares([before])[0], together):
             open_forms = started = [one[0][1] for one in rivals]
             choices = [replace(one, chosen=one.candidates[0].name) for one in choices]
     whole, start = (Terms((*others.terms, *merged(parts, robot))) for parts in (open_forms, started))

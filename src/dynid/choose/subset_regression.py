@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.base.scipy_functions import solve_triangular
+from dynid.base.scipy_functions import nnls, solve_triangular
 from dynid.factor.factor import Factors, stack
 from dynid.factor.folds import Fold, block_counts
 from dynid.kernel import qr_panel
@@ -67,16 +67,23 @@ class SubsetRegression:
 
     names: (c,) of the columns, the wide model's order.    blocks: (M, c + 1, c + 1).
     folds: per fold its training triangle and the numbers of the blocks it leaves out.
+    bounded: names of columns whose coefficients are not negative by nature.
     """
 
     names: tuple[str, ...]
     blocks: Float
     folds: tuple[tuple[Float, Int], ...]
     counts: Float
+    bounded: frozenset[str] = frozenset()
 
     @staticmethod
     def of(
-        factors: Factors, names: Sequence[str], columns: Int, weights: Float, folds: Sequence[Fold]
+        factors: Factors,
+        names: Sequence[str],
+        columns: Int,
+        weights: Float,
+        folds: Sequence[Fold],
+        bounded: Iterable[str] = (),
     ) -> SubsetRegression:
         """From factors of the wide model.
 
@@ -92,6 +99,7 @@ class SubsetRegression:
             blocks=blocks,
             folds=tuple((R, fold.held_out) for R, fold in zip(training, folds, strict=True)),
             counts=block_counts(factors),
+            bounded=frozenset(bounded),
         )
 
     @cached_property
@@ -113,12 +121,16 @@ class SubsetRegression:
         """Held-out squared error by block, (M,), of the model with these columns."""
         return np.asarray(self.squares_of([names])[0])
 
-    def squares_of(self, models: Sequence[Iterable[str]]) -> Float:
-        """Held-out squared errors by model and block, (K, M); the blocks are gone through once for all models."""
+    def squares_of(self, models: Sequence[Iterable[str]], within_bounds: bool = False) -> Float:
+        """Held-out squared errors by model and block, (K, M); the blocks are gone through once for all models.
+
+        within_bounds: whether coefficients of `bounded` columns are at least zero.
+        """
+        solved = self._within_bounds if within_bounds else self._solved
         indices = [self.index(names) for names in models]
         found = np.zeros((len(models), len(self.blocks)))
         for training, left_out in self.folds:
-            x = np.column_stack([np.append(self._solved(training, index), -1.0) for index in indices])
+            x = np.column_stack([np.append(solved(training, index), -1.0) for index in indices])
             for block in left_out:
                 found[:, block] = np.sum((self.blocks[block] @ x) ** 2, axis=0)
         return found
@@ -156,6 +168,25 @@ class SubsetRegression:
         k = len(kept)
         x = np.zeros(len(self.names))
         x[kept] = solve_triangular(R[:k, :k], R[:k, k], check_finite=False)
+        return x
+
+    def _within_bounds(self, triangle: Float, index: Int) -> Float:
+        """(c,) as `_solved`, `bounded` columns at least zero.
+
+        With the free columns eliminated first, [R11 R12 z1; 0 R22 z2], the bounded ones are min ||R22 x - z2||, x >= 0.
+        Source: Lawson and Hanson 1974, chapter 23.
+        """
+        x = self._solved(triangle, index)
+        bounded = np.array([self.names[i] in self.bounded for i in index], dtype=np.bool_)
+        if (x[index[bounded]] >= 0).all():
+            return x
+        kept, R = _independent(triangle, np.concatenate([index[~bounded], index[bounded]]))
+        k, f = len(kept), int(np.isin(kept, index[~bounded]).sum())
+        scale = np.linalg.norm(R[f:k, f:k], axis=0)
+        part = nnls(R[f:k, f:k] / scale, R[f:k, k])[0] / scale
+        x = np.zeros(len(self.names))
+        x[kept[f:]] = part
+        x[kept[:f]] = solve_triangular(R[:f, :f], R[:f, k] - R[:f, f:k] @ part, check_finite=False)
         return x
 
 

@@ -54,7 +54,7 @@ def compare(
 
     counts: (M,) equations by block.    errors: how many standard errors of the paired difference count as chance.
     negligible: share of the best one's error that is of no account.
-    Simple = few parameters, then in the order given; of equally good ones the first counts as the best.
+    Simple = few parameters; of equally simple ones the one that misses least is chosen, then the first.
     Source: Breiman et al. 1984 (rule of one standard error), with paired differences over blocks.
     """
     size = np.asarray(counts, dtype=np.float64)
@@ -64,7 +64,10 @@ def compare(
     spread = np.array([standard_error(one.squares - candidates[best].squares, size) for one in candidates])
     within = excess <= np.maximum(errors * spread, negligible * total[best])
     within[best] = True
-    chosen = min(np.flatnonzero(within).tolist(), key=lambda i: (candidates[i].parameters, i))
+    # Rounding decides nothing: errors count to six digits.
+    chosen = min(
+        np.flatnonzero(within).tolist(), key=lambda i: (candidates[i].parameters, float(f"{total[i]:.6g}"), i)
+    )
     return Comparison(tuple(candidates), best, chosen, excess, spread, within)
 
 

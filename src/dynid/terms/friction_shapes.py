@@ -80,7 +80,7 @@ class Stribeck(CurveTerm):
     group = FRICTION_FORM
     steps = True
     symbols = (Symbol("fs", "f", "s", "Stribeck friction"),)
-    coefficients = (Coefficient("fs", "N m", "N"),)
+    coefficients = (Coefficient("fs", "N m", "N", lower=0.0),)
     shapes = (Shape("velocity", *_SPEED, 0.1),)
 
     def __post_init__(self) -> None:
