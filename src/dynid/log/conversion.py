@@ -56,6 +56,9 @@ class Conversion:
             commands=commands,
         )
 
+    def _time(self, data: Mapping[str, Float]) -> Float:
+        return _measured(data[self.mapping.time.column] * self.mapping.time.factor)
+
     def _commanded(
         self, data: Mapping[str, Float], t: Float, q: Float, dq: Float | None
     ) -> tuple[Float, Float | None]:
