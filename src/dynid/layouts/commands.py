@@ -143,7 +143,10 @@ def with_gains(
 
 
 def _law(torque: Float, errors: Sequence[Float]) -> tuple[Float, Float] | None:
-    """Gains by joint with which errors of position (and velocity) make the torque; None where they do not."""
+    """Gains by joint with which errors of position (and velocity) make the torque; None where they do not.
+
+    A joint whose velocity error never changes takes the median kd of the others.
+    """
     kp, kd = np.zeros(torque.shape[1]), np.zeros(torque.shape[1])
     for j in range(torque.shape[1]):
         X, y = np.column_stack([one[:, j] for one in errors]), torque[:, j]
@@ -155,8 +158,11 @@ def _law(torque: Float, errors: Sequence[Float]) -> tuple[Float, Float] | None:
         gains, left = nnls(X / size, y)
         if not gains[0] > 0 or left > _LEFT * np.linalg.norm(y):
             return None
-        kp[j], kd[j] = gains[0] / size[0], gains[1] / size[1] if len(errors) > 1 else 0.0
-    return kp, kd
+        kp[j] = gains[0] / size[0]
+        if len(errors) > 1:
+            kd[j] = gains[1] / size[1] if np.ptp(X[:, 1]) > 0 else np.nan
+    seen = np.isfinite(kd)
+    return kp, np.where(seen, kd, np.median(kd[seen]) if seen.any() else 0.0)
 
 
 def _numbered(values: Float) -> str:
