@@ -147,7 +147,7 @@ def app(**_):
         os.kill(os.getpid(), signal.SIGTERM)
     except SystemExit:
         raise AttributeError("half imported") from None
-main.app = app
+main.application = lambda names: app
 main.main()
 """
 
