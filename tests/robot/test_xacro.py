@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, RefusedError, ResourceError
 from dynid.feasible.description import limits_from_description
 from dynid.robot import Reading, load_robot
+from dynid.robot.shapes import described_shapes
 from tests.robot.texts import ARM
 
 HEAD = '<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">'
@@ -49,6 +51,23 @@ def test_a_xacro_is_expanded_with_its_arguments(tmp_path: Path) -> None:
     # A file is known by what is in it, whatever it is called.
     (tmp_path / "arm.urdf").write_text(path.read_text())
     assert load_robot(tmp_path / "arm.urdf", xacro={"tool": "0"}).n == 1
+
+
+def test_a_stored_name_of_a_xacro_runs_no_expression(tmp_path: Path) -> None:
+    """Whoever opens a run did not name the file that the run names."""
+    path = written(tmp_path)
+    robot = load_robot(path, xacro={"tool": "0"})
+    shape = '<visual><geometry><box size="0.1 0.1 ${length}"/></geometry></visual>'
+    shaped = path.with_name("shaped.urdf.xacro")
+    shaped.write_text(
+        HEAD + '<xacro:property name="length" value="0.3"/>'
+        f'<link name="base"/><link name="l1">{shape}</link><joint name="l1_joint" type="continuous">'
+        '<parent link="base"/><child link="l1"/><axis xyz="0 0 1"/></joint></robot>'
+    )
+    stranger = replace(robot, source=str(shaped), reading=Reading())
+    with pytest.raises(InputError, match="run as Python"):
+        described_shapes(stranger)
+    assert [one.link for one in described_shapes(load_robot(shaped))] == ["l1"]
 
 
 def test_what_is_expanded_already_needs_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from dynid.robot.mjcf_lint import resolve_includes
 from dynid.robot.mjcf_meshes import MeshAssets
 from dynid.robot.model import RobotModel
 from dynid.robot.solids import ball_points, box_points, capsule_points, cylinder_points
-from dynid.robot.source import read_description
+from dynid.robot.source import read_again
 from dynid.robot.urdf import lint
 from dynid.robot.xml import Element, number, numbers
 from dynid.spatial.algebra import placement, rotation_quaternion, rotation_rpy
@@ -100,7 +100,7 @@ def described_shapes(robot: RobotModel) -> list[DescribedShape]:
     path = Path(robot.source)
     if path.suffix.lower() not in SHAPED or not path.is_file():
         return []
-    root = read_description(path, robot.reading, Diagnostics())
+    root = read_again(path, robot.reading)
     of = {"robot": _of_urdf, "mujoco": _of_mjcf}.get(root.tag)
     return [] if of is None else of(robot, root, path)
 

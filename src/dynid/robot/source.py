@@ -9,9 +9,10 @@ from pathlib import Path
 
 from dynid.base.checked_toml import read_bytes
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import InputError, Place
 from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
-from dynid.robot.xacro import expanded, is_xacro
+from dynid.robot.xacro import expanded, expanded_before, is_xacro
 from dynid.robot.xml import MAX_BYTES, Element, read_xml
 
 KIND = "a robot description: URDF, xacro, MJCF, SDF, USD or TOML"
@@ -47,6 +48,24 @@ class RobotFile:
     def root(self) -> Element:
         """Root element of a file of XML, with xacro expanded."""
         return read_description(self.path, self.reading, self.diagnostics)
+
+
+def read_again(path: Path, reading: Reading) -> Element:
+    """The same for a robot that was read from a file before; what runs as Python is not run for a stored name.
+
+    Raises InputError for a xacro file that was not expanded in this process, and what `read_xml` raises.
+    """
+    root = read_xml(path, KIND)
+    if not is_xacro(root):
+        return root
+    if (known := expanded_before(path, reading)) is None:
+        raise InputError(
+            "xacro",
+            found="a xacro file that a run names, whose expressions would run as Python",
+            expected="shapes of a file that you name yourself: they are drawn when the run is made",
+            place=Place(file=str(path)),
+        )
+    return known
 
 
 def read_description(path: Path, reading: Reading, diagnostics: Diagnostics) -> Element:

@@ -37,6 +37,19 @@ def is_xacro(root: Element) -> bool:
     )
 
 
+# Expansions of this process, by file and arguments.
+_EXPANDED: dict[tuple[Path, tuple[tuple[str, str], ...]], Element] = {}
+
+
+def expanded_before(path: Path, reading: Reading) -> Element | None:
+    """What a file was expanded to in this process, when somebody named it; None = it was not."""
+    return _EXPANDED.get(_key(path, reading))
+
+
+def _key(path: Path, reading: Reading) -> tuple[Path, tuple[tuple[str, str], ...]]:
+    return path.resolve(), tuple(sorted(reading.arguments.items()))
+
+
 def expanded(root: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> Element:
     """The root element of what a xacro file expands to; its elements have no lines.
 
@@ -71,6 +84,7 @@ def expanded(root: Element, path: Path, reading: Reading, diagnostics: Diagnosti
         one.line = one.column = 0
         if "filename" in one.attributes:
             one.attributes["filename"] = opened.by_package(one.attributes["filename"])
+    _EXPANDED[_key(path, reading)] = whole
     return whole
 
 
