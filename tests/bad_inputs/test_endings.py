@@ -29,7 +29,7 @@ def app(**_):
         print("writing", flush=True)
         while True:
             np.linalg.svd(np.random.default_rng(0).normal(size=(3000, 3000)))
-main.app = app
+main.application = lambda names: app
 main.main()
 """
 
@@ -37,7 +37,7 @@ BUG = """
 from dynid.cli import main
 def app(**_):
     raise KeyError("nobody thought of this")
-main.app = app
+main.application = lambda names: app
 main.main()
 """
 
