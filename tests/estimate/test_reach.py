@@ -54,7 +54,7 @@ def test_a_centre_is_held_within_reach_unless_the_data_speak_against_it(
         seen, fit = replace(one, factors=measured(one, truth, noise)), FeasibleFit(strength=0.1)
         monkeypatch.setattr(reach, "REACH_DESCRIBED", 0.2)
         estimate, found = fit.solution(seen, WLS().fit(seen))
-        before = fit._solved(seen, seen.factors, estimate.weights, 0.1)
+        before = fit._solved(seen, estimate.weights, 0.1)
         assert centre_limits(one.columns, before.parameters, prior, one.spread)
         further = centre_limits(one.columns, found.parameters, prior, one.spread, max(NEAR))
         assert bool(further) != held

@@ -83,10 +83,10 @@ def test_panda_sigmoid_against_coulomb_and_viscous(panda_sigmoid: Identification
     scores = panda_sigmoid.validations[0].scores
     assert scores.total_relative < plain.validations[0].scores.total_relative
     assert (missed(panda_sigmoid)[4:] < missed(plain)[4:]).all()
-    # No joint is much worse, but on blocks of the training data the gain exceeds its standard error on few.
+    # No joint is much worse, but on blocks of the training data the gain exceeds its standard error not on all.
     assert (missed(panda_sigmoid) < 1.05 * missed(plain)).all()
     earned = [c.joint for c in panda_sigmoid.choices if c.winner.earned]
-    assert 1 <= len(earned) <= 4
+    assert 1 <= len(earned) < 7
     assert "j6" in earned
 
 
