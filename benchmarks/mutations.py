@@ -66,6 +66,7 @@ DOORS = {
     "sweeps": ("__init__",),
     "bodies": ("bodies",),
     "multibody": ("multibody",),
+    "steps": ("multibody",),
 }
 # The kernel is built for one set of instructions with little optimisation, in a fraction of the time.
 QUICK_BUILD = ((b"-O3", b"-O1"), (b'MATCHES "x86_64|AMD64"', b'STREQUAL "none"'))
@@ -100,6 +101,14 @@ EQUIVALENT: dict[tuple[str, str, str, str, str, int], str] = {
         0,
     ): "both infinities are no bound for Simulable.nearest; a stiffness, which alone is raised from it, multiplies "
     "theta - q, which no other column contains, so that its own lower bound stands there instead",
+    (
+        "estimate/kalman.py",
+        "_Correction.of_missing",
+        "index",
+        "force[:, 0]",
+        "force[:, 1]",
+        0,
+    ): "only the shape (S, s) is read, which is the same at each of the NODES = 4 nodes",
     (
         "simulation/mechanism.py",
         "Mechanism.springs",

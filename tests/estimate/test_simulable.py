@@ -13,6 +13,8 @@ from dynid.estimate.least_squares import solve
 from dynid.estimate.simulable import ENOUGH, least_distance
 from dynid.estimate.simulated import SimulationProblem, lag_of
 from dynid.kernel import using
+from dynid.signals.differentiate import first_difference
+from dynid.signals.samples import Samples
 from dynid.simulation import loop
 from dynid.simulation.loop import differentiated
 from dynid.testing import measured_regression
@@ -113,6 +115,18 @@ def test_velocities_that_lag_are_seen_and_do_not_matter() -> None:
     found = CLOE().fit(replace(case.regression, source=source))
     assert found.status.ok
     assert (np.abs(found.value - case.beta) / case.size < 0.02).all()
+
+
+def test_a_lag_is_the_share_of_the_acceleration_in_what_velocities_lack() -> None:
+    """Where dq/dt - dq = lag ddq holds row for row, the lag is exact, however the acceleration changes."""
+    rate, lag = 100.0, np.array([0.004, -0.01])
+    t = np.arange(60) / rate
+    q = np.stack([t**3, np.exp(4.0 * t)], axis=1)
+    ddq = np.stack([6.0 * t, 16.0 * np.exp(4.0 * t)], axis=1)
+    slope = first_difference(np.ascontiguousarray(q.T), rate).T
+    samples = replace(Samples.from_motion(q, slope - lag * ddq, ddq), rate=rate)
+    np.testing.assert_allclose(lag_of([samples]), lag, rtol=1e-9)
+    np.testing.assert_allclose(lag_of([samples, samples]), lag, rtol=1e-9)
 
 
 def test_accelerations_of_a_stiff_run_are_those_of_its_velocity() -> None:

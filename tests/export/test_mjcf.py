@@ -51,3 +51,5 @@ def test_quaternions_of_rotations() -> None:
     for q in [*rng.normal(size=(50, 4)), *np.eye(4)]:
         R = rotation_quaternion(q)
         np.testing.assert_allclose(rotation_quaternion(quaternion(R)), R, atol=1e-15)
+        assert np.linalg.norm(quaternion(R)) == pytest.approx(1.0, abs=1e-15)
+        assert abs(quaternion(R) @ q) == pytest.approx(np.linalg.norm(q), rel=1e-14)

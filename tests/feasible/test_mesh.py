@@ -134,6 +134,12 @@ def test_many_corners_become_few_planes_around_them() -> None:
 def test_sizes_and_flat_meshes_are_reported() -> None:
     with pytest.raises(UsageError, match=r"0\.001"):
         enclosing_points(1000 * BOX)
+    # A size is one wherever the frame stands.
+    away = np.array([50.0, -30.0, 0.0])
+    np.testing.assert_allclose(np.sort(enclosing_points(BOX + away) - away, axis=0), np.sort(BOX, axis=0))
+    for axis in np.eye(3):
+        with pytest.raises(UsageError, match="30 m long"):
+            enclosing_points((BOX - BOX.mean(axis=0)) * (1.0 + axis * (30.0 / np.ptp(BOX, axis=0) - 1.0)))
     with pytest.raises(UsageError, match="flat-hull"):
         enclosing_points(BOX * [1.0, 1.0, 0.0])
 

@@ -89,6 +89,23 @@ def test_a_sigmoid_is_averaged_as_the_two_sides_are() -> None:
         np.testing.assert_allclose(steep.values[joint][0], 0.5 * direction(samples, 0.02, joint), atol=1e-12)
 
 
+def test_a_shifted_sigmoid_is_the_mean_of_its_formula() -> None:
+    """The least velocity is where the greatest is without acceleration; the mean is Simpson's between the two."""
+    robot, samples = random_robot(1, 2, 0.0), states()
+    slope, shift = 4.0, 0.2
+    found = Sigmoid(slope, shift).torque_regressor(robot, samples, np.ones(2, dtype=np.bool_))
+
+    def sigmoid(speed: Float) -> Float:
+        return 1.0 / (1.0 + np.exp(-slope * (speed + shift))) - 1.0 / (1.0 + np.exp(-slope * shift))
+
+    half = 0.5 * samples.span * samples.ddq
+    mean = (sigmoid(samples.dq - half) + 4.0 * sigmoid(samples.dq) + sigmoid(samples.dq + half)) / 6.0
+    for joint in range(2):
+        # Simpson's error is h^4 / 180 of the fourth derivative, below slope^4 / 8, over the half width h.
+        error = slope**4 / 8.0 * np.abs(half).max() ** 4 / 180.0
+        np.testing.assert_allclose(found.values[joint][0], mean[:, joint], atol=error + 1e-12)
+
+
 def test_a_thinned_log_keeps_its_friction(tmp_path: Path) -> None:
     """Sharp friction behind a cut-off of 2.5 Hz, sampled at 40 Hz: the sign at the samples alone misses 1.1 %."""
     robot = load_example("arm7")

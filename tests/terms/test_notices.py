@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
+from dynid.terms.drift import Drift
 from dynid.terms.gain_error import GainError
 from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.residual_tests import Held, Level
-from dynid.terms.torque_delay import find_long_lag
+from dynid.terms.torque_delay import find_long_lag, lag_in_words
+from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import random_robot
 
 
@@ -53,3 +57,45 @@ def test_a_long_lag_is_where_the_plain_model_fits_best(late: float, found: float
             return 1.0 - 0.9 * np.exp(-(((shifts - late) / 0.05) ** 2))
 
     assert find_long_lag(Shifted()) == pytest.approx(found, abs=1 / 60)  # type: ignore[arg-type]  # what it asks for
+
+
+@pytest.mark.parametrize("slides", [False, True])
+@pytest.mark.parametrize(
+    ("value", "half"), [(3.0, 0.2), (-3.0, 2.8), (0.4, 0.1), (-13.0, 1.0), (10.5, 1.0), (30.0, 1.0)]
+)
+def test_a_zero_is_told_beyond_its_interval_in_units_of_its_joint(
+    slides: bool, value: float, half: float
+) -> None:
+    """Told from half a degree or one millimetre on; from ten or twenty on, something else is looked for."""
+    robot = random_robot(1, 3)
+    joint = [bool(one) for one in robot.prismatic].index(slides)
+    unit = 1e-3 if slides else np.pi / 180.0
+    sizes = {f"zq{joint + 1}": (value * unit, half * unit)}
+    notices = list(ZeroOffset().notices(Held(robot, sizes, 100.0, 20.0, np.ones(3))))
+    sure = abs(value) - half
+    assert len(notices) == (sure > (1.0 if slides else 0.5))
+    for notice in notices:
+        assert f"{value:.2g} +- {half:.1g} {'mm' if slides else 'degrees'}" in notice.found
+        assert ("No encoder is mounted so far off" in notice.do) == (sure > (20.0 if slides else 10.0))
+
+
+@pytest.mark.parametrize(("rate", "half", "seconds"), [(0.4, 0.01, 1800.0), (-0.4, 0.3, 7200.0)])
+def test_a_drift_is_told_by_its_share_of_the_torque_over_the_log(
+    rate: float, half: float, seconds: float
+) -> None:
+    robot = random_robot(1, 3, 0.0)
+    torque = np.array([1.0, 8.0, 1.0])
+    held = Held(robot, {"fd2": (rate, half)}, 100.0, seconds, torque)
+    change = rate * seconds / 3600.0
+    (notice,) = Drift().notices(held)
+    assert f"{change:.3g} +- {half * seconds / 3600.0:.1g} N m" in notice.found
+    assert f"({100 * abs(change) / 8.0:.2g} % of its torque)" in notice.found
+    assert not list(Drift().notices(replace(held, seconds=0.1 * seconds * 0.08 / abs(change))))
+
+
+@pytest.mark.parametrize("seconds", [0.004, -0.004])
+def test_torque_that_comes_after_the_motion_lags(seconds: float) -> None:
+    text = lag_in_words(seconds, 0.0003, 500.0)
+    assert ("lags behind" in text) == (seconds > 0)
+    assert ("runs ahead" in text) == (seconds < 0)
+    assert "4 +- 0.3 ms (2 samples)" in text

@@ -27,6 +27,7 @@ from dynid.terms import (
     Viscous,
 )
 from dynid.terms.friction_shapes import stop_operator
+from dynid.terms.transmission import placed_at
 from dynid.testing import RowsContract, TermContract, random_robot, smooth_samples
 
 BARS = FourBar(1.1, 0.25, 1.08, 0.3, 1.5)
@@ -129,6 +130,51 @@ def test_alone_a_motor_is_its_joint() -> None:
     ):
         at_motor = Terms((motor,)).torque(robot, samples, values)
         np.testing.assert_allclose(at_motor, Terms((joint,)).torque(robot, samples, seen), rtol=1e-12)
+
+
+@pytest.mark.parametrize("ratio", [0.5, 40.0])
+def test_friction_that_moves_from_side_to_side_keeps_its_torque(ratio: float) -> None:
+    """Width is a velocity: it turns with the ratio, there and back."""
+    robot = random_robot(1, 3, 0.0)
+    unknown = np.full(3, np.nan)
+    robot = replace(robot, drive=Drive(np.eye(3) * ratio, np.full(3, 1e-3), unknown, unknown))
+    samples = smooth_samples(robot, 50)
+    joint = Coulomb(width=0.3)
+    motor = placed_at(joint, True, ratio)
+    values = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(
+        Terms((motor,)).torque(robot, samples, values / ratio),
+        Terms((joint,)).torque(robot, samples, values),
+        rtol=1e-12,
+    )
+    back = placed_at(motor, False, ratio)
+    assert isinstance(back, Coulomb)
+    assert back.width == pytest.approx(joint.width)
+    assert placed_at(joint, False, ratio) is joint
+
+
+def test_a_motor_that_moves_with_several_joints_is_scaled_by_its_largest_ratio() -> None:
+    """Bounded by that unit, a motor turns by no more than the joints do together."""
+    robot = coupled(1, 3)
+    N = np.array([[3.0, 20.0, 0.0], [0.0, 4.0, 0.5], [0.1, 0.0, -5.0]])
+    robot = replace(robot, drive=replace(robot.drive, transmission=N))
+    samples = smooth_samples(robot, 50)
+    seen, units = OnMotor(Viscous()).followed(robot, samples)
+    np.testing.assert_allclose(seen.dq, samples.dq @ N.T, rtol=1e-12)
+    for motor, unit in enumerate(units):
+        alone = [
+            np.abs(seen.dq[:, motor]).max()
+            for joint in range(3)
+            for seen in (OnMotor(Viscous()).followed(robot, only(samples, joint))[0],)
+        ]
+        speeds = np.abs(samples.dq).max(axis=0)
+        assert unit == pytest.approx(max(a / s for a, s in zip(alone, speeds, strict=True)))
+
+
+def only(samples: Samples, joint: int) -> Samples:
+    """The motion of one joint, the others at rest."""
+    mask = np.arange(samples.q.shape[1]) == joint
+    return replace(samples, q=samples.q * mask, dq=samples.dq * mask, ddq=samples.ddq * mask)
 
 
 def test_names_units_priors_and_what_is_alive() -> None:
