@@ -42,7 +42,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for sound files of the tests
 
-from benchmarks.isolated import import_for
+from benchmarks.isolated import import_for, run_and_leave
 
 SEED = 20261122
 TERM_SECONDS = 2.0
@@ -175,8 +175,8 @@ def start(
     child = os.fork()
     if child:
         return Started(child, errors, temporary, began)
-    code = 99
-    try:
+
+    def prepare() -> None:
         os.setsid()
         for number, target in ((1, Path(os.devnull)), (2, errors)):
             file = os.open(target, os.O_WRONLY | os.O_CREAT)
@@ -186,16 +186,8 @@ def start(
         sys.modules["__main__"] = sys.modules["dynid.__main__"]  # what worker processes import
         if hook is not None:
             hook()
-        from dynid.cli.main import main
 
-        sys.argv = ["dynid", *words]
-        main()
-    except SystemExit as leaving:
-        code = leaving.code if isinstance(leaving.code, int) else 0
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    run_and_leave(words, prepare)
 
 
 def _of_session(session: int) -> list[int]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 MEMORY_GB, SECONDS = 2.0, 30.0  # of a command on a small file, the latter of processor
 WARNING = re.compile(r"^\S+\.py:\d+: \w*Warning", re.MULTILINE)  # Python's own, and those of libraries
@@ -47,6 +48,23 @@ class Ending:
         return ""
 
 
+def run_and_leave(words: Sequence[object], prepare: Callable[[], None]) -> NoReturn:
+    """Runs `dynid words` in a forked process and ends it as the command ends; 99 where nothing ran."""
+    code = 99
+    try:
+        prepare()
+        sys.argv = ["dynid", *map(str, words)]
+        from dynid.cli.main import main
+
+        main()
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 0
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
 def isolated(words: Sequence[object], prepare: Callable[[], None] = lambda: None) -> Ending:
     """Runs `dynid words` in a fork of this process.    prepare: is called there first."""
     reading, writing = os.pipe()
@@ -55,19 +73,7 @@ def isolated(words: Sequence[object], prepare: Callable[[], None] = lambda: None
         os.close(reading)
         os.dup2(writing, 1)
         os.dup2(writing, 2)
-        code = 99
-        try:
-            prepare()
-            sys.argv = ["dynid", *map(str, words)]
-            from dynid.cli.main import main
-
-            main()
-        except SystemExit as leaving:
-            code = leaving.code if isinstance(leaving.code, int) else 0
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
+        run_and_leave(words, prepare)
     os.close(writing)
     start = time.perf_counter()
     with os.fdopen(reading, "rb") as pipe:

@@ -52,6 +52,15 @@ class Recording:
         return Log.from_arrays(robot, self.t, self.q, dq=self.dq, q_des=self.q_des, **more)
 
 
+def commanded(seconds: float, rng: np.random.Generator) -> tuple[Float, Float]:
+    """Times (T,) and positions (T, 2) of random sums of sines, from zero."""
+    t = ROW * np.arange(int(seconds / ROW))
+    frequency = rng.uniform(0.2, 2.2, (8, 2))
+    phase, size = rng.uniform(0, 2 * np.pi, (8, 2)), 0.35 / np.sqrt(1.0 + (frequency / 0.8) ** 2)
+    q_des = (size * np.sin(2 * np.pi * frequency * t[:, None, None] + phase)).sum(axis=1)
+    return t, q_des - q_des[0]
+
+
 def recorded(seconds: float = 30.0, delayed_rows: int = 2, seed: int = 0, noise: float = 2e-5) -> Recording:
     """The arm under a controller that computes its torque from each row, late by some rows, and holds it for one."""
     import mujoco
@@ -59,12 +68,8 @@ def recorded(seconds: float = 30.0, delayed_rows: int = 2, seed: int = 0, noise:
     model = mujoco.MjModel.from_xml_string(arm_text())
     data = mujoco.MjData(model)
     rng = np.random.default_rng(seed)
-    T, n = int(seconds / ROW), 2
-    t = ROW * np.arange(T)
-    frequency = rng.uniform(0.2, 2.2, (8, n))
-    phase, size = rng.uniform(0, 2 * np.pi, (8, n)), 0.35 / np.sqrt(1.0 + (frequency / 0.8) ** 2)
-    q_des = (size * np.sin(2 * np.pi * frequency * t[:, None, None] + phase)).sum(axis=1)
-    q_des = q_des - q_des[0]
+    t, q_des = commanded(seconds, rng)
+    T, n = q_des.shape
     rows = np.zeros((4, T, n))
     waiting = [np.zeros(n)] * delayed_rows
     for k in range(T):

@@ -133,6 +133,25 @@ def test_commands_from_the_command_line(recording: Recording, tmp_path: Path, ru
     assert "training-is-validation" in ended.err
 
 
+@pytest.mark.parametrize("how", ["--fit", "--no-fit"])
+def test_a_check_doubts_gains_that_nobody_declared(
+    recording: Recording, tmp_path: Path, run: Run, how: str
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = {"q": recording.q, "dq": recording.dq, "q_des": recording.q_des}
+    columns = {
+        f"{key}_{joint}": x[:, j] for key, x in rows.items() for j, joint in enumerate(("shoulder", "elbow"))
+    }
+    log = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"t": recording.t} | columns), log)
+    ended = run("check", robot_file(tmp_path), log, how)
+    assert ended.code == 0, ended.err
+    assert ended.err.count("doubt[drive-gain]") == 1
+    assert "in doubt: drive-gain" in ended.out
+
+
 def test_a_log_of_commands_keeps_the_plain_model(recording: Recording, arm: RobotModel) -> None:
     known = arm.with_servo(ServoSettings(kp=tuple(KP), kd=tuple(KD), delay=0.01))
     assert identify(known, recording.log(known)).selection is None

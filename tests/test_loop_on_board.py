@@ -19,7 +19,19 @@ from dynid.robot.serial import robot_from_dict, robot_to_dict
 from dynid.robot.servo import Servo
 from dynid.robot.servo_settings import ServoSettings
 from dynid.run.result import Identification
-from tests.servo_plant import ARMATURE, DAMPING, FRICTION, KD, KP, ROW, STEP, Recording, arm_text, robot_file
+from tests.servo_plant import (
+    ARMATURE,
+    DAMPING,
+    FRICTION,
+    KD,
+    KP,
+    ROW,
+    STEP,
+    Recording,
+    arm_text,
+    commanded,
+    robot_file,
+)
 
 LATE = 0.020  # s, of a command
 
@@ -31,12 +43,8 @@ def recorded_on_board(seconds: float, seed: int) -> Recording:
 
     model = mujoco.MjModel.from_xml_string(arm_text())
     data, rng = mujoco.MjData(model), np.random.default_rng(seed)
-    T, n = int(seconds / ROW), 2
-    t = ROW * np.arange(T)
-    frequency = rng.uniform(0.2, 2.2, (8, n))
-    phase, size = rng.uniform(0, 2 * np.pi, (8, n)), 0.35 / np.sqrt(1.0 + (frequency / 0.8) ** 2)
-    q_des = (size * np.sin(2 * np.pi * frequency * t[:, None, None] + phase)).sum(axis=1)
-    q_des = q_des - q_des[0]
+    t, q_des = commanded(seconds, rng)
+    T, n = q_des.shape
     rows = np.zeros((4, T, n))
     for k in range(T):
         command = q_des[max(k - round(LATE / ROW), 0)]

@@ -88,9 +88,12 @@ def command(
         for remark in log.remarks:
             if remark.severity == "note":
                 say(remark.text)
+        fits = fit or (fit is None and plan is None)
+        # Gains that have to be estimated are a finding of the fit, which estimates them again, or else of this look.
+        looked_at = _with_effort(log, experiment.settings().seed, Diagnostics() if fits else diagnostics)
         with progress_bar(log.duration) as progress:
             summary = check_log(
-                _with_effort(log),
+                looked_at,
                 diagnostics,
                 experiment.terms().balances(log.robot),
                 stage(progress, "looking at the log"),
@@ -98,7 +101,7 @@ def command(
         for line in summary.lines():
             say(line)
         set_results(lambda: {"log": summary.describe()})
-        level = _fit(log, logs, experiment, diagnostics) if fit or (fit is None and plan is None) else None
+        level = _fit(log, logs, experiment, diagnostics) if fits else None
         # A file's codes may be of the fit; a code that is given here is for what is looked at here.
         diagnostics.require_found(accept or ())
         set_results(lambda: {"verdict": level, "doubts": [one.identifier for one in diagnostics.doubts]})
@@ -107,16 +110,14 @@ def command(
         print_diagnostics(diagnostics)
 
 
-def _with_effort(log: Log) -> Log:
+def _with_effort(log: Log, seed: int, diagnostics: Diagnostics) -> Log:
     """The log as it is identified: commands make an effort by gains that are estimated where nobody declared them."""
-    from dynid.base.diagnostics import Diagnostics
     from dynid.identification.commands import with_found_servo
 
     servo = log.robot.drive.servo
     if not log.mapping.commanded or (servo is not None and servo.known):
         return log
-    # The fit, which estimates it again, reports what is unknown here.
-    return replace(log, robot=with_found_servo(log.robot, log, 0, 1, Diagnostics()))
+    return replace(log, robot=with_found_servo(log.robot, log, seed, 1, diagnostics))
 
 
 def _list_columns(logs: list[Path], config: Path | None) -> None:
