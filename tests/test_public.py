@@ -198,9 +198,13 @@ def test_reprs_are_short(result: dynid.Result, robot: RobotModel, train_log: Pat
         "held-out log",
         "shoulder",
         "rank:",
-        "doubts:",
+        "weak spots:",
     ):
         assert text in shown
+    noted = replace(
+        result.verdict, findings=(Finding("note", "all is well", ""), Finding("warning", "too slow", ""))
+    )
+    assert "weak spots: too slow" in " ".join(repr(replace(result, verdict=noted)).split())
     for thing in (result, robot, log, result.estimate, result.training, result.training.scores):
         lines = repr(thing).splitlines()
         assert len(lines) <= 12

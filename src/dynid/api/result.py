@@ -150,14 +150,14 @@ class Result(Identification):
         return torque_plot(self, shown[0] if shown else self.training)
 
     def overview(self) -> Overview:
-        """What is shown of the result: verdict, errors by joint, rank, doubts."""
+        """What is shown of the result: verdict, errors by joint, rank, weak spots."""
         scores = self._judged().scores
         verdicts = [one.word for one in base_verdicts(self.estimate, self.factors)]
         words = [f"{verdicts.count(word)} {word}" for word in Word if word in verdicts]
         by_joint = [
             f"{name} {100 * one:.3g} %" for name, one in zip(scores.joint_names, scores.relative, strict=True)
         ]
-        doubts = [one.title for one in self.verdict.findings if one.level != "good"]
+        weak = [one.title for one in self.verdict.findings if one.level not in ("good", "note")]
         return Overview(
             f"Identification of '{self.robot.name}' ({counted(self.robot.n, 'joint')}) from {self._log()}",
             (
@@ -168,7 +168,7 @@ class Result(Identification):
                 ("rank", f"{self.estimate.base.rank} of {self.structural.rank} base parameters, condition number "
                     f"{self.estimate.base.condition:.3g}; {', '.join(words)}"),
                 ("model", " + ".join(dict.fromkeys(term.name for term in self.terms))),
-                ("doubts", "; ".join(doubts) or "none"),
+                ("weak spots", "; ".join(weak) or "none"),
                 ("more", ".parameters, .scores, .verdict.findings, .predict(q, dq, ddq), .model, .plot(), .export()"),
             ),
             ("joint", "error, %", "r.m.s.", "unit", "R^2"),
