@@ -11,6 +11,7 @@ from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.names import Family, Meaning
 from dynid.layouts.physics import runs_of, time_step
+from dynid.log.stamps import split_stamps
 
 EFFORTS = ("torque", "effort", "current", "raw")
 NONE = "none"
@@ -32,7 +33,14 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
     """Time, and the column that names the motion of each row."""
     labels_by_name = {name: one for name, one in alone if one.quantity == "trajectory"}
     stated = log.contents.trajectory
-    times = {name: one for name, one in alone if one.quantity == "time" and name in log.numeric}
+    sums = {whole: pair for whole, pair in split_stamps(log.names).items() if whole in log.numeric}
+    halves = {part for pair in sums.values() for part in pair}
+    times = {
+        name: one
+        for name, one in alone
+        if one.quantity == "time" and name in log.numeric and name not in halves
+    }
+    times |= dict.fromkeys(sums, Meaning("time", "measured", "s", "name"))
     if log.bag:
         times = {"t": Meaning("time", "measured", "s", "bags: stamps of the messages' headers")}
     looked: list[tuple[str, Meaning, str | None, tuple[tuple[int, int], ...], float]] = []

@@ -118,7 +118,7 @@ class Family:
 
     template: their name with {joint}, {number} or {index}.    columns: by joint, in the robot's order, where names of
     joints were found; else by number.    named: whether they were.    first: the first number, 0 or 1.
-    missing: joints without a column.
+    missing: joints without a column.    labels: the columns of text whose cells name the joint of each number.
     """
 
     template: str
@@ -128,11 +128,20 @@ class Family:
     first: int
     missing: tuple[str, ...]
     meaning: Meaning
+    labels: str = ""
 
     @property
     def spare(self) -> int:
         """Columns beyond one a joint."""
         return max(0, len(self.columns) - len(self.joints)) if not self.named else 0
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Columns of text that name the joint of each number.    template: their name.    joint_of: by number."""
+
+    template: str
+    joint_of: Mapping[int, str]
 
 
 # So many joints that are named in full have their columns, however many more the robot has: one arm of two, a leg of
@@ -147,13 +156,23 @@ def words(name: str) -> tuple[str, ...]:
 
 
 def families(
-    columns: Sequence[str], joints: Sequence[str], known: Sequence[Preset], bag: bool = False
+    columns: Sequence[str],
+    joints: Sequence[str],
+    known: Sequence[Preset],
+    bag: bool = False,
+    labels: Labels | None = None,
 ) -> list[Family]:
     """Columns grouped by joint or number, each group with what presets or its words say of it.
 
     known: presets that fit the robot, the most fitting one first.    bag: whether the columns are those of a bag.
+    labels: what the log's own text says of the numbers; groups with other numbers are none of it.
     """
     left = list(dict.fromkeys(columns))
+    labelled: list[Family] = []
+    for template, by_number in _numbered_groups(left, len(labels.joint_of)) if labels is not None else ():
+        if labels is not None and by_number.keys() == labels.joint_of.keys():
+            labelled.append(_labelled(template, by_number, joints, labels, known, bag))
+            left = [one for one in left if one not in by_number.values()]
     found: list[tuple[str, dict[str, str] | dict[int, str]]] = []
     for template, by_joint in _named_groups(left, joints):
         found.append((template, by_joint))
@@ -166,7 +185,21 @@ def families(
             left = [one for one in left if one not in members.values()]
     if len(joints) == 1:
         found += [(one, {joints[0]: one}) for one in left]
-    return [_family(template, members, joints, known, bag) for template, members in found]
+    return [*labelled, *(_family(template, members, joints, known, bag) for template, members in found)]
+
+
+def joint_labels(texts: Mapping[str, Iterable[object]], joints: Sequence[str]) -> Labels | None:
+    """Columns of text whose cells are the names of joints, the same in every row; None = there are none.
+
+    texts: cells by column.
+    """
+    for template, by_number in _numbered_groups(list(texts), 1):
+        cells = {k: {str(one) for one in texts[column]} for k, column in by_number.items()}
+        named = {k: next(iter(found)) for k, found in cells.items() if len(found) == 1}
+        own = [one for one in named.values() if one in joints]
+        if len(named) == len(by_number) and len(own) == len(set(own)) >= min(_LEAST_IN_FULL, len(joints)):
+            return Labels(_numbered_as(template, min(named)), named)
+    return None
 
 
 def single(columns: Iterable[str], known: Sequence[Preset]) -> list[tuple[str, Meaning]]:
@@ -211,10 +244,32 @@ def _family(
         missing = tuple(j for j in joints if j not in of_joints)
         return Family(shown, tuple(of_joints[j] for j in have), have, True, 1, missing, meaning)
     numbers = sorted(k for k in members if isinstance(k, int))
-    shown = template.replace(_PLACE, "{index}" if numbers[0] == 0 else "{number}")
+    shown = _numbered_as(template, numbers[0])
     ordered = tuple(str(members[k]) for k in numbers)  # type: ignore[index]  # of numbers only here
     meaning = meaning_of(template.replace(_PLACE, "{number}"), "{number}", known, bag, ordered)
     return Family(shown, ordered, tuple(joints), False, numbers[0], (), meaning)
+
+
+def _labelled(
+    template: str,
+    members: Mapping[int, str],
+    joints: Sequence[str],
+    labels: Labels,
+    known: Sequence[Preset],
+    bag: bool,
+) -> Family:
+    column = {labels.joint_of[k]: name for k, name in members.items()}
+    have = tuple(j for j in joints if j in column)
+    missing = tuple(j for j in joints if j not in column)
+    shown, ordered = _numbered_as(template, min(members)), tuple(column[j] for j in have)
+    meaning = meaning_of(
+        template.replace(_PLACE, "{number}"), "{number}", known, bag, tuple(members.values())
+    )
+    return Family(shown, ordered, have, True, min(members), missing, meaning, labels.template)
+
+
+def _numbered_as(template: str, first: int) -> str:
+    return template.replace(_PLACE, "{index}" if first == 0 else "{number}")
 
 
 def _named_groups(columns: Sequence[str], joints: Sequence[str]) -> list[tuple[str, dict[str, str]]]:

@@ -32,7 +32,8 @@ def decide_order(
     """
     joints = family.joints
     if family.named:
-        return Decision(KEY, BASE_TO_TIP, ("each column names its joint",)), tuple(range(len(joints)))
+        why = f"'{family.labels}' name the joints" if family.labels else "each column names its joint"
+        return Decision(KEY, BASE_TO_TIP, (why,)), tuple(range(len(joints)))
     ways = _ways(joints)
     options = tuple(
         Option(name, ", ".join(joints[order.index(k)] for k in range(len(order))))

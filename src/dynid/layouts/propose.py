@@ -15,7 +15,7 @@ from dynid.layouts.commands import stand_in, with_gains
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.effort import Effort, decide_effort
 from dynid.layouts.excerpt import Excerpt, excerpt
-from dynid.layouts.names import Family, Meaning, families, most_fitting, single
+from dynid.layouts.names import Family, Meaning, families, joint_labels, most_fitting, single
 from dynid.layouts.order import decide_order, in_order
 from dynid.layouts.physics import Recording
 from dynid.layouts.presets import Preset, presets
@@ -161,7 +161,9 @@ def _assigned(
 def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list[Family]:
     """The groups of columns; numbered ones may be those of the arm without its hand."""
     columns = [name for name in look.numeric if name != "t" or not look.bag]
-    found = families(columns, robot.joint_names, known, look.bag)
+    texts = look.values([name for name in look.names if name not in look.numeric]) if not look.bag else {}
+    labels = joint_labels(texts, robot.joint_names)
+    found = families(columns, robot.joint_names, known, look.bag, labels)
     arm = [one for one in robot.joint_names if not _of_hand(one)]
     if len(arm) == robot.n or not arm or any(one.meaning.quantity == "position" for one in found):
         return found

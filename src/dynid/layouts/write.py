@@ -236,6 +236,9 @@ def _drive(p: Proposal) -> list[str]:
 def _columns(group: Group) -> str:
     """A template where it names the columns, else a table."""
     columns = group.columns
+    if group.family.labels:
+        # By name, as the log says it: a template would say it by a number that happens to be the joint's.
+        return _table({joint: _quoted(column) for joint, column in columns.items()})
     for template in (group.family.template, group.family.template.replace("{index}", "{number}")):
         made = {
             j: template.replace("{joint}", j).replace("{number}", str(k + 1)) for k, j in enumerate(columns)

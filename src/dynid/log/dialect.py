@@ -13,6 +13,7 @@ from pathlib import Path
 from dynid.base.errors import InputError, Place
 from dynid.base.numbers import number_of
 from dynid.base.units import is_unit
+from dynid.log.echoed import joint_state_names
 
 # Enough of a file to see how it is written.
 SAMPLE_BYTES, SAMPLE_LINES = 1 << 18, 200
@@ -206,7 +207,8 @@ def _head(lines: Sequence[str], guess: _Guess, first: int | None) -> tuple[tuple
             names = tuple(_cells(text, separator))
             if len(names) == guess.width:
                 return names, ()
-    return (), ()
+    row = next((cells for i, cells in guess.lines if first is not None and i >= first), [])
+    return joint_state_names(row), ()
 
 
 def _are_units(cells: Sequence[str]) -> bool:

@@ -18,6 +18,7 @@ from dynid.log.log import LogReader, Table
 from dynid.log.mat_files import MatReader
 from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
+from dynid.log.stamps import with_whole_stamps
 from dynid.log.torch_files import TorchReader
 
 # Asked in this order, registered ones first; the last one takes any text. A plug-in names its reader after the suffix
@@ -91,7 +92,8 @@ def open_table(
                 )
             if definitions and isinstance(reader, BagReader):
                 return reader.open_defined(path, definitions)
-            return reader.open(path, delimiter, decimal)
+            table = reader.open(path, delimiter, decimal)
+            return table if isinstance(reader, BagReader) else with_whole_stamps(table)
     known = ", ".join(reader.name for reader in readers)
     raise InputError("log-format", found=f"a file that starts with {head[:8]!r}", expected=known, place=place)
 
