@@ -235,10 +235,19 @@ def test_a_filter_over_a_whole_log_finds_what_least_squares_find(elastic: bool) 
     case = measured_regression(1, elastic=elastic, seconds=2.0)
     plain, found = WLS().fit(case.regression), EKF(rounds=3).fit(case.regression)
     assert found.status.ok, found.status.text
+    assert "raise rounds" not in found.status.text
     away = np.abs(found.value - plain.value) / np.hypot(found.std, plain.std)
     assert away.max() < 2.5
     np.testing.assert_allclose(found.block_leverage.sum(), 1.0)
     assert 0.3 < np.median(found.std / plain.std) < 3.0
+
+
+def test_a_filter_that_still_moves_says_by_how_much_and_what_to_do() -> None:
+    case = measured_regression(1, seconds=1.0)
+    status = EKF(rounds=1, tolerance=1e-9).fit(case.regression).status
+    assert not status.ok
+    assert "1 passes" in status.text
+    assert "standard deviations a pass: raise rounds" in status.text
 
 
 @pytest.mark.parametrize("with_velocity", [False, True])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import UsageError
-from dynid.estimate.laplace import Posterior, Problem, posterior, volume_slope
+from dynid.estimate.laplace import Posterior, Problem, _whitening, posterior, volume_slope
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.data_base import influence
 from dynid.feasible.bodies import least_eigenvalues
@@ -95,6 +95,21 @@ def test_where_data_speak_it_is_the_estimate_and_its_covariance(
     std = np.sqrt(np.diag(B @ result.covariance @ B.T))
     assert (std < 1.01 * estimate.std).all()
     assert np.median(std / estimate.std) > 0.8
+
+
+def test_correlations_are_those_of_blocks_and_textbook_by_how_many_there_are(found: Identification) -> None:
+    """One vote a block for what the blocks show, one a parameter for the textbook; deviations are the blocks' alone."""
+    estimate, W = found.estimate, _whitening(found.estimate)
+    precision = W.T @ W * np.outer(estimate.std, estimate.std)
+
+    def correlation(covariance: np.ndarray) -> np.ndarray:
+        size = np.sqrt(np.diag(covariance))
+        return np.asarray(covariance / np.outer(size, size))
+
+    blocks, textbook = correlation(estimate.covariance), correlation(estimate.textbook_covariance)
+    M, b = len(found.factors.blocks), len(estimate.value)
+    whole = (M + b) * np.linalg.inv(precision)
+    np.testing.assert_allclose(whole, M * blocks + b * textbook, rtol=0, atol=1e-6 * (M + b))
 
 
 def test_what_the_data_do_not_determine_is_labelled_by_the_prior(

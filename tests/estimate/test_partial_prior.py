@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import WLS, Estimate, FeasibleFit, Ridge
 from dynid.estimate.estimator import Regression
 from dynid.estimate.feasible import MOVED, UNSEEN
-from dynid.estimate.physical import project_to_physical
+from dynid.estimate.physical import MUCH_WORSE, project_to_physical
 from dynid.estimate.prior import FREE_SHARE, free_direction_rows, prior_pull
 from dynid.estimate.regression import regression_of
 from dynid.factor.assemble import Assembly
@@ -214,6 +215,16 @@ def test_the_pull_of_a_wrong_description_is_called_so(tmp_path: Path) -> None:
     real, _ = project_to_physical(default_estimator(), case, free, False, said)
     assert not said.warnings
     assert worst(real, free) < worst(strong, free)
+
+
+def test_bodies_that_predict_a_little_worse_are_kept_and_said_to(tmp_path: Path) -> None:
+    case = regression(tmp_path, arm(), lost=np.array([0.0, 0.0, 0.0015, 0.0]), cogging=0.05)
+    free, said = WLS().fit(case), Diagnostics()
+    real, _ = project_to_physical(default_estimator(), case, free, False, said)
+    (warning,) = said.warnings
+    assert (warning.identifier, real.method) == ("consistency-costs", "feasible")
+    (ratio,) = re.findall(r"predict left-out blocks ([\d.]+) times as far off", warning.text)
+    assert 1.0 < float(ratio) <= MUCH_WORSE
 
 
 @pytest.mark.parametrize("asked", [False, True])

@@ -139,6 +139,8 @@ def test_motors_that_cannot_exist_are_named() -> None:
     model, _, _ = exported(COUPLED, TERMS["motor inertia"])
     parts = [replace(part, value=-1.0 if i == 2 else 1.0) for i, part in enumerate(model.mixed)]
     assert motor_faults(motors_of(parts)[0]) == ("motor 3: rotor inertia -1",)
+    assert model.unphysical() == ()
+    assert replace(model, mixed=parts).unphysical() == ("motor 3: rotor inertia -1",)
 
 
 def test_formats_of_single_joints_name_what_they_lack() -> None:

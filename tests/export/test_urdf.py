@@ -124,16 +124,21 @@ def test_shipped_robots_come_back_byte_for_byte(name: str) -> None:
     assert edit_urdf(known(path), path, Reading())[0] == path.read_bytes()
 
 
-def test_joints_that_are_held_stay_in_the_file_and_pinocchio_finds_the_torque_with_them_held() -> None:
+@pytest.mark.parametrize("share", [1.0, 0.02])
+def test_joints_that_are_held_stay_in_the_file_and_pinocchio_finds_the_torque_with_them_held(
+    share: float,
+) -> None:
+    """Where bodies were found lighter than what the description has on them as well: then that is made lighter."""
     path = shipped("panda_description/urdf/panda.urdf")
     held = {"panda_joint3": 0.4, "panda_finger_joint1": 0.02}
     robot = lock_joints(load_robot(path), held).robot
     held["panda_finger_joint2"] = held["panda_finger_joint1"]  # which it follows
     model = model_of(robot)
-    request = Request(
-        robot, Terms((RigidBody(),)), np.ones(robot.n), "urdf", path, Reading(), False, Diagnostics()
-    )
+    model = replace(model, inertia=share * model.inertia)
+    said = Diagnostics()
+    request = Request(robot, Terms((RigidBody(),)), np.ones(robot.n), "urdf", path, Reading(), False, said)
     (data,) = files_of(request, path, model.inertia.ravel()).values()
+    assert any("of its inertia" in note.text for note in said) == (share < 1.0)
     theirs = pin.buildModelFromXML(data.decode())
     rest = pin.neutral(theirs)
     joints = [theirs.getJointId(name) for name in held]

@@ -56,5 +56,16 @@ def test_a_condition_is_as_large_as_parameters_of_its_own_unit(unit: str) -> Non
                 assert after.size == pytest.approx(before.size * (7.0 if before.unit == unit else 1.0))
 
 
+def test_a_centre_of_mass_misses_a_plane_by_its_distance_times_the_mass() -> None:
+    """In kg m, in whatever typical sizes the parameters are scaled."""
+    columns = RigidBody().columns(random_robot(1, 3, 0.0))
+    theta, centre, rng = np.zeros(len(columns)), np.array([0.4, -0.1, 0.3]), np.random.default_rng(0)
+    theta[10:14] = 2.0 * np.array([1.0, *centre])
+    beyond = CentreHalfSpaces(2, (*EYE, (0.0, -1.0, 0.0)), (0.3, 0.2, 0.1, 0.05))
+    for _ in range(3):
+        found = beyond.conditions(columns, rng.uniform(0.2, 5.0, len(columns)))
+        np.testing.assert_allclose([one.violation(theta) for one in found], [0.2, 0.0, 0.4, 0.1], atol=1e-12)
+
+
 def test_every_named_constraint_is_tested_here() -> None:
     assert {type(one) for one in EXAMPLES} == set(CATALOGUE.values())

@@ -8,7 +8,7 @@ import pytest
 from dynid.base.errors import SolverError, UsageError
 from dynid.feasible import PhysicalBodies, TotalMass, feasible_parameters
 from dynid.feasible.bodies import least_eigenvalues, plausible
-from dynid.feasible.penalty import Bodies, Rule, Search, penalised_parameters
+from dynid.feasible.penalty import Bodies, Rule, Search, _Task, penalised_parameters
 from dynid.feasible.refinement import Chart, refine
 from dynid.robot import load_robot
 from dynid.spatial.inertia import from_com
@@ -119,6 +119,27 @@ def test_starts_are_repeatable_and_the_best_is_kept() -> None:
     assert reported[:3] == [1 / 3, 2 / 3, 1.0]
     assert runs[0].parameters[0] == pytest.approx(1.8, abs=1e-4)
     assert runs[0].cost <= runs[0].costs.min() * (1 + 1e-9)
+
+
+def test_the_penalty_is_the_weight_times_what_is_violated_and_its_gradient_that_of_differences() -> None:
+    columns, truth, spread = two_bodies()
+    A = np.random.default_rng(1).normal(size=(40, 20)) / spread
+    rules = (
+        Rule("broken", lambda bodies: 1.5 - bodies.mass[0]),  # of 2 kg
+        Rule("kept", lambda bodies: bodies.mass[1] - 0.2),  # of 1 kg
+        Rule("broken, too", lambda bodies: bodies.centre[0, 2] - 0.3),  # of 0.1 m
+    )
+    task = _Task(A, A @ truth, columns, rules, 1.1 * truth, spread, 1e-3, Search())
+    x = task.chart.coordinates(truth)
+    plain, xi = task.smooth(x)[0], 7.0
+    assert task._penalised(x, xi)[0] == pytest.approx(plain + xi * (0.5 + 0.2))
+    kept = _Task(A, A @ truth, columns, rules[1:2], 1.1 * truth, spread, 1e-3, Search())
+    assert kept._penalised(x, xi)[0] == plain
+    slope = [
+        (task._penalised(x + step, xi)[0] - task._penalised(x - step, xi)[0]) / 2e-6
+        for step in 1e-6 * np.eye(20)
+    ]
+    np.testing.assert_allclose(task._penalised(x, xi)[1], slope, rtol=1e-4, atol=1e-4)
 
 
 def test_what_cannot_be_met_is_named() -> None:

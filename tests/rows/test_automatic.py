@@ -31,11 +31,12 @@ from dynid.rows import (
 )
 from dynid.rows.automatic import AutomaticRows, RowsChoice, choose_rows
 from dynid.rows.catalogue import rows_from_spec
-from dynid.rows.evidence import acceleration_noise
+from dynid.rows.evidence import acceleration_noise, held_torque
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, RigidBody, RotorInertia, Stiffness, Terms, Viscous
+from dynid.testing import random_robot
 from dynid.trajectories.trajectory import FourierTrajectory
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
@@ -226,6 +227,23 @@ def test_sampled_torque_is_not_taken_for_held(tmp_path: Path) -> None:
     declared = chosen(robot, log, Preparation(), ROTRADI_TERMS, commanded=True)
     assert isinstance(declared.rows, FilteredPowerRows)
     assert rows_from_spec({"rows": "auto", "commanded": True}) == AutomaticRows(commanded=True)
+
+
+@pytest.mark.parametrize(("repeats", "share"), [(1, 0.0), (2, 0.5), (5, 0.8)])
+def test_a_torque_that_carries_noise_and_seldom_repeats_is_measured(
+    tmp_path: Path, repeats: int, share: float
+) -> None:
+    """Of rows in motion it is counted how many repeat all torques, whatever the positions hold."""
+    robot, rng = random_robot(1, 2, 0.0), np.random.default_rng(0)
+    t = np.arange(1000) / 100.0
+    q = np.stack([np.sin(2.0 * t), np.cos(3.0 * t)], axis=1)
+    tau = np.repeat(rng.normal(size=(1000 // repeats, 2)), repeats, axis=0)
+    columns = canonical_columns(robot.joint_names, q, tau=tau)
+    log = read_log(write_log(tmp_path / "noise.parquet", t, columns), robot)
+    prepared = prepare(log, Preparation(cutoff=10.0), Diagnostics())
+    found = held_torque(robot, prepared, tuple(prepared.windows()))
+    assert found.repeated == pytest.approx(share, abs=2e-3)
+    assert ("carries noise" in found.reason) == (repeats == 1)
 
 
 def test_commanded_torque_can_be_denied(tmp_path: Path) -> None:

@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
+from dynid.factor.base import structural_base
+from dynid.rows import TorqueRows
+from dynid.terms import RigidBody, Terms
 from dynid.terms.drift import Drift
 from dynid.terms.gain_error import GainError
 from dynid.terms.gravity_tilt import GravityTilt
-from dynid.terms.residual_tests import Held, Level
+from dynid.terms.payload import find_load
+from dynid.terms.residual_tests import BodyParameters, Held, Level
 from dynid.terms.torque_delay import find_long_lag, lag_in_words
 from dynid.terms.zero_offset import ZeroOffset
-from dynid.testing import random_robot
+from dynid.testing import random_inertia, random_robot
 
 
 @pytest.mark.parametrize("axis", ["x", "y"])
@@ -57,6 +61,25 @@ def test_a_long_lag_is_where_the_plain_model_fits_best(late: float, found: float
             return 1.0 - 0.9 * np.exp(-(((shifts - late) / 0.05) ** 2))
 
     assert find_long_lag(Shifted()) == pytest.approx(found, abs=1 / 60)  # type: ignore[arg-type]  # what it asks for
+
+
+def test_a_load_that_no_log_tells_of_may_be_as_heavy_as_the_robot() -> None:
+    """Its mass is none then, and known to the robot's own weight."""
+    robot = random_robot(1, 3)
+    robot = replace(robot, inertia_prior=random_inertia(2, 3))
+    base = structural_base(robot, Terms((RigidBody(),)), TorqueRows())
+
+    class Vague:
+        def __init__(self, noise: float) -> None:
+            covariance = noise**2 * np.eye(base.rank)
+            self.robot = robot
+            self.body_parameters = BodyParameters(base.B, np.ones(base.rank), covariance)
+
+    load = find_load(Vague(1e6))  # type: ignore[arg-type]  # what it asks for
+    assert load is not None
+    assert load.mass == pytest.approx(0.0, abs=1e-3)
+    assert load.std == pytest.approx(robot.inertia_prior[:, 0].sum(), rel=1e-6)
+    assert not load.sure
 
 
 @pytest.mark.parametrize("slides", [False, True])

@@ -144,6 +144,17 @@ def test_columns_of_bodies() -> None:
     assert {c.name[:-1] for c in columns if c.lower == 0} == {"m", "Ixx", "Iyy", "Izz"}
 
 
+def test_a_body_that_is_declared_to_be_nothing_has_nothing_to_be_found_and_no_other() -> None:
+    robot = random_robot(0, 3)
+    inertia = random_inertia(0, 3)
+    inertia[:, [1, 5]] = 0.0  # in every body, as where frames lie along the links
+    inertia[2] = 0.0
+    found = RigidBody().columns(replace(robot, inertia_prior=inertia))
+    assert [column.absent for column in found] == [False] * 20 + [True] * 10
+    assert {(column.lower, column.upper) for column in found[20:]} == {(0.0, 0.0)}
+    assert {column.upper for column in found[:20]} == {np.inf}
+
+
 def test_units_follow_the_joint() -> None:
     kinds = ROBOT.prismatic
     assert any(kinds)

@@ -42,18 +42,14 @@ class Adaline:
         X = R[:b, :b] / size
         A, c = X.T @ X, X.T @ R[:b, b]
         x, best = np.zeros(b), size * solve(regression, weights)[0]
-        done, away = 0, np.inf
-        while done < self.rounds:
-            if done % 100 == 0:
-                away = float(np.linalg.norm(X @ (x - best)) / np.sqrt(b))
-                if away < self.tolerance:
-                    break
+        for done in range(self.rounds + 1):
             r = c - A @ x
+            # ||X (x - best)||^2 = (best - x)' r, as A best = c.
+            away = float(np.sqrt(max((best - x) @ r, 0.0) / b))
             bend = r @ A @ r
-            x = x + (r @ r) / bend * r if bend > 0 else x
-            done += 1
-        else:
-            away = float(np.linalg.norm(X @ (x - best)) / np.sqrt(b))
+            if away < self.tolerance or done == self.rounds or not bend > 0:
+                break
+            x = x + (r @ r) / bend * r
         value = x / size
         text = f"{done} steps of the delta rule, {away:.2g} standard deviations from least squares"
         if not away < self.tolerance:

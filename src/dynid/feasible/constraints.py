@@ -190,13 +190,12 @@ class CentreHalfSpaces:
     def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
         """Limits m - normals h >= 0, with h = m c."""
         ten = ten_of(columns, self.body)
-        mass = float(spread[ten[0]])
-        length = float(spread[ten[1]]) / mass
+        size = float(spread[ten[1]])
         found = []
         for normal, limit in zip(self.normals, self.limits, strict=True):
-            row = _row(len(columns), ten[:4], [limit, *(-v for v in normal)]) / (mass * length)
+            row = _row(len(columns), ten[:4], [limit, *(-v for v in normal)]) / size
             name = f"centre of mass of body {self.body}: {_plane(normal)} <= {limit:g}"
-            found.append(Condition(name, Block(Cone.POSITIVE, row[None], np.zeros(1)), "kg m", mass * length))
+            found.append(Condition(name, Block(Cone.POSITIVE, row[None], np.zeros(1)), "kg m", size))
         return found
 
 

@@ -90,11 +90,6 @@ class RotorCompensation(Term):
         rest = spun - plain
         return np.asarray(samples.tau - rest / (1.0 + slope * np.sign(rest)))
 
-    def friction(self, robot: RobotModel, samples: Samples, load: Float) -> Float:
-        """Known friction (T, n) under the joint torque `load` (T, n)."""
-        plain, slope = self._friction(robot, samples)
-        return plain + slope * np.abs(load)
-
     def _friction(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
         # Friction without load, and its change by the size of the load, (T, n) each.
         sign = direction(samples, self.width)
