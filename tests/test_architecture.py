@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -79,10 +80,23 @@ def named(imports: Iterable[ast.AST]) -> set[str]:
     return found
 
 
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
-IMPORTS = {name: named(at_import(tree.body)) - {name} for name, tree in TREES.items()}
-# Within functions and for type checkers as well.
-USES = {name: named(ast.walk(tree)) - {name} for name, tree in TREES.items()}
+# Parsed by the tests that need it, not by every process that only collects them.
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The source of every module."""
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+
+
+@cache
+def loaded() -> dict[str, set[str]]:
+    """What every module imports when it is loaded."""
+    return {name: named(at_import(tree.body)) - {name} for name, tree in trees().items()}
+
+
+@cache
+def uses() -> dict[str, set[str]]:
+    """What every module imports, within functions and for type checkers as well."""
+    return {name: named(ast.walk(tree)) - {name} for name, tree in trees().items()}
 
 
 def room(name: str) -> str:
@@ -106,7 +120,7 @@ def test_no_module_lies_loose_on_the_top_floor() -> None:
 def test_no_room_uses_one_above_or_beside_it() -> None:
     wrong = [
         f"{name} -> {other}"
-        for name, others in USES.items()
+        for name, others in uses().items()
         for other in others
         if other.startswith("dynid") and room(name) != room(other) and floor(name) <= floor(other)
     ]
@@ -118,9 +132,9 @@ def test_no_module_is_in_a_circle() -> None:
 
     def visit(name: str, path: tuple[str, ...]) -> None:
         assert name not in path, " -> ".join((*path[path.index(name) :], name))
-        if name in done or name not in USES:
+        if name in done or name not in uses():
             return
-        for other in sorted(USES[name] - {"dynid"}):
+        for other in sorted(uses()[name] - {"dynid"}):
             visit(other, (*path, name))
         done.add(name)
 
@@ -131,14 +145,14 @@ def test_no_module_is_in_a_circle() -> None:
 @pytest.mark.parametrize("name", ["cli", "testing"])
 def test_only_its_own_room_and_the_entrance_import(name: str) -> None:
     allowed = {"cli": {"dynid.__main__"}, "testing": set()}[name]
-    users = {one for one, others in IMPORTS.items() if any(o.startswith(f"dynid.{name}") for o in others)}
+    users = {one for one, others in loaded().items() if any(o.startswith(f"dynid.{name}") for o in others)}
     assert {one for one in users if not one.startswith((f"dynid.{name}", "dynid.cli"))} <= allowed
 
 
 def test_heavy_packages_are_loaded_where_they_are_used() -> None:
     early = {
         f"{name} -> {other}"
-        for name, others in IMPORTS.items()
+        for name, others in loaded().items()
         for other in others
         if other.split(".")[0] in OPTIONAL and not name.startswith("dynid.cli")
     }
@@ -160,7 +174,7 @@ def test_studies_use_public_names_and_no_files_of_their_own() -> None:
 def arrows() -> dict[str, set[str]]:
     """Rooms, and the other rooms that each imports."""
     found: dict[str, set[str]] = {room(name): set() for name in MODULES if room(name) not in ("", "__main__")}
-    for name, others in USES.items():
+    for name, others in uses().items():
         if room(name) in found:
             found[room(name)] |= {room(o) for o in others if o.startswith("dynid.")} & set(found) - {
                 room(name)
@@ -267,7 +281,7 @@ def terms_asked_for(tree: ast.Module) -> set[str]:
 def test_nothing_outside_the_terms_switches_on_one_of_them() -> None:
     found = {
         (name.removeprefix("dynid.").replace(".", "/"), term)
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         if room(name) != "terms"
         for term in terms_asked_for(tree)
     }
