@@ -7,6 +7,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
+from dynid.kernel import line_ranges
 from dynid.log.lattice import lattice_step
 from dynid.log.log import RawChunk
 from dynid.robot.model import RobotModel
@@ -35,6 +36,8 @@ EVEN = 0.2
 # around a jump, what is lost and what is late cannot be distinguished; elsewhere the way covered there has to be longer
 # than at the usual pace by this share of the jump.
 STALLED, STALE_SHARE, QUIET, NOT_CAUGHT_UP = 0.05, 0.2, 15, 0.5
+# Median of the size of a normal variable over its standard deviation.
+NORMAL_MEDIAN = 0.6745
 # Motion below so many times its own unevenness is rest.
 MOVING = 3.0
 WINDOW = 4096
@@ -54,7 +57,7 @@ class RecordingWatch:
         self.names = robot.joint_names
         self.seconds, self.rows, self.windows = 0.0, 0, 0
         self.frozen, self.frozen_at = np.zeros(n), np.full(n, np.nan)
-        self._others: list[Int] = [np.zeros(1, dtype=np.int64)] * n
+        self._uneven: list[Float | None] = [None] * n
         self.least, self.most = np.full(n, np.inf), np.full(n, -np.inf)
         self.near_zero, self.effort_step = np.zeros(n), np.zeros(n)
         self.rise = np.zeros((2, n))
@@ -73,11 +76,10 @@ class RecordingWatch:
         """Takes a chunk, and looks at whole windows."""
         self._t.append(chunk.t)
         self._q.append(chunk.q)
-        tau = np.full_like(chunk.q, np.nan) if chunk.tau is None else chunk.tau
-        self._tau.append(np.where(np.isfinite(tau), tau, np.nan))
+        self._tau.append(np.full_like(chunk.q, np.nan) if chunk.tau is None else chunk.tau)
         if sum(map(len, self._t)) < WINDOW:
             return
-        t, q, tau = (np.concatenate(parts) for parts in (self._t, self._q, self._tau))
+        t, q, tau = (_joined(parts) for parts in (self._t, self._q, self._tau))
         whole = len(t) - len(t) % WINDOW
         for start in range(0, whole, WINDOW):
             own = slice(start, start + WINDOW)
@@ -88,7 +90,7 @@ class RecordingWatch:
     def end(self) -> None:
         """Looks at what is left of a trajectory."""
         if self._t:
-            self._look(*(np.concatenate(parts) for parts in (self._t, self._q, self._tau)))
+            self._look(*(_joined(parts) for parts in (self._t, self._q, self._tau)))
         self._t, self._q, self._tau = [], [], []
 
     def _look(self, t: Float, q: Float, tau: Float) -> None:
@@ -97,13 +99,18 @@ class RecordingWatch:
         self.seconds += float(t[-1] - t[0])
         self.rows += len(t)
         self.windows += 1
-        self._jumps(t, q)
-        known = ~np.isnan(tau)
-        low = tau.min(axis=0, where=known, initial=np.inf)
-        high = tau.max(axis=0, where=known, initial=-np.inf)
-        self._frozen(t, q, tau, low, high)
+        # Joint by joint in memory: all that follows works along time.
+        self._jumps(t, np.ascontiguousarray(q.T))
+        effort = np.ascontiguousarray(tau.T)
+        low, high = line_ranges(effort).T
+        if not np.isfinite(low + high).all():
+            effort = np.where(np.isfinite(effort), effort, np.nan)
+            known = ~np.isnan(effort)
+            low = effort.min(axis=1, where=known, initial=np.inf)
+            high = effort.max(axis=1, where=known, initial=-np.inf)
+        self._frozen(t, q, effort, low, high)
         with np.errstate(over="ignore"):  # of numbers of no size, which are judged as any others
-            self._ends(tau, low, high)
+            self._ends(effort, low, high)
 
     def finish(self, moved: Bool, sink: Diagnostics) -> None:
         """Reports what was found.    Claims: constant-effort, unsigned-effort, rows-lost."""
@@ -138,18 +145,23 @@ class RecordingWatch:
                 do="log time as it was measured, or split the log there (trajectory under [log])",
             )
 
-    def _frozen(self, t: Float, q: Float, tau: Float, low: Float, high: Float) -> None:
-        for j, values in enumerate(np.ascontiguousarray(tau.T)):
-            edges = np.flatnonzero(values[1:] != values[:-1]) + 1
-            starts, ends = np.concatenate([[0], edges]), np.concatenate([edges, [len(values)]]) - 1
+    def _frozen(self, t: Float, q: Float, effort: Float, low: Float, high: Float) -> None:
+        stays = effort[:, 1:] == effort[:, :-1]
+        repeats = _has_run(stays, FROZEN_ROWS)
+        for j in np.flatnonzero(~stays.all(axis=1) & ~repeats).tolist():
+            self._uneven[j] = effort[j]
+        for j in np.flatnonzero(repeats).tolist():
+            values = effort[j]
+            starts, ends = _runs(values)
             rows = ends - starts
             # A coarse or slowly updated effort repeats itself all the time; a window may hold nothing but a frozen one.
             if len(rows) > 1:
-                self._others[j] = rows
+                self._uneven[j] = values
             long = (rows >= FROZEN_ROWS) & (t[ends] - t[starts] > FROZEN_SECONDS)
             if not long.any():
                 continue
-            others = np.delete(self._others[j], np.argmax(self._others[j]))
+            usual = self._usual_rows(j)
+            others = np.delete(usual, np.argmax(usual))
             long &= rows > FROZEN_TIMES * float(np.quantile(others, 0.95)) if len(others) else True
             longest = float(others.max(initial=0))
             for a, b in zip(starts[long].tolist(), ends[long].tolist(), strict=True):
@@ -161,36 +173,54 @@ class RecordingWatch:
                     self.frozen[j] += float(t[b] - t[a])
                     self.frozen_at[j] = np.fmin(self.frozen_at[j], t[a])
 
-    def _ends(self, tau: Float, low: Float, high: Float) -> None:
+    def _usual_rows(self, joint: int) -> Int:
+        """How often an effort repeated itself, run by run, in the latest window in which it changed."""
+        values = self._uneven[joint]
+        if values is None:
+            return np.zeros(1, dtype=np.int64)
+        starts, ends = _runs(values)
+        return ends - starts
+
+    def _ends(self, effort: Float, low: Float, high: Float) -> None:
         # A lattice is that of the whole log, so that a share of the windows of a long one shows it.
         if self.windows <= LATTICE_WINDOWS or self.windows % LATTICE_EVERY == 0:
-            self.effort_step = np.fmax(self.effort_step, lattice_step(tau))
+            self.effort_step = np.fmax(self.effort_step, lattice_step(effort.T))
         # A new end further out begins the count of what lies next to it anew.
         further = np.stack(
             [high > self.most + 0.5 * self.effort_step, low < self.least - 0.5 * self.effort_step]
         )
         self.beside_count = np.where(further, 0.0, self.beside_count)
         self.least, self.most = np.fmin(self.least, low), np.fmax(self.most, high)
-        step = np.where(self.effort_step > 0, self.effort_step, np.inf)
-        for side, away in enumerate((self.most - tau, tau - self.least)):
-            self.beside_count[side] += ((away > 0.5 * step) & (away < 1.5 * step)).sum(axis=0)
+        # Only a window that comes near an end can hold samples next to it.
+        for j in np.flatnonzero(self.effort_step > 0):
+            step = self.effort_step[j]
+            if self.most[j] - high[j] < 1.5 * step:
+                self.beside_count[0, j] += _beside(self.most[j] - effort[j], step)
+            if low[j] - self.least[j] < 1.5 * step:
+                self.beside_count[1, j] += _beside(effort[j] - self.least[j], step)
         # Exact zeros are a joint that is switched off, or cut off. What was once below zero has a sign.
-        positive = np.flatnonzero(self.least >= 0)
-        near = tau[:, positive]
-        self.near_zero[positive] += ((near > 0) & (near < NEAR_ZERO * high[positive])).sum(axis=0)
+        for j in np.flatnonzero(self.least >= 0):
+            self.near_zero[j] += ((effort[j] > 0) & (effort[j] < NEAR_ZERO * high[j])).sum()
         for j in np.flatnonzero((low >= 0) & (low < NEAR_ZERO * high)):
-            self.rise[:, j] += rise_from_zero(tau[:, j])
+            self.rise[:, j] += rise_from_zero(effort[j])
 
     def _jumps(self, t: Float, q: Float) -> None:
-        lines, dt = np.ascontiguousarray(q[:, np.isfinite(q).all(axis=0)].T), np.diff(t)
-        usual = float(np.median(dt))
-        if len(lines) == 0 or usual <= 0:
+        whole_lines = np.isfinite(line_ranges(q).sum(axis=1))
+        lines = q if whole_lines.all() else q[whole_lines]
+        if len(lines) == 0:
             return
         # Three steps against three before and three after: a sample that comes late moves nothing for good.
         three = lines[:, 3:] - lines[:, :-3]
         around, excess = 0.5 * (three[:, :-6] + three[:, 6:]), three[:, 3:-3]
         excess = excess - around
-        weight = (np.median(np.abs(excess), axis=1) / 0.6745 + 1e-12) ** -2
+        size = np.abs(excess)
+        if _even(size):
+            return
+        dt = np.diff(t)
+        usual = float(np.median(dt))
+        if usual <= 0:
+            return
+        weight = (np.median(size, axis=1) / NORMAL_MEDIAN + 1e-12) ** -2
         # Rows lost if all joints went on as fast as around: excess = rows / 3 around, by least squares.
         information, common, whole = (
             weight @ (around * around),
@@ -214,6 +244,43 @@ class RecordingWatch:
                 stalled = (np.abs(near) <= STALLED * np.abs(around[:, k]) / 3.0).all(axis=1)
                 if stalled.mean() < STALE_SHARE and rows_gained(near) > NOT_CAUGHT_UP * lost:
                     self.jumps.append((float(t[k + 4]), lost))
+
+
+def _joined(parts: list[Float]) -> Float:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _beside(away: Float, step: float) -> int:
+    """How many samples lie on the step of a lattice next to its end, by their distance (T,) from it."""
+    return int(np.count_nonzero((away > 0.5 * step) & (away < 1.5 * step)))
+
+
+def _runs(values: Float) -> tuple[Int, Int]:
+    """First and last index of each run of equal values (T,)."""
+    edges = np.flatnonzero(values[1:] != values[:-1]) + 1
+    return np.concatenate([[0], edges]), np.concatenate([edges, [len(values)]]) - 1
+
+
+def _has_run(true: Bool, length: int) -> Bool:
+    """Lines (L, T) with at least so many true values one after the other, (L,)."""
+    found, have = true, 1
+    while have < length and found.shape[1]:
+        step = min(have, length - have)
+        found = found[:, :-step] & found[:, step:]
+        have += step
+    return np.asarray(found.any(axis=1))
+
+
+def _even(size: Float) -> bool:
+    """Whether no sample of unevenness (n, T) can be a jump, by a bound that needs no median.
+
+    A jump is significant by at most the root of the sum over joints of (size / standard deviation)^2, the deviation
+    from the median. Where half of a joint's samples reach a share of its largest, its median does.
+    """
+    joints, samples = size.shape
+    share = NORMAL_MEDIAN * np.sqrt(joints) / JUMP_SIGNIFICANCE * (1.0 + 1e-9)
+    below = np.count_nonzero(size < share * size.max(axis=1, keepdims=True, initial=0.0), axis=1)
+    return bool((below <= (samples - 1) // 2).all())
 
 
 def rows_gained(steps: Float) -> float:
