@@ -35,8 +35,9 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostic, Diagnostics
 from dynid.base.errors import DynidError
 from dynid.diagnosis.finding import ResidualFinding
+from dynid.estimate.estimator import Estimator
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings
+from dynid.identification.settings import DEFAULT_TERMS, Settings, default_estimator
 from dynid.kernel import gravity_torque
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
@@ -287,13 +288,19 @@ def recorded(robot: RobotModel, rng: np.random.Generator, seconds: float = SECON
 
 
 def outcome(
-    machine: Machine, fault: Fault, seed: int, known: bool = True, auto: bool = False
+    machine: Machine,
+    fault: Fault,
+    seed: int,
+    known: bool = True,
+    auto: bool = False,
+    estimator: Estimator | None = None,
 ) -> dict[str, Any]:
     """One log through an identification.
 
     Returns {"stop": identifier or None, "doubted", "warned": identifiers, "level": verdict, "text": of the stop}.
 
     known: whether the description has inertias at all.    auto: whether the model is left to the data.
+    estimator: in place of the default one.
     """
     number = list(MACHINES).index(machine.name)
     rng = np.random.default_rng([seed, number, list(BY_NAME).index(fault.name)])
@@ -308,7 +315,8 @@ def outcome(
         write_log(path, one.t, canonical_columns(names, one.q, dq=one.dq, tau=one.tau))
         try:
             log = read_log(path, described)
-            found = identify(described, log, Settings(automatic=auto), diagnostics=sink, threads=1)
+            settings = Settings(automatic=auto, estimator=estimator or default_estimator())
+            found = identify(described, log, settings, diagnostics=sink, threads=1)
         except DynidError as error:
             return {
                 "stop": error.identifier,

@@ -20,6 +20,7 @@ from dynid.diagnosis.effect_notices import compare_with_description, report_miss
 from dynid.diagnosis.load_proof import prove_load
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import check_wiring
+from dynid.estimate import WLS
 from dynid.identification.settings import DEFAULT_TERMS
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel
@@ -329,12 +330,17 @@ def test_friction_of_one_joint_is_no_lag() -> None:
 
 # The campaign of benchmarks/traps.py: each fault on one of the robots in turn, and a clean log of each.
 
+# On these logs the default estimator looks for consistent bodies longest, and in vain; what names the faults is found
+# before. The slow campaign takes it for all of them.
+BODILESS = {"mA", "position sign", "position order", "gravity-free", "lag"}
+
 
 @pytest.mark.parametrize(
     ("fault", "robot"), [(fault.name, list(MACHINES)[i % 5]) for i, fault in enumerate(FAULTS)]
 )
 def test_faults_are_named(fault: str, robot: str) -> None:
-    result = outcome(MACHINES[robot], BY_NAME[fault], seed=0) | {"fault": fault}
+    estimator = WLS() if fault in BODILESS else None
+    result = outcome(MACHINES[robot], BY_NAME[fault], seed=0, estimator=estimator) | {"fault": fault}
     assert kind(result) == "named", result
 
 
