@@ -11,7 +11,7 @@ from dynid.base.arrays import Bool
 from dynid.base.errors import UsageError
 from dynid.choose.bodies_as_load import with_loads
 from dynid.choose.friction_forms import choose_forms, worth_of_shapes
-from dynid.choose.search import Fitted, NonlinearFit, Search
+from dynid.choose.search import Fitted, NonlinearFit, Search, base_names
 from dynid.choose.separable import Lines, SeparableProblem, joint_problem
 from dynid.choose.shaped import nominal
 from dynid.choose.variable_projection import Scale, variable_projection
@@ -73,12 +73,12 @@ def refine(
     fresh: whether to begin with several starts, and not with the present values alone.
     blocks: to fit on, in a single pass; None = all.    constant: of a fit to begin with, if there is one.
     """
+    now = constant
     for round_number in range(PASSES if nonlinear.estimated else 0):
-        now = (
-            constant
-            if constant is not None and round_number == 0
-            else constant_part_of(search.fit(nonlinear.terms), nonlinear, search)
-        )
+        if now is None:
+            now = constant_part_of(search.fit(nonlinear.terms), nonlinear, search)
+        elif round_number > 0:
+            now = now.of(search.fit(nonlinear.terms, now.fitted), nonlinear, search)
         terms, change = _one_pass(nonlinear, search, now, fresh and round_number == 0, blocks)
         nonlinear = replace(nonlinear, terms=terms)
         if change < CONVERGED or blocks is not None:
@@ -90,15 +90,26 @@ def refine(
 class ConstantPart:
     """A separable problem with the lines of all terms whose shapes are not estimated, and the target."""
 
+    fitted: Fitted
     separable: SeparableProblem
     static: Lines
+
+    def of(self, fitted: Fitted, nonlinear: NonlinearFit, search: Search) -> ConstantPart:
+        """That of another fit: the lines stay, where the same columns count."""
+        names, before = base_names(fitted.estimate), self.fitted.factors
+        columns = zip(fitted.factors.total, before.total, strict=True)
+        if names != self.separable.names or any(not np.array_equal(a.columns, b.columns) for a, b in columns):
+            return constant_part_of(fitted, nonlinear, search)
+        weights = np.asarray(fitted.estimate.weights)
+        separable = replace(self.separable, assembly=fitted.assembly, factors=fitted.factors, weights=weights)
+        return ConstantPart(fitted, separable, self.static)
 
 
 def constant_part_of(fitted: Fitted, nonlinear: NonlinearFit, search: Search) -> ConstantPart:
     """The constant part of a fit."""
     separable = search.separable(fitted)
     rest = Terms(tuple(t for i, t in enumerate(nonlinear.terms) if i not in nonlinear.estimated))
-    return ConstantPart(separable, separable.lines(rest, target=True))
+    return ConstantPart(fitted, separable, separable.lines(rest, target=True))
 
 
 def _one_pass(

@@ -34,7 +34,9 @@ def held_out_scores(
     for fold in folds_of(fitted.factors, search.folds):
         training = fold.training.tolist()
         found = refine(nonlinear, search, fresh=False, blocks=training, constant=constant)
-        factors = replace(fitted.assembly, terms=found.terms).factors(search.batches, search.threads)
+        assembly = replace(fitted.assembly, terms=found.terms)
+        known = assembly.unchanged(fitted.assembly, fitted.factors)
+        factors = assembly.factors(search.batches, search.threads, known=known)
         factors = factors.select(fitted.regression.base.mask)
         source = fitted.regression.source
         if isinstance(source, LogSource):

@@ -42,9 +42,23 @@ class Fitted:
 class Fit(Protocol):
     """Fits a model whose shapes are fixed."""
 
-    def __call__(self, terms: Terms) -> Fitted:
-        """The fit of all the data."""
+    def __call__(self, terms: Terms, like: Fitted | None = None) -> Fitted:
+        """The fit of all the data.    like: of a model with most of the same terms, whose factors serve again."""
         ...
+
+
+class LatestKept:
+    """A fit of which the latest model is kept, since steps that follow one another ask for the same."""
+
+    def __init__(self, fit: Fit) -> None:
+        self._fit = fit
+        self._latest: tuple[Terms, Fitted] | None = None
+
+    def __call__(self, terms: Terms, like: Fitted | None = None) -> Fitted:
+        """As `Fit`."""
+        if self._latest is None or self._latest[0] is not terms:
+            self._latest = terms, self._fit(terms, like)
+        return self._latest[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +94,7 @@ class Search:
         """The samples to try shapes on, with the weights and base columns of a fit."""
         width = sum(len(f.columns) + 1 for f in fitted.factors.total)
         batches = tuple(self.within_memory(fitted, width))
-        estimate = fitted.estimate
-        names = tuple(estimate.columns[i].name for i in estimate.base.independent)
-        weights = np.asarray(estimate.weights)
+        names, weights = base_names(fitted.estimate), np.asarray(fitted.estimate.weights)
         return SeparableProblem(fitted.assembly, fitted.factors, weights, names, batches, self.threads)
 
     def within_memory(self, fitted: Fitted, width: int) -> Iterable[Samples]:
@@ -101,3 +113,8 @@ class Search:
     def can_compare(self, fitted: Fitted) -> bool:
         """Whether there are enough blocks to compare models on."""
         return len(fitted.factors.blocks) >= LEAST_TO_COMPARE
+
+
+def base_names(estimate: Estimate) -> tuple[str, ...]:
+    """Names of the columns that count."""
+    return tuple(estimate.columns[i].name for i in estimate.base.independent)

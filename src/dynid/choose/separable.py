@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,9 +11,10 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.parallel import ordered_map
 from dynid.factor.assemble import Assembly
-from dynid.factor.factor import Factors, stack
-from dynid.kernel import qr_panel
-from dynid.signals.samples import Samples
+from dynid.factor.factor import Factor, Factors, stack
+from dynid.kernel import Panels, qr_panel
+from dynid.signals.parallel import ParallelFilter
+from dynid.signals.samples import Samples, joined_samples
 from dynid.signals.turning_points import REACH
 from dynid.terms.curve import JointMotion, ShapedTerm
 from dynid.terms.term import Term, Terms
@@ -25,6 +26,43 @@ class Lines:
 
     names: tuple[tuple[str, ...], ...]
     values: tuple[Float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    """Batches one after the other. Those of one length and phase are filtered together, each by itself.
+
+    samples: of all batches, without a past.    kept: how many stay.
+    alike: (P, T) samples of P alike batches, the first that stays, which of those count (P, K), and their places.
+    """
+
+    parallel: ParallelFilter
+    samples: Samples
+    kept: int
+    alike: tuple[tuple[Int, int, Bool, Int], ...]
+
+    @staticmethod
+    def of(batches: Sequence[Samples], parallel: ParallelFilter) -> SideBySide:
+        """Of batches with the same channels."""
+        kinds: dict[tuple[int, int], list[int]] = {}
+        for i, samples in enumerate(batches):
+            kinds.setdefault((len(samples), parallel.phase(samples)), []).append(i)
+        first = np.cumsum([0, *map(len, batches)])
+        place = np.cumsum([0, *(len(parallel.kept(samples)) for samples in batches)])
+        alike = []
+        for (length, start), members in kinds.items():
+            keep = np.stack([batches[i].keep[start :: parallel.decimation] for i in members])
+            places = np.concatenate([np.arange(place[i], place[i + 1]) for i in members])
+            alike.append((first[members][:, None] + np.arange(length), start, keep, places))
+        return SideBySide(parallel, joined_samples(batches), int(place[-1]), tuple(alike))
+
+    def filtered(self, panel: Float) -> Float:
+        """Lines (w, T) over the samples, filtered and thinned; (w, kept)."""
+        found = np.empty((len(panel), self.kept))
+        for index, start, keep, places in self.alike:
+            lines = self.parallel.lines(panel[:, index].reshape(-1, index.shape[1]), start)
+            found[:, places] = lines.reshape(len(panel), len(index), -1)[:, keep]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +84,29 @@ class SeparableProblem:
         """Names of all columns of the model."""
         return tuple(c.name for c in self.assembly.terms.columns(self.assembly.robot))
 
+    def total(self, blocks: Sequence[int]) -> tuple[Factor, ...]:
+        """Factor of every group over some blocks."""
+        if len(blocks) == len(self.factors.blocks):
+            return self.factors.total
+        key = tuple(blocks)
+        if key not in self._totals:
+            self._totals.clear()  # one fold after the other
+            self._totals[key] = self.factors.subset(blocks).total
+        return self._totals[key]
+
+    @cached_property
+    def _totals(self) -> dict[tuple[int, ...], tuple[Factor, ...]]:
+        return {}
+
     def lines(self, terms: Terms, target: bool = False) -> Lines:
         """Filtered columns of terms (with the target as a last line called "" when asked for).
 
-        A few lines are sooner written than handed to threads, so only whole equations go to several.
+        A few lines are sooner written than handed to threads, so only whole equations go to several; where the rows are
+        torques these lines are written and filtered for all batches at once.
         """
+        regressor = getattr(self.assembly.rows, "regressor", None)
+        if regressor is not None and not target:
+            return self._at_once(terms, regressor)
         robot, rows = self.assembly.robot, self.assembly.rows
         names = np.array([c.name for c in terms.columns(robot)])
         wanted = np.isin(names, self.names) | (not target)
@@ -66,6 +122,33 @@ class SeparableProblem:
             names=tuple(tuple(names[c].tolist()) + (("",) if target else ()) for c in columns),
             values=tuple(np.concatenate([p[g] for _, p in parts], axis=1) for g in range(len(columns))),
         )
+
+    def _at_once(self, terms: Terms, regressor: Callable[..., Panels]) -> Lines:
+        robot = self.assembly.robot
+        names = np.array([c.name for c in terms.columns(robot)])
+        every = np.ones(len(names), dtype=np.bool_)
+        if terms.remembers or terms.reads_rate:
+            parts = [regressor(robot, terms, samples, every) for samples in self.batches]
+            columns = parts[0].columns
+            panels = tuple(
+                np.concatenate(lines, axis=1) for lines in zip(*(p.values for p in parts), strict=True)
+            )
+        else:
+            whole = regressor(robot, terms, self._side_by_side.samples, every)
+            columns, panels = whole.columns, whole.values
+        found = []
+        for panel, gates in zip(panels, zip(*self._opened, strict=True), strict=True):
+            if not len(panel):
+                found.append(np.zeros((0, sum(count for _, count in gates))))
+                continue
+            lines = self._side_by_side.filtered(panel)
+            open_ones = [gate for gate, _ in gates if gate is not None]
+            found.append(lines[:, np.concatenate(open_ones)] if open_ones else lines)
+        return Lines(tuple(tuple(names[c].tolist()) for c in columns), tuple(found))
+
+    @cached_property
+    def _side_by_side(self) -> SideBySide:
+        return SideBySide.of(self.batches, self.assembly.parallel)
 
     def _filtered(self, panel: Float, batch: int, group: int) -> Float:
         opened, count = self._opened[batch][group]
@@ -122,23 +205,30 @@ class SeparableProblem:
 class ReducedProblem:
     """Least squares over some blocks with every coefficient but those of a few trial lines eliminated.
 
-    U: (rows, r) orthonormal basis of the columns that stay.    y_left: (rows,) what of the target it does not reach.
+    A: (b, rows) columns that stay, a line each.    basis: (b, r), A' basis is orthonormal but for rounding.
+    y_left: (rows,) what of the target they do not reach.
     own: indices of the own equations, which are the last rows.
     scale: square root of the weight of every own equation, kept here or not.
     """
 
-    U: Float
+    A: Float
+    basis: Float
     y_left: Float
     own: Int
     scale: Float
+
+    @staticmethod
+    def of(A: Float, y: Float, own: Int, scale: Float) -> ReducedProblem:
+        """Of the columns that stay and the target."""
+        basis = orthonormal(A)
+        return ReducedProblem(A, basis, beyond(A, basis, y), own, scale)
 
     def project(self, C: Float) -> tuple[Float, Float]:
         """Coefficients of trial lines C (c, own rows), and the residual of the whole problem, (rows,)."""
         rows = len(self.y_left)
         full = np.zeros((rows, len(C)))
         full[rows - len(self.own) :] = (C * self.scale).T[self.own]
-        for _ in range(2):
-            full -= self.U @ (self.U.T @ full)
+        full = beyond(self.A, self.basis, full)
         norm = np.linalg.norm(full, axis=0)
         size = np.where(norm > 1e-12 * max(float(norm.max(initial=0.0)), 1e-300), norm, np.inf)
         a = np.linalg.lstsq(full / size, self.y_left, rcond=1e-10)[0] / size
@@ -191,17 +281,18 @@ class JointProblem:
         return tuple(n for n in self.separable.names if n in every or n in elsewhere)
 
     @cached_property
-    def own_rows(self) -> Float:
-        """The staying columns in the own equations, (rows, b)."""
+    def own_lines(self) -> Float:
+        """The staying columns in the own equations, (b, rows), each equation times the root of its weight."""
         place = {name: i for i, name in enumerate(self.shared)}
-        parts = []
+        found = np.zeros((len(self.shared), len(self.scale)))
+        first = 0
         for names, values in zip(self.names, self.values, strict=True):
-            part = np.zeros((values.shape[1], len(self.shared)))
+            last = first + values.shape[1]
             for name, line in zip(names, values, strict=True):
                 if name in place:
-                    part[:, place[name]] = line
-            parts.append(part)
-        return np.concatenate(parts)
+                    np.multiply(line, self.scale[first:last], out=found[place[name], first:last])
+            first = last
+        return found
 
     @cached_property
     def scale(self) -> Float:
@@ -217,11 +308,10 @@ class JointProblem:
         """The least-squares problem over some blocks."""
         other = self._others(training)
         own = np.isin(self.blocks, np.asarray(training))
-        rows = self.own_rows[own] * self.scale[own, None]
-        A = np.concatenate([other[:, :-1], rows])
+        lines = self.own_lines if own.all() else self.own_lines[:, own]
+        A = np.concatenate([other[:, :-1].T, lines], axis=1)
         y = np.concatenate([other[:, -1], self.target[own] * self.scale[own]])
-        U = orthonormal(A)
-        return ReducedProblem(U, y - U @ (U.T @ y), np.flatnonzero(own), self.scale)
+        return ReducedProblem.of(A, y, np.flatnonzero(own), self.scale)
 
     def _others(self, training: Sequence[int]) -> Float:
         separable = self.separable
@@ -229,23 +319,32 @@ class JointProblem:
         if not others:
             return np.zeros((0, len(self.shared) + 1))
         keep = np.isin(separable.column_names, self.shared)
-        part = separable.factors.subset(training).select(keep)
+        total = separable.total(training)
         index = np.array([separable.column_names.index(n) for n in self.shared], dtype=np.int64)
-        return stack([part.total[g] for g in others], index, separable.weights[others])
+        return stack([total[g].select(keep) for g in others], index, separable.weights[others])
 
 
 def orthonormal(A: Float) -> Float:
-    """Orthonormal basis U (rows, r) of the columns of A (rows, b).
+    """W (b, r) such that A' W is an orthonormal basis of the lines of A (b, rows), but for rounding.
 
-    From triangles, twice, which costs products of matrices alone; directions below 1e-9 of the largest are left out.
+    Directions below 1e-9 of the largest are left out.
     """
-    norm = np.linalg.norm(A, axis=0)
+    R = qr_panel(A)
+    norm = np.linalg.norm(R, axis=0)
     norm = np.where(norm > 0, norm, 1.0)
-    R = qr_panel(np.ascontiguousarray((A / norm).T))
-    _, s, Wt = np.linalg.svd(R)
+    _, s, Wt = np.linalg.svd(R / norm)
     good = s > 1e-9 * s[0]
-    U = A @ (Wt[good].T / s[good] / norm[:, None])
-    return np.asarray(U @ np.linalg.inv(qr_panel(np.ascontiguousarray(U.T))))
+    return np.asarray(Wt[good].T / s[good] / norm[:, None])
+
+
+def beyond(A: Float, basis: Float, values: Float) -> Float:
+    """What of some values (rows,) or (rows, c) the lines of A do not reach.    basis: (b, r) of `orthonormal`.
+
+    Projected twice: what rounding of the basis, up to 1e-7, leaves the first time is gone after the second.
+    """
+    for _ in range(2):
+        values = values - A.T @ (basis @ (basis.T @ (A @ values)))
+    return values
 
 
 def joint_problem(separable: SeparableProblem, static: Lines, extra: Terms, probe: Lines) -> JointProblem:

@@ -181,7 +181,8 @@ def _joint_covariance(
         terms=Terms((*assembly.terms.terms, slopes)),
         wanted=np.append(assembly.wanted, np.ones(k, dtype=np.bool_)),
     )
-    wide = replace(fitted, assembly=wider, factors=wider.factors(batches, threads))
+    known = wider.unchanged(assembly, fitted.factors)
+    wide = replace(fitted, assembly=wider, factors=wider.factors(batches, threads, known=known))
     kept: list[int] = list(range(k))
     while kept:
         R = _triangle(fitted, wide, kept)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import zip_longest
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UnfitDataError
 from dynid.base.parallel import ordered_map
+from dynid.factor.base import random_states
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.kernel import release_memory
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations, Rows, group_joints
+from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
-from dynid.terms.term import Terms
+from dynid.terms.term import Term, Terms
 
 SLOW_STEP = 0.1
+# States that show on which joints a term acts.
+FEW = 3
 
 
 @dataclass(frozen=True)
@@ -38,15 +44,21 @@ class Assembly:
     block_seconds: float
 
     def factors(
-        self, batches: Iterable[Samples], threads: int = 1, progress: Callable[[float], None] | None = None
+        self,
+        batches: Iterable[Samples],
+        threads: int = 1,
+        progress: Callable[[float], None] | None = None,
+        known: Known | None = None,
     ) -> Factors:
         """Factors of all batches; `progress` is called with the seconds of data done.
 
+        known: factors of some groups over the same batches, which are taken as they are.
         Raises UnfitDataError if no sample is left to use.
         """
         pieces: list[Block] = []
         latest: tuple[int, int] | None = None
-        for done in ordered_map(self._blocks, batches, threads):
+        skipped = known.groups if known is not None else np.zeros(0, dtype=np.bool_)
+        for done in ordered_map(partial(self._blocks, skipped=skipped), batches, threads):
             for number, block in done:
                 if latest == (block.segment, number):
                     pieces[-1] = _joined(pieces[-1], block)
@@ -63,11 +75,34 @@ class Assembly:
                 expected="motion longer than the filters' edges",
                 do="record longer, raise the cut-off or reduce prepare.trim" + self._slow,
             )
+        blocks = _without_stubs(pieces)
         return Factors(
             group_names=self.rows.groups(self.robot),
             parameter_count=len(self.wanted),
-            blocks=tuple(_without_stubs(pieces)),
+            blocks=tuple(blocks if known is None else known.filled(blocks)),
         )
+
+    def unchanged(self, before: Assembly, factors: Factors) -> Known | None:
+        """The groups of another assembly's factors that are this one's as well, over the same batches; None = none.
+
+        before: with the same terms in the same order but for some that changed; further ones may have joined them.
+        """
+        count = len(before.terms.terms)
+        same = (
+            isinstance(self.rows, TorqueRows)
+            and (self.robot, self.rows, self.parallel, self.block_seconds)
+            == (before.robot, before.rows, before.parallel, before.block_seconds)
+            and np.array_equal(self.wanted[: len(before.wanted)], before.wanted)
+            and Terms(self.terms.terms[:count]).columns(self.robot) == before.terms.columns(self.robot)
+        )
+        if not same:
+            return None
+        pairs = list(zip_longest(before.terms, self.terms))
+        changed = [term for pair in pairs if pair[0] is not pair[1] for term in pair if term is not None]
+        touched = np.zeros(self.robot.n, dtype=np.bool_)
+        for term in changed:
+            touched |= _acts_on(self.robot, term)
+        return Known(factors, ~touched) if not touched.all() else None
 
     @property
     def _slow(self) -> str:
@@ -75,13 +110,15 @@ class Assembly:
         step = 1.0 / self.parallel.rate
         return f"; rows are {step:.3g} s apart: declare the unit of log.time" if step > SLOW_STEP else ""
 
-    def _blocks(self, samples: Samples) -> list[tuple[int, Block]]:
+    def _blocks(self, samples: Samples, skipped: Bool) -> list[tuple[int, Block]]:
         # The number of a block within its segment is counted in samples: times differ in their last digits.
-        equations = self.rows.equations(self.robot, self.terms, samples, self.wanted)
-        filtered, times = self.filtered(equations, samples)
-        if len(times) == 0:
-            return []
         kept = self.parallel.kept(samples)
+        if len(kept) == 0:
+            return []
+        equations = self.rows.equations(self.robot, self.terms, samples, self.wanted)
+        if skipped.any():
+            equations = _less(equations, skipped)
+        filtered, times = self.filtered(equations, samples)
         gate = samples.gate[kept] if samples.gate is not None else None
         owner = group_joints(self.rows, self.robot)
         origin = samples.t[0] - samples.first / samples.rate
@@ -109,6 +146,45 @@ class Assembly:
             kept, times = self.parallel.apply(panel, samples)
             panels.append(kept)
         return Equations(equations.columns, tuple(panels)), times
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Factors of which some groups are known.    groups: (g,) which."""
+
+    factors: Factors
+    groups: Bool
+
+    def filled(self, blocks: Sequence[Block]) -> list[Block]:
+        """Blocks of the same batches with the known groups in their places."""
+        return [
+            replace(
+                block,
+                groups=tuple(
+                    mine if known else own
+                    for own, mine, known in zip(block.groups, there.groups, self.groups, strict=True)
+                ),
+            )
+            for block, there in zip(blocks, self.factors.blocks, strict=True)
+        ]
+
+
+def _acts_on(robot: RobotModel, term: Term) -> Bool:
+    """Joints (n,) in whose torque a term is."""
+    states = random_states(robot, FEW, 0, term.channels())
+    seen = term.seen(states)
+    columns = term.torque_regressor(robot, seen, np.ones(len(term.columns(robot)), dtype=np.bool_)).columns
+    found = np.array([len(own) > 0 for own in columns])
+    known = term.known_torque(robot, seen)
+    return found if known is None else found | np.asarray(known != 0).any(axis=0)
+
+
+def _less(equations: Equations, skipped: Bool) -> Equations:
+    """The equations without the columns of some groups: what is left of these is their number."""
+    return Equations(
+        tuple(c[:0] if skip else c for c, skip in zip(equations.columns, skipped, strict=True)),
+        tuple(p[-1:] if skip else p for p, skip in zip(equations.panels, skipped, strict=True)),
+    )
 
 
 def _open(gate: Bool | None, joint: int, a: int, b: int) -> Bool | slice:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Thread
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from dynid.choose.consistency_cause import cause_text, likely_causes
 from dynid.choose.fit_nonlinear import fit_nonlinear
 from dynid.choose.held_out import held_out_scores
 from dynid.choose.relinearise import relinearised
-from dynid.choose.search import SPARE, Fitted, NonlinearFit, Search
+from dynid.choose.search import SPARE, Fitted, LatestKept, NonlinearFit, Search
 from dynid.choose.shape_intervals import with_shape_uncertainty
 from dynid.choose.shapes import ShapeEstimate
 from dynid.diagnosis.changes import check_changes
@@ -285,12 +285,13 @@ def _fit(call: _Call, data: _Data) -> _Found:
     # A model is estimated, and wrong inputs are found out, by estimates that may be unreal.
     searching = unconstrained(settings.estimator)
 
-    def fit_on(batches: Iterable[Samples], terms: Terms) -> Fitted:
+    def fit_on(batches: Iterable[Samples], terms: Terms, like: Fitted | None = None) -> Fitted:
         structural = structural_base(robot, terms, data.rows, settings.seed)
         alive = np.concatenate([term.alive(robot, data.summary.moved) for term in terms])
         wanted, parallel = structural.mask & alive, data.prepared.parallel_filter()
         assembly = Assembly(robot, terms, data.rows, wanted, parallel, data.seconds)
-        factors = assembly.factors(batches, call.threads, stage(call.progress, "equations"))
+        known = None if like is None else assembly.unchanged(like.assembly, like.factors)
+        factors = assembly.factors(batches, call.threads, stage(call.progress, "equations"), known)
         noise = partial(MotionNoise.of, data.prepared)
         source = LogSource(assembly, batches, call.threads, noise, call.progress)
         regression = regression_of(robot, terms, structural, factors, source)
@@ -330,7 +331,15 @@ def _fit(call: _Call, data: _Data) -> _Found:
     )
 
 
-def _trial(search: Search, fit_on: Callable[[Iterable[Samples], Terms], Fitted], data: _Data) -> Search:
+class _FitOn(Protocol):
+    """Fits a model to some batches."""
+
+    def __call__(self, batches: Iterable[Samples], terms: Terms, like: Fitted | None = None) -> Fitted:
+        """As `Fit`."""
+        ...
+
+
+def _trial(search: Search, fit_on: _FitOn, data: _Data) -> Search:
     # Models are compared, and shapes estimated, in a dozen passes: of a log that is read anew each time a share does,
     # in which every block of time has its part.
     share = share_to_choose_on(data.prepared)
@@ -338,7 +347,7 @@ def _trial(search: Search, fit_on: Callable[[Iterable[Samples], Terms], Fitted],
         return search
     settling = data.prepared.parallel_filter().settling + SPARE
     kept = list(thinned(data.batches, share, data.seconds, settling))
-    return replace(search, fit=partial(fit_on, kept), batches=kept, share=share)
+    return replace(search, fit=LatestKept(partial(fit_on, kept)), batches=kept, share=share)
 
 
 def _fit_sound(

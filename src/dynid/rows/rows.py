@@ -37,8 +37,10 @@ class Rows(Protocol):
     """The seam for row schemes: one small file with these members.
 
     More members may be there: `group_joints(robot)`, the joint of every group where groups are not the joints, -1 for
-    a sum over all of them; `two_encoders(robot)`, the joints whose motor motion the equations need; and
-    `posed(robot, samples)`, which turns random states into such as the scheme is written for.
+    a sum over all of them; `two_encoders(robot)`, the joints whose motor motion the equations need;
+    `posed(robot, samples)`, which turns random states into such as the scheme is written for; and
+    `regressor(robot, terms, samples, wanted)`, the columns without their target, where a term's columns are those of
+    its torque and stand in no equation but those of the joints it acts on.
     """
 
     @property

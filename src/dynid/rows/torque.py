@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dynid.base.arrays import Bool
+from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations
 from dynid.signals.samples import Samples
@@ -27,3 +28,7 @@ class TorqueRows:
             robot, samples, wanted, samples.tau - terms.known_torque(robot, samples)
         )
         return Equations(columns=panels.columns, panels=panels.values)
+
+    def regressor(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Panels:
+        """The same columns without their target."""
+        return terms.torque_regressor(robot, samples, wanted)

@@ -38,17 +38,24 @@ class ParallelFilter:
 
     def kept(self, samples: Samples) -> Int:
         """Indices of the samples that stay."""
-        grid = np.arange(self._phase(samples), len(samples), self.decimation)
+        grid = np.arange(self.phase(samples), len(samples), self.decimation)
         return grid[samples.keep[grid]]
 
     def apply(self, panel: Float, samples: Samples) -> tuple[Float, Float]:
         """Filters a panel (w, T); returns what stays of it (w, kept) and the times (kept,)."""
-        start, step = self._phase(samples), self.decimation
-        thinned = panel[:, start::step] if self.cutoff is None else self._filter(panel, start, step)
-        keep = samples.keep[start::step]
+        start = self.phase(samples)
+        thinned = self.lines(panel, start)
+        keep = samples.keep[start :: self.decimation]
         return thinned if keep.all() else np.ascontiguousarray(thinned[:, keep]), samples.t[
             self.kept(samples)
         ]
 
-    def _phase(self, samples: Samples) -> int:
+    def lines(self, panel: Float, start: int) -> Float:
+        """Filters lines (w, T) of samples without a gap; of these start, start + decimation, ... stay."""
+        if self.cutoff is None:
+            return panel[:, start :: self.decimation]
+        return self._filter(panel, start, self.decimation)
+
+    def phase(self, samples: Samples) -> int:
+        """Index of the first sample that stays, whether it counts or not."""
         return -samples.first % self.decimation

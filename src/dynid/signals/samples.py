@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, locked_bool, shared
 from dynid.base.errors import UsageError
 from dynid.signals.turning_points import Past
+
+ALONG_TIME = ("t", "q", "dq", "ddq", "tau", "keep", "theta", "dtheta", "ddtheta", "temperature", "gate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,3 +144,24 @@ class Samples:
             segment=0,
             trajectory="",
         )
+
+
+def joined_samples(batches: Sequence[Samples]) -> Samples:
+    """Samples of several batches with the same channels, one after the other, for what looks at each by itself.
+
+    They count as one segment without a past, in which time may leap.
+    """
+    first = batches[0]
+
+    def whole(name: str) -> Float | None:
+        if getattr(first, name) is None:
+            return None
+        return np.concatenate([getattr(one, name) for one in batches])
+
+    def each(name: str) -> dict[str, Any]:
+        return {
+            key: np.concatenate([getattr(one, name)[key] for one in batches]) for key in getattr(first, name)
+        }
+
+    along: dict[str, Any] = {name: whole(name) for name in ALONG_TIME}
+    return replace(first, **along, extra=each("extra"), left_out=each("left_out"), past=None)

@@ -315,6 +315,11 @@ class Terms:
         """Whether some term reads the motion before the samples at hand."""
         return any(term.remembers for term in self.terms)
 
+    @property
+    def reads_rate(self) -> bool:
+        """Whether some term differentiates along time."""
+        return any(term.reads_rate for term in self.terms)
+
     def balances(self, robot: RobotModel) -> Bool:
         """Joints (n,) whose gravity some term other than the bodies may carry."""
         carried = np.zeros(robot.n, dtype=np.bool_)
