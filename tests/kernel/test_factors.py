@@ -168,6 +168,18 @@ def test_line_ranges_are_those_of_numpy() -> None:
         assert np.isinf(expected[2, 1])
 
 
+def test_a_stop_is_its_definition() -> None:
+    rng = np.random.default_rng(7)
+    for T in (0, 1, 2, 500):
+        path, past = np.cumsum(rng.normal(0, 0.5, T)), [0.3, -2.0, 0.1]
+        z, before, expected = 0.0, past[0], []
+        for x in (*past, *path.tolist()):
+            z = float(np.clip(z + (x - before), -1.0, 1.0))
+            before = x
+            expected.append(z)
+        np.testing.assert_array_equal(k.stop_operator(past, path), expected[len(past) :])
+
+
 @pytest.mark.parametrize("T", [1, 64, 67, 300])
 def test_gathered_squares_are_those_of_scattered_lines(T: int) -> None:
     rng = np.random.default_rng(T)

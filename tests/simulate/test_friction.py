@@ -8,11 +8,11 @@ from scipy.integrate import solve_ivp
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
+from dynid.kernel import stop_operator
 from dynid.signals.samples import Samples
 from dynid.simulation.effects import Friction
 from dynid.simulation.friction import Dahl, LuGre
 from dynid.terms import Coulomb, Stribeck, Terms, Viscous
-from dynid.terms.friction_shapes import stop_operator
 from dynid.testing import random_robot
 
 ONE = np.ones(2)

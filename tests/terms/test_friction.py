@@ -10,6 +10,7 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.errors import DynidError, UnfitDataError, UsageError
 from dynid.choose.shaped import merged
+from dynid.kernel import stop_operator
 from dynid.kernel.reference import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.past import WithPast
@@ -35,7 +36,6 @@ from dynid.terms import (
     ZolloFriction,
 )
 from dynid.terms.friction_choice import CANDIDATES
-from dynid.terms.friction_shapes import stop_operator
 from dynid.testing import TermContract, piece_of, random_inertia, random_robot, smooth_samples
 
 BODY = random_inertia(5, 1)[0]

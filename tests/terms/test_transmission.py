@@ -9,6 +9,7 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
+from dynid.kernel import stop_operator
 from dynid.robot.drive import Drive
 from dynid.robot.linkage import FourBar
 from dynid.robot.model import Limits, RobotModel
@@ -26,7 +27,6 @@ from dynid.terms import (
     Terms,
     Viscous,
 )
-from dynid.terms.friction_shapes import stop_operator
 from dynid.terms.transmission import placed_at
 from dynid.testing import RowsContract, TermContract, random_robot, smooth_samples
 

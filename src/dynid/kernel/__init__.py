@@ -46,6 +46,7 @@ __all__ = [
     "potential_energy_regressor",
     "qr_panel",
     "solved",
+    "stop_operator",
     "torque_regressor",
     "using",
     "zero_phase",
@@ -297,6 +298,18 @@ def line_ranges(lines: Float) -> Float:
     if (native := _chosen()) is not None:
         return np.asarray(native.line_ranges(_c(lines)))
     return np.stack([lines.min(axis=1), lines.max(axis=1)], axis=1)
+
+
+def stop_operator(past: Sequence[float], path: Float) -> Float:
+    """State of an elastic element that slides at +-1, (T,), for a path (T,) that follows turning points of the past.
+
+    It begins at rest, with the first of these points. Source: the stop of Prandtl and Ishlinskii.
+    """
+    before = past[0] if past else float(path[0]) if len(path) else 0.0
+    before, state = factoring.stopped(past, before, 0.0)
+    if (native := _chosen()) is not None:
+        return np.asarray(native.stop_operator(_c(path), before, state))
+    return factoring.stop_operator(path, before, state)
 
 
 def release_memory() -> None:

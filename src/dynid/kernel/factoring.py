@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -77,3 +77,20 @@ def zero_phase(lines: Float, sos: Float, settled: Float, pad: int, start: int, s
         x, _ = sosfilt(sos, x, axis=1, zi=settled[:, None, :] * x[None, :, :1])
         x = x[:, ::-1]
     return np.ascontiguousarray(x[:, pad : pad + T][:, start::step])
+
+
+def stopped(points: Iterable[float], before: float, state: float) -> tuple[float, float]:
+    """The last of some points and the state of a stop there, from that at the position `before`."""
+    for x in points:
+        state = min(max(state + (x - before), -1.0), 1.0)
+        before = x
+    return before, state
+
+
+def stop_operator(path: Float, before: float, state: float) -> Float:
+    """States of a stop along a path (T,), from that at the position `before`."""
+    states = []
+    for x in path.tolist():  # a plain loop: each state needs the one before it
+        before, state = x, min(max(state + (x - before), -1.0), 1.0)
+        states.append(state)
+    return np.array(states)

@@ -12,6 +12,8 @@ from dynid.robot.drive import Drive
 
 # Greatest distance of a joint over which friction builds up, rad (m): ten times what gears and seals were measured at.
 REACH = 0.2
+# Samples of a path that are looked at first, from its end.
+SHORT = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +64,33 @@ def _followed(
 def turning_points(path: Sequence[float] | Float, reach: float = REACH) -> tuple[float, ...]:
     """Extremes of a path in their order, its last point included, without what a later swing of 2 reach wiped out."""
     x: Float = np.asarray(path, dtype=np.float64)
-    if len(x) > 2:
-        step = np.diff(x)
-        x = x[np.append(True, step != 0)]
-        turns = np.flatnonzero(np.diff(np.sign(np.diff(x))) != 0) + 1
-        x = x[np.unique(np.concatenate([[0], turns, [len(x) - 1]]))]
-    return tuple(x[_first_that_counts(x, reach) :].tolist())
+    # Most of a long path was wiped out: its end is looked at first. An extreme counts there as it does in the whole
+    # path, unless it is where the look begins.
+    size = SHORT
+    while size < len(x):
+        extremes = _extremes(x[-size:])
+        first = _first_that_counts(extremes, reach)
+        if first > 0:
+            return tuple(extremes[first:].tolist())
+        size *= 4
+    extremes = _extremes(x)
+    return tuple(extremes[_first_that_counts(extremes, reach) :].tolist())
+
+
+def _extremes(x: Float) -> Float:
+    """The first and the last point of a path, and where it turns round between them."""
+    if len(x) < 3:
+        return x
+    step = np.diff(x)
+    moves = step != 0
+    if not moves.all():
+        x, step = x[np.append(True, moves)], step[moves]
+    if len(x) < 3:
+        return x
+    rises = step > 0
+    ends = np.ones(len(x), dtype=np.bool_)
+    np.not_equal(rises[1:], rises[:-1], out=ends[1:-1])
+    return x[ends]
 
 
 def _first_that_counts(x: Float, reach: float) -> int:

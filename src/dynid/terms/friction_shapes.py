@@ -10,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.base.scipy_functions import expit
+from dynid.kernel import stop_operator
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import FrictionForm, JointMotion
@@ -265,20 +266,3 @@ class Presliding(CurveTerm):
         past = samples.past.joints[joint] if samples.past is not None else ()
         path = samples.q[:, joint] / shape[0]
         return stop_operator([x / shape[0] for x in past], path)[None, :]
-
-
-def stop_operator(past: list[float], path: Float) -> Float:
-    """State of an elastic element that slides at +-1, (T,), for a path (T,) that follows turning points of the past."""
-    points = path.tolist()
-    before = past[0] if past else points[0] if points else 0.0
-    z = 0.0
-    states: list[float] = []
-    for x in past + points:  # a plain loop: each state needs the one before it
-        z += x - before
-        before = x
-        if z > 1.0:
-            z = 1.0
-        elif z < -1.0:
-            z = -1.0
-        states.append(z)
-    return np.array(states[len(past) :])

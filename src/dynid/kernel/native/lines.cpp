@@ -63,6 +63,21 @@ Out zero_phase(In x, In sos, In settled, long pad, long start, long step) {
   return array(std::move(result), {static_cast<std::size_t>(L), static_cast<std::size_t>(kept)});
 }
 
+// State of an elastic element that slides at +-1 along a path, which begins in `state` at the position `before`.
+Out stop_operator(In path, double before, double state) {
+  if (path.ndim() != 1) throw nb::value_error("path is (samples,)");
+  const std::size_t T = path.size();
+  Buffer result = raw_buffer(T);
+  for (std::size_t k = 0; k < T; k++) {
+    const double x = path.data()[k];
+    state += x - before;
+    before = x;
+    state = state > 1.0 ? 1.0 : state < -1.0 ? -1.0 : state;
+    result[k] = state;
+  }
+  return array(std::move(result), {T});
+}
+
 // Least and greatest value of every line (lines, samples), nan where the line holds one: (lines, 2).
 Out line_ranges(In x) {
   if (x.ndim() != 2 || x.shape(1) == 0) throw nb::value_error("x is (lines, samples) with at least one sample");

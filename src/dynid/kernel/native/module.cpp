@@ -42,41 +42,28 @@ nb::tuple regressor(InInt parent, InInt kind, In axis, In rotation, In translati
   return nb::make_tuple(array(std::move(result), {static_cast<std::size_t>(L), static_cast<std::size_t>(T)}), first);
 }
 
-// tau (samples, joints) = Y pi, block by block, the regressor never stored; coefficients (10 n) of all bodies.
+// tau (samples, joints) of bodies with ten parameters each (10 n), block by block.
 Out torque(InInt parent, InInt kind, In axis, In rotation, In translation, In gravity, InInt mask, In pi, In q, In dq, In ddq,
            int threads) {
   const Robot robot(parent, kind, axis, rotation, translation, gravity, mask);
   const int n = robot.view.n;
   const MotionIn motion = motion_of(q, dq, ddq, n);
   if (pi.size() != 10u * n) throw nb::value_error("pi must hold ten numbers a body");
-  std::vector<int> first;
-  const std::vector<int> order = robot.slots(first, false);
-  const long L = static_cast<long>(order.size()), T = motion.T;
-  std::vector<double> weight(L);
-  std::vector<int> body_of(robot.pairs());
-  for (int j = 0; j < n; j++)
-    for (int pair = robot.pair_first[j]; pair < robot.pair_first[j + 1]; pair++) body_of[pair] = j;
-  for (long l = 0; l < L; l++) weight[l] = pi.data()[10 * body_of[order[l] / 10] + order[l] % 10];
-  Buffer result = buffer(static_cast<std::size_t>(T) * n);
+  const long T = motion.T;
+  const std::vector<double> armature(n, 0.0);
+  Buffer result = raw_buffer(static_cast<std::size_t>(T) * n);
   {
     nb::gil_scoped_release free;
     over((T + shard_samples - 1) / shard_samples, threads, [&](long shard) {
       const Buffer scratch = buffer(robot.scratch()), input = buffer(3u * n * block_samples);
-      const Buffer block = buffer(static_cast<std::size_t>(L) * block_samples), total = buffer(block_samples);
-      std::vector<double*> lines(10u * robot.pairs(), nullptr);
-      for (long l = 0; l < L; l++) lines[order[l]] = block.get() + l * block_samples;
+      const Buffer lines = buffer(static_cast<std::size_t>(n) * block_samples);
       for (long start = shard * shard_samples; start < std::min(T, (shard + 1) * shard_samples); start += block_samples) {
         motion.block(start, input.get());
         const long count = std::min<long>(block_samples, T - start);
-        table().regressor_block(robot.view, dynid::torque, input.get(), static_cast<int>(count), lines.data(), scratch.get());
-        for (int i = 0; i < n; i++) {
-          std::fill(total.get(), total.get() + block_samples, 0.0);
-          for (long l = first[i]; l < first[i + 1]; l++) {
-            const double* line = block.get() + l * block_samples;
-            for (int s = 0; s < block_samples; s++) total[s] += weight[l] * line[s];
-          }
-          for (long s = 0; s < count; s++) result[(start + s) * n + i] = total[s];
-        }
+        table().inverse_block(robot.view, pi.data(), armature.data(), input.get(), static_cast<int>(count), lines.get(),
+                              scratch.get());
+        for (int i = 0; i < n; i++)
+          for (long s = 0; s < count; s++) result[(start + s) * n + i] = lines[i * block_samples + s];
       }
     });
   }
@@ -176,6 +163,7 @@ NB_MODULE(_native, m) {
   m.def("qr_panel", &qr_panel);
   m.def("zero_phase", &zero_phase);
   m.def("line_ranges", &line_ranges);
+  m.def("stop_operator", &stop_operator);
   m.def("release_memory", [] {
 #if defined(__GLIBC__)
     nb::gil_scoped_release free;

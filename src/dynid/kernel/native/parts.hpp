@@ -16,5 +16,6 @@ Out gathered_gram(In lines, InInt ends, InInt places, In weights, int size);
 Out qr_panel(In panel);
 Out zero_phase(In x, In sos, In settled, long pad, long start, long step);
 Out line_ranges(In x);
+Out stop_operator(In path, double before, double state);
 
 }  // namespace dynid_native
