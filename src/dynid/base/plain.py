@@ -15,6 +15,11 @@ def plain(value: object) -> Any:
 
     Raises TypeError for a value that is none of these, since its text would be no data.
     """
+    kind = type(value)
+    if kind is float:  # most of what there is, by far
+        return value if math.isfinite(value) else None  # type: ignore[arg-type]
+    if kind is str or kind is int:
+        return value
     if value is None or isinstance(value, bool | str):
         return str(value) if isinstance(value, Enum) else value
     if isinstance(value, Enum):
@@ -32,5 +37,7 @@ def plain(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
     if hasattr(value, "tolist"):  # arrays and scalars of NumPy, which need not be imported here
-        return plain(value.tolist())
+        data = value.tolist()
+        whole = getattr(getattr(value, "dtype", None), "kind", "O") in "iub"
+        return data if whole else plain(data)
     raise TypeError(f"no plain data of a {type(value).__name__}")

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.base.scipy_functions import nnls, solve_triangular
+from dynid.base.scipy_functions import solve_triangular
 from dynid.factor.factor import Factors, stack
 from dynid.factor.folds import Fold, block_counts
 from dynid.kernel import qr_panel
@@ -17,6 +17,8 @@ from dynid.kernel import qr_panel
 DEPENDENT = 1e-6
 # A column that a model explains down to this share of itself offers it nothing.
 FAINT = 1e-4
+# Of a gradient, relative to what it is the product of; and steps of an active set a coefficient.
+ROUNDING, MOST_STEPS = 1e-12, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +185,7 @@ class SubsetRegression:
         kept, R = _independent(triangle, np.concatenate([index[~bounded], index[bounded]]))
         k, f = len(kept), int(np.isin(kept, index[~bounded]).sum())
         scale = np.linalg.norm(R[f:k, f:k], axis=0)
-        part = nnls(R[f:k, f:k] / scale, R[f:k, k])[0] / scale
+        part = nonnegative(R[f:k, f:k] / scale, R[f:k, k]) / scale
         x = np.zeros(len(self.names))
         x[kept[f:]] = part
         x[kept[:f]] = solve_triangular(R[:f, :f], R[:f, k] - R[:f, f:k] @ part, check_finite=False)
@@ -194,12 +196,58 @@ def _independent(triangle: Float, index: Int) -> tuple[Int, Float]:
     """Some columns less those that depend on others among them, and the triangle of what is left with the target."""
     kept = index
     while True:
-        R = qr_panel(np.ascontiguousarray(triangle[:, [*kept, -1]].T))
+        R = _triangle(triangle, np.append(kept, -1))
         size = np.linalg.norm(R[:, :-1], axis=0)
         weak = np.abs(np.diag(R)[:-1]) <= DEPENDENT * np.where(size > 0, size, 1.0)
         if not weak.any():
             return kept, R
         kept = kept[~weak]
+
+
+def _triangle(triangle: Float, index: Int) -> Float:
+    """Triangle of some columns of another one; its first columns, where all of them lead, are triangular already."""
+    lead = int(np.cumprod(index == np.arange(len(index))).sum())
+    R = np.zeros((len(index), len(index)))
+    R[:lead] = triangle[:lead, index]
+    R[lead:, lead:] = qr_panel(np.ascontiguousarray(triangle[lead:, index[lead:]].T))
+    return R
+
+
+def nonnegative(R: Float, z: Float) -> Float:
+    """The x >= 0 with the least ||R x - z|| for columns R (m, k) that are independent.
+
+    Active set: from the coefficients that are positive without bounds, one leaves at the first bound that is met on the
+    way to the next solution, and the one enters whose gradient is steepest. Source: Lawson and Hanson 1974, chapter 23.
+    """
+    k = R.shape[1]
+    square, along = R.T @ R, R.T @ z
+    limit = ROUNDING * np.sqrt(np.diag(square) * float(z @ z))
+    x, free = np.zeros(k), np.zeros(k, dtype=np.bool_)
+    wanted = _least_squares(R, z) > 0
+    for _ in range(MOST_STEPS * (k + 1)):
+        free |= wanted
+        while True:
+            step = np.zeros(k)
+            step[free] = _least_squares(R[:, free], z)
+            below = free & (step <= 0)
+            if not below.any():
+                break
+            share = np.min(x[below] / np.maximum(x[below] - step[below], np.finfo(np.float64).tiny))
+            x = x + share * (step - x)
+            free &= ~(below & (x <= ROUNDING * np.abs(step)))
+            x[~free] = 0.0
+        x = step
+        slope = np.where(free, -np.inf, along - square @ x - limit)
+        wanted = np.arange(k) == np.argmax(slope)
+        if not slope.max(initial=-np.inf) > 0:
+            return x
+    return x
+
+
+def _least_squares(A: Float, b: Float) -> Float:
+    """The x with the least ||A x - b|| for independent columns."""
+    R = qr_panel(np.vstack([A.T, b]))
+    return np.asarray(np.linalg.solve(R[:-1, :-1], R[:-1, -1]))
 
 
 def _merged(triangles: Float, width: int) -> Float:
