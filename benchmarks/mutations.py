@@ -554,13 +554,18 @@ def steady(copy_: Path, folder: Path, entry: dict[str, Any]) -> bool:
     return bool(known[name])
 
 
+def marked(module: Path) -> str:
+    """What a trace is kept for: this text of the module."""
+    return hashlib.sha256(module.read_bytes()).hexdigest()[:16]
+
+
 def traced(copy_: Path, folder: Path, until: float, paths: Sequence[Path]) -> None:
     """Runs the modules whose tests are not traced yet, one process each."""
     (folder / "traces").mkdir(exist_ok=True)
     left = []
     for path in paths:
         name = str(path.relative_to(copy_))
-        mark = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        mark = marked(path)
         out = folder / "traces" / (name.replace("/", "__") + ".json")
         if not out.with_suffix(".sha").exists() or out.with_suffix(".sha").read_text() != mark:
             left.append((name, mark, out))
@@ -599,11 +604,12 @@ class Test:
 
 
 def tests_of(folder: Path, copy_: Path) -> list[Test]:
-    """Tests that pass, from the traces of modules that are still there."""
+    """Tests that pass, from the traces of modules as they are now."""
     found = []
     for path in sorted((folder / "traces").glob("*.json")):
-        for name, test in json.loads(path.read_text(encoding="utf-8")).items():
-            if (copy_ / name.split("::")[0]).is_file():
+        module, mark = copy_ / path.stem.replace("__", "/"), path.with_suffix(".sha")
+        if module.is_file() and mark.is_file() and mark.read_text() == marked(module):
+            for name, test in json.loads(path.read_text(encoding="utf-8")).items():
                 found.append(Test(name, test["seconds"], frozenset(test["reached"])))
     return found
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError, UsageError
+from dynid.base.errors import InputError, SolverError, UsageError
 from dynid.exporters.export import export
 from dynid.exporters.replay import replay
 from dynid.identification.pipeline import identify
@@ -182,6 +182,26 @@ def test_replay_wants_commands(found: Identification, recording: Recording) -> N
     measured = Log.from_arrays(found.robot, recording.t, recording.q, recording.tau)
     with pytest.raises(UsageError, match="no-command"):
         replay(found, measured)
+
+
+def changed(found: Identification, **values: float) -> Identification:
+    """With other parameters, by name."""
+    estimate = found.estimate
+    theta = [values.get(c.name, x) for c, x in zip(estimate.columns, estimate.parameters, strict=True)]
+    return replace(found, estimate=replace(estimate, parameters=np.array(theta)))
+
+
+def test_a_model_that_runs_away_is_told(found: Identification) -> None:
+    with pytest.raises(SolverError, match="replay-diverged"):
+        replay(changed(found, fv1=-50.0), recorded(seconds=8.0, seed=5).log(found.robot))
+
+
+def test_offsets_that_the_controller_makes_up_for_do_not_move_the_joints(found: Identification) -> None:
+    unseen, robot, offset = recorded(seconds=2.0, seed=5), found.robot, np.array([0.7, -0.4])
+    without = replay(changed(found, fo1=0.0, fo2=0.0), unseen.log(robot))
+    fed = unseen.log(robot, tau_ff=np.tile(offset, (len(unseen.t), 1)))
+    made_up = replay(changed(found, fo1=offset[0], fo2=offset[1]), fed)
+    np.testing.assert_allclose(made_up.model, without.model, rtol=1e-6)
 
 
 def test_exports_hold_the_controllers(found: Identification, tmp_path: Path) -> None:

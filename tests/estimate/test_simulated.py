@@ -23,7 +23,7 @@ from dynid.simulation.mechanism import Mechanism
 from dynid.simulation.motion import simulate
 from dynid.simulation.plant import Plant
 from dynid.simulation.sensitivity import sensitivity
-from dynid.terms import Coulomb, Offset, RigidBody, Viscous
+from dynid.terms import Coulomb, JointDamping, Offset, RigidBody, Viscous
 from dynid.testing import measured_regression
 from dynid.testing.motion import exact_samples, true_parameters, two_joints
 
@@ -67,6 +67,23 @@ def test_elastic_joints_are_those_of_the_plant() -> None:
     offset = np.array([values["fo1"], values["fo2"]])
     wanted = plant.acceleration(np.concatenate([x, v], axis=1), u - offset)
     np.testing.assert_allclose(m.acceleration(x, v, u, {}), wanted, rtol=1e-8, atol=1e-7)
+
+
+def test_springs_pull_both_ways_as_much_as_they_are_stiff() -> None:
+    """Joint and motor: K [[1, -1], [-1, 1]] and D likewise, of every spring alone; nothing of rigid joints."""
+    rigid = mechanism()
+    assert not any(part.any() for part in rigid.springs(np.zeros((1, 2)), {}))
+    m = mechanism(elastic=True)
+    terms = m.terms + JointDamping()
+    m = Mechanism(m.robot, terms, np.append(m.theta, [0.7, 0.3]), m.second)
+    value = {c.name: x for c, x in zip(terms.columns(m.robot), m.theta, strict=True)}
+    pull = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    for found, wanted in zip(m.springs(np.zeros((1, 4)), {}), ("K", "D"), strict=True):
+        own = np.kron(pull, np.diag([value[f"{wanted}1"], value[f"{wanted}2"]]))
+        off = ~np.eye(4, dtype=np.bool_)  # friction of joints and motors damps them, too
+        np.testing.assert_allclose(found[off], own[off], rtol=1e-6, atol=1e-6)
+        if wanted == "K":
+            np.testing.assert_allclose(found, own, rtol=1e-6)
 
 
 @pytest.mark.parametrize("elastic", [False, True])

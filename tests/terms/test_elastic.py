@@ -332,6 +332,11 @@ def test_compensation_solves_for_the_load_that_it_is_loaded_with(coefficient: fl
     )
     paper = (replace(term, loaded_by="motor") + LinkOffset()).known_torque(robot, measured)
     assert np.abs(paper - drive).max() > 0.1 * coefficient**2 * np.abs(load).max()
+    # The paper's load is all that the motor gives but for what turns the rotor.
+    seen = load + drive - B * samples.ddtheta
+    np.testing.assert_allclose(
+        paper, B * samples.ddtheta + fv * samples.dtheta + (fc + fl * np.abs(seen)) * sign, rtol=1e-12
+    )
 
 
 def test_compensation_refuses_friction_that_locks_a_drive() -> None:

@@ -263,6 +263,27 @@ def test_friction_with_the_load_is_coulombs_times_the_load() -> None:
     np.testing.assert_allclose(found, load * Coulomb(width).torque(robot, samples, np.ones(2)), atol=1e-9)
 
 
+def test_friction_changes_with_the_load_by_its_slope() -> None:
+    """By differences of loads that grow with the bodies; joints without the term do not."""
+    robot = random_robot(1, 3, 0.0)
+    samples, h = smooth_samples(robot, 40, 3), 1e-6
+    acting, share = ("joint1", "joint3"), np.array([0.3, -0.2])
+    column = np.flatnonzero([name in acting for name in robot.joint_names])
+
+    def friction(size: float) -> np.ndarray:
+        term = LoadFriction(inertia=tuple((size * robot.inertia_prior).ravel().tolist()), joints=acting)
+        return term.torque(robot, samples, share)
+
+    load = inverse_dynamics(robot.tree, robot.inertia_prior, samples.q, samples.dq, samples.ddq)
+    slope = LoadFriction(joints=acting).load_slope(robot, samples, share)
+    np.testing.assert_allclose(slope * load, (friction(1 + h) - friction(1 - h)) / (2 * h), atol=1e-6)
+    assert not np.delete(slope, column, axis=1).any()
+    # Without a load it may grow either way: none.
+    weightless = replace(robot, gravity=np.zeros(3))
+    still = replace(samples, dq=np.zeros_like(samples.dq), ddq=np.zeros_like(samples.ddq))
+    assert not LoadFriction(joints=acting).load_slope(weightless, still, share).any()
+
+
 def test_a_load_needs_inertias() -> None:
     robot = random_robot(1, 2, 0.0)
     unknown = replace(robot, inertia_prior=np.full((2, 10), np.nan))

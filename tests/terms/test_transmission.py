@@ -151,6 +151,14 @@ def test_friction_that_moves_from_side_to_side_keeps_its_torque(ratio: float) ->
     assert isinstance(back, Coulomb)
     assert back.width == pytest.approx(joint.width)
     assert placed_at(joint, False, ratio) is joint
+    # Viscous friction has no width; motor velocity and torque make it N^2 at the joint.
+    slow = placed_at(Viscous(), True, ratio)
+    np.testing.assert_allclose(
+        Terms((slow,)).torque(robot, samples, values / ratio**2),
+        Terms((Viscous(),)).torque(robot, samples, values),
+        rtol=1e-12,
+    )
+    assert placed_at(slow, False, ratio) == Viscous()
 
 
 def test_a_motor_that_moves_with_several_joints_is_scaled_by_its_largest_ratio() -> None:

@@ -132,7 +132,7 @@ def _roots(A: Float) -> tuple[Float, Float]:
 def _orthonormal(columns: Float) -> Float:
     norms = np.linalg.norm(columns, axis=0)
     U, s, _ = np.linalg.svd(columns / np.where(norms > 0, norms, 1.0), full_matrices=False)
-    return np.asarray(U[:, s > 1e-9 * s[0]])
+    return np.asarray(U[:, s > 1e-9])
 
 
 def combined(tests: Sequence[Homogeneity]) -> Homogeneity:
