@@ -1,6 +1,6 @@
 """Commands killed at random instants, and disks that are full: is anything lost or left there.
 
-    python benchmarks/faults.py [--kills 1000] [--disks 100] [--out FILE]
+    python benchmarks/faults.py [--kills 1000] [--disks 100] [--first 0] [--out FILE]
 
 identify, excite, study, export, average and simulate write beside files of the user, most of them over an earlier
 output (`--force`). Each is killed by SIGKILL and SIGTERM in turns. To be cheap, a case is a fork of one process that
@@ -445,6 +445,7 @@ def main() -> int:
     )
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--disks", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="number, and so seed, of the first of each")
     parser.add_argument("--out", type=Path, default=Path("faults.jsonl"))
     options = parser.parse_args()
     done = set()
@@ -462,10 +463,11 @@ def main() -> int:
                 f"{name}: {one.seconds:.2f} s, alone {one.fresh_seconds:.2f} s, {one.steps} operations on files"
             )
         names = list(COMMANDS)
-        cases = [("kill", number, names[number // 2 % len(names)]) for number in range(options.kills)]
-        cases += [("disk", number, names[number % len(names)])
-                  for number in range(options.disks if can_mount else 0)]  # fmt: skip
-        for kind, number, name in cases:
+        kills = range(options.first, options.first + options.kills)
+        disks = range(options.first, options.first + options.disks if can_mount else options.first)
+        numbered = [("kill", number, names[number // 2 % len(names)]) for number in kills]
+        numbered += [("disk", number, names[number % len(names)]) for number in disks]
+        for kind, number, name in numbered:
             if f"{kind}-{number}" in done:
                 continue
             result = (kill if kind == "kill" else full_disk)(number, name, inputs, ready[name], base)
@@ -475,14 +477,14 @@ def main() -> int:
             if result["wrong"]:
                 print(result, flush=True)
     wrong = [one for one in results if one["wrong"]]
-    kills = [one for one in results if one["case"].startswith("kill")]
-    disks = [one for one in results if one["case"].startswith("disk")]
-    slowest = max((one["took"] for one in kills if one["signal"] == "SIGTERM"), default=0.0)
+    killed = [one for one in results if one["case"].startswith("kill")]
+    filled = [one for one in results if one["case"].startswith("disk")]
+    slowest = max((one["took"] for one in killed if one["signal"] == "SIGTERM"), default=0.0)
     for kind in ("command", "kind", "code"):
-        print(f"kills by {kind}: {dict(Counter(one[kind] for one in kills))}")
-    print(f"full disks by exit code: {dict(Counter(one['code'] for one in disks))}")
+        print(f"kills by {kind}: {dict(Counter(one[kind] for one in killed))}")
+    print(f"full disks by exit code: {dict(Counter(one['code'] for one in filled))}")
     print(
-        f"{len(kills)} kills (slowest end after SIGTERM {slowest:.2f} s), {len(disks)} full disks, "
+        f"{len(killed)} kills (slowest end after SIGTERM {slowest:.2f} s), {len(filled)} full disks, "
         f"{len(wrong)} with something lost, left or slow; {sum(os.times()[:4]):.0f} s of processor"
     )
     return 1 if wrong else 0

@@ -75,6 +75,7 @@ QUICK_BUILD = ((b"-O3", b"-O1"), (b'MATCHES "x86_64|AMD64"', b'STREQUAL "none"')
 WHOLE_PROGRAMS = ("test_docs", "test_architecture", "test_public", "test_demo", "test_paths")
 LEFT_OUT = ("real", "studies", "docs", "layouts", "log", "robot", "bad_inputs", "signals")
 SECONDS, FIRST_WAVE, MEMORY_GB = 40.0, 6.0, 8
+SHARE_OF_A_FUNCTION = 0.1  # of those seconds, for the tests of one function through which C++ is called
 FIRST_MODULES, IMPORT_SECONDS = 3, 0.3  # of tests; of processor time that importing one takes
 TRACED_SECONDS = 60.0  # of processor time for a module of tests
 LEAST_NUMBER = 1e-3
@@ -614,6 +615,19 @@ def tests_of(folder: Path, copy_: Path) -> list[Test]:
     return found
 
 
+def quickest_by_function(tests: Sequence[Test], doors: tuple[str, ...]) -> frozenset[str]:
+    """The quickest tests of every function through which C++ is called: which of them runs a line is not known."""
+    found: set[str] = set()
+    used: dict[str, float] = {}
+    for test in sorted(tests, key=lambda t: (t.seconds, t.name)):
+        for function in test.reached:
+            if function.startswith(doors):
+                used[function] = used.get(function, 0.0) + test.seconds
+                if used[function] <= SHARE_OF_A_FUNCTION * SECONDS:
+                    found.add(test.name)
+    return frozenset(found)
+
+
 def chosen(mutant: Mutant, tests: Sequence[Test], seconds: float) -> list[Test]:
     """The tests that a mutant meets, in order."""
     room = mutant.file.split("/")[0]
@@ -622,9 +636,11 @@ def chosen(mutant: Mutant, tests: Sequence[Test], seconds: float) -> list[Test]:
         met = [t for t in tests if own in t.reached] if mutant.function else []
         if not met:  # run at import: whatever uses the file
             met = [t for t in tests if any(x.startswith(mutant.file + "::") for x in t.reached)]
+        leading = frozenset[str]()
     else:
         doors = tuple(f"kernel/{name}" for name in DOORS.get(Path(mutant.file).stem, ("__init__", "adjoint")))
         met = [t for t in tests if any(x.startswith(doors) for x in t.reached)]
+        leading = quickest_by_function(met, doors)
     near = f"tests/{NEAR.get(room, room)}/"
     stem = Path(mutant.file).stem
 
@@ -646,7 +662,16 @@ def chosen(mutant: Mutant, tests: Sequence[Test], seconds: float) -> list[Test]:
     quickest: dict[str, float] = {}
     for test in met:
         quickest[module(test)] = min(test.seconds, quickest.get(module(test), float("inf")))
-    met.sort(key=lambda t: (distance(module(t)), round(quickest[module(t)], 1), module(t), t.seconds, t.name))
+    met.sort(
+        key=lambda t: (
+            t.name not in leading,
+            distance(module(t)),
+            round(quickest[module(t)], 1),
+            module(t),
+            t.seconds,
+            t.name,
+        )
+    )
     found, used, opened = [], 0.0, set()
     for test in met:
         cost = test.seconds + IMPORT_SECONDS * (module(test) not in opened)
