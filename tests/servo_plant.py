@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,22 +62,66 @@ def commanded(seconds: float, rng: np.random.Generator) -> tuple[Float, Float]:
     return t, q_des - q_des[0]
 
 
-def recorded(seconds: float = 30.0, delayed_rows: int = 2, seed: int = 0, noise: float = 2e-5) -> Recording:
-    """The arm under a controller that computes its torque from each row, late by some rows, and holds it for one."""
+# N m, and s of its correlation: torque that acts on the joints and that no model knows.
+DISTURBANCE, MEMORY = np.array([0.2, 0.08]), 0.1
+# Of MuJoCo's friction where it is to be dry rather than soft: time constant in s, impedance; and a step that it needs.
+DRY, HARD, FINE = 5e-4, 0.998, 1e-4
+
+
+def recorded(
+    seconds: float = 30.0,
+    delayed_rows: int = 2,
+    seed: int = 0,
+    noise: float = 2e-5,
+    limit: float | Float = np.inf,
+    dead_band: float | Float = 0.0,
+    disturbed: float = 0.0,
+    dry: bool = False,
+) -> Recording:
+    """The arm under a controller that computes its torque from each row, late by some rows, and holds it for one.
+
+    disturbed: size of the unknown torque, in those of `DISTURBANCE`.    dry: friction without MuJoCo's softness.
+    """
     import mujoco
 
     model = mujoco.MjModel.from_xml_string(arm_text())
-    data = mujoco.MjData(model)
-    rng = np.random.default_rng(seed)
+    if dry:
+        model.opt.timestep = FINE
+        model.dof_solref[:], model.dof_solimp[:, :2] = (DRY, 1.0), HARD
+    data, step = mujoco.MjData(model), model.opt.timestep
+    rng, unknown = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     t, q_des = commanded(seconds, rng)
     T, n = q_des.shape
-    rows = np.zeros((4, T, n))
-    waiting = [np.zeros(n)] * delayed_rows
+    rows, count = np.zeros((4, T, n)), round(ROW / step)
+    waiting, push, kept = [np.zeros(n)] * delayed_rows, np.zeros(n), np.exp(-step / MEMORY)
     for k in range(T):
         q, dq = data.qpos + noise * rng.standard_normal(n), data.qvel + 20 * noise * rng.standard_normal(n)
-        waiting.append(KP * (q_des[k] - q) - KD * dq)
+        error = q_des[k] - q
+        law = KP * np.where(np.abs(error) > dead_band, error, 0.0) - KD * dq
+        waiting.append(np.clip(law, -np.asarray(limit), limit))
         data.ctrl[:] = waiting.pop(0)
         rows[:, k] = q, dq, q_des[k], data.ctrl
-        for _ in range(round(ROW / STEP)):
+        pushes = np.sqrt(1.0 - kept**2) * disturbed * DISTURBANCE * unknown.standard_normal((count, n))
+        for i in range(count):
+            push = kept * push + pushes[i]
+            data.qfrc_applied[:] = push
             mujoco.mj_step(model, data)
     return Recording(t, *rows)
+
+
+def true_parameters(names: Sequence[str]) -> Float:
+    """The arm's parameters under the names of an estimate, zero for those that it does not have."""
+    robot_bodies = (
+        (2.0, (0.02, 0.0, -0.15), (0.02, 0.02, 0.004)),
+        (1.0, (0.0, 0.01, -0.12), (0.008, 0.008, 0.001)),
+    )
+    true: dict[str, float] = {}
+    for j, (m, c, I) in enumerate(robot_bodies, start=1):
+        x, y, z = c
+        true |= {f"m{j}": m, f"mcx{j}": m * x, f"mcy{j}": m * y, f"mcz{j}": m * z}
+        true |= {f"Ixx{j}": I[0] + m * (y * y + z * z), f"Iyy{j}": I[1] + m * (x * x + z * z)}
+        true |= {f"Izz{j}": I[2] + m * (x * x + y * y)}
+        true |= {f"Ixy{j}": -m * x * y, f"Ixz{j}": -m * x * z, f"Iyz{j}": -m * y * z}
+        own = (ARMATURE[j - 1], DAMPING[j - 1], FRICTION[j - 1])
+        true |= {f"{symbol}{j}": value for symbol, value in zip(("Ia", "fv", "fc"), own, strict=True)}
+    return np.array([true.get(name, 0.0) for name in names])

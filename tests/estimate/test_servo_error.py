@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,35 +12,75 @@ import pytest
 import dynid
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
+from dynid.base.scipy_functions import stdtrit
 from dynid.estimate import WLS, Estimate, ServoOE
 from dynid.estimate.source import log_source
 from dynid.identification.settings import Settings
 from dynid.robot.servo import Servo
 from dynid.terms.default import DEFAULT_TERMS
 from dynid.testing.motion import measured_regression
-from tests.servo_plant import ARMATURE, DAMPING, FRICTION, KD, KP, recorded, robot_file
+from tests.servo_plant import KD, KP, Recording, recorded, robot_file, true_parameters
+
+PLAIN = Servo(KP, KD, np.full(2, np.inf), np.zeros(2))
 
 
-def fitted(folder: Path, estimator: ServoOE | WLS, kp: Float = KP) -> Estimate:
-    servo = Servo(kp, KD, np.full(2, np.inf), np.zeros(2))
+def fitted(
+    folder: Path, estimator: ServoOE | WLS, servo: Servo = PLAIN, recording: Recording | None = None
+) -> Estimate:
     robot = dynid.load_robot(robot_file(folder)).with_servo(servo)
-    log = recorded(10.0).log(robot)
+    log = (recorded(10.0) if recording is None else recording).log(robot)
     return dynid.identify(robot, log, Settings(terms=DEFAULT_TERMS, estimator=estimator)).estimate
+
+
+def truth(found: Estimate) -> Float:
+    """The arm's base parameters (b,)."""
+    return found.base.reduce(true_parameters([column.name for column in found.columns]))
+
+
+def missed_by(found: Estimate, names: Sequence[str]) -> dict[str, float]:
+    own = [found.columns[i].name for i in found.base.independent]
+    with np.errstate(divide="ignore"):
+        share = found.value / truth(found) - 1.0
+    return {name: abs(float(share[own.index(name)])) for name in names}
 
 
 def test_friction_and_armature_come_out_nearer_than_by_least_squares(tmp_path: Path) -> None:
     """MuJoCo's friction is dry; torque that is differentiated and filtered takes 7 to 12 % off it."""
-    true = {"Ia2": ARMATURE[1], "fv1": DAMPING[0], "fv2": DAMPING[1], "fc1": FRICTION[0], "fc2": FRICTION[1]}
+    names = ("Ia2", "fv1", "fv2", "fc1", "fc2")
     found, plain = fitted(tmp_path, ServoOE()), fitted(tmp_path, WLS())
     assert found.status.ok
     assert "ms after its commands" in found.status.text
-    missed, before = (
-        {name: abs(one.value[one.names.index(name)] / value - 1.0) for name, value in true.items()}
-        for one in (found, plain)
-    )
+    missed, before = missed_by(found, names), missed_by(plain, names)
     assert max(missed.values()) < 0.06
     assert missed["fc1"] < 0.5 * before["fc1"]
     assert missed["fc2"] < 0.5 * before["fc2"]
+
+
+def test_torque_at_its_limit_and_dead_bands_are_simulated(tmp_path: Path) -> None:
+    """The drives are at their limits for more than a tenth of the time, and do not answer errors of two counts."""
+    limit, band = np.array([15.0, 4.5]), np.full(2, 0.003)
+    recording = recorded(10.0, limit=limit, dead_band=band, dry=True)
+    assert (np.abs(recording.tau) > 0.999 * limit).mean(axis=0).min() > 0.1
+    names = ("Iyy1", "Ia2", "fv1", "fv2", "fc1", "fc2")
+    found = fitted(tmp_path, ServoOE(), replace(PLAIN, effort_limit=limit, dead_band=band), recording)
+    assert found.status.ok
+    missed = missed_by(found, names)
+    assert max(missed.values()) < 0.06, missed
+
+
+def test_intervals_hold_under_a_torque_that_no_model_knows(tmp_path: Path) -> None:
+    """Residuals of positions ring for as long as the loop does: blocks within that time are no independent ones.
+
+    Of 39 intervals of 95 % 33 or fewer hold the truth in 1 of 500 such sets; with every block by itself 88 % held.
+    """
+    held, count = 0, 0
+    for seed in range(3):
+        found = fitted(tmp_path, ServoOE(), PLAIN, recorded(10.0, seed=seed, disturbed=1.0, dry=True))
+        half = stdtrit(found.degrees_of_freedom, 0.975) * np.sqrt(np.diag(found.covariance))
+        inside = np.abs(found.value - truth(found)) < half
+        held, count = held + int(inside.sum()), count + len(inside)
+    assert count == 39
+    assert held > 33
 
 
 def test_controllers_that_are_not_known_are_refused_in_words() -> None:

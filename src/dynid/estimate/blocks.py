@@ -59,6 +59,20 @@ class BlockScores:
         """Number of blocks M."""
         return len(self.score)
 
+    def joined(self, count: int) -> BlockScores:
+        """Runs of `count` neighbours of a segment as one block each; what is left over joins the last of them."""
+        first = np.concatenate([[True], np.diff(self.segment) != 0])
+        place = np.arange(self.count) - np.maximum.accumulate(np.where(first, np.arange(self.count), 0))
+        size = np.bincount(np.cumsum(first) - 1)[np.cumsum(first) - 1]
+        begins = first | ((place % count == 0) & (place + count <= size))
+        at = np.flatnonzero(begins)
+        return BlockScores(
+            self.inverse,
+            np.add.reduceat(self.information, at, axis=0),
+            np.add.reduceat(self.score, at, axis=0),
+            self.segment[at],
+        )
+
     def leverage(self) -> Float:
         """(M,) share of all information in each block."""
         return np.asarray(np.trace(self.information, axis1=1, axis2=2) / self.score.shape[1])

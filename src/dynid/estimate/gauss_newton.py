@@ -18,6 +18,8 @@ from dynid.factor.factor import Factors, group_scale
 HALVINGS = 5
 # Slopes of a run are those between its samples: at a minimum of the sum they may still ask for a part of a deviation.
 NEAR = 0.5
+# Runs of blocks that intervals are made from, at least: of fewer a spread says little, and Student's quantile grows.
+LEAST_RUNS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +67,14 @@ def minimised(
     rounds: int,
     tolerance: float,
     what: str,
+    memory: float = 0.0,
 ) -> Estimate:
     """Fits by Gauss-Newton with halved steps; groups weigh 1/sigma^2 of their residuals, found anew each round.
 
     nearest: value (b,) and triangle R (b, b) of equations -> the nearest value that can be simulated: there steps end,
     and where the equations ask for more, intervals cover the difference.    start: can be simulated.
     tolerance: move of the estimate, in standard deviations, that ends it.    what: for the text of the status.
+    memory: s, within which residuals are correlated: blocks that are shorter count together in the intervals.
     """
     here = _Linear.at(regression, problem, start)
     stopped: str | None = None
@@ -92,13 +96,24 @@ def minimised(
     weighted = here.factors.scaled(here.weights)
     held = float(np.linalg.norm(R @ (target - free)) / np.sqrt(len(start)))
     status = _status(what + _held(held, tolerance), done, moved, tolerance, stopped)
-    estimate = completed(method, regression, value, R, 1.0 / sigma**2, sigma, 1.0, None, status, weighted)
+    together = _together(regression, memory)
+    estimate = completed(
+        method, regression, value, R, 1.0 / sigma**2, sigma, 1.0, None, status, weighted, together
+    )
     away = np.outer(target - free, target - free)
     return replace(
         estimate,
         covariance=estimate.covariance + away,
         textbook_covariance=estimate.textbook_covariance + away,
     )
+
+
+def _together(regression: Regression, memory: float) -> int:
+    # Neighbouring blocks as long as the memory together, where enough of such runs are left.
+    blocks = regression.factors.blocks
+    length = float(np.median([block.end - block.start for block in blocks]))
+    wanted = int(np.ceil(memory / length)) if length > 0 else 1
+    return max(min(wanted, len(blocks) // LEAST_RUNS), 1)
 
 
 def _lowered(regression: Regression, problem: Problem, here: _Linear, step: Float) -> _Linear | str:

@@ -234,12 +234,14 @@ def completed(
     penalty: Float | None,
     status: Status,
     factors: Factors | None = None,
+    together: int = 1,
 ) -> Estimate:
     """The estimate with its covariance, by the block jackknife of the equations that were solved.
 
     value: (b,).    R: (b, b) triangle of the weighted equations.    weights, sigma: (g,).
     noise: variance of an equation of weight 1.    penalty: (rows, b + 1) that `solve` was given.
     factors: the equations that were solved, weights applied, where they are not those of the regression.
+    together: neighbouring blocks that count as one in the intervals, since their residuals are correlated.
     """
     base = regression.base
     solved = regression.factors if factors is None else factors
@@ -247,9 +249,11 @@ def completed(
     inverse = solve_triangular(R, np.eye(base.rank))
     textbook = noise * (inverse @ inverse.T)
     covariance, leverage = textbook, np.zeros(len(regression.factors.blocks))
+    freedom = float(len(regression.factors.blocks) - 1)
     if not regression.value_only:
         blocks = BlockScores.of(solved, base.independent, full_vector(regression, value), inverse, own)
-        covariance, leverage = covariance_of(method.intervals, blocks), blocks.leverage()
+        leverage, blocks = blocks.leverage(), blocks.joined(together)
+        covariance, freedom = covariance_of(method.intervals, blocks), float(blocks.count - 1)
     prior_share = np.zeros(base.rank)
     if penalty is not None:
         pull = inverse @ (penalty[:, :-1] @ inverse).T
@@ -266,7 +270,7 @@ def completed(
         value=value,
         covariance=covariance,
         textbook_covariance=textbook,
-        degrees_of_freedom=float(len(regression.factors.blocks) - 1),
+        degrees_of_freedom=freedom,
         sigma=sigma,
         weights=weights,
         parameters=base.lift(value, regression.prior, regression.spread),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,16 +14,20 @@ from dynid.estimate.estimator import Estimate, Piece, Regression, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
 from dynid.estimate.options import interval_kind, last_move, most_rounds
 from dynid.estimate.output_error import piece_of_run
-from dynid.estimate.simulated import SETTLING, STRETCHES, SimulationProblem
+from dynid.estimate.simulated import SETTLING, STRETCHES, SimulationProblem, thinned
+from dynid.log.commands import Commands
 from dynid.robot.servo import Servo
-from dynid.simulation.loop import Feedback, Stretches, measured_coordinates
+from dynid.signals.samples import Samples
+from dynid.simulation.loop import Stretches, extra_of, measured_coordinates
 from dynid.simulation.servo_loop import ServoLoop, servo_run
 
 # s, within which a start from the measured state is forgotten at least and at most, so that windows stay short.
-LEAST_SETTLING, MOST_SETTLING = 0.1, 1.0
+LEAST_SETTLING, MOST_SETTLING = 0.1, 2.0
+# Time constants of the slowest loop, after which residuals of positions have forgotten each other.
+MEMORY = 4.0
 # s: of the difference that gives the slope by the lag; by how much the lag may leave that of the linear fit, whose
 # error is a fraction of a sample; and the step at which it has settled, far below what any log shows.
-LAG_DIFFERENCE, LAG_REACH, LAG_SETTLED = 1e-4, 5e-3, 1e-6
+LAG_DIFFERENCE, LAG_REACH, LAG_SETTLED = 1e-4, 5e-3, 1e-5
 LAG_ROUNDS = 4
 
 
@@ -31,14 +35,15 @@ LAG_ROUNDS = 4
 class ServoOE:
     """Output error under the drives' own controllers: min sum ||(q - q_s)_j / sigma_j||^2, positions alone.
 
-    Robot and controllers are simulated from the commands: u(t) = sat(kp (q_des - q_s) + kd (dq_des - dq_s)), `lag`
-    later, with the gains and the delay of the robot's `servo`, known or found in the log; the commands alone are late
-    where the drives close the loop on board. Many windows side by side,
-    each begun at the measured state early enough to forget it. Gauss-Newton from the linear fit, with the exact slopes
-    of the simulation's steps; joints weigh 1/sigma_j^2 of their own residuals.
+    Robot and controllers are simulated from the commands: u(t) = sat(kp e(q_des - q_s) + kd (dq_des - dq_s) + tau_ff),
+    `lag` later, with the gains, limits, dead bands and the delay of the robot's `servo`, known or found in the log; the
+    commands alone are late where the drives close the loop on board. Many windows side by side, each begun at the
+    measured state early enough to forget it. Gauss-Newton from the linear fit, with the exact slopes of the
+    simulation's steps; joints weigh 1/sigma_j^2 of their own residuals.
 
-    The lag from commands to torque is found with the parameters, and its uncertainty is part of theirs.
-    Where a log says that torque was at its limit the linear law is kept; such samples are masked by the diagnosis.
+    The lag from commands to torque is found with the parameters, and its uncertainty is part of theirs. A disturbance
+    of the torque moves the joints for as long as the slowest loop takes to forget it: so many blocks of time count as
+    one in the intervals.
     Source: Ljung 1999, ch. 13; Landau, Anderson and De Bruyne 2001 (closed-loop output error); Bock 1983.
     """
 
@@ -58,16 +63,16 @@ class ServoOE:
         """
         require_enough(regression)
         simulation = SimulationProblem.of(regression, self.name, None)
-        servo = simulation.source.robot.drive.servo
-        if servo is None or not servo.known:
+        servo, told = simulation.source.robot.drive.servo, simulation.source.commands
+        if servo is None or not servo.known or told is None:
             raise UsageError(
                 "no-gains",
-                found="'servo_oe' for drives whose position controllers are not known",
-                expected="kp, and kd if there is damping",
-                do="give them under [drive] of the experiment or as --kp and --kd, or use 'cloe'",
+                found="'servo_oe' for a log without commanded positions, or drives whose controllers are not known",
+                expected="commands in place of a torque; kp, and kd if there is damping",
+                do="give gains under [drive] of the experiment or as --kp and --kd; a log with a torque: use 'cloe'",
             )
         start = simulation.start()
-        windows = _Windows.of(simulation, servo, start)
+        windows = _Windows.of(simulation, servo, told, start)
         found = minimised(
             self,
             regression,
@@ -77,6 +82,7 @@ class ServoOE:
             self.rounds,
             self.tolerance,
             "positions under the drives' controllers",
+            MEMORY * windows.slowest,
         )
         lag = 1e3 * (servo.lag + windows.lag.later)
         text = f"{found.status.text}; torque comes {lag:.3g} ms after its commands"
@@ -89,25 +95,56 @@ class _Lag:
     later: float = 0.0
 
 
+def _slowest(simulation: SimulationProblem, servo: Servo, value: Float) -> float:
+    """Time constant of the slowest loop, s: inertia, gains and what friction takes at the joints' usual speeds.
+
+    A lag of the whole torque takes kp lag off the damping.
+    """
+    mechanism, place = simulation.mechanism(value), simulation.mechanism(value).driven
+    inertia = np.maximum(simulation.inertia(value), 1e-12)
+    x, v = (
+        np.concatenate(parts)
+        for parts in zip(*(measured_coordinates(mechanism, s) for s in simulation.measured), strict=True)
+    )
+    extra = {name: values[:1] for name, values in extra_of(mechanism, simulation.measured[0]).items()}
+    speed = np.sqrt(np.mean(v**2, axis=0, keepdims=True))
+    lost = np.broadcast_to(mechanism.damping(x[:1], speed, extra), speed.shape)[0, place]
+    late = 0.0 if servo.on_board else servo.lag
+    half: Float = 0.5 * (servo.kd - servo.kp * late + lost) / inertia
+    root = np.sqrt(np.maximum(half**2 - servo.kp / inertia, 0.0))
+    decay = np.where(root > 0, servo.kp / inertia / (half + root + 1e-300), half)
+    return float(np.clip(1.0 / max(float(decay.min()), 1e-9), 0.0, MOST_SETTLING))
+
+
 @dataclass(frozen=True, eq=False)
 class _Windows:
-    """What is simulated, and in which windows.    settling: s before a window's own samples."""
+    """What is simulated, and in which windows.
+
+    measured: the samples that are simulated.    commands: by trajectory.    settling: s before a window's own samples.
+    slowest: s, time constant of the slowest loop.
+    """
 
     simulation: SimulationProblem
-    loop: ServoLoop
+    measured: tuple[Samples, ...]
+    servo: Servo
+    commands: dict[str, Commands]
     settling: float
+    slowest: float
     lag: _Lag
 
     @staticmethod
-    def of(simulation: SimulationProblem, servo: Servo, start: Float) -> _Windows:
+    def of(
+        simulation: SimulationProblem, servo: Servo, told: Callable[[str], Commands], start: Float
+    ) -> _Windows:
         """Windows whose start is forgotten after `SETTLING` time constants of the slowest loop."""
-        inertia = np.maximum(simulation.inertia(start), 1e-12)
-        half = 0.5 * servo.kd / inertia
-        root = np.sqrt(np.maximum(half**2 - servo.kp / inertia, 0.0))
-        slowest = float(np.min(np.where(root > 0, servo.kp / inertia / (half + root + 1e-300), half)))
-        settling = float(np.clip(SETTLING / max(slowest, 1e-9), LEAST_SETTLING, MOST_SETTLING))
-        loop = ServoLoop(Feedback(servo.kp, servo.kd), servo.lag, on_board=servo.on_board)
-        return _Windows(simulation, loop, settling, _Lag())
+        slowest = _slowest(simulation, servo, start)
+        settling = float(np.clip(SETTLING * slowest, LEAST_SETTLING, MOST_SETTLING))
+        # Positions as measured: what velocities of the log are late by does not move them.
+        stride = simulation.stride
+        measured = simulation.measured
+        measured = measured if stride == 1 else tuple(thinned(samples, stride) for samples in measured)
+        commands = {name: told(name).clean() for name in dict.fromkeys(s.trajectory for s in measured)}
+        return _Windows(simulation, measured, servo, commands, settling, slowest, _Lag())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -143,9 +180,9 @@ class _Windows:
         regression, threads = simulation.regression, simulation.source.threads
         own = regression.base.independent if slopes else regression.base.independent[:0]
         columns = tuple(np.append(own, len(regression.columns)) for _ in self.names)
-        loop = replace(self.loop, later=self.lag.later)
-        after = replace(self.loop, later=self.lag.later + LAG_DIFFERENCE)
-        for samples in simulation.coarse:
+        for samples in self.measured:
+            loop = ServoLoop(self.servo, self.commands[samples.trajectory], self.lag.later)
+            after = replace(loop, later=self.lag.later + LAG_DIFFERENCE)
             settling = round(self.settling * samples.rate)
             # As long as what comes before them: shorter ones would spend their time on settling.
             length = max(len(samples) // STRETCHES, settling, 8)

@@ -15,6 +15,7 @@ from dynid.base.progress import Progress
 from dynid.estimate.estimator import Piece, Regression, Source
 from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Block, Factor, Factors, merged
+from dynid.log.commands import Commands
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import group_joints
 from dynid.signals.cutoff import choose_cutoff
@@ -35,6 +36,7 @@ class LogSource:
     noise_of: gives the noise of the motion, measured in the log or with a given standard deviation of the positions;
     None = nothing is known of it.
     progress: called with (stage, seconds of data done) by methods that go through the samples again and again.
+    commands: gives what the drives were told throughout a trajectory, by its name; None = the log has a torque.
     """
 
     assembly: Assembly
@@ -42,6 +44,7 @@ class LogSource:
     threads: int = 1
     noise_of: Callable[[Position], MotionNoise] | None = None
     progress: Progress | None = None
+    commands: Callable[[str], Commands] | None = None
 
     @property
     def robot(self) -> RobotModel:

@@ -27,6 +27,13 @@ class Commands:
     dq_des: Float
     tau_ff: Float
 
+    def clean(self) -> Commands:
+        """Complete rows at increasing times."""
+        sound = np.isfinite(np.column_stack([self.t, self.q_des, self.dq_des, self.tau_ff])).all(axis=1)
+        t, q, v, u = (part[sound] for part in (self.t, self.q_des, self.dq_des, self.tau_ff))
+        own = _later_than_before(t)
+        return Commands(t[own], q[own], v[own], u[own])
+
 
 def slopes(t: Float, q: Float) -> Float:
     """The derivative (T, n) of positions at times t, by second-order differences; zero of a single row."""

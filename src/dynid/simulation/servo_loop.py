@@ -1,4 +1,4 @@
-"""A model run again under the controllers of its drives, which see its own motion; with the slopes of the steps."""
+"""A model run again under the controllers of its drives, from their commands; with the slopes of the steps."""
 
 from __future__ import annotations
 
@@ -10,45 +10,60 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.errors import SolverError
 from dynid.kernel import solved
 from dynid.kernel.multibody import Control, Held, rollout
+from dynid.log.commands import Commands
+from dynid.robot.servo import Servo
 from dynid.signals.samples import Samples
-from dynid.simulation.loop import FAR, Feedback, Stretches, extra_of, measured_coordinates
+from dynid.simulation.loop import FAR, Stretches, extra_of, measured_coordinates
 from dynid.simulation.mechanism import Mechanism
 
 # Ticks of the controller in a sample at most: a held torque comes half a tick later, which must not exceed the lag.
 MOST_TICKS = 8
-# Steps of a tick: so many that the fastest decay, of friction near rest, is followed; Runge-Kutta is stable to 2.78.
+# Steps of a sample: so many that the fastest decay, of friction near rest, and the fastest oscillation are followed;
+# Runge-Kutta is stable to 2.78.
 DECAY_A_STEP, MOST_STEPS = 1.0, 40
+TURN = 2.0 * np.pi
 
 
 @dataclass(frozen=True, eq=False)
 class ServoLoop:
-    """The drives' linear controllers: u(t) = tau(t) + kp (x_m - x)(t - lag) + kd (v_m - v)(t - lag).
+    """The drives' controllers and what they were told: u = sat(kp e(q_des - x) + kd (dq_des - v) + tau_ff).
 
-    tau is the torque that the controllers made of commands and measured motion x_m, lag included. What they would have
-    made of the simulated motion x instead is exactly this, whatever the commands were, short of their limits.
+    The torque of a computer's loop is made at its ticks of commands and simulated motion, acts `servo.lag` later on
+    average, and is held from tick to tick. A loop on board acts at once, on commands that are late.
 
-    feedback: gains at the joints.    lag: s, from a motion to its torque.
-    later: s, by which tau is to come later than it stands in the samples, the lag with it.
-    on_board: whether the loop is closed in the drives, so that commands alone are late: the feedback then has no lag,
-        and tau + kp x_m + kd v_m, which commands made, is what comes later.
+    servo: gains, limits, dead bands and lag.    commands: of the whole trajectory.
+    later: s, by which the lag is longer than that of `servo`.
     """
 
-    feedback: Feedback
-    lag: float
+    servo: Servo
+    commands: Commands
     later: float = 0.0
-    on_board: bool = False
 
     @property
-    def feedback_lag(self) -> float:
-        """S, from a motion to its torque."""
-        return 0.0 if self.on_board else self.lag + self.later
+    def lag(self) -> float:
+        """S, from a command to its torque."""
+        return max(self.servo.lag + self.later, 0.0)
 
     def ticks(self, rate: float) -> int:
-        """Ticks of the controller in a sample."""
+        """Ticks of a computer's controller in a sample, 0 where torque follows the motion at once."""
+        if self.servo.on_board:
+            return 0
         count = 1
-        while 0.5 / rate / count > self.feedback_lag and count < MOST_TICKS:
+        while 0.5 / rate / count > self.servo.lag and count <= MOST_TICKS:
             count *= 2
-        return count
+        return count if count <= MOST_TICKS else 0
+
+    def commanded(self, t: Float, near: Float, turning: Bool) -> tuple[Float, Float, Float]:
+        """Positions, velocities and feed-forward (..., n) at times t (...), straight between the commands.
+
+        near: (..., n) positions of the joints, on whose turn those of `turning` joints (n,) are commanded.
+        """
+        c = self.commands
+        q, v, u = (
+            np.stack([np.interp(t, c.t, column) for column in values.T], axis=-1)
+            for values in (c.q_des, c.dq_des, c.tau_ff)
+        )
+        return q + TURN * np.round((near - q) / TURN) * turning, v, u
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,43 +88,31 @@ def servo_run(
     wanted: (p,) parameters whose slopes are asked for.    The same for both kernels, to rounding.
     Raises SolverError where a run goes astray or the mass matrix is not positive definite.
     """
-    rate, ticks = samples.rate, loop.ticks(samples.rate)
-    h = 1.0 / rate / ticks
-    x, v = (part[stretches.index] for part in measured_coordinates(mechanism, samples))
-    place = mechanism.driven
-    count = _steps(mechanism, x[:, 0], extra_at(mechanism, samples, stretches, np.zeros(1)), h)
-    held = Held.of(max(loop.feedback_lag / h - 0.5, 0.0), count)
-    K = stretches.index.shape[1]
-    rows = held.rows((K - 1) * ticks + 1) / ticks
-    at = np.arange((K - 1) * ticks + 1) / ticks
-    feedback, tau = loop.feedback, samples.tau[stretches.index]
-    if loop.on_board:
-        back = feedback.kp * x[..., place] + feedback.kd * v[..., place]
-        drive = cubic(tau + back, rows - loop.later * rate) - cubic(back, rows)
-    else:
-        drive = cubic(tau, rows - loop.later * rate)
-    task = _Task(
-        np.concatenate([x[:, 0], v[:, 0]], axis=1),
-        h,
-        replace(held, drive=drive),
-        feedback,
-        cubic(x[..., place], at),
-        cubic(v[..., place], at),
-    )
+    task = _Task.of(mechanism, samples, loop, stretches)
     system = mechanism.multibody
     parameters = () if wanted is None else mechanism.parameters(wanted)
     with np.errstate(over="ignore", invalid="ignore"):
         if system is not None and system.native() is not None and parameters is not None:
-            control = Control(mechanism.n, loop.feedback.kp, loop.feedback.kd, q=task.q, v=task.v)
             made = rollout(
-                system, task.start, len(at), h, held.count, control, task.held, parameters, threads=threads
+                system,
+                task.start,
+                task.samples,
+                task.h,
+                task.count,
+                Control(mechanism.n, *task.gains, *task.tables),
+                task.held,
+                parameters,
+                threads=threads,
             )
             found = ServoRun(made.x, made.v, made.dx)
         else:
-            found = _by_numpy(mechanism, task, extra_at(mechanism, samples, stretches, rows), wanted)
+            extra = extra_at(mechanism, samples, stretches, task.rows)
+            found = _by_numpy(mechanism, task, extra, wanted)
+    every = task.every
     found = ServoRun(
-        found.x[:, ::ticks], found.v[:, ::ticks], None if found.dx is None else found.dx[:, ::ticks]
+        found.x[:, ::every], found.v[:, ::every], None if found.dx is None else found.dx[:, ::every]
     )
+    x = measured_coordinates(mechanism, samples)[0][stretches.index]
     astray = ~(np.abs(found.x - x) < FAR).all(axis=(0, 2))
     if astray.any():
         first = float(samples.t[stretches.index[:, int(np.argmax(astray))]].min())
@@ -143,44 +146,115 @@ def extra_at(mechanism: Mechanism, samples: Samples, stretches: Stretches, at: F
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    # start: (B, 2 s).    h: of a tick.    q, v: (B, ticks, n) measured motion of the drives.
+    """Runs of B stretches: the controller's tables, and the steps.
+
+    start: (B, 2 s).    samples, h: number of ticks and seconds between them; without ticks, of samples.
+    every: ticks of a sample.    gains: (4, n) kp, kd, limit, dead band.    tables: (3, B, R, n) position, velocity and
+    feed-forward as commanded, at ticks or half steps.    rows: in samples, beginning, middle and end of all steps.
+    """
+
     start: Float
+    samples: int
     h: float
-    held: Held
-    feedback: Feedback
-    q: Float
-    v: Float
+    every: int
+    count: int
+    gains: Float
+    tables: Float
+    held: Held | None
+    rows: Float
+
+    @staticmethod
+    def of(mechanism: Mechanism, samples: Samples, loop: ServoLoop, stretches: Stretches) -> _Task:
+        servo, ticks, place = loop.servo, loop.ticks(samples.rate), mechanism.driven
+        motion = measured_coordinates(mechanism, samples)
+        x, v = (part[stretches.index] for part in motion)
+        K, t0 = stretches.index.shape[1], samples.t[stretches.index[:, 0]]
+        every = max(ticks, 1)
+        h, N = 1.0 / samples.rate / every, (K - 1) * every + 1
+        first = extra_at(mechanism, samples, stretches, np.zeros(1))
+        count = _steps(mechanism, x[:, 0], first, h, None if ticks else servo)
+        turning = ~np.asarray(mechanism.robot.prismatic, dtype=np.bool_)
+        if not ticks:
+            rows = np.arange(2 * count * (K - 1) + 1) / (2 * count)
+            at, held = rows, None
+            times = t0[:, None] + rows / samples.rate - loop.lag
+        else:
+            held = Held.of(max(loop.lag / h - 0.5, 0.0), count)
+            held = replace(held, history=_history(mechanism, samples, loop, t0, h, held.delay + 2))
+            rows, at = held.rows(N) / every, np.arange(N) / every
+            times = t0[:, None] + at / samples.rate
+        near = cubic(x[..., place], at)
+        gains = np.array([servo.kp, servo.kd, servo.effort_limit, servo.dead_band])
+        tables = np.array(loop.commanded(times, near, turning))
+        start = np.concatenate([x[:, 0], v[:, 0]], axis=1)
+        return _Task(start, N, h, every, count, gains, tables, held, rows)
 
 
-def _steps(mechanism: Mechanism, x: Float, extra: dict[str, Float], h: float) -> int:
+def _history(
+    mechanism: Mechanism, samples: Samples, loop: ServoLoop, t0: Float, h: float, count: int
+) -> Float:
+    """Torques (B, count, n) that the controllers made of the measured motion before each stretch, the latest first."""
+    place = mechanism.driven
+    times = t0[:, None] - h * np.arange(1, count + 1)
+    x, v = (
+        np.stack([np.interp(times, samples.t, column) for column in part[:, place].T], axis=-1)
+        for part in measured_coordinates(mechanism, samples)
+    )
+    turning = ~np.asarray(mechanism.robot.prismatic, dtype=np.bool_)
+    q, speed, u = loop.commanded(times, x, turning)
+    return loop.servo.torque(x, v, q, speed, u)
+
+
+def _steps(mechanism: Mechanism, x: Float, extra: dict[str, Float], h: float, servo: Servo | None) -> int:
+    # servo: of drives whose torque follows the motion at once, which their gains make fast.
     still = np.zeros_like(x)
     now = {name: values[:, 0] for name, values in extra.items()}
     M = mechanism.equations(x, still, now)[0]
     try:
-        inverse = np.diagonal(np.linalg.inv(M), axis1=1, axis2=2)
+        inverse = np.abs(np.diagonal(np.linalg.inv(M), axis1=1, axis2=2))
     except np.linalg.LinAlgError:
         return 1
-    decay = float(np.max(np.abs(inverse) * mechanism.damping(x, still, now)))
+    damping = mechanism.damping(x, still, now)
+    decay = float(np.max(inverse * damping))
+    if servo is not None:
+        place = mechanism.driven
+        own, lost = inverse[:, place], np.broadcast_to(damping, inverse.shape)[:, place]
+        decay = max(decay, float(np.max(own * (lost + servo.kd))), float(np.sqrt(np.max(own * servo.kp))))
     return int(np.clip(np.ceil(h * decay / DECAY_A_STEP), 1, MOST_STEPS)) if np.isfinite(decay) else 1
+
+
+def _law(mechanism: Mechanism, task: _Task, row: int, y: Float, z: Float) -> tuple[Float, Float]:
+    """Torque (B, n) of the controllers in states y (B, 2 s), and its slopes (B, n, w) for slopes z (B, 2 s, w)."""
+    s, place = mechanism.size, mechanism.driven
+    (kp, kd, limit, band), (q, v, u) = task.gains, task.tables[:, :, row]
+    e = q - y[:, place]
+    acts = np.abs(e) > band
+    whole = kp * np.where(acts, e, 0.0) + kd * (v - y[:, s + place]) + u
+    free = np.abs(whole) <= limit
+    du = -(kp * acts * free)[..., None] * z[:, place] - (kd * free)[..., None] * z[:, s + place]
+    return np.clip(whole, -limit, limit), du
 
 
 def _by_numpy(mechanism: Mechanism, task: _Task, extra: dict[str, Float], wanted: Bool | None) -> ServoRun:
     # State after state: y = (x, v), and its slopes z (B, 2 s, w).
-    s, place, held, feedback = mechanism.size, mechanism.driven, task.held, task.feedback
-    B, K = task.q.shape[:2]
+    s, place, held = mechanism.size, mechanism.driven, task.held
+    B, K = len(task.start), task.samples
     w = 0 if wanted is None else int(wanted.sum())
     y, z = np.array(task.start), np.zeros((B, 2 * s, w))
-    queue = [np.zeros((B, mechanism.n))] * (held.delay + 2)
-    slopes = [np.zeros((B, mechanism.n, w))] * (held.delay + 2)
     X, V, Z = np.empty((B, K, s)), np.empty((B, K, s)), np.empty((B, K, s, w))
-    drive = held.drive
+    queue, slopes = list[Float](), list[Float]()
+    parts = [(task.count, 1.0, 0)]
+    if held is not None and held.history is not None:
+        queue = list(np.moveaxis(held.history, 1, 0))
+        slopes = [np.zeros((B, mechanism.n, w))] * len(queue)
+        parts = [(held.early, held.share, held.delay + 1), (held.count, 1.0 - held.share, held.delay)]
 
-    def rate(row: int, y: Float, z: Float, u: Float, du: Float) -> tuple[Float, Float]:
+    def rate(row: int, y: Float, z: Float, own: tuple[Float, Float] | None) -> tuple[Float, Float]:
+        u, du = _law(mechanism, task, row, y, z) if own is None else own
         x, v = y[:, :s], y[:, s:]
         now = {name: np.ascontiguousarray(values[:, row]) for name, values in extra.items()}
         M, bias = mechanism.equations(x, v, now)
-        torque = u if drive is None else u + drive[:, row]
-        a = solved(M, mechanism.on_coordinates(torque) - bias)
+        a = solved(M, mechanism.on_coordinates(u) - bias)
         if wanted is None:
             return np.concatenate([v, a], axis=1), z
         f_x, f_v = mechanism.slopes(x, v, a, now)
@@ -188,25 +262,24 @@ def _by_numpy(mechanism: Mechanism, task: _Task, extra: dict[str, Float], wanted
         force[:, place] += du
         return np.concatenate([v, a], axis=1), np.concatenate([z[:, s:], np.linalg.solve(M, force)], axis=1)
 
+    row = 0
     for k in range(K):
         X[:, k], V[:, k], Z[:, k] = y[:, :s], y[:, s:], z[:, :s]
         if not np.isfinite(y).all():
             return ServoRun(np.full_like(X, np.nan), V, Z)
-        u = feedback.kp * (task.q[:, k] - y[:, place]) + feedback.kd * (task.v[:, k] - y[:, s + place])
-        du = -feedback.kp[:, None] * z[:, place] - feedback.kd[:, None] * z[:, s + place]
-        queue, slopes = [u, *queue[:-1]], [du, *slopes[:-1]]
+        if held is not None:
+            u, du = _law(mechanism, task, k, y, z)
+            queue, slopes = [u, *queue[:-1]], [du, *slopes[:-1]]
         if k + 1 == K:
             break
-        row = 2 * k * (held.early + held.count)
-        parts = ((held.early, held.share, held.delay + 1), (held.count, 1.0 - held.share, held.delay))
         for count, share, age in parts:
             step = task.h * share / max(count, 1)
+            own = None if held is None else (queue[age], slopes[age])
             for _ in range(count):
-                own = queue[age], slopes[age]
-                k1, l1 = rate(row, y, z, *own)
-                k2, l2 = rate(row + 1, y + 0.5 * step * k1, z + 0.5 * step * l1, *own)
-                k3, l3 = rate(row + 1, y + 0.5 * step * k2, z + 0.5 * step * l2, *own)
-                k4, l4 = rate(row + 2, y + step * k3, z + step * l3, *own)
+                k1, l1 = rate(row, y, z, own)
+                k2, l2 = rate(row + 1, y + 0.5 * step * k1, z + 0.5 * step * l1, own)
+                k3, l3 = rate(row + 1, y + 0.5 * step * k2, z + 0.5 * step * l2, own)
+                k4, l4 = rate(row + 2, y + step * k3, z + step * l3, own)
                 y = y + step / 6.0 * (k1 + 2.0 * (k2 + k3) + k4)
                 if wanted is not None:
                     z = z + step / 6.0 * (l1 + 2.0 * (l2 + l3) + l4)
