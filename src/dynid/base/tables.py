@@ -18,7 +18,9 @@ def write_table(path: Path, columns: Mapping[str, Any]) -> None:
     import pyarrow.parquet as pq
 
     table = pa.table({name: arrow_array(values) for name, values in columns.items()})
-    pq.write_table(table, path, compression="zstd")
+    # Measured numbers hardly repeat themselves, and looking for it takes longer than writing them.
+    repeating = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
+    pq.write_table(table, path, compression="zstd", use_dictionary=repeating)
 
 
 def read_table(path: Path) -> dict[str, Any]:

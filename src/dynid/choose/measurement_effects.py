@@ -100,13 +100,13 @@ def _fit(factors: Factors, index: Int, weights: Float) -> _Fit:
     """Weighted least squares over some columns of wide factors, with 95 % half widths from the jackknife."""
     mask = np.zeros(factors.parameter_count, dtype=np.bool_)
     mask[index] = True
-    R = stack(factors.select(mask).total, index, weights)
+    part = factors.select(mask)
+    R = stack(part.total, index, weights)
     size = np.linalg.norm(R[:-1, :-1], axis=0)
     good = np.abs(np.diag(R)[:-1]) > DEPENDENT * np.where(size > 0, size, np.inf)
     if not good.all():
         return _fit(factors, index[good], weights)
     b = len(index)
-    part = factors.select(mask)
     inverse = solve_triangular(R[:b, :b], np.eye(b))
     value = inverse @ R[:b, b]
     theta = np.zeros(factors.parameter_count)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.scipy_functions import solve_triangular
-from dynid.factor.factor import Factors, stack
+from dynid.factor.factor import Factors, stack, triangle_of
 from dynid.factor.folds import Fold, block_counts
 from dynid.kernel import qr_panel
 
@@ -196,21 +196,12 @@ def _independent(triangle: Float, index: Int) -> tuple[Int, Float]:
     """Some columns less those that depend on others among them, and the triangle of what is left with the target."""
     kept = index
     while True:
-        R = _triangle(triangle, np.append(kept, -1))
+        R = triangle_of(triangle, np.append(kept, triangle.shape[1] - 1))
         size = np.linalg.norm(R[:, :-1], axis=0)
         weak = np.abs(np.diag(R)[:-1]) <= DEPENDENT * np.where(size > 0, size, 1.0)
         if not weak.any():
             return kept, R
         kept = kept[~weak]
-
-
-def _triangle(triangle: Float, index: Int) -> Float:
-    """Triangle of some columns of another one; its first columns, where all of them lead, are triangular already."""
-    lead = int(np.cumprod(index == np.arange(len(index))).sum())
-    R = np.zeros((len(index), len(index)))
-    R[:lead] = triangle[:lead, index]
-    R[lead:, lead:] = qr_panel(np.ascontiguousarray(triangle[lead:, index[lead:]].T))
-    return R
 
 
 def nonnegative(R: Float, z: Float) -> Float:

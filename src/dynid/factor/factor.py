@@ -60,9 +60,9 @@ class Factor:
         inside = keep[self.columns]
         if inside.all():
             return self
-        wanted = np.append(inside, True)
-        R = qr_panel(np.ascontiguousarray(self.R[:, wanted].T))
-        return replace(self, columns=self.columns[inside], R=R, sums=self.sums[wanted])
+        wanted = np.flatnonzero(np.append(inside, True))
+        R = triangle_of(self.R, wanted)
+        return Factor(self.columns[inside], R, self.count, self.sums[wanted], self.target_abs)
 
     def times(self, factor: float) -> Factor:
         """Factor of the equations multiplied by a positive number."""
@@ -148,6 +148,15 @@ class Factors:
                 "factor-model", found="factors of two different models", expected="the same groups"
             )
         return Factors(self.group_names, self.parameter_count, self.blocks + other.blocks)
+
+
+def triangle_of(triangle: Float, index: Int) -> Float:
+    """Triangle of some columns of another one; those of the first columns that all are among them stay as they are."""
+    lead = int((np.cumsum(index != np.arange(len(index))) == 0).sum())
+    R = np.zeros((len(index), len(index)))
+    R[:lead] = triangle[:lead, index]
+    R[lead:, lead:] = qr_panel(np.ascontiguousarray(triangle[lead:, index[lead:]].T))
+    return R
 
 
 def merged(factors: Sequence[Factor]) -> Factor:
