@@ -26,6 +26,8 @@ def _of(module: str, name: str) -> Callable[..., Any]:
 
 
 cho_factor, cho_solve = _of("linalg", "cho_factor"), _of("linalg", "cho_solve")
+# Of float64 alone, without the checks and conversions that take longer than a small factorisation.
+dpotrf, dpotrs = _of("linalg.lapack", "dpotrf"), _of("linalg.lapack", "dpotrs")
 eigh, eigvalsh = _of("linalg", "eigh"), _of("linalg", "eigvalsh")
 expm = _of("linalg", "expm")
 solve_triangular = _of("linalg", "solve_triangular")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from math import isqrt
 from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.base.errors import ResourceError, SolverError
 
 PRIMAL_TOLERANCE = 1e-7
@@ -194,22 +195,24 @@ def _dual_violation(cone: Cone, z: Float) -> float:
 
 def triangle(matrix: Float) -> Float:
     """Upper triangle of a symmetric matrix, column by column, entries off the diagonal times sqrt(2)."""
-    n = len(matrix)
-    return np.array(
-        [matrix[i, j] * (1.0 if i == j else np.sqrt(2.0)) for j in range(n) for i in range(j + 1)]
-    )
+    rows, columns, scale = _places(len(matrix))
+    return np.asarray(matrix[rows, columns] * scale)
 
 
 def from_triangle(s: Float) -> Float:
     """The symmetric matrix of a `triangle`."""
     n = side_of(len(s))
+    rows, columns, scale = _places(n)
     M = np.zeros((n, n))
-    k = 0
-    for j in range(n):
-        for i in range(j + 1):
-            M[i, j] = M[j, i] = s[k] if i == j else s[k] / np.sqrt(2.0)
-            k += 1
+    M[rows, columns] = M[columns, rows] = s / scale
     return M
+
+
+@cache
+def _places(n: int) -> tuple[Int, Int, Float]:
+    # Row, column and scale of each entry of a triangle.
+    rows, columns = np.array([(i, j) for j in range(n) for i in range(j + 1)]).T
+    return rows, columns, np.where(rows == columns, 1.0, np.sqrt(2.0))
 
 
 def side_of(m: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from dynid.base.arrays import Bool, Float, Int
-from dynid.base.scipy_functions import cho_factor, cho_solve, eigvalsh
+from dynid.base.scipy_functions import dpotrf, dpotrs, eigvalsh
 from dynid.feasible.cones import Certificate
 from dynid.feasible.density import BARRIER, slack
 from dynid.feasible.whitened import Whitened
@@ -54,6 +54,11 @@ class Entropic:
         return mask
 
     @cached_property
+    def _roots(self) -> Float:
+        # Roots of the weights of what belongs to no body.
+        return np.asarray(np.sqrt(self.weight[self.others]))
+
+    @cached_property
     def _inverses(self) -> Float:
         return np.asarray(np.linalg.inv(self._inertias(self.centre)))
 
@@ -88,7 +93,7 @@ class Entropic:
             triangles = np.linalg.cholesky(inertias)
         except LinAlgError:
             return None
-        return np.asarray(2.0 * np.log(np.einsum("bii->bi", triangles)).sum(axis=1))
+        return np.asarray(2.0 * np.log(triangles.diagonal(axis1=1, axis2=2)).sum(axis=1))
 
     def exists(self, theta: Float) -> bool:
         """Whether every body is physically consistent, no denser than the limit."""
@@ -106,7 +111,8 @@ class Entropic:
         if not (here < 1.0).all():
             return np.inf
         trace = (self._prior_traces * theta[self.bodies]).sum(axis=1)
-        far = (np.sqrt(self.weight) * (theta - self.centre) / program.spread)[self.others]
+        others = self.others
+        far = self._roots * (theta[others] - self.centre[others]) / program.spread[others]
         missed = program.data @ u + program.start
         masses, at_prior = self.bodies[:, 0], self._prior_shares
         away = trace - 4.0 - 6.0 * at_prior * (theta[masses] / self.centre[masses] - 1.0)
@@ -237,14 +243,18 @@ def _descended(
         if not np.isfinite(value):
             return u, None
         gradient, hessian = problem.slopes(u)
-        try:
-            factor = cho_factor(hessian)
-            inverse = cho_solve(factor, A.T)
-            force = np.linalg.solve(A @ inverse, -inverse.T @ gradient)
-        except LinAlgError:
+        factor, failed = dpotrf(hessian, clean=0)
+        if failed:
             return u, None
-        along = gradient + A.T @ force
-        direction = -cho_solve(factor, along)
+        force, along = np.zeros(0), gradient
+        if len(A):
+            inverse = dpotrs(factor, A.T)[0]
+            try:
+                force = np.linalg.solve(A @ inverse, -inverse.T @ gradient)
+            except LinAlgError:
+                return u, None
+            along = gradient + A.T @ force
+        direction = -dpotrs(factor, along)[0]
         decrease = -float(along @ direction)
         length, there = _step(problem, u, value, direction, decrease)
         if length == 0.0 or decrease <= max(enough, SETTLED * (1.0 + abs(value))):
