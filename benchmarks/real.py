@@ -185,13 +185,7 @@ def cases(data: Path) -> Iterator[Case]:
 def run(case: Case, scratch: Path, timeout: float) -> Row:
     """The command on one case, what it wrote, and plain least squares on the same motion."""
     row = Row(case.name)
-    if case.mapping is None:
-        case = replace(case, mapping=scratch / "drive.toml")
-        case.mapping.write_text(COMMANDS_ONLY[case.folder])
-    if case.note == COLUMNS_ONLY:
-        mapping = scratch / case.mapping.name
-        mapping.write_text(columns_of(case.mapping.read_text()))
-        case = replace(case, mapping=mapping)
+    case = with_mapping(case, scratch)
     row.cutoffs = [cutoff_of(case)]
     row.plain = plain_scores(case, row.cutoffs[0])
     folder = scratch / "run"
@@ -209,6 +203,18 @@ def run(case: Case, scratch: Path, timeout: float) -> Row:
         found = re.search(r"error\[([^\]]+)\]", errors)
         row.exports[kind] = "yes" if code == 0 else f"{code} `{found[1] if found else '?'}`"
     return row
+
+
+def with_mapping(case: Case, scratch: Path) -> Case:
+    """The case with a mapping that the command reads: a file of the folder, or one written to `scratch`."""
+    if case.mapping is None:
+        case = replace(case, mapping=scratch / "drive.toml")
+        case.mapping.write_text(COMMANDS_ONLY[case.folder])
+    if case.note == COLUMNS_ONLY:
+        mapping = scratch / case.mapping.name
+        mapping.write_text(columns_of(case.mapping.read_text()))
+        case = replace(case, mapping=mapping)
+    return case
 
 
 def columns_of(experiment: str) -> str:
