@@ -129,6 +129,14 @@ EQUIVALENT: dict[tuple[str, str, str, str, str, int], str] = {
         0,
     ): "the acceleration that tree_motion returns is not used, and it is mapped apart from position and velocity",
     (
+        "estimate/prior.py",
+        "likely_bodies",
+        "index",
+        "ten[0]",
+        "ten[1]",
+        0,
+    ): "the ten columns of a body have one owner, which alone is read",
+    (
         "kernel/native/multibody.cpp",
         "",
         "comparison",

@@ -160,3 +160,14 @@ def test_refusals() -> None:
         ForwardModel(robot, RigidBody() + Viscous(), np.zeros(3))
     with pytest.raises(UsageError, match="open-loop"):
         open_loop(robot, RigidBody() + Viscous(), np.zeros(22), smooth_samples(robot, 1))
+
+
+def test_a_motion_to_the_left_is_that_to_the_right_in_a_mirror() -> None:
+    """Also where a block comes to rest at a sample exactly: by powers of two nothing is rounded."""
+    blocks, none = Blocks(np.array([1.0, 2.0]), np.array([1.0, 1.0])), np.zeros((150, 2))
+    start = np.array([1.0, 0.5])
+    right, left = (stick_slip(blocks, np.zeros(2), side * start, none, 64.0, "zero") for side in (1, -1))  # type: ignore[arg-type]  # blocks are enough
+    assert right.stuck[-1].all()
+    np.testing.assert_array_equal(left.q, -right.q)
+    np.testing.assert_array_equal(left.stuck, right.stuck)
+    np.testing.assert_allclose(right.q[-1], [0.5, 0.25], atol=1e-3)  # m v^2 / (2 F)

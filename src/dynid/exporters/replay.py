@@ -40,10 +40,7 @@ class Replay:
     @property
     def total(self) -> tuple[float, float | None]:
         """Root mean square over all joints, of the model and of the description."""
-        whole = [
-            None if one is None else float(np.sqrt(np.mean(one**2))) for one in (self.model, self.description)
-        ]
-        return float(whole[0] or 0.0), whole[1]
+        return _rms(self.model), None if self.description is None else _rms(self.description)
 
     def plain(self) -> dict[str, Any]:
         """Plain data, as run folders keep it."""
@@ -135,6 +132,10 @@ def _errors(model: ExportModel, servo: Servo, log: Log, trajectory: Trajectory) 
             )
     at = np.stack([np.interp(desired.t[first:], measured.t, column) for column in measured.q.T], axis=1)
     return np.asarray(found - at)
+
+
+def _rms(values: Float) -> float:
+    return float(np.sqrt(np.mean(values**2)))
 
 
 def _joints(mujoco: Any, scene: Any, names: Sequence[str]) -> tuple[list[int], list[int]]:
