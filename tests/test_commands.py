@@ -227,6 +227,7 @@ def test_exports_hold_the_controllers(found: Identification, tmp_path: Path) -> 
     assert elbow["stiffness"] == KP[1]
     assert elbow["armature"] == pytest.approx(ARMATURE[1], rel=0.1)
     assert elbow["max_delay"] == pytest.approx(0.01, abs=0.001)
+    assert elbow["loop"] == "computer"
 
 
 def test_a_velocity_that_never_changes_is_not_used(recording: Recording, arm: RobotModel) -> None:

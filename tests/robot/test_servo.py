@@ -113,7 +113,7 @@ def test_other_actuators_are_no_controllers(tmp_path: Path, actuators: str) -> N
 def test_a_robot_file_may_hold_gains(tmp_path: Path) -> None:
     path = tmp_path / "arm.toml"
     path.write_text(
-        'convention = "placements"\n[drive]\ndelay = 0.004\n'
+        'convention = "placements"\n[drive]\ndelay = 0.004\nloop = "drive"\n'
         '[[joint]]\nname = "a"\n[joint.drive]\nkp = 30.0\nkd = 1.0\ndead_band = 0.01\n'
         '[[joint]]\nname = "b"\nparent = "a"\n'
     )
@@ -123,6 +123,7 @@ def test_a_robot_file_may_hold_gains(tmp_path: Path) -> None:
     assert np.isnan(read.kp[1])
     assert read.dead_band[0] == 0.01
     assert read.delay == 0.004
+    assert read.on_board
 
 
 def test_joints_that_are_held_leave_the_others_their_controllers(tmp_path: Path) -> None:

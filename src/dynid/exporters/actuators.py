@@ -17,7 +17,8 @@ def actuators_json(model: ExportModel) -> bytes:
 
     stiffness, damping: N m/rad and N m s/rad.    armature: kg m^2.    friction: Coulomb, N m.    viscous_friction: N m
     s/rad.    effort_limit: N m, null = none.    min_delay, max_delay: s, from a command to its torque; divide them by
-    the simulation's step.    hold: s, for which a command acts.
+    the simulation's step.    hold: s, for which a command acts.    loop: "drive" where a late command meets the motion
+    of the moment, as DelayedPDActuatorCfg has it; "computer" where the whole torque is late.
 
     Raises UsageError for a robot whose position controllers are not known.
     """
@@ -43,6 +44,7 @@ def actuators_json(model: ExportModel) -> bytes:
             "min_delay": finite_or_none(servo.delay),
             "max_delay": finite_or_none(servo.delay),
             "hold": finite_or_none(servo.hold),
+            "loop": servo.loop,
         }
         for j, name in enumerate(model.robot.joint_names)
     ]

@@ -13,7 +13,7 @@ from dynid.robot.linkage import FourBar
 from dynid.robot.model import JointType, Limits
 from dynid.robot.servo import Servo
 from dynid.robot.toml_parts import Findings, angle
-from dynid.robot.toml_schema import Description, DriveEntry, Joint
+from dynid.robot.toml_schema import Description, DriveEntry, Joint, WholeDrive
 
 CLOSES_AT = 181
 
@@ -60,13 +60,13 @@ def drive(
         linkages=linkages,
         stiffness=_over([entry.stiffness for entry in entries], known.stiffness),
         damping=_over([entry.damping for entry in entries], known.damping),
-        servo=_servo(entries, description.drive.delay, known.servo),
+        servo=_servo(entries, description.drive, known.servo),
     )
 
 
-def _servo(entries: Sequence[DriveEntry], delay: float | None, known: Servo | None) -> Servo | None:
+def _servo(entries: Sequence[DriveEntry], whole: WholeDrive, known: Servo | None) -> Servo | None:
     written = any(value is not None for one in entries for value in (one.kp, one.kd, one.dead_band))
-    if not written and delay is None:
+    if not written and whole.delay is None and whole.loop is None:
         return known
     before = known or Servo.unknown(len(entries))
     return Servo(
@@ -74,10 +74,10 @@ def _servo(entries: Sequence[DriveEntry], delay: float | None, known: Servo | No
         kd=_over([one.kd for one in entries], before.kd),
         effort_limit=before.effort_limit,
         dead_band=_over([one.dead_band for one in entries], before.dead_band),
-        delay=before.delay if delay is None else delay,
+        delay=before.delay if whole.delay is None else whole.delay,
         hold=before.hold,
         back_emf=before.back_emf,
-        loop=before.loop,
+        loop=before.loop if whole.loop is None else whole.loop,
     )
 
 

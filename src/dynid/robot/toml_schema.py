@@ -140,10 +140,11 @@ class Coupling(Strict):
 
 
 class WholeDrive(Strict):
-    """What the joints' drives share: side of logged torque, delay of commands (s), couplings or the matrix N."""
+    """What the joints' drives share: side of logged torque, delay of commands (s), loop, couplings or the matrix N."""
 
     torque_side: Literal["motor", "link"] = "link"
     delay: NotNegative | None = None
+    loop: Literal["computer", "drive"] | None = None
     transmission: list[list[Number]] | None = None
     coupling: tuple[Coupling, ...] = ()
 
