@@ -9,7 +9,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from dynid.base.arrays import Bool, Float, Int
-from dynid.base.scipy_functions import dpotrf, dpotrs, eigvalsh
+from dynid.base.scipy_functions import cho_factor, cho_solve, eigvalsh
 from dynid.feasible.cones import Certificate
 from dynid.feasible.density import BARRIER, slack
 from dynid.feasible.whitened import Whitened
@@ -243,18 +243,16 @@ def _descended(
         if not np.isfinite(value):
             return u, None
         gradient, hessian = problem.slopes(u)
-        factor, failed = dpotrf(hessian, clean=0)
-        if failed:
-            return u, None
         force, along = np.zeros(0), gradient
-        if len(A):
-            inverse = dpotrs(factor, A.T)[0]
-            try:
-                force = np.linalg.solve(A @ inverse, -inverse.T @ gradient)
-            except LinAlgError:
-                return u, None
-            along = gradient + A.T @ force
-        direction = -dpotrs(factor, along)[0]
+        try:
+            factor = cho_factor(hessian)
+            if len(A):
+                inverse = cho_solve(factor, A.T)
+                force = np.linalg.solve(A @ inverse, -inverse.T @ gradient).astype(np.float64, copy=False)
+                along = gradient + A.T @ force
+        except LinAlgError:
+            return u, None
+        direction = -cho_solve(factor, along)
         decrease = -float(along @ direction)
         length, there = _step(problem, u, value, direction, decrease)
         if length == 0.0 or decrease <= max(enough, SETTLED * (1.0 + abs(value))):
