@@ -239,13 +239,13 @@ class ReducedProblem:
 class JointProblem:
     """The equations that a joint's trial terms act on, with all other terms' columns.
 
-    groups: those the trial terms act on.    rest: other terms' columns there.
+    groups: those the trial terms act on.    names, values: the other terms' columns there, the target last.
     """
 
     separable: SeparableProblem
     groups: tuple[int, ...]
     names: tuple[tuple[str, ...], ...]
-    values: tuple[Float, ...]
+    values: tuple[tuple[Float, ...], ...]
 
     @property
     def blocks(self) -> Int:
@@ -281,20 +281,6 @@ class JointProblem:
         return tuple(n for n in self.separable.names if n in every or n in elsewhere)
 
     @cached_property
-    def own_lines(self) -> Float:
-        """The staying columns in the own equations, (b, rows), each equation times the root of its weight."""
-        place = {name: i for i, name in enumerate(self.shared)}
-        found = np.zeros((len(self.shared), len(self.scale)))
-        first = 0
-        for names, values in zip(self.names, self.values, strict=True):
-            last = first + values.shape[1]
-            for name, line in zip(names, values, strict=True):
-                if name in place:
-                    np.multiply(line, self.scale[first:last], out=found[place[name], first:last])
-            first = last
-        return found
-
-    @cached_property
     def scale(self) -> Float:
         """Square root of the weight of each own equation, which stands for those that are not kept as well."""
         own = self.separable
@@ -308,10 +294,29 @@ class JointProblem:
         """The least-squares problem over some blocks."""
         other = self._others(training)
         own = np.isin(self.blocks, np.asarray(training))
-        lines = self.own_lines if own.all() else self.own_lines[:, own]
-        A = np.concatenate([other[:, :-1].T, lines], axis=1)
-        y = np.concatenate([other[:, -1], self.target[own] * self.scale[own]])
+        inside = slice(None) if own.all() else own
+        scale = self.scale[inside]
+        A = np.zeros((len(self.shared), len(other) + len(scale)))
+        A[:, : len(other)] = other[:, :-1].T
+        for name, line in self._own_lines.items():
+            A[self.shared.index(name), len(other) :] = line[inside] * scale
+        y = np.concatenate([other[:, -1], self.target[inside] * scale])
         return ReducedProblem.of(A, y, np.flatnonzero(own), self.scale)
+
+    @property
+    def _own_lines(self) -> dict[str, Float]:
+        """The staying columns in the own equations, (rows,) each."""
+        kept = set(self.shared)
+        width = [len(values[-1]) for values in self.values]
+        found: dict[str, Float] = {}
+        for g, (names, values) in enumerate(zip(self.names, self.values, strict=True)):
+            first = sum(width[:g])
+            for name, line in zip(names, values, strict=True):
+                if name in kept and len(width) == 1:
+                    found[name] = line
+                elif name in kept:
+                    found.setdefault(name, np.zeros(sum(width)))[first : first + width[g]] = line
+        return found
 
     def _others(self, training: Sequence[int]) -> Float:
         separable = self.separable
@@ -357,7 +362,7 @@ def joint_problem(separable: SeparableProblem, static: Lines, extra: Terms, prob
     names, values = [], []
     for g in groups:
         more_names = more.names[g] if more is not None else ()
-        more_values = more.values[g] if more is not None else static.values[g][:0]
+        more_values = more.values[g] if more is not None else ()
         names.append((*more_names, *static.names[g]))
-        values.append(np.concatenate([more_values, static.values[g]]))
+        values.append((*more_values, *static.values[g]))
     return JointProblem(separable, groups, tuple(names), tuple(values))
