@@ -234,7 +234,8 @@ def test_bodies_that_no_model_without_rotors_has_are_reported_with_what_holds_th
     """A drive that cancels more inertia than the wrist has: only an impossible wrist can stand for that."""
     case = regression(tmp_path, arm(), PLAIN, lost=np.array([0.0, 0.0, 0.05, 0.01]))
     free, said = WLS().fit(case), Diagnostics()
-    real, _ = project_to_physical(default_estimator(), case, free, asked, said)
+    wanted = replace(default_estimator(), strength=1.0) if asked else default_estimator()
+    real, _ = project_to_physical(wanted, case, free, asked, said)
     (warning,) = said.warnings
     assert "predict left-out blocks" in warning.text
     assert "what holds them back: " in warning.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.base.diagnostics import Diagnostics
+from dynid.estimate import WLS
+from dynid.estimate.estimator import Estimator
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.robot import load_robot
@@ -27,13 +30,14 @@ SOUND = [
 ]
 
 
-def run(robot_name: str, experiment_name: str, log: Path, trajectory: str) -> Identification:
+def run(
+    robot_name: str, experiment_name: str, log: Path, trajectory: str, estimator: Estimator | None = None
+) -> Identification:
     robot = load_robot(ROBOTS / f"{robot_name}.toml")
     experiment = Experiment.read(ROBOTS / f"{experiment_name}.experiment.toml")
-    sink = Diagnostics()
-    return identify(
-        robot, open_log(experiment, [log], robot, [trajectory], sink), experiment.settings(), diagnostics=sink
-    )
+    sink, settings = Diagnostics(), experiment.settings()
+    settings = replace(settings, estimator=estimator or settings.estimator)
+    return identify(robot, open_log(experiment, [log], robot, [trajectory], sink), settings, diagnostics=sink)
 
 
 @pytest.mark.parametrize(("robot", "experiment", "folder", "trajectory"), SOUND)
@@ -120,7 +124,8 @@ def test_wrong_wiring_of_a_panda_is_named_without_its_inertias(
     tmp_path: Path,
 ) -> None:
     assert np.isnan(load_robot(ROBOTS / "panda_gaz.toml").inertia_prior).any()
-    found = run(*PANDA[:2], changed(data_dir, tmp_path, change, sign), "*")
+    # No consistent bodies fit such a log; the reading is named by the fit without constraints, before they are sought.
+    found = run(*PANDA[:2], changed(data_dir, tmp_path, change, sign), "*", WLS())
     first = found.diagnostics.doubts[0]
     assert (first.identifier, first.place.joint) == (identifier, joint)
     assert found.verdict.level in ("doubtful", "poor")
