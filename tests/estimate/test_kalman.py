@@ -342,10 +342,15 @@ def test_drift_keeps_the_filter_awake(stream: tuple[RobotModel, Samples, np.ndar
     assert (spreads[1] > spreads[0]).all()
 
 
+@pytest.mark.parametrize("joints", [1, 2])
 @pytest.mark.parametrize("kind", [ExtendedKalman, UnscentedKalman])
-def test_a_model_that_is_no_longer_physical_is_refused(kind: type[JointFilter]) -> None:
-    model, theta = modelled(random_robot(1, 2, 0.0))
-    mean = np.concatenate([np.zeros(4), -model.base.reduce(theta)])
+def test_a_model_that_is_no_longer_physical_is_refused(kind: type[JointFilter], joints: int) -> None:
+    """One joint whose inertia is negative is enough."""
+    model, theta = modelled(random_robot(1, 2, 0.0), RigidBody() + RotorInertia())
+    theta[20 : 20 + joints] = -50.0  # kg m^2 of rotors
+    mean = np.concatenate([np.zeros(4), model.base.reduce(theta)])
+    M, _ = model.mass(np.zeros((1, 2)), np.zeros((1, 2)), mean[None, 4:])
+    assert (np.linalg.eigvalsh(M[0]) < 0).sum() == joints
     noise = KalmanNoise(np.ones(2), np.ones(2))
     with pytest.raises(SolverError, match=r"filter-diverged.*mass matrix"):
         kind(model, mean, 1e-6 * np.eye(len(mean)), noise).predict(np.zeros((2, 2)), 0.005)

@@ -39,15 +39,18 @@ def test_a_tilt_is_told_beyond_its_interval(axis: str, degrees: float, half: flo
 
 
 @pytest.mark.parametrize(
-    ("value", "half"), [(0.2, 0.01), (-0.2, 0.15), (0.2, 0.19), (-0.02, 0.001), (-1.9, 0.1)]
+    ("value", "half"), [(0.2, 0.01), (-0.2, 0.15), (0.2, 0.19), (-0.02, 0.001), (-1.9, 0.1), (-1.2, 0.3)]
 )
 def test_a_gain_is_told_beyond_its_interval_and_doubted_over_a_tenth(value: float, half: float) -> None:
     robot = random_robot(1, 3)
     notices = list(GainError().notices(Held(robot, {"dg2": (value, half)}, 100.0, 20.0, np.ones(3))))
     assert len(notices) == (abs(value) - half > 0.03)
     for notice in notices:
-        assert (notice.level is Level.DOUBT) == (abs(value) - half > 0.1)
-        assert notice.identifier == ("torque-sign" if value < -1 else "drive-gain")
+        turned = (
+            value + half < -1.0
+        )  # the other sign, interval included; one that may be none is no size to doubt
+        assert notice.identifier == ("torque-sign" if turned else "drive-gain")
+        assert (notice.level is Level.DOUBT) == (turned or (value > -1.0 and abs(value) - half > 0.1))
 
 
 @pytest.mark.parametrize(("late", "found"), [(0.2, 0.2), (-0.13, -0.13), (0.0, 0.0), (0.8, 0.0)])
