@@ -142,9 +142,9 @@ def test_bands_are_outlines_of_every_run() -> None:
 
 
 def test_arrays_survive_packing() -> None:
-    values = np.array([1.5, np.nan, -2.0])
+    values = np.array([1.5, np.nan, -2.0, 1e39, -1e308, np.inf])
     back = np.frombuffer(base64.b64decode(packed(values)["bdata"]), dtype="<f4")
-    np.testing.assert_array_equal(back, values.astype(np.float32))
+    np.testing.assert_array_equal(back, np.float32([1.5, np.nan, -2.0, np.nan, np.nan, np.nan]))
 
 
 def test_plain_data_of_any_shape_is_shown_and_escaped() -> None:

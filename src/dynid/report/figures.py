@@ -108,8 +108,12 @@ class Figure:
 
 
 def packed(values: npt.ArrayLike) -> dict[str, str]:
-    """A one-dimensional array as plotly reads it: float32, little endian, base64; nan leaves a gap."""
-    array = np.asarray(values, dtype="<f4")
+    """A one-dimensional array as plotly reads it: float32, little endian, base64.
+
+    nan leaves a gap, and so does what float32 cannot hold, such as the power of a torque of 1e23 N m.
+    """
+    wide = np.asarray(values, dtype=np.float64)
+    array = np.where(np.abs(wide) <= np.finfo(np.float32).max, wide, np.nan).astype("<f4")
     return {"dtype": "f4", "bdata": base64.b64encode(array.tobytes()).decode("ascii")}
 
 
