@@ -9,6 +9,7 @@ Source: Newton-Euler recursion; the linear form is Atkeson, An and Hollerbach 19
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,8 +32,11 @@ class Motion:
     axes: list[dict[int, tuple[Float, Float]]]
 
 
-def motion(tree: Tree, q: Float, dq: Float, ddq: Float) -> Motion:
-    """Outward pass: velocities, accelerations (gravity subtracted) and motion axes of all bodies."""
+def motion(tree: Tree, q: Float, dq: Float, ddq: Float, linear: bool = True) -> Motion:
+    """Outward pass: velocities, accelerations (gravity subtracted) and motion axes of all bodies.
+
+    linear: whether the velocities of the frames' origins are wanted, which torque does not need.
+    """
     T = len(q)
     q, dq, ddq = (np.ascontiguousarray(x.T) for x in (q, dq, ddq))
     state = Motion([], [], [], [], [], [], [])
@@ -41,7 +45,7 @@ def motion(tree: Tree, q: Float, dq: Float, ddq: Float) -> Motion:
     for j in range(tree.n):
         parent = int(tree.parent[j])
         axis = tree.axis[j][:, None]
-        p = np.repeat(tree.translation[j][:, None], T, axis=1)
+        p = tree.translation[j][:, None]
         if tree.prismatic[j]:
             E = np.repeat(tree.rotation[j][:, :, None], T, axis=2)
             p = p + (tree.rotation[j] @ axis) * q[j]
@@ -53,8 +57,9 @@ def motion(tree: Tree, q: Float, dq: Float, ddq: Float) -> Motion:
             else (base, base, base, fall)
         )
         w, al = _into(E, w0), _into(E, al0)
-        v = _into(E, v0 + _cross(w0, p))
-        d = _into(E, d0 + _cross(al0, p) + _cross(w0, _cross(w0, p)))
+        around = _cross(w0, p)
+        v = _into(E, v0 + around) if linear else base
+        d = _into(E, d0 + _cross(al0, p) + _cross(w0, around))
         axes: dict[int, tuple[Float, Float]] = {}
         if parent >= 0:
             for i, (a, l) in state.axes[parent].items():
@@ -64,14 +69,16 @@ def motion(tree: Tree, q: Float, dq: Float, ddq: Float) -> Motion:
         whole = np.repeat(axis, T, axis=1)
         if tree.prismatic[j]:
             d = d + push + 2.0 * _cross(w, rate)
-            v = v + rate
+            v = v + rate if linear else base
             axes[j] = (zero, whole)
         else:
             al = al + _cross(w, rate) + push
             w = w + rate
             axes[j] = (whole, zero)
         for known, value in zip(
-            (state.E, state.p, state.w, state.v, state.al, state.d), (E, p, w, v, al, d), strict=True
+            (state.E, state.p, state.w, state.v, state.al, state.d),
+            (E, np.broadcast_to(p, (3, T)), w, v, al, d),
+            strict=True,
         ):
             known.append(value)
         state.axes.append(axes)
@@ -80,7 +87,7 @@ def motion(tree: Tree, q: Float, dq: Float, ddq: Float) -> Motion:
 
 def torque_regressor(tree: Tree, q: Float, dq: Float, ddq: Float, wanted: Bool) -> Panels:
     """Y(q, dq, ddq) with tau = Y pi."""
-    state = motion(tree, q, dq, ddq)
+    state = motion(tree, q, dq, ddq, linear=False)
     return _panels(tree, state, wanted, [_force_columns(state, j) for j in range(tree.n)])
 
 
@@ -162,7 +169,7 @@ def potential_energy_regressor(tree: Tree, q: Float, wanted: Bool) -> Float:
 
 def inverse_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float) -> Float:
     """Joint torque (T, n) of bodies with inertia (n, 10) by the recursive Newton-Euler algorithm."""
-    state = motion(tree, q, dq, ddq)
+    state = motion(tree, q, dq, ddq, linear=False)
     force = [np.zeros((3, len(q))) for _ in range(tree.n)]
     moment = [np.zeros((3, len(q))) for _ in range(tree.n)]
     tau = np.zeros_like(q)
@@ -226,35 +233,46 @@ def momentum_columns(v: Float, w: Float) -> tuple[list[Float], list[Float]]:
     return linear, angular
 
 
-def _force_columns(state: Motion, j: int) -> tuple[list[Float], list[Float]]:
+# A column (3, T) by its rows, None where it is zero throughout.
+Rows = tuple[Float | None, Float | None, Float | None]
+
+
+def _force_columns(state: Motion, j: int) -> tuple[list[Rows], list[Rows]]:
     # B = [al]x + [w]x[w]x and K(al) + [w]x K(w) written out: products of the parts of w are shared.
     w, al, d = state.w[j], state.al[j], state.d[j]
-    (x, y, z), (ax, ay, az) = w, al
+    (x, y, z), (ax, ay, az), (dx, dy, dz) = w, al, d
     xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
-    zero = np.zeros_like(d)
-    linear = [
-        d,
-        _column(-yy - zz, az + xy, xz - ay),
-        _column(xy - az, -xx - zz, ax + yz),
-        _column(ay + xz, yz - ax, -xx - yy),
-        *([zero] * 6),
+    nothing: Rows = (None, None, None)
+    linear: list[Rows] = [
+        (dx, dy, dz),
+        (-yy - zz, az + xy, xz - ay),
+        (xy - az, -xx - zz, ax + yz),
+        (ay + xz, yz - ax, -xx - yy),
     ]
-    angular = [
-        zero,
-        *_crossed_columns(d),
-        _column(ax, xz, -xy),
-        _column(ay - xz, ax + yz, xx - yy),
-        _column(-yz, ay, xy),
-        _column(az + xy, zz - xx, ax - yz),
-        _column(yy - zz, az - xy, ay + xz),
-        _column(yz, -xz, az),
+    angular: list[Rows] = [
+        nothing,
+        (None, -dz, dy),
+        (dz, None, -dx),
+        (-dy, dx, None),
+        (ax, xz, -xy),
+        (ay - xz, ax + yz, xx - yy),
+        (-yz, ay, xy),
+        (az + xy, zz - xx, ax - yz),
+        (yy - zz, az - xy, ay + xz),
+        (yz, -xz, az),
     ]
     return linear, angular
 
 
-def _panels(tree: Tree, state: Motion, wanted: Bool, bodies: list[tuple[list[Float], list[Float]]]) -> Panels:
+def _panels(
+    tree: Tree,
+    state: Motion,
+    wanted: Bool,
+    bodies: Sequence[tuple[Sequence[Float | Rows], Sequence[Float | Rows]]],
+) -> Panels:
     # A mass makes no moment about the frame's origin, and no second moment makes a force.
     columns, T = joint_columns(tree, wanted), state.w[0].shape[1]
+    product = np.empty(T)
     values = []
     for i in range(tree.n):
         lines = np.empty((len(columns[i]), T))
@@ -263,9 +281,9 @@ def _panels(tree: Tree, state: Motion, wanted: Bool, bodies: list[tuple[list[Flo
             a, l = state.axes[j][i]
             linear, angular = bodies[j]
             if k < 4:
-                _add_dot(l, linear[k], line, first=True)
+                _add_dot(l, linear[k], line, product, first=True)
             if k > 0:
-                _add_dot(a, angular[k], line, first=k >= 4)
+                _add_dot(a, angular[k], line, product, first=k >= 4)
         values.append(lines)
     return Panels(columns, tuple(values))
 
@@ -316,10 +334,12 @@ def _column(x: Float, y: Float, z: Float) -> Float:
 
 
 def _cross(a: Float, b: Float) -> Float:
-    found = np.empty(np.broadcast_shapes(a.shape, b.shape))
+    found = np.empty((3, a.shape[1] if b.shape[1] == 1 else b.shape[1]))
+    product = np.empty(found.shape[1])
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        np.multiply(a[j], b[k], out=found[i])
-        found[i] -= a[k] * b[j]
+        np.multiply(a[j], b[k], found[i])
+        np.multiply(a[k], b[j], product)
+        np.subtract(found[i], product, found[i])
     return found
 
 
@@ -334,14 +354,17 @@ def _crossed_columns(a: Float) -> list[Float]:
     return [_column(zero, -a[2], a[1]), _column(a[2], zero, -a[0]), _column(-a[1], a[0], zero)]
 
 
-def _add_dot(a: Float, b: Float, line: Float, first: bool) -> None:
-    # line (T,) = a . b where it is the first, else line += a . b.
-    if first:
-        np.multiply(a[0], b[0], out=line)
-    else:
-        line += a[0] * b[0]
-    line += a[1] * b[1]
-    line += a[2] * b[2]
+def _add_dot(a: Float, b: Float | Rows, line: Float, product: Float, first: bool) -> None:
+    # line (T,) = a . b where it is the first, else line += a . b.    product: (T,) scratch.
+    for row, other in zip(a, b, strict=True):
+        if other is None:
+            continue
+        if first:
+            np.multiply(row, other, line)
+            first = False
+        else:
+            np.multiply(row, other, product)
+            np.add(line, product, line)
 
 
 def _dot(a: Float, b: Float) -> Float:
