@@ -82,8 +82,10 @@ def identify(log: Path, out: Path) -> dict[str, Any]:
     """The user's command in a fresh process: what it chose, and what it cost."""
     robot = str(files("dynid.data") / "arm7.toml")
     command = [sys.executable, "-m", "dynid", "identify", robot, str(log), "--out", str(out)]
+    # Modules are compiled from the first log on, as pip leaves them.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     with (out.parent / f"{out.name}.txt").open("w") as printed:
-        child = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT)
+        child = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT, env=environment)
         _, status, used = os.wait4(child.pid, 0)
     if status:
         raise SystemExit((out.parent / f"{out.name}.txt").read_text())

@@ -12,14 +12,15 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
-from dynid.factor.factor import Block, Factor, Factors, merged, stack
+from dynid.factor.factor import Block, Factor, Factors, merged, stack, triangle_of
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
-from dynid.terms import Offset, RigidBody, Viscous
+from dynid.terms import Offset, RigidBody, SmoothCoulomb, Terms, Viscous
 from dynid.testing import factors_of, piece_of, random_robot, smooth_samples
 
 COLUMNS = np.array([1, 2, 5, 9])
+FILTER = ParallelFilter(100.0, 10.0, 4, 2)
 
 
 def panel(seed: int, T: int = 50, w: int = 4) -> Float:
@@ -232,3 +233,32 @@ def test_progress_adds_up_to_the_data() -> None:
     reported: list[float] = []
     assembly().factors(cut(motion(), 1000, 2000), progress=reported.append)
     assert abs(sum(reported) - 3.0) < 0.2
+
+
+@pytest.mark.parametrize("index", [[0, 1, 2, 3], [0, 1, 3], [2, 0], [0, 2, 1, 3], [3]])
+def test_a_triangle_of_some_columns_is_that_of_their_equations(index: list[int]) -> None:
+    one = panel(3, 40, 3)
+    whole = Factor.from_panel(np.arange(3), one).R
+    chosen = Factor.from_panel(np.arange(len(index) - 1), one[index]).R
+    np.testing.assert_allclose(triangle_of(whole, np.array(index)), chosen, atol=1e-12 * np.abs(whole).max())
+
+
+def test_groups_that_a_changed_term_leaves_alone_keep_their_factors() -> None:
+    robot, samples = random_robot(4, 3), smooth_samples(random_robot(4, 3), 400)
+    curves = [SmoothCoulomb(width, (robot.joint_names[1],)) for width in (0.02, 0.3)]
+    before, after = (
+        Assembly(robot, terms, TorqueRows(), np.ones(len(terms.columns(robot)), dtype=np.bool_), FILTER, 1.0)
+        for terms in (Terms((RigidBody(), Viscous(), curve)) for curve in curves)
+    )
+    # The same objects stand for the same terms.
+    after = replace(after, terms=Terms((*before.terms.terms[:2], curves[1])))
+    batches = [samples.part(0, 200), samples.part(200, 400)]
+    known = after.unchanged(before, before.factors(batches))
+    assert known is not None
+    np.testing.assert_array_equal(known.groups, [True, False, True])
+    found, whole = after.factors(batches, known=known), after.factors(batches)
+    for a, b in zip(found.blocks, whole.blocks, strict=True):
+        for one, other in zip(a.groups, b.groups, strict=True):
+            np.testing.assert_array_equal(one.R, other.R)
+            assert one.count == other.count
+    assert replace(after, block_seconds=2.0).unchanged(before, whole) is None

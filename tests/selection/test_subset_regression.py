@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import lsq_linear
+from scipy.optimize import lsq_linear, nnls
 
-from dynid.choose.subset_regression import SubsetRegression
+from dynid.choose.subset_regression import SubsetRegression, nonnegative
 from dynid.kernel import qr_panel
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -87,3 +87,15 @@ def test_waves_are_of_the_own_joint() -> None:
     tau = PositionWaves().torque(robot, Samples.from_motion(q, q, q, rate=100.0), theta)
     np.testing.assert_allclose(tau[:, 1], 2.0 * np.sin(2.0 * q[:, 1]))
     assert not tau[:, [0, 2]].any()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nonnegative_least_squares_are_lawson_and_hansons(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(1, 25))
+    A = rng.normal(0, 1, (k + 8, k)) + rng.uniform(0, 3) * rng.normal(0, 1, (k + 8, 1))
+    z = A @ rng.normal(rng.uniform(-1, 1), 1, k) + rng.normal(0, rng.uniform(0, 3), k + 8)
+    expected = nnls(A, z)[0]
+    np.testing.assert_allclose(
+        nonnegative(A, z), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max(initial=1.0)
+    )

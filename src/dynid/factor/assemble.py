@@ -93,7 +93,7 @@ class Assembly:
             and (self.robot, self.rows, self.parallel, self.block_seconds)
             == (before.robot, before.rows, before.parallel, before.block_seconds)
             and np.array_equal(self.wanted[: len(before.wanted)], before.wanted)
-            and Terms(self.terms.terms[:count]).columns(self.robot) == before.terms.columns(self.robot)
+            and _names(self.robot, self.terms.terms[:count]) == _names(self.robot, before.terms.terms)
         )
         if not same:
             return None
@@ -167,6 +167,10 @@ class Known:
             )
             for block, there in zip(blocks, self.factors.blocks, strict=True)
         ]
+
+
+def _names(robot: RobotModel, terms: Sequence[Term]) -> list[str]:
+    return [column.name for term in terms for column in term.columns(robot)]
 
 
 def _acts_on(robot: RobotModel, term: Term) -> Bool:
