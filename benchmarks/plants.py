@@ -51,7 +51,7 @@ class Unmodelled:
     cable: share of the joint's torque.    ripple: the same.    gear_friction: share of Coulomb friction that turns with
     the gear.    warming: share of viscous friction lost over the log.    current: share of torque lost at the peak.
     stale: share of samples that repeat the one before.    encoder: counts a turn.    torque_step: share of the peak.
-    lean: rad.
+    lean: rad.    loaded: share of the link's torque that the gear's teeth lose to friction.
     """
 
     flexibility: float = 0.0
@@ -65,6 +65,7 @@ class Unmodelled:
     encoder: float = 2.0**17
     torque_step: float = 0.0
     lean: float = 0.0
+    loaded: float = 0.0
 
     @staticmethod
     def random(rng: np.random.Generator) -> Unmodelled:
@@ -173,6 +174,7 @@ def record(
     theta = q + lacks.flexibility * link / peak
     dtheta = np.gradient(theta, t, axis=0)
     tau = link + one.rotor * np.gradient(dtheta, t, axis=0) + _friction(one, lacks, t, theta, dtheta, machine)
+    tau += lacks.loaded * np.abs(link) * np.tanh(dtheta / (5e-3 * one.speed))
     tau += 0.01 * one.scale * rng.uniform(-1.0, 1.0, n)  # offsets
     if lacks.ripple:
         tau += (

@@ -39,8 +39,8 @@ from dynid.terms.nominal import Nominal
 from dynid.terms.term import Proposal, Terms
 
 ROUNDS = 2
-# Forms of friction on one joint: one of its reversals, one of its speeds.
-FORMS_A_JOINT = 2
+# Forms of friction on one joint: one of its reversals, one of its speeds, one of its load.
+FORMS_A_JOINT = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,10 +175,10 @@ def _friction_by_joint(
 
 
 def _forms_of_joint(comparison: ModelComparison, base: Sequence[Label], joint: int) -> Option:
-    """The form that earned its place on a joint, and one beside it; plain friction where none did.
+    """The form that earned its place on a joint, and those beside it; plain friction where none did.
 
-    What turns round at a reversal and what bends with speed are two effects, so that a form may join another that does
-    not stand in the same place. A second one has to gain as surely as any effect that is added.
+    What turns round at a reversal, what bends with speed and what grows with the load are three effects, so that a form
+    may join others that do not stand in the same place. It then has to gain as surely as any effect that is added.
     """
     wide, counts, held = comparison.wide, comparison.regression.counts, Option("plain")
     for _ in range(FORMS_A_JOINT):
@@ -204,15 +204,20 @@ def _forms(wide: WideModel, held: Option) -> list[Proposal]:
     """Forms of friction that can stand beside those held, one of which may bend with speed at most."""
     own = [wide.proposal(label) for label in held.labels]
     taken = {name for one in own for name in one.replaces}
-    bent = any(not one.variants[0].steps for one in own)
+    bent = any(_bends(one) for one in own)
     return [
         one
         for one in wide.proposals
         if one.role is Role.FRICTION
         and one not in own
         and not taken & set(one.replaces)
-        and (one.variants[0].steps or not bent)
+        and not (bent and _bends(one))
     ]
+
+
+def _bends(form: Proposal) -> bool:
+    term = form.variants[0]
+    return not (term.steps or term.loaded)
 
 
 def _with_form(wide: WideModel, labels: Sequence[Label], *forms: Option) -> list[Label]:

@@ -20,7 +20,7 @@ from dynid.run.result import Identification
 from dynid.spatial.algebra import placement, rotation_about
 from dynid.spatial.inertia import is_physical
 from dynid.terms.curve import FrictionCurve
-from dynid.terms.exports import Memory, Mixed, MotionBasis, OnJoint
+from dynid.terms.exports import LeftOut, Memory, Mixed, MotionBasis, OnJoint
 from dynid.terms.gravity_tilt import Lean
 from dynid.terms.term import Of, Terms
 
@@ -89,6 +89,8 @@ class ExportModel(Dynamics):
                     mixed.append(piece)
                 elif isinstance(piece, Lean):
                     tilt = piece
+                elif isinstance(piece, LeftOut):
+                    missing.append(piece.what)
         return ExportModel(
             robot=turned_zeros(robot, zeros),
             inertia=np.array(

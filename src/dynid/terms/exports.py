@@ -56,6 +56,13 @@ class Memory(Part):
     distance: float
 
 
+@dataclass(frozen=True)
+class LeftOut(Part):
+    """What no program without dynid can hold of a term whose other parts it can, in words."""
+
+    what: str
+
+
 @dataclass(frozen=True, eq=False)
 class Mixed(Part):
     """Torque of one parameter on all joints: tau = out value basis(weights . dq), with ddq for accelerations.

@@ -7,19 +7,22 @@ from typing import Literal
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UnfitDataError, UsageError
-from dynid.kernel import inverse_dynamics
+from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.channel import channel
-from dynid.terms.choice import FrictionForm
+from dynid.terms.choice import FrictionForm, LogFacts
 from dynid.terms.curve import Coefficient, CurveTerm
-from dynid.terms.exports import c_number, c_sign
+from dynid.terms.exports import LeftOut, MotionBasis, OnJoint, Part, c_number, c_sign
 from dynid.terms.friction import direction, direction_sides
-from dynid.terms.joint_term import joint_indices
+from dynid.terms.joint_term import joint_indices, proposal_by_joint
 from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
-from dynid.terms.term import Symbol
+from dynid.terms.term import Proposal, Symbol
+
+# Over which the weight on a joint is averaged for programs that know no load: a mean within some 5 %.
+POSES = 200
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,7 @@ class LoadFriction(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "load_friction"
+    loaded = True
     symbols = (Symbol("fl", "f", "l", "friction with the load"),)
     coefficients = (Coefficient("fl", "1", "1", 0.0),)
 
@@ -238,6 +242,14 @@ class LoadFriction(CurveTerm):
                 found=f"load = '{self.load}' with {len(self.inertia)} inertial numbers",
                 expected="load 'prior' or 'estimate', and ten finite numbers a body or none",
             )
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Joint by joint, under the load of the bodies of the fit before it, which knows them to a few per cent."""
+        if not log.inertia:
+            return ()
+        term = cls("estimate", log.inertia)
+        return (proposal_by_joint(robot, term, "load-dependent", "load-dependent"),)
 
     @property
     def is_open(self) -> bool:
@@ -258,11 +270,34 @@ class LoadFriction(CurveTerm):
         load = self._load(robot, samples)[:, joint]
         return (np.abs(load) * direction(samples, self.width, joint))[None, :]
 
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """One line a wanted joint; the load is worked out once for all of them."""
+        columns, values = [np.zeros(0, dtype=np.int64)] * robot.n, [np.zeros((0, len(samples)))] * robot.n
+        load = self._load(robot, samples) if wanted.any() else np.zeros_like(samples.dq)
+        for i, joint in enumerate(joint_indices(robot, self.joints)):
+            if wanted[i]:
+                line = np.abs(load[:, joint]) * direction(samples, self.width, joint)
+                columns[joint], values[joint] = np.array([i]), np.ascontiguousarray(line[None, :])
+        return Panels(columns=tuple(columns), values=tuple(values))
+
     def load_slope(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
         """Fl s(dq) sign(tau_load)."""
         share = np.zeros(robot.n)
         share[list(joint_indices(robot, self.joints))] = theta
         return np.asarray(share * direction(samples, self.width) * np.sign(self._load(robot, samples)))
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """Coulomb friction under the mean weight over poses; that it changes with the load is left out."""
+        bounds = (np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi))
+        poses = np.random.default_rng(0).uniform(*bounds, (POSES, robot.n))
+        rest = Samples.from_motion(poses, np.zeros_like(poses), np.zeros_like(poses))
+        mean = np.abs(self._load(robot, rest)).mean(axis=0)
+        acting = joint_indices(robot, self.joints)
+        on = (
+            OnJoint(j, float(share * mean[j]), MotionBasis.SIGN, self.width)
+            for j, share in zip(acting, theta, strict=True)
+        )
+        return (*on, LeftOut(f"the load of {self.name} but for its mean weight over poses"))
 
     def _load(self, robot: RobotModel, samples: Samples) -> Float:
         # Torque of the bodies, (T, n).

@@ -66,6 +66,7 @@ class Term(ABC):
     group: ClassVar[FeatureGroup | None] = None  # of the features that it leaves in residuals
     explanations: ClassVar[tuple[Explanation, ...]] = ()  # of the codes that it reports
     steps: ClassVar[bool] = False  # whether it is friction with a step at rest
+    loaded: ClassVar[bool] = False  # whether it is friction that grows with the torque of the bodies
     hides_wiring: ClassVar[bool] = False  # whether it could take up exchanged joints or a wrong sign
     # Its lack as a cause of bodies that are not physically consistent, in words; with {joint}, that of single joints.
     as_cause: ClassVar[str] = ""
