@@ -83,6 +83,13 @@ def test_intervals_hold_under_a_torque_that_no_model_knows(tmp_path: Path) -> No
     assert held > 33
 
 
+def test_a_delay_that_is_declared_far_off_is_doubted(tmp_path: Path) -> None:
+    """The drives' torque is held for 5 ms from 10 ms after its commands on."""
+    found = fitted(tmp_path, ServoOE(), replace(PLAIN, delay=0.0, hold=0.005), recorded(5.0))
+    assert not found.status.ok
+    assert "7.5 ms after its commands, 5 ms from drive.delay and as far" in found.status.text
+
+
 def test_controllers_that_are_not_known_are_refused_in_words() -> None:
     regression = measured_regression(0).regression
     source = log_source(regression, "servo_oe")

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.base.options import check_options
-from dynid.estimate.estimator import Estimate, Piece, Regression, require_enough
+from dynid.estimate.estimator import Estimate, Piece, Regression, Status, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
 from dynid.estimate.options import interval_kind, last_move, most_rounds
 from dynid.estimate.output_error import piece_of_run
@@ -86,7 +86,13 @@ class ServoOE:
         )
         lag = 1e3 * (servo.lag + windows.lag.later)
         text = f"{found.status.text}; torque comes {lag:.3g} ms after its commands"
-        return replace(found, status=replace(found.status, text=text))
+        within = abs(windows.lag.later) < LAG_REACH
+        if not within:
+            text += (
+                f", {1e3 * LAG_REACH:g} ms from drive.delay and as far from it as was searched: declare another "
+                "delay, or look for play and a loop that is late itself"
+            )
+        return replace(found, status=Status(found.status.ok and within, text))
 
 
 @dataclass(eq=False)
