@@ -10,13 +10,14 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.factor.base import structural_base
 from dynid.rows import TorqueRows
+from dynid.spatial.algebra import rotation_about
 from dynid.terms import RigidBody, Terms
 from dynid.terms.drift import Drift
 from dynid.terms.gain_error import GainError
 from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.payload import find_load
-from dynid.terms.residual_tests import BodyParameters, Held, Level
-from dynid.terms.torque_delay import find_long_lag, lag_in_words
+from dynid.terms.residual_tests import BodyParameters, Declared, Held, Level
+from dynid.terms.torque_delay import TorqueDelay, find_long_lag, lag_in_words
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import random_inertia, random_robot
 
@@ -125,3 +126,43 @@ def test_torque_that_comes_after_the_motion_lags(seconds: float) -> None:
     assert ("lags behind" in text) == (seconds > 0)
     assert ("runs ahead" in text) == (seconds < 0)
     assert "4 +- 0.3 ms (2 samples)" in text
+
+
+@pytest.mark.parametrize("each", [False, True])
+@pytest.mark.parametrize(
+    ("samples", "half"), [(0.9, 0.1), (3.0, 0.5), (-3.0, 2.5), (7.0, 0.5), (-7.0, 0.5), (7.0, 2.5)]
+)
+def test_a_lag_is_told_beyond_a_sample_and_doubted_beyond_five(
+    samples: float, half: float, each: bool
+) -> None:
+    """Of all joints together; of one alone it is no doubt. Intervals are counted in."""
+    robot, rate = random_robot(1, 3), 250.0
+    term = TorqueDelay(each=each)
+    (name, *_) = [column.name for column in term.columns(robot)]
+    held = Held(robot, {name: (samples / rate, half / rate)}, rate, 20.0, np.ones(3))
+    notices = list(term.notices(held))
+    assert len(notices) == (abs(samples) - half > 1.0)
+    for notice in notices:
+        doubted = not each and abs(samples) - half > 5.0
+        assert (notice.level is Level.DOUBT) == doubted
+        assert (notice.declared is not None and notice.declared.seconds == samples / rate) == doubted
+        assert ("lags behind" in notice.found) == (samples > 0)
+        assert "; the model contains it" in notice.found
+        assert (f"on '{robot.joint_names[0]}'" in notice.found) == each
+
+
+def test_the_opposite_of_a_reading_is_as_far_on_the_other_side() -> None:
+    robot = random_robot(1, 3)
+    gravity = rotation_about(np.array([0.6, 0.8, 0.0]), 0.05) @ robot.gravity
+    read = Declared(gravity, {1: 1.25}, 0.02, {0: 0.1})
+    other = read.mirror(robot)
+    assert (other.factors, other.seconds, other.zeros) == ({1: 0.8}, -0.02, {0: -0.1})
+    assert other.gravity is not None
+    assert np.linalg.norm(other.gravity) == pytest.approx(np.linalg.norm(gravity))
+    middle = other.gravity + gravity
+    np.testing.assert_allclose(middle / np.linalg.norm(middle), robot.gravity / np.linalg.norm(robot.gravity))
+    again = other.mirror(robot).gravity
+    assert again is not None
+    np.testing.assert_allclose(again, gravity, atol=1e-12)
+    assert Declared(gravity=robot.gravity).mirror(robot).gravity is robot.gravity
+    assert Declared(seconds=0.1).mirror(robot).gravity is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import UsageError
-from dynid.terms import RigidBody, Viscous
+from dynid.terms import ChannelTorque, RigidBody, Viscous
 from dynid.terms.states import states
 from dynid.testing import random_robot
 
@@ -33,3 +33,15 @@ def test_states_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
         states(robot, TERMS, *np.zeros((3, *shape)))
     with pytest.raises(UsageError, match="dq of shape"):
         states(robot, TERMS, np.zeros((4, 3)), np.zeros((5, 3)), np.zeros((4, 3)))
+
+
+def test_channels_are_of_every_state_or_the_same_for_all() -> None:
+    robot, motion = random_robot(1, 3), np.zeros((3, 4, 3))
+    terms = TERMS + ChannelTorque("gripper", "joint2")
+    for given in (np.arange(4.0), 2.0, [2.0]):
+        found, _ = states(robot, terms, *motion, extra={"gripper": given})
+        np.testing.assert_array_equal(found.extra["gripper"], np.broadcast_to(given, 4))
+    with pytest.raises(UsageError, match="channel 'gripper' of 3 values; expected 4"):
+        states(robot, terms, *motion, extra={"gripper": np.zeros(3)})
+    with pytest.raises(UsageError, match="missing-channel"):
+        states(robot, terms, *motion)
