@@ -14,6 +14,8 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.base.scipy_functions import stdtrit
 from dynid.estimate import WLS, Estimate, ServoOE
+from dynid.estimate.servo_error import _slowest
+from dynid.estimate.simulated import SimulationProblem
 from dynid.estimate.source import log_source
 from dynid.identification.settings import Settings
 from dynid.robot.servo import Servo
@@ -88,6 +90,25 @@ def test_a_delay_that_is_declared_far_off_is_doubted(tmp_path: Path) -> None:
     found = fitted(tmp_path, ServoOE(), replace(PLAIN, delay=0.0, hold=0.005), recorded(5.0))
     assert not found.status.ok
     assert "7.5 ms after its commands, 5 ms from drive.delay and as far" in found.status.text
+
+
+@pytest.mark.parametrize("late", [0.0, 0.01])
+@pytest.mark.parametrize("damping", [2.0, 60.0])
+def test_the_slowest_loop_decays_as_its_slowest_pole(damping: float, late: float) -> None:
+    """Poles of I q'' + (kd + fv - kp lag) q' + kp q = 0, joint by joint, under- and overdamped."""
+    case = measured_regression(1)
+    simulation = SimulationProblem.of(case.regression, "servo_oe", None)
+    friction = [x for c, x in zip(case.regression.columns, case.theta, strict=True) if c.term == "viscous"]
+    inertia = simulation.inertia(case.beta)
+    kp, kd = np.array([40.0, 60.0]) * inertia, np.array([damping, 1.3 * damping]) * inertia
+    servo = replace(Servo(kp, kd, np.full(2, np.inf), np.zeros(2)), delay=0.8 * late, hold=0.4 * late)
+    poles = [
+        np.roots([own, d + f - k * servo.lag, k]).real.max()
+        for own, d, f, k in zip(inertia, kd, friction, kp, strict=True)
+    ]
+    assert servo.lag == pytest.approx(late)
+    assert max(poles) < -0.5
+    assert _slowest(simulation, servo, case.beta) == pytest.approx(-1.0 / max(poles), rel=1e-6)
 
 
 def test_controllers_that_are_not_known_are_refused_in_words() -> None:
