@@ -17,7 +17,7 @@ def plain(value: object) -> Any:
     """
     kind = type(value)
     if kind is float:  # most of what there is, by far
-        return value if math.isfinite(value) else None  # type: ignore[arg-type]
+        return value if math.isfinite(value) else None  # type: ignore[arg-type]  # mypy does not narrow by `kind is`
     if kind is str or kind is int:
         return value
     if value is None or isinstance(value, bool | str):
