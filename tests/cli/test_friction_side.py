@@ -22,6 +22,9 @@ terms = ["rigid_body", "motor_inertia", "viscous", { term = "coulomb", width = 0
 
 [prepare]
 cutoff = 10.0
+
+[estimate]
+method = "wls"
 """
 
 
