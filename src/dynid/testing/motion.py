@@ -13,6 +13,7 @@ from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.data_base import influence
+from dynid.log.commands import Commands
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
 from dynid.robot.servo import Servo
@@ -80,6 +81,7 @@ def measured_regression(
         assembly,
         [measured],
         noise_of=lambda given: noise if given is None else encoder_noise(robot.n, given),
+        commands=lambda trajectory: told(robot, replace(exact, tau=tau)),
     )
     regression = regression_of(robot, terms, structural, factors, source)
     base = regression.base
@@ -98,6 +100,14 @@ def two_joints(elastic: bool = False) -> RobotModel:
     unknown = np.full(2, np.nan)
     drive = Drive(np.diag([50.0, 40.0]), np.array([2.0, 0.8]) / np.array([50.0, 40.0]) ** 2, unknown, unknown)
     return replace(robot, drive=replace(drive, servo=servo))
+
+
+def told(robot: RobotModel, exact: Samples) -> Commands:
+    """What the drives are told for this motion and torque: where to be, and the torque of a lag later fed forward."""
+    servo = robot.drive.servo
+    ahead = 0 if servo is None else round(servo.lag * RATE)
+    last = np.repeat(exact.tau[-1:], ahead, axis=0)
+    return Commands(exact.t, exact.q, exact.dq, np.concatenate([exact.tau[ahead:], last]))
 
 
 def true_parameters(robot: RobotModel, terms: Terms) -> Float:

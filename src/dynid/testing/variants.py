@@ -45,6 +45,10 @@ def in_other_units(case: Synthetic) -> tuple[Regression, Float]:
             stiffer = replace(servo, kp=1000.0 * servo.kp, kd=1000.0 * servo.kd)
             robot = source.robot.with_servo(stiffer)
             source = replace(source, assembly=replace(source.assembly, robot=robot))
+        if (told := source.commands) is not None:
+            source = replace(
+                source, commands=lambda name: replace(told(name), tau_ff=1000.0 * told(name).tau_ff)
+            )
         moved = _of_batches(regression, source, batches)
         return replace(_scaled(moved, size), base=regression.base), size[regression.base.independent]
     size = np.asarray(10.0 ** np.random.default_rng(0).integers(-4, 5, p), dtype=np.float64)
