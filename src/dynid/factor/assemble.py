@@ -23,7 +23,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.term import Term, Terms
 
 SLOW_STEP = 0.1
-# States that show on which joints a term acts.
+# States at which a term is asked on which joints it has columns, which do not depend on them.
 FEW = 3
 
 
@@ -174,13 +174,14 @@ def _names(robot: RobotModel, terms: Sequence[Term]) -> list[str]:
 
 
 def _acts_on(robot: RobotModel, term: Term) -> Bool:
-    """Joints (n,) in whose torque a term is."""
-    states = random_states(robot, FEW, 0, term.channels())
-    seen = term.seen(states)
+    """Joints (n,) in whose torque a term may be: those with columns, and all where it has a torque of its own.
+
+    Such a torque may be zero at any state that is tried, and act elsewhere.
+    """
+    seen = term.seen(random_states(robot, FEW, 0, term.channels()))
     columns = term.torque_regressor(robot, seen, np.ones(len(term.columns(robot)), dtype=np.bool_)).columns
-    found = np.array([len(own) > 0 for own in columns])
-    known = term.known_torque(robot, seen)
-    return found if known is None else found | np.asarray(known != 0).any(axis=0)
+    own_torque = term.known_torque(robot, seen) is not None
+    return np.array([own_torque or len(own) > 0 for own in columns])
 
 
 def _less(equations: Equations, skipped: Bool) -> Equations:
