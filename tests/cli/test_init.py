@@ -86,14 +86,14 @@ def panda_mat(data_dir: Path, folder: Path) -> tuple[Path, Path]:
     return shipped("panda_description/urdf/panda.urdf"), formats.mat(folder / "panda.mat", arrays)
 
 
-def lerobot(robot_file: Path, folder: Path) -> tuple[Path, Path]:
-    """A data set of a two-joint arm in degrees, with efforts and actions beside its state."""
+def lerobot(robot_file: Path, folder: Path, scale: Float | float = 180 / np.pi) -> tuple[Path, Path]:
+    """A data set of a two-joint arm, in degrees or other units per rad, with efforts and actions beside its state."""
     table = pq.read_table(make_log(robot_file, folder / "made.parquet", 3))
     q, tau = (
         np.stack([table[f"{x}_{j}"].to_numpy() for j in ("shoulder", "elbow")], axis=1) for x in ("q", "tau")
     )
     arrays = {
-        "observation.state": np.degrees(q), "action": np.degrees(np.roll(q, -5, axis=0)), "observation.effort": tau,
+        "observation.state": scale * q, "action": scale * np.roll(q, -5, axis=0), "observation.effort": tau,
         "timestamp": table["t"].to_numpy(),
     }  # fmt: skip
     path = formats.lerobot(folder / "set", arrays, ("shoulder.pos", "elbow.pos"), [len(q)], "v3.0")
@@ -212,9 +212,15 @@ def test_a_matlab_file_of_a_panda(data_dir: Path, tmp_path: Path, run: Run) -> N
     assert done.code == 0, done.err
 
 
-def test_a_data_set_of_lerobot(robot_file: Path, tmp_path: Path, run: Run) -> None:
+def test_a_data_set_of_lerobot_in_degrees(robot_file: Path, tmp_path: Path, run: Run) -> None:
     robot, log = lerobot(robot_file, tmp_path)
+    # Nothing in the log tells degrees from percent of the motors' ranges: they are asked for.
     done = run("init", robot, log, "--out", tmp_path / "e.toml", "--no-ask")
+    assert done.code == 0, done.err
+    assert "2 questions open" in done.out
+    assert "deg or % of each motor's range" in done.out
+    answer = ("--answer", "log.position.unit=deg", "--force")
+    done = run("init", robot, log, "--out", tmp_path / "e.toml", "--no-ask", *answer)
     assert done.code == 0, done.err
     assert "question" not in done.out
     said = written(tmp_path / "e.toml")["log"]
@@ -225,6 +231,37 @@ def test_a_data_set_of_lerobot(robot_file: Path, tmp_path: Path, run: Run) -> No
     done = run("identify", robot, log, "-c", tmp_path / "e.toml", "--out", tmp_path / "run")
     assert done.code == 0, done.err
     assert dynid.load(tmp_path / "run").training.scores.total_relative < 0.05
+
+
+def test_a_data_set_of_lerobot_in_percent(robot_file: Path, tmp_path: Path, run: Run) -> None:
+    motors = {
+        "shoulder": {"id": 1, "drive_mode": 0, "homing_offset": 7, "range_min": 600, "range_max": 3600},
+        "elbow": {"id": 2, "drive_mode": 1, "homing_offset": 0, "range_min": 900, "range_max": 3100},
+    }
+    file = tmp_path / "follower.json"
+    file.write_text(json.dumps(motors))
+    # Percent per rad of each joint: half the range is 100.
+    scale = np.array([1, -1]) * 200 * 4096 / (2 * np.pi * np.array([3000, 2200]))
+    robot, log = lerobot(robot_file, tmp_path, scale)
+    call = ("init", robot, log, "--out", tmp_path / "e.toml", "--no-ask", "--answer", "log.position.unit=%")
+    done = run(*call)
+    assert done.code == 0, done.err
+    assert "lerobot-calibrate" in done.out
+    done = run("identify", robot, log, "-c", tmp_path / "e.toml", "--out", tmp_path / "run")
+    assert done.code == 3
+    assert "a calibration file of LeRobot" in done.err
+    done = run(*call, "--force", "--answer", f"log.position.calibration={file}")
+    assert done.code == 0, done.err
+    assert "question" not in done.out
+    done = run("identify", robot, log, "-c", tmp_path / "e.toml", "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    assert dynid.load(tmp_path / "run").training.scores.total_relative < 0.05
+    # What the run was made with stays with it.
+    file.unlink()
+    done = run("export", tmp_path / "run", "--to", tmp_path / "again.json", "--format", "lerobot")
+    assert done.code == 0, done.err
+    assert "calibration-same" in done.err
+    assert json.loads((tmp_path / "again.json").read_text()) == motors
 
 
 def test_a_question_is_written_and_answered(robot_file: Path, tmp_path: Path, run: Run) -> None:

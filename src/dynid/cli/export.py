@@ -17,7 +17,7 @@ def command(
         str | None,
         typer.Option(
             "--format",
-            help="urdf, mjcf, sdf, c, json, actuators, khalil, pinocchio or samples. Default: by the suffix.",
+            help="urdf, mjcf, sdf, c, json, actuators, lerobot, khalil, pinocchio or samples. Default: by the suffix.",
         ),
     ] = None,
     source: Annotated[

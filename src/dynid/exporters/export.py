@@ -19,6 +19,7 @@ from dynid.exporters.files import check_targets, write_files
 from dynid.exporters.formats import Request, files_of, samples_of
 from dynid.exporters.model import ExportModel, peak_speeds
 from dynid.exporters.names import c_identifier
+from dynid.identification.experiment import Experiment
 from dynid.identification.further_log import held_out_log
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
@@ -35,6 +36,7 @@ FORMATS = {
     "c": ".c",
     "json": ".json",
     "actuators": ".json",
+    "lerobot": ".json",
     "khalil": ".csv",
     "pinocchio": ".csv",
     "samples": ".npz",
@@ -116,8 +118,18 @@ def export(
         )
     origin = edited_source(run.robot, source, chosen)
     reading = _reading(run.robot, root)
+    section = Experiment.from_dict(run.experiment).content.log if chosen == "lerobot" else None
     request = Request(
-        run.robot, run.terms, peak_speeds(run), chosen, origin, reading, allow_unphysical, sink, thresholds
+        run.robot,
+        run.terms,
+        peak_speeds(run),
+        chosen,
+        origin,
+        reading,
+        allow_unphysical,
+        sink,
+        thresholds,
+        section,
     )
     if chosen == "samples" and not ensemble:
         raise UsageError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import RefusedError, SolverError
+from dynid.base.errors import RefusedError, SolverError, UsageError
 from dynid.dynamics.thresholds import Thresholds
 from dynid.exporters.actuators import actuators_json
 from dynid.exporters.c_code import write_c
@@ -27,6 +27,9 @@ from dynid.exporters.urdf import edit_urdf
 from dynid.exporters.urdf_new import new_urdf
 from dynid.factor.base import random_states
 from dynid.kernel import inverse_dynamics
+from dynid.log.calibration import PERCENT, calibration_json, motor_of, moved
+from dynid.log.mapping import channel_map
+from dynid.log.section import LogSection
 from dynid.robot._mujoco import refused_by_mujoco
 from dynid.robot.formats import read_robot_file
 from dynid.robot.locking import lock_joints
@@ -54,6 +57,7 @@ class Request:
     allow_unphysical: bool
     diagnostics: Diagnostics
     thresholds: Thresholds | None = None
+    log: LogSection | None = None  # the mapping of the log that the model is of
     in_mujoco: bool = True  # whether MuJoCo has to load what is written, shapes included
 
 
@@ -191,6 +195,37 @@ def _actuators(request: Request, model: ExportModel, target: Path) -> Mapping[Pa
     return {target: actuators_json(model)}
 
 
+def _lerobot(request: Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    position = request.log.position if request.log is not None else None
+    if request.log is None or position is None or not isinstance(position.calibration, dict):
+        raise UsageError(
+            "no-calibration",
+            found="a run of a log without a calibration of its motors",
+            expected="a run whose experiment names the file of lerobot-calibrate",
+            do='add calibration = "FILE.json" to position under [log] and identify again, or choose another format',
+        )
+    robot, motors = request.robot, position.calibration
+    angles: dict[str, float] = {}
+    for joint, channel in channel_map(request.log, robot).position.items():
+        motor = motor_of(channel.column, joint, motors)
+        zero = float(model.zeros[robot.joint_names.index(joint)])
+        if motor is not None and zero:
+            backwards = bool(motors[motor].drive_mode) and position.unit == PERCENT
+            angles[motor] = zero * position.sign.get(joint, 1) * (-1 if backwards else 1)
+    again, left = moved(motors, angles)
+    for name in left:
+        request.diagnostics.warn(
+            "calibration-turn",
+            f"the range of motor '{name}' cannot move by {np.degrees(angles[name]):.2f} deg within a turn of its "
+            "encoder: it stays as it was",
+        )
+    if not angles:
+        request.diagnostics.warn(
+            "calibration-same", "the model has no zero offsets: the calibration is written as it was"
+        )
+    return {target: calibration_json(again)}
+
+
 def _c(request: Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     note_left_out(model, "C code", (), request.diagnostics)
     header = target.with_suffix(".h")
@@ -206,7 +241,7 @@ def _table(request: Request, model: ExportModel, target: Path) -> Mapping[Path, 
 
 _Writer = Callable[[Request, ExportModel, Path], Mapping[Path, bytes]]
 _WRITERS: dict[str, _Writer] = {
-    "urdf": _urdf, "mjcf": _mjcf, "sdf": _sdf, "c": _c, "actuators": _actuators, "khalil": _table,
+    "urdf": _urdf, "mjcf": _mjcf, "sdf": _sdf, "c": _c, "actuators": _actuators, "lerobot": _lerobot, "khalil": _table,
     "pinocchio": _table,
 }  # fmt: skip
 

@@ -28,6 +28,7 @@ from dynid.identification.schema import (
 )
 from dynid.identification.settings import DEFAULT_TERMS, Settings, default_estimator, needs_of
 from dynid.layouts.write import open_questions
+from dynid.log.calibration import read_calibration
 from dynid.log.mapping import channel_map
 from dynid.log.read import Log, read_log
 from dynid.log.selection import Selection
@@ -70,6 +71,10 @@ class Experiment:
             content = validate(ExperimentFile, data, lines, str(path))
         if content.log is not None and content.log.definitions is not None:
             data = _with_folders(data, path)
+            content = validate(ExperimentFile, data, lines, str(path))
+        position = content.log.position if content.log is not None else None
+        if position is not None and isinstance(position.calibration, str):
+            data = _with_calibration(data, path.parent / position.calibration)
             content = validate(ExperimentFile, data, lines, str(path))
         return Experiment(content, data, str(path), lines)
 
@@ -372,6 +377,13 @@ def _with_folders(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     several = [given] if isinstance(given, str) else given
     folders = [str((path.parent / one).resolve()) for one in several]
     return dict(data) | {"log": dict(data["log"]) | {"definitions": folders}}
+
+
+def _with_calibration(data: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    # What a run was made with stays with it: the arm may be calibrated anew, under the same name.
+    motors = {name: one.model_dump(exclude_none=True) for name, one in read_calibration(file).items()}
+    position = dict(data["log"]["position"]) | {"calibration": motors}
+    return dict(data) | {"log": dict(data["log"]) | {"position": position}}
 
 
 def named_files(

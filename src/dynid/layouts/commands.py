@@ -16,6 +16,7 @@ from dynid.layouts.decision import Answers, Decision, decided
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.names import Family
 from dynid.layouts.presets import UNKNOWN
+from dynid.log.calibration import PERCENT
 from dynid.robot.model import RobotModel
 
 GAINS_OF_DRIVES = ("drive.kp", "drive.kd")
@@ -116,7 +117,7 @@ def with_gains(
         if one.meaning.quantity in ("torque", "effort") and one.meaning.role == "commanded"
         and one.joints == tuple(position) and len(one.columns) == len(chosen["position"].columns)
     ]  # fmt: skip
-    if asked != set(GAINS_OF_DRIVES) or len(torques) != 1 or unit in (None, UNKNOWN):
+    if asked != set(GAINS_OF_DRIVES) or len(torques) != 1 or unit in (None, UNKNOWN, PERCENT):
         return list(decisions)
     order = [chosen["position"].columns.index(column) for column in position.values()]
     torque = look.table([torques[0].columns[k] for k in order])

@@ -98,7 +98,8 @@ class Meaning:
     """What columns are said to be.
 
     quantity: as in presets, "effort" for a torque or current, "" = unknown.    role: "" = not said.
-    unit: "unknown" = not said.    said_by: "name" or the preset's title with its source.    doubt: see presets.
+    unit: "unknown" = not said.    units: those that it may be in.    said_by: "name" or the preset's title with its
+    source.    doubt: see presets.
     """
 
     quantity: str = ""
@@ -110,6 +111,7 @@ class Meaning:
     ordered: bool = False
     unordered: bool = False
     motor: bool = False
+    units: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -381,7 +383,7 @@ def meaning_of(
                     unit, doubt = stated[1], f"the name says {stated[1]}, {preset.title} says {entry.unit}"
                 return Meaning(
                     entry.quantity, entry.role, unit, said, entry.side, doubt,
-                    ordered=preset.order is not None, unordered=entry.unordered,
+                    ordered=preset.order is not None, unordered=entry.unordered, units=tuple(entry.units),
                 )  # fmt: skip
     return _by_words(template, place, stated)
 

@@ -56,8 +56,8 @@ class Motion:
     tau: Float | None
     measured: Float | None
 
-    def read_as(self, scale: float, order: Sequence[int] | None = None) -> Motion:
-        """The same with positions times `scale` (to rad), and columns in another order."""
+    def read_as(self, scale: float | Float, order: Sequence[int] | None = None) -> Motion:
+        """The same with positions times `scale` (to rad, one or (n,)), and columns in another order."""
         columns = list(range(self.q.shape[1])) if order is None else list(order)
         return Motion(
             scale * self.q[:, columns],

@@ -65,6 +65,9 @@ class ChannelEntry(Strict):
         "commanded: what was wanted; model: computed, no measurement; spare: measured, another is better",
     )
     unit: str = key(doc='as declared under [log]; "unknown" where no source says it: it is asked for')
+    units: list[str] = key(
+        doc="those that it may be in, where robots are set up differently", default_factory=list
+    )
     side: Literal["link", "motor"] | None = key(None, "of a torque")
     doubt: str = key("", "why physics has to confirm the unit or the user to say it")
     unordered: bool = key(False, "numbers count the entries of an array in no order of the robot's")

@@ -19,7 +19,8 @@ from dynid.layouts.names import Family, Meaning, families, joint_labels, most_fi
 from dynid.layouts.order import decide_order, in_order
 from dynid.layouts.physics import Recording
 from dynid.layouts.presets import Preset, presets
-from dynid.layouts.units import Units, decide_units, time_unit
+from dynid.layouts.units import CALIBRATION, Units, decide_units, time_unit
+from dynid.log.calibration import motor_of, rad_per_percent, read_calibration
 from dynid.robot.model import RobotModel
 
 LOCK = "robot.lock."
@@ -216,18 +217,23 @@ def _settle(
     plain = tuple(range(len(chosen["position"].joints)))
     recording = _recording(robot, look, clock, chosen, plain)
     velocity = chosen["velocity"].meaning if "velocity" in chosen else None
-    units = decide_units(robot, recording, clock, chosen["position"].meaning, velocity, answers)
+    per_percent = _per_percent(robot, chosen["position"], answers)
+    units = decide_units(robot, recording, clock, chosen["position"].meaning, velocity, answers, per_percent)
     motion = (
-        None if units.motion is None or not np.isfinite(units.scale) else units.motion.read_as(units.scale)
+        None
+        if units.motion is None or not np.isfinite(units.scale).all()
+        else units.motion.read_as(units.scale)
     )
     order, at = decide_order(robot, chosen["position"], motion, answers)
     if at != plain:
         # Limits and masses are those of the joints: units are looked at again in the order that was found.
         recording = _recording(robot, look, clock, chosen, at)
-        units = decide_units(robot, recording, clock, chosen["position"].meaning, velocity, answers)
+        units = decide_units(
+            robot, recording, clock, chosen["position"].meaning, velocity, answers, per_percent
+        )
         motion = (
             None
-            if units.motion is None or not np.isfinite(units.scale)
+            if units.motion is None or not np.isfinite(units.scale).all()
             else units.motion.read_as(units.scale)
         )
     effort = None
@@ -256,8 +262,24 @@ def _settle(
     return groups, [*decisions, *_further(clock, units, order, effort)], dict(effort.values) if effort else {}
 
 
+def _per_percent(robot: RobotModel, family: Family, answers: Answers) -> Float | None:
+    """Rad in one percent of the range of every joint's motor (n,), where its calibration was named."""
+    if CALIBRATION not in answers:
+        return None
+    motors = read_calibration(Path(answers[CALIBRATION]).expanduser())
+    scale = np.full(robot.n, np.nan)
+    for joint, column in zip(family.joints, family.columns, strict=False):
+        motor = motor_of(column, joint, motors)
+        if motor is not None:
+            scale[robot.joint_names.index(joint)] = rad_per_percent(motor, motors[motor])
+    # Joints that the log lacks stand still.
+    scale[[robot.joint_names.index(joint) for joint in family.missing]] = 0.0
+    return scale
+
+
 def _further(clock: Clock, units: Units, order: Decision, effort: Effort | None) -> list[Decision]:
     found = [clock.trajectory, units.time, order, units.position]
+    found += [units.calibration] if units.calibration is not None else []
     found += [units.velocity] if units.velocity is not None else []
     if effort is not None:
         found += [effort.unit, effort.side]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 
@@ -27,9 +28,11 @@ from dynid.layouts.physics import (
     velocity_ratio,
 )
 from dynid.layouts.presets import UNKNOWN
+from dynid.log.calibration import PERCENT
 from dynid.robot.model import RobotModel
 
 TIMES, POSITIONS, VELOCITIES = ("s", "ms", "us", "ns"), ("rad", "deg"), ("rad/s", "deg/s", "rpm")
+CALIBRATION = "log.position.calibration"
 # Controllers record between 2 and 20,000 rows a second.
 FASTEST_STEP, SLOWEST_STEP = 5e-5, 0.5
 # Stamps of the years 2001 to 2039 show the unit by themselves, in s since 1970.
@@ -42,24 +45,33 @@ BEYOND, BESIDE = 0.1, 0.05
 TOO_FAST = 3.0
 # A logged velocity follows the derivative where it explains this share of it; their units fit within this factor.
 FOLLOWS, ALIKE = 0.5, 1.2
+# Shares of a range end here, and are cut off there: that many rows at an end are no chance.
+WHOLE, AT_AN_END = 100.0, 3
 # Positions that fit far better this many times as large are those of motors, or of another unit.
 STRETCHES = (0.5, 0.7, 1.4, 2.0)
 
 
 @dataclass(frozen=True)
 class Units:
-    """What was decided, and the motion read so.    second, scale: of the time and position units, nan = not known."""
+    """What was decided, and the motion read so.
+
+    second, scale: of the time and position units, nan = not known; (n,) where a unit is another of every joint.
+    calibration: the file that says what a percent of a motor's range is, where positions are in percent.
+    """
 
     time: Decision
     position: Decision
     velocity: Decision | None
     second: float
-    scale: float
+    scale: float | Float
     motion: Motion | None
+    calibration: Decision | None = None
 
 
 def si(unit: str, quantity: str) -> float:
-    """Factor of a unit to SI."""
+    """Factor of a unit to SI.    A percent of a motor's range is about a degree: ranges are about 200 degrees."""
+    if unit == PERCENT:
+        unit = "deg"
     return factor(unit, (quantity,), NOWHERE)[1]
 
 
@@ -70,8 +82,12 @@ def decide_units(
     position: Meaning,
     velocity: Meaning | None,
     answers: Answers,
+    per_percent: Float | None = None,
 ) -> Units:
-    """The units under which clock, positions and velocities agree with one another and with the robot."""
+    """The units under which clock, positions and velocities agree with one another and with the robot.
+
+    per_percent: (n,) rad, of the calibration that was named.
+    """
     times, time_why = _times(clock, answers)
     positions, position_why = _positions(robot, recording.q, position, answers)
     motions = {unit: motion_of(recording, si(unit, "time")) for unit in times}
@@ -99,7 +115,14 @@ def decide_units(
     shown = motions.get(left_times[0]) if left_times else None
     chosen, why, question = _by_torque(robot, shown, left_positions, position)
     unit_decision = decided(
-        Decision("log.position.unit", chosen, (*position_why, *why), question, _options(POSITIONS)), answers
+        Decision(
+            "log.position.unit",
+            chosen,
+            (*position_why, *why),
+            question,
+            _options([*POSITIONS, PERCENT] if PERCENT in position.units else POSITIONS),
+        ),
+        answers,
     )
     unit = unit_decision.value
     time_decision = _time_decision(clock, left_times, time_why, answers)
@@ -109,7 +132,9 @@ def decide_units(
         pairs = [one for one in pairs if one[0] == time_decision.value]
     sure = time_decision.value is not None and unit is not None
     second = si(time_decision.value, "time") if time_decision.value in TIMES else float("nan")
-    scale = si(unit, "angle") if unit in POSITIONS else float("nan")
+    scale: float | Float = si(unit, "angle") if unit in POSITIONS else float("nan")
+    if unit == PERCENT and per_percent is not None:
+        scale = per_percent
     motion = motions.get(time_decision.value or "") if sure else None
     if motion is None and sure and np.isfinite(second):
         motion = motion_of(recording, second)
@@ -120,6 +145,17 @@ def decide_units(
         second,
         scale,
         motion,
+        _calibration(answers) if unit == PERCENT else None,
+    )
+
+
+def _calibration(answers: Answers) -> Decision:
+    asked = "which file did lerobot-calibrate write for this arm?"
+    why = ("one percent is a different angle on every motor",)
+    found = decided(Decision(CALIBRATION, None, why, asked), answers)
+    # In full: the experiment file may lie elsewhere.
+    return (
+        found if found.value is None else replace(found, value=str(Path(found.value).expanduser().resolve()))
     )
 
 
@@ -169,6 +205,12 @@ def _positions(
     with np.errstate(invalid="ignore"):
         span = np.nanmax(q, axis=0, initial=-np.inf) - np.nanmin(q, axis=0, initial=np.inf)
     likely = [u for u in POSITIONS if _in_range(robot, span, turning, si(u, "angle"))]
+    if PERCENT in said.units:
+        shared, seen = _percent(q)
+        if shared and _in_range(robot, span, turning, si(PERCENT, "angle")):
+            return [PERCENT], (seen,)
+        if shared is None and "deg" in likely:
+            return [*likely, PERCENT], (seen,)
     spans = ", ".join(f"{value:.3g}" for value in span[turning & (span > 0)]) or "0"
     if said.unit in POSITIONS:
         who = "the name" if said.said_by == "name" else "the preset"
@@ -180,6 +222,16 @@ def _positions(
         other = next(u for u in POSITIONS if u != likely[0])
         return likely, (f"the joints span {spans}: as {other} the arm cannot move so, or hardly moved",)
     return likely, (f"the joints span {spans}",)
+
+
+def _percent(q: Float) -> tuple[bool | None, str]:
+    """Whether positions are shares of a range, as far as their sizes show it, and why."""
+    size = np.abs(q[np.isfinite(q)])
+    if size.max(initial=0.0) > WHOLE:
+        return False, ""
+    if (size == WHOLE).sum() >= AT_AN_END:
+        return True, f"they are cut off at {WHOLE:g}, {int((size == WHOLE).sum())} times"
+    return None, f"none is beyond {WHOLE:g}, where a percentage ends"
 
 
 def _in_range(robot: RobotModel, span: Float, turning: Bool, scale: float) -> bool:
@@ -232,6 +284,9 @@ def _by_torque(
 ) -> tuple[str | None, tuple[str, ...], str]:
     """The position unit that the torque speaks for.    Returns unit, evidence, question."""
     ask = "are the positions in rad or deg?"
+    if PERCENT in left:
+        ask = f"are the positions in {' or '.join(left)} of each motor's range (LeRobot without use_degrees)?"
+        return (PERCENT, (), "") if len(left) == 1 else (None, ("nothing decides between them",), ask)
     if not left:
         return (
             None,

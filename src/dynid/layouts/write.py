@@ -179,11 +179,11 @@ def _trajectory(p: Proposal) -> list[str]:
 
 def _channel(p: Proposal, kind: str) -> list[str]:
     columns, unit, side = p[f"log.{kind}.columns"], p[f"log.{kind}.unit"], p[f"log.{kind}.side"]
-    which = p[f"log.{kind}.which"]
+    which, calibration = p[f"log.{kind}.which"], p[f"log.{kind}.calibration"]
     order = p[ORDER] if kind == "position" else Decision(ORDER, None)
     decided = tuple(
         one
-        for one in (columns, which, order, unit, side)
+        for one in (columns, which, order, unit, calibration, side)
         if one.why and (one.value is not None or one.question)
     )
     if kind == "velocity" and (columns.value is None or unit.value is None):
@@ -196,6 +196,8 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     where = _columns(group) if group is not None and not shaky else '"?"'
     entry = [f"columns = {where}", f"unit = {_quoted(unit.value or UNKNOWN)}"]
     entry += [f"side = {_quoted(side.value)}"] if side.value else []
+    if calibration.question or calibration.value:
+        entry += [f"calibration = {_quoted(calibration.value or '?')}"]
     line = f"{kind} = {{ {', '.join(entry)} }}"
     if kind == "position":
         # Left out, positions would be looked for under dynid's own names: a line with "?" or "unknown" stops instead.

@@ -12,6 +12,7 @@ from pathlib import Path
 from dynid.base.checked_toml import Key, line_of
 from dynid.base.errors import DynidError, InputError, InputErrors, Place
 from dynid.base.units import factor
+from dynid.log.calibration import PERCENT, check_ranges, motor_of, rad_per_percent, read_calibration
 from dynid.log.log import Channel, ChannelMap
 from dynid.log.section import JointEntry, LogSection, MotorEntry, PositionEntry, TimeEntry
 from dynid.robot.model import RobotModel
@@ -369,7 +370,8 @@ class _Resolver:
     def joints(self, key: str, entry: JointEntry | None, quantities: tuple[str, ...]) -> dict[str, Channel]:
         if entry is None:
             return {}
-        scale = self.factor(entry.unit, quantities, key)
+        share = entry.unit == PERCENT and key in ("position", "command_position")
+        scale = 1.0 if share else self.factor(entry.unit, quantities, key)
         names = self.robot.joint_names
         if not isinstance(entry.columns, dict):
             template = OWN_COLUMNS.get(key, "") if entry.columns is None else entry.columns
@@ -391,4 +393,43 @@ class _Resolver:
             columns = {
                 joint: column for joint, column in entry.columns.items() if self.known(joint, key, "columns")
             }
-        return {joint: Channel(columns[joint], entry.unit, scale) for joint in names if joint in columns}
+        columns = {joint: columns[joint] for joint in names if joint in columns}
+        scales = self.calibrated(key, columns) if share else dict.fromkeys(columns, scale)
+        return {joint: Channel(columns[joint], entry.unit, scales[joint]) for joint in columns}
+
+    def calibrated(self, key: str, columns: Mapping[str, str]) -> dict[str, float]:
+        """Rad in one percent of the range of every joint's motor."""
+        given = self.section.position.calibration if self.section.position else None
+        scales = dict.fromkeys(columns, 1.0)
+        place = self.place("position")
+        if given is None:
+            self.errors.append(
+                InputError(
+                    "calibration",
+                    found=f"{key} in % and no calibration of the motors",
+                    expected="the file that lerobot-calibrate wrote for this arm",
+                    do='add calibration = "FILE.json" to position, or declare the unit that the columns have',
+                    place=self.place(key),
+                )
+            )
+            return scales
+        try:
+            motors = read_calibration(Path(self.file).parent / given) if isinstance(given, str) else given
+            check_ranges(motors, place)
+        except DynidError as error:
+            self.errors.append(error)
+            return scales
+        for joint, column in columns.items():
+            motor = motor_of(column, joint, motors)
+            if motor is None:
+                self.errors.append(
+                    InputError(
+                        "calibration",
+                        found=f"column '{column}' of joint '{joint}', which names no motor of the calibration",
+                        expected="a column or joint named after one of " + ", ".join(motors),
+                        place=self.place(key),
+                    )
+                )
+                continue
+            scales[joint] = rad_per_percent(motor, motors[motor])
+        return scales

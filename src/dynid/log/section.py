@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from dynid.base.checked_toml import Strict, key
+from dynid.log.calibration import MotorCalibration
 
 Columns = str | list[str] | dict[str, str]
 
@@ -42,8 +43,14 @@ class PositionEntry(JointEntry):
         "in the order of the robot's joints, or a table joint -> column; without it `q_{joint}`",
     )
     unit: str = key(
-        doc="one for all joints; a robot with slides too is logged in rad and m",
+        doc="one for all joints; a robot with slides too is logged in rad and m; `%`: of each motor's `calibration`",
         kind="a unit of angle or length",
+    )
+    calibration: str | dict[str, MotorCalibration] | None = key(
+        None,
+        "of a LeRobot arm: the [file of its motors' ranges](servos.md#lerobot-arms), beside this file; needed for "
+        "positions and commands in `%`",
+        kind="text, or tables by motor",
     )
     side: Literal["link", "motor"] = key(
         "link", "motor: positions and velocities are divided by the transmission"

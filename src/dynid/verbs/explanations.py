@@ -181,6 +181,16 @@ OF_EXPORTS = (
         """Put the files where the description names them, and export again.""",
     ),
     Explanation(
+        "calibration-turn",
+        "zero offsets that a calibration file does not hold",
+        ("warning",),
+        """A LeRobot calibration was written, but not all of what was asked for: the range of the motor that is named
+        would leave the turn of its encoder, or the model has no zero offsets (`calibration-same`).""",
+        """Write the offset as `offset` under `[log.position]`; or add `zero_offset` to the terms, and identify
+        again.""",
+        also=("calibration-same",),
+    ),
+    Explanation(
         "urdf-gravity",
         "gravity that URDF cannot hold",
         ("warning",),

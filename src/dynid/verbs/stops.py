@@ -41,6 +41,14 @@ STOPS = (
         """`dynid init ROBOT LOG` writes the mapping and says why; compare its names with the file's.""",
     ),
     _stop(
+        "positions in percent without the motors' ranges",
+        "calibration no-calibration",
+        """LeRobot logs positions in percent of each motor's calibrated range, unless its robot was told to use
+        degrees. One percent is a different angle on every motor.""",
+        """Name the file that `lerobot-calibrate` wrote as `calibration` under `[log.position]`:
+        [LeRobot arms](servos.md#lerobot-arms).""",
+    ),
+    _stop(
         "values that are no numbers",
         "text-cell ragged-row column-type array-type number csv row",
         """A cell holds text, a row has more or fewer cells than the header, or a column came as text.""",
