@@ -15,6 +15,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, UnfitDataError
 from dynid.identification.experiment import Experiment, open_log
 from dynid.log import csv as csv_log
+from dynid.log.dialect import dialect_of
 from dynid.log.read import read_log
 from dynid.robot.model import RobotModel
 from tests.bad_inputs.clean_logs import MAPPING, Columns, caught, expect, write_csv, write_parquet
@@ -218,6 +219,8 @@ def test_33_missing_file_and_folder(robot: RobotModel, tmp_path: Path) -> None:
         lambda t: t.replace("\n", ",\n"),
         lambda t: t.replace("\n", ",\n").replace(",\n", "\n", 1),
         lambda t: t.replace("\n", "\ns" + ",rad" * 3 + ",rad/s" * 3 + ",Nm" * 3 + "\n", 1),
+        lambda t: t.replace("\n", ",\n", 1),
+        lambda t: ",joint" + ",q" * 3 + ",dq" * 3 + ",tau" * 3 + "\n" + t,
         lambda t: '"' + european(t).replace(";", '","').replace("\n", '"\n"').removesuffix('"'),
         lambda t: ("\ufeff" + t).encode("utf-8"),
         lambda t: european(t).replace(";", "\t").encode("utf-16"),
@@ -269,6 +272,44 @@ def test_46_columns_without_names_are_mapped_by_place(
     np.testing.assert_array_equal(chunk.q[:, 2], clean["q_j3"])
     assert chunk.tau is not None
     np.testing.assert_array_equal(chunk.tau[:, 0], clean["tau_j1"])
+
+
+@pytest.mark.parametrize(
+    "word", ["N/A", "None", "-", "#N/A", "-nan(ind)", "1.#QNAN", "NA", "<NA>", "--", "-nan"]
+)
+def test_44_what_stands_for_a_missing_number(
+    word: str, robot: RobotModel, clean: Columns, tmp_path: Path
+) -> None:
+    path = write_csv(tmp_path / "log.csv", clean)
+    path.write_text(cell(path.read_text(), 57, 2, word))
+    log = read_log(path, robot)
+    q = log.read(log.trajectories[0]).q
+    assert np.isnan(q[57, 1])
+    assert np.isfinite(np.delete(q, 57, axis=0)).all()
+
+
+@pytest.mark.parametrize(
+    ("head", "names"),
+    [
+        ("t,pos,pos,vel,vel", ("t", "pos[0]", "pos[1]", "vel[0]", "vel[1]")),
+        (
+            ",position,position,effort,effort\nt,a,b,a,b",
+            ("t", "position a", "position b", "effort a", "effort b"),
+        ),
+        ("t,position,,effort,\n,a,b,a,b", ("t", "position a", "position b", "effort a", "effort b")),
+    ],
+)
+def test_48_names_over_several_columns(head: str, names: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(head + "\n" + "".join(f"{k},0,1,2,3\n" for k in range(9)))
+    assert dialect_of(path).names == names
+
+
+@pytest.mark.parametrize("head", ["t,q1,q1,dq1,dq2", "t,pos,vel,pos,vel"])
+def test_48_names_that_are_one_too_many(head: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(head + "\n" + "0,0,1,2,3\n" * 9)
+    expect(caught(lambda: dialect_of(path)), InputError, "duplicate-column", ("log.csv:1",))
 
 
 def test_45_text_far_down_is_placed(

@@ -48,6 +48,15 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
         ("load_#", "raw", "", "unknown"),
         ("joint_temperature_#", "temperature", "", "unknown"),
         ("qm#", "position", "", "unknown"),
+        ("Achse # Istposition [°]", "position", "measured", "deg"),
+        ("Achse # Drehmoment [Nm]", "torque", "", "N m"),
+        ("Gelenk # Geschwindigkeit [°/s]", "velocity", "", "deg/s"),
+        ("vitesse articulation #", "velocity", "", "unknown"),
+        ("posición eje #", "position", "", "unknown"),
+        ("关节#角度", "position", "", "unknown"),
+        ("关节#目标角度", "position", "commanded", "unknown"),
+        ("关节#实际力矩", "torque", "measured", "unknown"),
+        ("joint_#_eff", "effort", "", "unknown"),
     ],
 )
 def test_words_say_what_columns_are(name: str, quantity: str, role: str, unit: str) -> None:
@@ -155,3 +164,25 @@ def test_one_arm_of_two_is_known_by_full_names_alone() -> None:
     assert one.meaning.quantity == "position"
     # Shortened names of a few joints may be anything.
     assert not any(family.named for family in found(["s0 angle", "s1 angle"], joints).values())
+
+
+def test_columns_named_after_the_joints_alone_are_positions() -> None:
+    def meant(*columns: str) -> dict[str, str]:
+        return {
+            one.template: one.meaning.quantity
+            for one in found([c for text in columns for c in numbered(text)]).values()
+        }
+
+    assert meant("J#") == {"J{number}": "position"}
+    assert meant("joint#", "joint#_effort") == {"{joint}": "position", "{joint}_effort": "effort"}
+    assert meant("j#", "v#", "u#") == {
+        "j{number}": "position",
+        "v{number}": "velocity",
+        "u{number}": "effort",
+    }
+    # Whatever else says more comes first.
+    assert meant("J#", "q#") == {"J{number}": "", "q{number}": "position"}
+    assert meant("q#", "dq#", "v#", "i#", "u#") == {
+        "q{number}": "position", "dq{number}": "velocity", "v{number}": "", "i{number}": "current", "u{number}": "",
+    }  # fmt: skip
+    assert set(meant("J#", "A#").values()) == {""}

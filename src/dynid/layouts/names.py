@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from dynid.layouts.presets import UNKNOWN, ChannelEntry, Preset
@@ -12,9 +13,15 @@ from dynid.layouts.presets import UNKNOWN, ChannelEntry, Preset
 # Camel case, runs of capitals and numbers are words of their own; "%" begins the time column of rostopic.
 _WORD = re.compile(
     r"%|(?<![A-Za-z])(?:mN\.?m|mA|N[mM])(?![A-Za-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+"
+    r"|加速度|时间|时刻|位置|角度|速度|力矩|扭矩|转矩|电流|温度|关节|目标|指令|期望|实际|反馈|测量|轴"
 )
+# German makes one word of two.
+_COMPOUND = re.compile(
+    r"(?<![a-z])(ist|soll)(?=position|winkel|lage|moment|dreh|strom|geschw)", re.IGNORECASE
+)
+_ACCENTS = re.compile("[\u0300-\u036f]")
 _PLACE = "\0"
-_BRACKETED_UNIT = re.compile(r"\s*[\[(]\s*([A-Za-z/%*·.^ ]+?)\s*[\])]\s*$")
+_BRACKETED_UNIT = re.compile(r"\s*[\[(]\s*([A-Za-z/%*·.^° ]+?)\s*[\])]\s*$")
 
 _POSITION = {
     "q",
@@ -29,9 +36,11 @@ _POSITION = {
     "qpos",
     "jpos",
     "qj",
+    *("winkel", "lage", "angolo", "angulo", "posizione", "posicion", "位置", "角度"),
 }
 _VELOCITY = {"dq", "qd", "dqs", "qds", "vel", "velocity", "velocities", "speed", "speeds", "omega", "qvel", "dtheta",
-             "qdot", "thetadot", "jvel"}  # fmt: skip
+             "qdot", "thetadot", "jvel", "geschwindigkeit", "drehzahl", "vitesse", "velocita", "velocidad",
+             "速度"}  # fmt: skip
 _ACCELERATION = {
     "ddq",
     "qdd",
@@ -43,19 +52,23 @@ _ACCELERATION = {
     "qddot",
     "ddtheta",
     "jerk",
+    *("beschleunigung", "accelerazione", "aceleracion", "加速度"),
 }
-_TORQUE = {"tau", "taus", "torque", "torques", "trq", "moment", "moments", "tq", "jtorque", "tauj"}
-_CURRENT = {"current", "currents", "cur", "curr", "i", "iq", "amps", "amp", "ampere", "amperes"}
+_TORQUE = {"tau", "taus", "torque", "torques", "trq", "moment", "moments", "tq", "jtorque", "tauj", "drehmoment",
+           "couple", "coppia", "momento", "力矩", "扭矩", "转矩"}  # fmt: skip
+_CURRENT = {"current", "currents", "cur", "curr", "i", "iq", "amps", "amp", "ampere", "amperes", "strom", "courant",
+            "corrente", "corriente", "电流"}  # fmt: skip
 _RAW = {"load", "loads", "pwm", "duty"}
-_TEMPERATURE = {"temp", "temps", "temperature", "temperatures"}
-_TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "utime", "tm"}
-_EFFORT = {"effort", "efforts"}
+_TEMPERATURE = {"temp", "temperature", "temperatures", "temperatur", "温度"}
+_TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "utime", "tm", "zeit", "zeitstempel",
+         "temps", "tempo", "tiempo", "时间", "时刻"}  # fmt: skip
+_EFFORT = {"effort", "efforts", "eff"}
 _TRAJECTORY = {"traj", "trajectory", "episode", "run", "experiment", "motion", "segment", "trial"}
 _MEASURED = {"actual", "act", "meas", "measured", "measure", "measurement", "fb", "feedback", "present", "real",
-             "msr", "mes"}  # fmt: skip
+             "msr", "mes", "ist", "mesure", "misurato", "medido", "实际", "反馈", "测量"}  # fmt: skip
 _COMMANDED = {"cmd", "command", "commanded", "commands", "des", "desired", "target", "targets", "tgt", "ref",
               "reference", "goal", "set", "setpoint", "sp", "soll", "action", "nominal", "planned", "plan", "ipo", "d",
-              "r", "c", "input", "interpolated"}  # fmt: skip
+              "r", "c", "input", "interpolated", "consigne", "consigna", "目标", "指令", "期望"}  # fmt: skip
 _MODEL = {"model", "est", "estimated", "estimate", "hat", "ext", "external", "gravity", "grav", "ff", "feedforward",
           "friction", "err", "error", "errors", "residual", "dist", "disturbance", "deviation", "predicted", "pred",
           "bias", "limit", "limits", "max", "min", "std", "offset", "contact", "collision"}  # fmt: skip
@@ -66,7 +79,8 @@ _NOT_OF_JOINTS = {"tcp", "tool", "flange", "pose", "cartesian", "cart", "wrench"
                   "forces", "voltage", "voltages", "mode", "modes", "frame", "camera", "finger", "fingers"}  # fmt: skip
 # Words that say nothing of what is measured.
 _PLAIN = {"joint", "joints", "axis", "axes", "arm", "robot", "state", "states", "observation", "data", "j", "field",
-          "msg", "log", "values", "value", "link", "topic", "header", "actuator", "actuators", "a", "base"}  # fmt: skip
+          "msg", "log", "values", "value", "link", "topic", "header", "actuator", "actuators", "a", "base", "achse",
+          "gelenk", "axe", "eje", "asse", "giunto", "dof", "关节", "轴"}  # fmt: skip
 _UNITS = {
     "rad": ("position", "rad"), "radians": ("position", "rad"), "radian": ("position", "rad"),
     "deg": ("position", "deg"), "degree": ("position", "deg"), "degrees": ("position", "deg"),
@@ -77,6 +91,7 @@ _UNITS = {
     "mnm": ("torque", "mN m"), "ma": ("current", "mA"), "ampere": ("current", "A"),
     "amps": ("current", "A"), "ms": ("time", "ms"), "msec": ("time", "ms"), "us": ("time", "us"),
     "usec": ("time", "us"), "ns": ("time", "ns"), "nsec": ("time", "ns"), "sec": ("time", "s"),
+    "°": ("position", "deg"), "°/s": ("velocity", "deg/s"), "u/min": ("velocity", "rpm"),
     "secs": ("time", "s"), "seconds": ("time", "s"), "degc": ("temperature", "degC"),
 }  # fmt: skip
 # Letters that are a unit only where brackets or their place at the end behind a fitting quantity say so.
@@ -146,6 +161,13 @@ class Labels:
     joint_of: Mapping[int, str]
 
 
+# What a group is whose name says nothing beside the joint but this letter, where no other group is of that quantity;
+# "u" is the input of the equations of motion.
+_ALONE = {
+    "": Meaning("position", said_by="columns with the names of the joints alone are their positions"),
+    "v": Meaning("velocity", said_by="name"),
+    "u": Meaning("effort", said_by="name"),
+}
 # So many joints that are named in full have their columns, however many more the robot has: one arm of two, a leg of
 # four. Shortened names have to cover two joints in three.
 _LEAST_IN_FULL = 2
@@ -154,7 +176,8 @@ _LEAST_IN_FULL = 2
 @lru_cache(maxsize=4096)
 def words(name: str) -> tuple[str, ...]:
     """Words of a name in lower case; numbers are words."""
-    return tuple(word.lower() for word in _WORD.findall(name))
+    plain = _COMPOUND.sub(r"\1 ", _ACCENTS.sub("", unicodedata.normalize("NFKD", name)))
+    return tuple(word.lower() for word in _WORD.findall(plain))
 
 
 def families(
@@ -187,7 +210,34 @@ def families(
             left = [one for one in left if one not in members.values()]
     if len(joints) == 1:
         found += [(one, {joints[0]: one}) for one in left]
-    return [*labelled, *(_family(template, members, joints, known, bag) for template, members in found)]
+    return _with_bare(
+        [*labelled, *(_family(template, members, joints, known, bag) for template, members in found)]
+    )
+
+
+def _with_bare(found: list[Family]) -> list[Family]:
+    """The groups, with a meaning for those that no other group's name says more of."""
+    known = {one.meaning.quantity for one in found}
+    of_effort = known & {"torque", "effort", "current", "raw"}
+    for letter, meaning in _ALONE.items():
+        bare = [
+            k for k, one in enumerate(found) if not one.meaning.quantity and _letters(one.template) == letter
+        ]
+        if (
+            len(bare) == 1
+            and meaning.quantity not in known
+            and not (meaning.quantity == "effort" and of_effort)
+        ):
+            found = [replace(one, meaning=meaning) if k in bare else one for k, one in enumerate(found)]
+    return found
+
+
+def _letters(template: str) -> str | None:
+    """What a name says beside the joint or number and words that say nothing; None = it has neither."""
+    place = re.search(r"\{(joint|number|index)\}", template)
+    if place is None:
+        return None
+    return " ".join(word for word in words(template.replace(place.group(), " ")) if word not in _PLAIN)
 
 
 def joint_labels(texts: Mapping[str, Iterable[object]], joints: Sequence[str]) -> Labels | None:

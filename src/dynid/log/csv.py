@@ -15,11 +15,12 @@ from dynid.base.arrays import Float
 from dynid.base.arrow import numbers_of
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
-from dynid.log.dialect import BLANK, Dialect, dialect_of
+from dynid.log.dialect import BLANK, MISSING, Dialect, dialect_of
 from dynid.log.log import ColumnInfo, Text
 
 # Text that is parsed at once. Arrow reads about a hundred blocks ahead, which were 0.8 GB at 8 MB each.
 BLOCK_BYTES = 2_000_000
+_CASES = (str.lower, str.upper, str.title, str.capitalize)
 _TEXT_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _BLANKS = re.compile(rb"[ \t]+")
 
@@ -94,7 +95,7 @@ class CsvTable:
                     include_columns=list(columns),
                     column_types=dict(kinds),
                     decimal_point=self.dialect.decimal,
-                    null_values=["", "nan", "NaN", "NAN", "null", "NULL"],
+                    null_values=sorted({way(one) for one in MISSING for way in _CASES} | {"NaN", "-NaN"}),
                     true_values=[],  # a name may be called True
                     false_values=[],
                 ),

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from dynid.base.errors import InputError, Place
@@ -21,7 +22,9 @@ BLANK = " "
 # In the order of preference where several explain the sample equally well.
 SEPARATORS = (",", ";", "\t", "|", BLANK)
 COMMENT = re.compile(r"^\s*(#|%|//)+")
-MISSING = ("", "nan", "null")
+# What programs write where a number is missing, in any case: Python, R, spreadsheets, and C's runtime on Windows.
+MISSING = ("", "nan", "null", "none", "na", "n/a", "#n/a", "<na>", "-", "--", "-nan", "nan(ind)", "-nan(ind)",
+           "1.#qnan", "-1.#qnan", "1.#ind", "-1.#ind")  # fmt: skip
 _COMMA_NUMBER = re.compile(r"[+-]?(\d+(,\d+)?|,\d+)([eE][+-]?\d+)?")
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
@@ -105,7 +108,7 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     _check_separator(path, plain, best, delimiter)
     first = _first_row(best)
     names, units = _head(lines, best, first)
-    found = tuple(name or f"column[{i}]" for i, name in enumerate(names or ("",) * best.width))
+    found = tuple(name or f"column[{i}]" for i, name in enumerate(_distinct(names) or ("",) * best.width))
     twice = sorted({name for name in found if found.count(name) > 1})
     if twice:
         raise InputError(
@@ -194,12 +197,18 @@ def _head(lines: Sequence[str], guess: _Guess, first: int | None) -> tuple[tuple
         return before[0], ()
     if len(before) > 1 and len(before[-2]) == len(before[-1]) == guess.width and _are_units(before[-1]):
         return before[-2], before[-1]
+    if len(before) > 1 and len(before[-2]) == len(before[-1]) == guess.width:
+        whole = _under_groups(before[-2], before[-1])
+        if whole:
+            return whole, ()
     if before and (len(before[-1]) > 1 or guess.width <= 1):
         names, rows = before[-1], [cells for i, cells in guess.lines if i >= (first or 0)]
         # Every row may end in a delimiter, and the header not.
         trailing = len(names) == guess.width - 1 and all(
             len(cells) == guess.width and not cells[-1] for cells in rows
         )
+        if len(names) == guess.width + 1 and not names[-1] and all(len(one) == guess.width for one in rows):
+            names = names[:-1]  # and the header, and the rows not
         return (*names, *([""] if trailing else [])), ()
     for line in [line for line in lines[: first or 0] if COMMENT.match(line)][::-1]:
         text = COMMENT.sub("", line).strip()
@@ -209,6 +218,32 @@ def _head(lines: Sequence[str], guess: _Guess, first: int | None) -> tuple[tuple
                 return names, ()
     row = next((cells for i, cells in guess.lines if first is not None and i >= first), [])
     return joint_state_names(row), ()
+
+
+def _under_groups(groups: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """Names that are only distinct with those of the line above, each of which goes on to the right; else ()."""
+    group, whole = "", []
+    for above, name in zip(groups, names, strict=True):
+        group = above or group
+        whole.append(f"{group} {name}".strip())
+    named = [name for name in names if name]
+    return tuple(whole) if len(set(named)) < len(named) and len(set(whole)) == len(whole) else ()
+
+
+def _distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of which some stand over several columns side by side are numbered as an array: pos[0], pos[1], ...
+
+    A name that ends in a number of its own is not: it is one too many.
+    """
+    starts = [i for i, name in enumerate(names) if i == 0 or name != names[i - 1]]
+    runs = list(pairwise([*starts, len(names)]))
+    if len({names[a] for a, _ in runs if names[a]}) < sum(bool(names[a]) for a, _ in runs):
+        return tuple(names)
+    return tuple(
+        names[a] if b - a == 1 or not names[a] or names[a][-1].isdigit() else f"{names[a]}[{i - a}]"
+        for a, b in runs
+        for i in range(a, b)
+    )
 
 
 def _are_units(cells: Sequence[str]) -> bool:
