@@ -9,10 +9,14 @@ import numpy as np
 
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
-from dynid.layouts.names import Family, Meaning
+from dynid.layouts.names import Family, Meaning, words
 from dynid.layouts.physics import runs_of, time_step
 from dynid.log.stamps import split_stamps
 
+# Time stamps of the years 2001 to 2039, s since 1970.
+EPOCH = (1e9, 2.2e9)
+# Beside the time at which a message was recorded, its own.
+_OF_MESSAGES = {"stamp", "header"}
 EFFORTS = ("torque", "effort", "current", "raw")
 NONE = "none"
 
@@ -43,7 +47,7 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
     times |= dict.fromkeys(sums, Meaning("time", "measured", "s", "name"))
     if log.bag:
         times = {"t": Meaning("time", "measured", "s", "bags: stamps of the messages' headers")}
-    looked: list[tuple[str, Meaning, str | None, tuple[tuple[int, int], ...], float]] = []
+    looked: list[tuple[str, Meaning, str | None, tuple[tuple[int, int], ...], float, float]] = []
     for name, meaning in times.items():
         t = log.table([name])[:, 0]
         best: tuple[str | None, tuple[tuple[int, int], ...]] = (None, runs_of(t))
@@ -53,7 +57,7 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
                 break
         step = time_step(t, best[1])
         if np.isfinite(step):
-            looked.append((name, meaning, *best, step))
+            looked.append((name, meaning, *best, step, float(t[0])))
     column = _time_column(looked, answers)
     chosen = next((one for one in looked if one[0] == column.value), None)
     if chosen is None:
@@ -67,7 +71,7 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
 
 
 def _time_column(
-    looked: Sequence[tuple[str, Meaning, str | None, object, float]], answers: Answers
+    looked: Sequence[tuple[str, Meaning, str | None, object, float, float]], answers: Answers
 ) -> Decision:
     key = "log.time.column"
     if not looked:
@@ -78,6 +82,11 @@ def _time_column(
     # One that comes from a known recorder is its clock; the rest of the names are all "time".
     short = sourced if len(sourced) == 1 else list(looked)
     options = tuple(Option(one[0], f"steps of {one[4]:.6g}") for one in looked)
+    own = [one for one in short if set(words(one[0])) & _OF_MESSAGES]
+    if len(short) > 1 and len(own) == 1 and all(EPOCH[0] < one[5] < EPOCH[1] for one in short):
+        others = ", ".join(one[0] for one in short if one is not own[0])
+        why = f"the stamp of the messages; it ascends by {own[0][4]:.6g}, as {others} does"
+        return decided(Decision(key, own[0][0], (why,), options=options, likely=True), answers)
     if len(short) > 1:
         return decided(
             Decision(key, None, ("several columns ascend as a clock does",), "which is the clock?", options),

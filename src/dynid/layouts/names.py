@@ -60,7 +60,7 @@ _CURRENT = {"current", "currents", "cur", "curr", "i", "iq", "amps", "amp", "amp
             "corrente", "corriente", "电流"}  # fmt: skip
 _RAW = {"load", "loads", "pwm", "duty"}
 _TEMPERATURE = {"temp", "temperature", "temperatures", "temperatur", "温度"}
-_TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "utime", "tm", "zeit", "zeitstempel",
+_TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "utime", "tm", "ts", "zeit", "zeitstempel",
          "temps", "tempo", "tiempo", "时间", "时刻"}  # fmt: skip
 _EFFORT = {"effort", "efforts", "eff"}
 _TRAJECTORY = {"traj", "trajectory", "episode", "run", "experiment", "motion", "segment", "trial"}

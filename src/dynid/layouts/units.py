@@ -12,7 +12,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import NOWHERE
 from dynid.base.units import factor
-from dynid.layouts.channels import Clock
+from dynid.layouts.channels import EPOCH, Clock
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.names import Meaning
 from dynid.layouts.physics import (
@@ -35,8 +35,6 @@ TIMES, POSITIONS, VELOCITIES = ("s", "ms", "us", "ns"), ("rad", "deg"), ("rad/s"
 CALIBRATION = "log.position.calibration"
 # Controllers record between 2 and 20,000 rows a second.
 FASTEST_STEP, SLOWEST_STEP = 5e-5, 0.5
-# Stamps of the years 2001 to 2039 show the unit by themselves, in s since 1970.
-EPOCH = (1e9, 2.2e9)
 # A motion that is to show gravity spans this much on some joint, rad; a joint without limits at most two turns.
 MOVED, TURNS = 0.1, 4 * np.pi
 # A joint may leave its range by this share, and this much, rad: limits are those of the description.

@@ -60,6 +60,12 @@ class CsvTable:
         )
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """Columns that begin with text."""
+        cells = zip(self.column_names, self.dialect.first, strict=False)
+        return tuple(name for name, cell in cells if not self.dialect.is_number(cell))
+
+    @property
     def first_line(self) -> int:
         """Number of the line of the first row, counted from 1."""
         return self.dialect.head_lines + 1
@@ -90,7 +96,10 @@ class CsvTable:
                     use_threads=True,
                     column_names=list(self.column_names),
                 ),
-                parse_options=pacsv.ParseOptions(delimiter="\t" if blank else self.dialect.delimiter),
+                parse_options=pacsv.ParseOptions(
+                    delimiter="\t" if blank else self.dialect.delimiter,
+                    newlines_in_values=self.dialect.broken,
+                ),
                 convert_options=pacsv.ConvertOptions(
                     include_columns=list(columns),
                     column_types=dict(kinds),

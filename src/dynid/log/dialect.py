@@ -18,6 +18,8 @@ from dynid.log.echoed import joint_state_names
 
 # Enough of a file to see how it is written.
 SAMPLE_BYTES, SAMPLE_LINES = 1 << 18, 200
+# Lines that a cell in quotes may have: what NumPy prints of an array of a hundred numbers.
+LONGEST_CELL = 20
 BLANK = " "
 # In the order of preference where several explain the sample equally well.
 SEPARATORS = (",", ";", "\t", "|", BLANK)
@@ -35,7 +37,8 @@ class Dialect:
 
     delimiter: one character; a blank stands for any run of blanks and tabs.    names: of the columns, column[0],
     column[1], ... where the file has none.    units: the cells of a line of units, () = there is none.    head_lines:
-    number of lines before the first row.    named: whether the file names its columns.
+    number of lines before the first row.    named: whether the file names its columns.    first: its cells.
+    broken: whether a cell in quotes goes on over the end of its line.
     """
 
     delimiter: str
@@ -45,6 +48,8 @@ class Dialect:
     units: tuple[str, ...]
     head_lines: int
     named: bool
+    first: tuple[str, ...] = ()
+    broken: bool = False
 
     def cells(self, line: str) -> list[str]:
         """The cells of a line."""
@@ -98,7 +103,8 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     """
     text, encoding, whole = _sample(path)
     count = SAMPLE_LINES if whole else max(1, min(SAMPLE_LINES, text.count("\n")))
-    lines = [line.rstrip("\r") for line in text.split("\n")[:count]]
+    physical = [line.rstrip("\r") for line in text.split("\n")[:count]]
+    lines = _whole_lines(physical)
     plain = [(i, line) for i, line in enumerate(lines) if line.strip() and not COMMENT.match(line)]
     if not plain and not any(line.strip() for line in lines):
         raise InputError(
@@ -119,7 +125,25 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
         )
     # Without a row in the sample the first line that is no comment is the header.
     head = first if first is not None else next((i + 1 for i, _ in plain), len(lines))
-    return Dialect(best.delimiter, best.decimal, encoding, found, units, head, bool(names))
+    row = next((tuple(cells) for i, cells in best.lines if i == first), ())
+    broken = len(lines) < len(physical)
+    return Dialect(best.delimiter, best.decimal, encoding, found, units, head, bool(names), row, broken)
+
+
+def _whole_lines(lines: Sequence[str]) -> list[str]:
+    """Lines, those that end inside of quotes with what follows."""
+    whole: list[str] = []
+    opened = 0
+    for line in lines:
+        if opened:
+            whole[-1] += f" {line}"
+        else:
+            whole.append(line)
+        odd = line.count('"') % 2 == 1
+        opened = (opened + 1 if opened else 0) if not odd else 0 if opened else 1
+        if opened > LONGEST_CELL:
+            return list(lines)  # one that nothing ends
+    return whole[:-1] if opened else whole
 
 
 def _sample(path: Path) -> tuple[str, str, bool]:

@@ -212,6 +212,14 @@ EXPLANATIONS = (
         """Nothing, or compare the words with the file.""",
     ),
     Explanation(
+        "joints-in-rows",
+        "a log with a row for each joint and moment",
+        ("note",),
+        """A column names the joint of each row; the rows of one moment, up to the next one of the same joint,
+        became one row.""",
+        """Nothing. Where the joints of a moment have stamps of their own, that of the first one is taken.""",
+    ),
+    Explanation(
         "transposed",
         "an array whose rows run along its second axis",
         ("note",),

@@ -11,14 +11,17 @@ from dynid.base.errors import InputError, Place, ResourceError
 from dynid.base.registry import Registry
 from dynid.log.bag import BAG_READERS, BagReader, is_bag_folder, open_bag_folder
 from dynid.log.bag_files import bag_files
-from dynid.log.csv import CsvReader
+from dynid.log.cell_lists import with_lists_apart
+from dynid.log.csv import CsvReader, CsvTable
 from dynid.log.hdf5_files import Hdf5Reader
 from dynid.log.lerobot import LeRobotReader
 from dynid.log.log import LogReader, Table
+from dynid.log.long_rows import with_joints_side_by_side
 from dynid.log.mat_files import MatReader
 from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
 from dynid.log.stamps import with_whole_stamps
+from dynid.log.text_times import with_text_times
 from dynid.log.torch_files import TorchReader
 
 # Asked in this order, registered ones first; the last one takes any text. A plug-in names its reader after the suffix
@@ -93,6 +96,8 @@ def open_table(
             if definitions and isinstance(reader, BagReader):
                 return reader.open_defined(path, definitions)
             table = reader.open(path, delimiter, decimal)
+            if isinstance(table, CsvTable):
+                table = with_joints_side_by_side(with_text_times(with_lists_apart(table)))
             return table if isinstance(reader, BagReader) else with_whole_stamps(table)
     known = ", ".join(reader.name for reader in readers)
     raise InputError("log-format", found=f"a file that starts with {head[:8]!r}", expected=known, place=place)

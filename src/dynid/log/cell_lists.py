@@ -1,0 +1,140 @@
+"""Cells that hold a whole list, as pandas and bagpy write messages: one column for each of its numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError, Place
+from dynid.base.numbers import number_of
+from dynid.log.log import ColumnInfo, Table, Text
+
+# [1, 2], (1, 2), [1 2], array('d', [1, 2]), array([1, 2]), tensor([1, 2])
+_LIST = re.compile(
+    r"(?:(?:np\.|numpy\.)?(?:array|tensor)\((?:'\w',\s*)?)?[\[(]\s*(?P<inside>[^\[\]()]*?),?\s*[\])](?:[^\])]*\))?"
+)
+_BETWEEN = re.compile(r"\s*[,;]\s*|\s+")
+_MOST = 512
+
+
+def with_lists_apart(table: Table) -> Table:
+    """The table, with columns name[0], name[1], ... for a column of lists; name[JOINT] where another lists names."""
+    texts = tuple(getattr(table, "texts", ()))
+    first = next(iter(table.batches(texts, 1, 0, 1)), {}) if texts else {}
+    cells = {
+        name: values.names[int(values.codes[0])]
+        for name, values in first.items()
+        if isinstance(values, Text) and len(values.codes) and values.codes[0] >= 0
+    }
+    parts = {name: found for name, cell in cells.items() if (found := _parts(cell))}
+    numbers = {name: len(found) for name, found in parts.items() if _numbers(found, len(found)) is not None}
+    numbers = {name: count for name, count in numbers.items() if 1 <= count <= _MOST}
+    if not numbers:
+        return table
+    named = [
+        name for name, found in parts.items() if name not in numbers and len(set(found)) == len(found) > 1
+    ]
+    return _Lists(table, numbers, {name: tuple(parts[name]) for name in named[:1]})
+
+
+def _parts(cell: str) -> list[str]:
+    found = _LIST.fullmatch(cell.strip())
+    return [one.strip("'\"") for one in _BETWEEN.split(found["inside"]) if one] if found else []
+
+
+def _numbers(parts: list[str], count: int) -> list[float] | None:
+    if len(parts) != count:
+        return None
+    try:
+        return [number_of(one) for one in parts]
+    except ValueError:
+        return None
+
+
+class _Lists:
+    """A table with the numbers of lists as columns.
+
+    counts: how many numbers a cell of each column of lists holds.    names: what another one says of all equally long
+    ones, in every row, by its own name.
+    """
+
+    def __init__(self, table: Table, counts: Mapping[str, int], names: Mapping[str, tuple[str, ...]]) -> None:
+        self.path: Path = table.path
+        self._table, self._counts, self._names = table, counts, names
+        labels = next(iter(names.values()), ())
+        self._labelled = {name for name, count in counts.items() if count == len(labels)}
+        self._places = {
+            f"{name}[{labels[i] if name in self._labelled else i}]": (name, i)
+            for name, count in counts.items()
+            for i in range(count)
+        }
+        kept = (name for name in table.column_names if name not in counts)
+        self.column_names = (*kept, *self._places)
+        self.texts = tuple(name for name in getattr(table, "texts", ()) if name not in counts)
+        self.row_count = table.row_count
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def info(self, column: str) -> ColumnInfo:
+        """What the file says of a column."""
+        known = getattr(self._table, "info", None)
+        if column in self._places:
+            name, _ = self._places[column]
+            return ColumnInfo("float64", name)
+        return known(column) if known is not None else ColumnInfo()
+
+    def batches(
+        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[Mapping[str, Float | Text]]:
+        """Yields batches of the named columns; raises InputError for a list of another length or other names."""
+        sources = [self._places[name][0] if name in self._places else name for name in columns]
+        checked = list(self._names) if self._labelled & set(sources) else []
+        stored = tuple(dict.fromkeys((*sources, *checked)))
+        row = start
+        for batch in self._table.batches(stored, rows, start, stop):
+            for name in checked:
+                self._check(name, batch[name], row)
+            lists = {
+                name: self._numbers(name, batch[name], row)
+                for name in dict.fromkeys(sources)
+                if name in self._counts
+            }
+            yield {
+                name: lists[source][:, self._places[name][1]] if source in lists else batch[source]
+                for name, source in zip(columns, sources, strict=True)
+            }
+            one = batch[stored[0]]
+            row += len(one.codes) if isinstance(one, Text) else len(one)
+
+    def _numbers(self, name: str, values: Float | Text, row: int) -> Float:
+        count = self._counts[name]
+        if not isinstance(values, Text):
+            return np.full((len(values), count), np.nan)
+        table = np.full((len(values.names) + 1, count), np.nan)
+        for code, cell in enumerate(values.names):
+            found = _numbers(_parts(cell), count)
+            if found is None:
+                at = row + int(np.flatnonzero(values.codes == code)[0])
+                raise self._wrong(
+                    f"column '{name}' = '{cell[:60]}'", f"a list of {count} numbers, as before", at
+                )
+            table[code] = found
+        return table[values.codes]
+
+    def _check(self, name: str, values: Float | Text, row: int) -> None:
+        for code, cell in enumerate(values.names if isinstance(values, Text) else ()):
+            if tuple(_parts(cell)) != self._names[name]:
+                at = row + int(np.flatnonzero(values.codes == code)[0])  # type: ignore[union-attr]  # of text
+                raise self._wrong(
+                    f"column '{name}' = '{cell[:60]}'", "the same joints in the same order in every row", at
+                )
+
+    def _wrong(self, found: str, expected: str, row: int) -> InputError:
+        place = Place(file=str(self.path), row=row)
+        return InputError("list-cell", found=found, expected=expected, place=place)

@@ -1,0 +1,117 @@
+"""Times of day, dates and durations written as text: one column more, in seconds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.log.log import ColumnInfo, Table, Text
+
+_SECONDS_PER_DAY = 86_400
+_EPOCH = date(1970, 1, 1).toordinal()
+_CLOCK = re.compile(
+    r"(?:(?P<date>\d{1,4}([-/.])\d{1,2}\2\d{1,4})[T ,_-]\s*)?(?P<h>\d{1,3}):(?P<m>\d{2}):(?P<s>\d{2}(?:[.,]\d*)?)"
+    r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?(?:\s*(?P<zone>Z|UTC|[+-]\d{2}:?\d{2}))?"
+)
+_DURATION = re.compile(
+    r"(?P<value>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>sec|secs|s|ms|us|ns)"
+)
+_UNITS = {"sec": 1.0, "secs": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+# Of a column that is looked at.
+_LOOKED_AT = 20
+
+
+def seconds_of(text: str) -> float | None:
+    """Seconds since 1970 of a date with a time of day, since midnight of a time of day, or of a duration; else None.
+
+    Which of 3/4/2024 is the month does not matter to differences within one day; the day is taken to be first where
+    it may be.
+    """
+    plain = text.strip()
+    found = _CLOCK.fullmatch(plain)
+    if found is not None:
+        hours = int(found["h"])
+        if found["half"]:
+            hours = hours % 12 + 12 * (found["half"] in "Pp")
+        second = 60.0 * (60 * hours + int(found["m"])) + float(found["s"].replace(",", "."))
+        day = 0 if found["date"] is None else _day(found["date"])
+        return None if day is None else day * _SECONDS_PER_DAY + second - _zone(found["zone"])
+    found = _DURATION.fullmatch(plain)
+    return None if found is None else float(found["value"]) * _UNITS[found["unit"]]
+
+
+def with_text_times(table: Table) -> Table:
+    """The table, with a column of seconds for each column of text that holds times."""
+    texts = getattr(table, "texts", ())
+    first = next(iter(table.batches(tuple(texts), _LOOKED_AT, 0, _LOOKED_AT)), {}) if texts else {}
+    times = {}
+    for name in texts:
+        values = first.get(name)
+        if isinstance(values, Text) and values.names and all(map(_is_time, values.names)):
+            times[f"{name}, time in s"] = name
+    times = {new: name for new, name in times.items() if new not in table.column_names}
+    return _TextTimes(table, times) if times else table
+
+
+def _is_time(text: str) -> bool:
+    return seconds_of(text) is not None
+
+
+def _day(text: str) -> int | None:
+    a, b, c = (int(one) for one in re.split("[-/.]", text))
+    year, month, day = (a, b, c) if a > 31 else (c, b, a) if b <= 12 else (c, a, b)
+    try:
+        return date(year, month, day).toordinal() - _EPOCH
+    except ValueError:
+        return None
+
+
+def _zone(text: str | None) -> float:
+    if text is None or text in ("Z", "UTC"):
+        return 0.0
+    minutes = 60 * int(text[1:3]) + int(text[-2:])
+    return 60.0 * (-minutes if text[0] == "-" else minutes)
+
+
+class _TextTimes:
+    """A table with columns of seconds beside those of text.    times: column of text by that of seconds."""
+
+    def __init__(self, table: Table, times: Mapping[str, str]) -> None:
+        self.path: Path = table.path
+        self.column_names = (*table.column_names, *times)
+        self.row_count = table.row_count
+        self._table, self._times = table, times
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def info(self, column: str) -> ColumnInfo:
+        """What the file says of a column."""
+        known = getattr(self._table, "info", None)
+        if column in self._times:
+            return ColumnInfo("float64", unit="s")
+        return known(column) if known is not None else ColumnInfo()
+
+    def batches(
+        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[Mapping[str, Float | Text]]:
+        """Yields batches of the named columns; what is no time is missing."""
+        stored = tuple(dict.fromkeys(self._times.get(name, name) for name in columns))
+        for batch in self._table.batches(stored, rows, start, stop):
+            yield {
+                name: _seconds(batch[self._times.get(name, name)], name in self._times) for name in columns
+            }
+
+
+def _seconds(values: Float | Text, wanted: bool) -> Float | Text:
+    if not wanted or not isinstance(values, Text):
+        return values
+    known = [seconds_of(one) for one in values.names]
+    numbers = np.array([np.nan if one is None else one for one in known] + [np.nan])
+    return numbers[values.codes]

@@ -1,0 +1,161 @@
+"""Text logs with a row for each joint, lists in cells, or times in words hold the same log as a plain table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.base.errors import InputError
+from dynid.log.files import open_table
+from dynid.log.log import Text
+from dynid.log.text_times import seconds_of
+
+T, JOINTS = 400, ("base", "elbow", "wrist")
+rng = np.random.default_rng(3)
+t = np.arange(T) / 100.0
+q, tau = (np.round(one, 6) for one in rng.normal(size=(2, T, 3)))
+EPOCH = datetime(2024, 2, 28, 23, 59, 58)
+
+
+def read(path: Path, names: tuple[str, ...], rows: int = 37) -> np.ndarray:
+    table = open_table(path)
+    parts = [
+        np.stack([np.asarray(batch[name]) for name in names], axis=1) for batch in table.batches(names, rows)
+    ]
+    return np.concatenate(parts)
+
+
+def rows_of_joints(
+    keys: tuple[object, ...], at: Callable[[int, int], str], head: str = "stamp,joint,q,tau"
+) -> str:
+    lines = [f"{at(k, j)},{keys[j]},{q[k, j]},{tau[k, j]}" for k in range(T) for j in range(3)]
+    return head + "\n" + "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("keys", "shown"),
+    [(JOINTS, JOINTS), ((1, 2, 3), "123"), ((0, 1, 2), "012"), ((11, 12, 17), "123")],
+)
+@pytest.mark.parametrize("apart", [0.0, 0.001])
+def test_rows_of_single_joints_are_put_side_by_side(
+    keys: tuple[object, ...], shown: str, apart: float, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(rows_of_joints(keys, lambda k, j: f"{t[k] + apart * j:.4f}"))
+    assert open_table(path).column_names[0] == "stamp"
+    names = ("stamp", *(f"{field}[{one}]" for field in ("q", "tau") for one in shown))
+    np.testing.assert_allclose(read(path, names), np.column_stack([t, q, tau]), rtol=0, atol=1e-9)
+    table = open_table(path)
+    (part,) = table.batches(names, 1000, 50, 60)
+    np.testing.assert_array_equal(part[names[2]], q[50:60, 1])
+    assert [one.identifier for one in getattr(table, "remarks", ())].count("joints-in-rows") == 1
+
+
+def test_a_joint_that_a_moment_lacks_is_missing(tmp_path: Path) -> None:
+    lines = rows_of_joints(JOINTS, lambda k, j: f"{t[k]}").splitlines()
+    del lines[1 + 3 * 200 + 1], lines[1 + 3 * 100]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    found = read(tmp_path / "log.csv", ("stamp", *(f"q[{one}]" for one in JOINTS)))
+    wanted = np.column_stack([t, q])
+    wanted[100, 1] = wanted[200, 2] = np.nan
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "t,name,q\n" + "".join(f"{k / 100},slow,{k % 7}\n" for k in range(90)),
+        "t,name,q\n" + "".join(f"{k / 100},{'slow' if k < 50 else 'fast'},{k % 7}\n" for k in range(90)),
+        "id,q1,q2\n" + "".join(f"{k},{k % 7},{k % 5}\n" for k in range(90)),
+    ],
+)
+def test_names_of_motions_and_counts_are_no_joints(text: str, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(text)
+    assert open_table(tmp_path / "log.csv").column_names == tuple(text.split("\n", 1)[0].split(","))
+
+
+def numpy_cell(row: np.ndarray) -> str:
+    return "[" + "\n ".join(f"{one:.6f}" for one in row) + "]"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        lambda row: str([float(one) for one in row]),
+        lambda row: str(tuple(float(one) for one in row)),
+        lambda row: f"array('d', {[float(one) for one in row]})",
+        lambda row: f"array({[float(one) for one in row]}, dtype=float32)",
+        lambda row: "[" + "  ".join(f"{one:.6f}" for one in row) + "]",
+        numpy_cell,
+    ],
+)
+@pytest.mark.parametrize("named", [False, True])
+def test_lists_in_cells_become_columns(
+    cell: Callable[[np.ndarray], str], named: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.csv"
+    head = "time,position,effort" + (",name" if named else "")
+    names = f',"{list(JOINTS)}"' if named else ""
+    path.write_text(
+        head + "\n" + "".join(f'{t[k]},"{cell(q[k])}","{cell(tau[k])}"{names}\n' for k in range(T))
+    )
+    shown = JOINTS if named else (0, 1, 2)
+    wanted = ("time", *(f"{field}[{one}]" for field in ("position", "effort") for one in shown))
+    np.testing.assert_allclose(read(path, wanted), np.column_stack([t, q, tau]), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("cell", "names"),
+    [("[1, 2]", "['a', 'b', 'c']"), ("[1, x, 3]", "['a', 'b', 'c']"), ("[1, 2, 3]", "['b', 'a', 'c']")],
+)
+def test_a_list_that_is_not_as_before_is_refused(cell: str, names: str, tmp_path: Path) -> None:
+    rows = ["0.1,\"[1, 2, 3]\",\"['a', 'b', 'c']\"\n"] * 30
+    rows[20] = f'0.1,"{cell}","{names}"\n'
+    (tmp_path / "log.csv").write_text("t,q,name\n" + "".join(rows))
+    with pytest.raises(InputError, match=r"list-cell.*row 20"):
+        read(tmp_path / "log.csv", ("t", "q[a]"))
+
+
+def stamped(form: str) -> Callable[[int], str]:
+    return lambda k: (EPOCH + timedelta(seconds=k / 100)).strftime(form)
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        stamped("%Y-%m-%d %H:%M:%S.%f"),
+        stamped("%Y-%m-%dT%H:%M:%S.%fZ"),
+        stamped("%Y-%m-%dT%H:%M:%S.%f+02:00"),
+        stamped("%d/%m/%Y %H:%M:%S.%f"),
+        stamped("%d.%m.%Y %H:%M:%S.%f"),
+        stamped("%m/%d/%Y %I:%M:%S.%f %p"),
+        lambda k: f"{k / 100:.2f} sec",
+        lambda k: f"00:00:{k / 100:05.2f}",
+        lambda k: f"{10 * k}ms",
+    ],
+)
+def test_times_in_words_are_seconds(at: Callable[[int], str], tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("time,q\n" + "".join(f"{at(k)},{q[k, 0]}\n" for k in range(T)))
+    found = read(tmp_path / "log.csv", ("time, time in s", "q"))
+    np.testing.assert_allclose(found[:, 0] - found[0, 0], t, atol=1e-6)
+
+
+def test_what_is_no_time() -> None:
+    for text in ("run 1", "1.2.3", "2024-13-01 10:00:00", "10:00", "", "5 m"):
+        assert seconds_of(text) is None
+    assert seconds_of("1970-01-02 00:00:01,5") == 86401.5
+    assert seconds_of("1970-01-01T02:00:00+02:00") == 0.0
+    assert seconds_of("12:00:00 AM") == 0.0
+
+
+def test_a_word_among_times_is_missing(tmp_path: Path) -> None:
+    rows = [f"00:00:{k % 60:02d},{k}\n" for k in range(50)]
+    rows[30] = "lost,30\n"
+    (tmp_path / "log.csv").write_text("time,q\n" + "".join(rows))
+    found = read(tmp_path / "log.csv", ("time, time in s",))[:, 0]
+    assert np.flatnonzero(np.isnan(found)).tolist() == [30]
+    assert isinstance(next(iter(open_table(tmp_path / "log.csv").batches(("time",), 9)))["time"], Text)
