@@ -21,10 +21,12 @@ from dynid.report.section import Page
 from dynid.report.sections.joints import JointsSection
 from dynid.report.sections.links import LinksSection
 from dynid.robot import load_robot
-from dynid.run.links import DATAS, PRIORS, joint_values, links
+from dynid.run.links import DATAS, PRIORS, joint_values, links, mass_findings
+from dynid.run.regression import regression_of_run
 from dynid.run.result import Identification
 from dynid.run.store import load
 from dynid.spatial.inertia import from_com, to_com
+from dynid.terms.term import Of
 from dynid.verbs.save import save
 from dynid.verbs.summary import link_lines
 from tests.estimate.test_partial_prior import LINKS, RATE, arm, torque
@@ -100,6 +102,46 @@ def test_a_body_that_is_hardly_there_or_at_a_limit_is_said(run: Identification) 
     described = np.array([run.estimate.columns[k].prior for k in ten])
     away = described[1:4] / described[0] + [0.0, 0.0, typical_length(run.robot)]
     assert "limit of its reach" in limit_of(from_com(mass, away, inertia))
+
+
+def test_a_mass_far_from_the_description_is_warned_of_unless_the_data_say_it(run: Identification) -> None:
+    regression = regression_of_run(run)
+    assert mass_findings(run.robot, run.estimate, regression) == ()
+    names = [link.name for link in links(run)[0]]
+    for factor in (0.1, 10.0):
+        theta = np.array(run.estimate.parameters)
+        for ten in body_columns(run.estimate.columns):
+            theta[ten] *= factor
+        scaled = replace(run.estimate, parameters=theta)
+        (warned,) = mass_findings(run.robot, scaled, regression)
+        assert (warned.level, warned.code) == ("warning", "mass-not-said")
+        assert all(f"{name} " in warned.text for name in names)
+        # Factors of a log a thousand times as long decide what this one does not, but for bodies on a fixed axis.
+        longer = replace(scaled, weights=1e12 * np.array(run.estimate.weights))
+        (warned,) = mass_findings(run.robot, longer, regression)
+        said = links(replace(run, estimate=longer))[0]
+        assert [link.name for link in said if f"{link.name} " in warned.text] == [
+            link.name for link in said if link.mass.data < DATAS
+        ]
+        assert any(link.mass.data >= DATAS for link in said)
+
+
+def test_a_mass_that_no_description_gives_and_that_may_be_none_is_noted(run: Identification) -> None:
+    columns = tuple(
+        replace(column, prior=float("nan")) if column.of is Of.BODY else column
+        for column in run.estimate.columns
+    )
+    unknown = replace(run.estimate, columns=columns)
+    regression = replace(regression_of_run(run), columns=columns)
+    half = np.array([link.mass.half for link in links(replace(run, estimate=unknown))[0]])
+    open_ = [link.name for link, h in zip(links(run)[0], half, strict=True) if h >= link.mass.value]
+    noted = mass_findings(run.robot, unknown, regression)
+    assert all(one.level == "note" and one.code == "mass-open" for one in noted)
+    assert [f"{name} " in noted[0].text for name in open_] == [True] * len(open_)
+    # Ten times the noise leaves no mass with an interval above zero.
+    loud = replace(unknown, covariance=1e4 * np.array(unknown.covariance))
+    (finding,) = mass_findings(run.robot, loud, regression)
+    assert finding.code == "mass-open"
 
 
 def test_shares_and_intervals_are_between_none_and_all(run: Identification) -> None:

@@ -64,6 +64,7 @@ from dynid.rows.momentum import MomentumRows
 from dynid.rows.motor import MotorRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
+from dynid.run.links import mass_findings
 from dynid.run.provenance import provenance
 from dynid.run.result import Identification, Validation
 from dynid.run.validation import (
@@ -163,6 +164,7 @@ def identify(
             found.model.selection,
             data.prepared.bandwidth,
             unphysical(robot, found.estimate),
+            mass_findings(robot, found.estimate, fitted.regression),
         ),
         diagnostics=call.diagnostics,
         preparation=data.prepared.describe() | {"rows": replace(data.choice, rows=data.rows).describe()},

@@ -10,6 +10,7 @@ from dynid.diagnosis.explanations import EXPLANATIONS as OF_RESIDUALS
 from dynid.estimate.scores import RANGE_MARGIN
 from dynid.log.explanations import EXPLANATIONS as OF_LOGS
 from dynid.robot.explanations import EXPLANATIONS as OF_ROBOTS
+from dynid.run.links import DATAS, IMPLAUSIBLE
 from dynid.run.verdict import (
     CONDITION_BAD,
     CONDITION_HIGH,
@@ -136,6 +137,26 @@ OF_VERDICTS = (
         """All bodies are physically consistent, so that URDF, MJCF, SDF and C hold these very bodies.""",
         """`dynid export RUN --to model.urdf`.""",
         """Every pseudo-inertia is positive definite, and rotors and friction are not negative.""",
+    ),
+    Explanation(
+        "mass-not-said",
+        "masses far from the description's that the data do not say",
+        ("verdict",),
+        f"""A link's mass is more than {IMPLAUSIBLE:g} times the description's, or that many times less, and the log
+        decides less than {100 * DATAS:g} % of it: it followed what the log says of sums of masses. Torque is
+        predicted with it; as a weight it means nothing.""",
+        """Bound it, `[[estimate.limits]]` with `mass = [least, most]`, where it will be used alone. Look at findings
+        on what the model lacks: that is what bends bodies.""",
+        """By the share of the mass that the data decide, the description being the prior.""",
+    ),
+    Explanation(
+        "mass-open",
+        "masses that may be anything from zero up",
+        ("verdict",),
+        """The description gives no masses, and the 95 % interval of these holds zero: the log determines them together
+        with others' alone. Torque is predicted well with any of these splits.""",
+        """Nothing for prediction and control of this arm. For masses give a description that has them, or limits:
+        `[[estimate.limits]]`.""",
     ),
     Explanation(
         "not-exportable",

@@ -10,7 +10,10 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import DynidError
+from dynid.base.findings import Finding
+from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.feasible import NEAR, UNMOVED, prior_curvature
+from dynid.estimate.physical import BORDER
 from dynid.estimate.prior import inertia_known
 from dynid.estimate.reach import REACH_DESCRIBED
 from dynid.estimate.verdict import how_well
@@ -20,8 +23,10 @@ from dynid.feasible.bodies import body_columns
 from dynid.feasible.density import DENSEST, density
 from dynid.feasible.description import limits_of_robot
 from dynid.feasible.problem import Distance
+from dynid.robot.model import RobotModel
 from dynid.run.regression import regression_of_run
 from dynid.run.result import Identification
+from dynid.spatial.inertia import is_physical
 from dynid.terms.term import Column, Of
 
 # A value of which the data decide less is the prior's; one of which they decide so much is theirs.
@@ -32,6 +37,9 @@ _OUTSIDE = 0.02
 _STILL = 1e-6
 # A mass below this share of the description's is hardly there; so near to a limit a value stands at it.
 _HARDLY, _AT_LIMIT = 0.25, 0.98
+# Descriptions of a robot that is the one measured have masses within a factor of two; the data have to say a mass that
+# is so much farther off.
+IMPLAUSIBLE = 3.0
 _SHAPED = (".urdf", ".xml", ".mjcf")
 
 
@@ -67,7 +75,8 @@ class Link:
     @property
     def said(self) -> str:
         """Who says the mass, in words, and whether the body stands at a limit of what can be."""
-        return f"{self._source}; {self.limit}" if self.limit else self._source
+        limit = self.limit or ("may be none" if self.guessed and self.mass.half >= self.mass.value else "")
+        return f"{self._source}; {limit}" if limit else self._source
 
     @property
     def _source(self) -> str:
@@ -91,8 +100,8 @@ def links(one: Identification) -> tuple[tuple[Link, ...], Value]:
     bodies = body_columns(columns)
     if not len(bodies):
         return (), Value(0.0, np.nan, 0.0, np.nan)
-    theta = estimate.consistent if len(estimate.consistent) else estimate.parameters
-    figures = _Figures.of(one)
+    theta = exported_parameters(estimate)
+    figures = _Figures.of(estimate, regression_of_run(one))
     prior = np.array([column.prior for column in columns])
     hulls, known = _hulls(one), inertia_known(columns)
     found = []
@@ -127,6 +136,50 @@ def links(one: Identification) -> tuple[tuple[Link, ...], Value]:
     return tuple(found), total
 
 
+def mass_findings(robot: RobotModel, estimate: Estimate, regression: Regression) -> tuple[Finding, ...]:
+    """Warns of masses far from the description's that the data do not say; notes unknown ones that may be none.
+
+    The motion determines sums of a link's mass with others', so that torque is predicted well with either.
+    """
+    bodies, theta = body_columns(estimate.columns), exported_parameters(estimate)
+    if not all(is_physical(theta[ten], BORDER) for ten in bodies):
+        return ()  # of what is no body no mass is to be had: that is another finding
+    figures, known = _Figures.of(estimate, regression), inertia_known(estimate.columns)
+    far, open_ = [], []
+    for index in bodies[:, 0]:
+        was, name = estimate.columns[index].prior, robot.body_names[estimate.columns[index].owner]
+        mass = figures.value(np.eye(len(theta))[index], float(theta[index]), was)
+        half = f" +- {mass.half:.2g}" if np.isfinite(mass.half) else ""
+        if known[index] and mass.data < DATAS and not 1.0 / IMPLAUSIBLE <= mass.value / was <= IMPLAUSIBLE:
+            far.append(f"{name} {mass.value:.3g}{half} kg (described: {was:.3g})")
+        elif not known[index] and mass.half >= mass.value:
+            open_.append(f"{name} {mass.value:.3g}{half} kg")
+    return tuple(
+        Finding(level, title, f"{', '.join(names)}. {_SUMS}", advice, code)
+        for names, level, title, advice, code in (
+            (
+                far,
+                "warning",
+                "Masses far from the description's that the data do not say",
+                _BOUND,
+                "mass-not-said",
+            ),
+            (open_, "note", "Masses that may be anything from zero up", _DESCRIBE, "mass-open"),
+        )
+        if names
+    )
+
+
+_SUMS = "The log determines sums of these masses with others', and not each: torque is predicted, weights are not."
+_BOUND = "Where masses matter, bound them: `[[estimate.limits]]` with mass = [least, most]."
+_DESCRIBE = "Where masses matter, give a description that has them, or bound them: `[[estimate.limits]]`."
+
+
+def exported_parameters(estimate: Estimate) -> Float:
+    """Those of the physically consistent bodies that exports hold, (p,)."""
+    return estimate.consistent if len(estimate.consistent) else estimate.parameters
+
+
 @dataclass(frozen=True)
 class JointValue:
     """A parameter of a joint's friction or rotor with the half width of its 95 % interval, nan = the prior decides."""
@@ -140,9 +193,10 @@ class JointValue:
 
 def joint_values(one: Identification) -> tuple[JointValue, ...]:
     """What the model has of every joint, in the order of the joints."""
-    estimate, found, figures = one.estimate, [], _Figures.of(one)
+    estimate, found = one.estimate, []
+    figures = _Figures.of(estimate, regression_of_run(one))
     half = dict(zip(estimate.base.independent.tolist(), estimate.half_width().tolist(), strict=True))
-    theta = estimate.consistent if len(estimate.consistent) else estimate.parameters
+    theta = exported_parameters(estimate)
     for j, (column, category) in enumerate(zip(estimate.columns, estimate.base.categories(), strict=True)):
         if column.of is Of.BODY or not 0 <= column.owner < one.robot.n:
             continue
@@ -168,8 +222,7 @@ class _Figures:
     reach: dict[int, float]
 
     @staticmethod
-    def of(one: Identification) -> _Figures:
-        estimate, regression = one.estimate, regression_of_run(one)
+    def of(estimate: Estimate, regression: Regression) -> _Figures:
         base, spread, b = estimate.base, regression.spread, estimate.base.rank
         R = stack(regression.factors.total, base.independent, estimate.weights)[:b, :b]
         strength, masses = max(estimate.prior_strength, 1.0), estimate.mass_share

@@ -68,10 +68,12 @@ def judge(
     selection: Selection | None = None,
     bandwidth: float | None = None,
     faults: Sequence[str] = (),
+    masses: Sequence[Finding] = (),
 ) -> Verdict:
     """Verdict from held-out scores, identifiability, choices of the model, residuals and what the log checks found.
 
     bandwidth: Hz, up to which torque was kept; None = unknown.    faults: what no real robot has of the estimate.
+    masses: what is to be said of single ones; a warning caps the verdict at usable.
     """
     findings: list[Finding] = []
     unseen = [v for v in validations if v.scores.origin is not Origin.TRAINING]
@@ -101,6 +103,9 @@ def judge(
         level = _worse(level, "usable")
     if faults or any(column.of is Of.BODY for column in estimate.columns):
         findings.append(_export_finding(faults, estimate))
+    findings += masses
+    if any(finding.level == "warning" for finding in masses):
+        level = _worse(level, "usable")
     findings += selection_findings(selection)
     findings += choice_findings(choices)
     findings += [
