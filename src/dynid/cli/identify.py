@@ -43,7 +43,9 @@ def command(
     ] = None,
     estimator: Annotated[
         str | None,
-        typer.Option("--estimator", help="Method in place of the experiment's: wls, irls, didim, oe, ..."),
+        typer.Option(
+            "--estimator", "--method", help="Method in place of the experiment's: wls, irls, didim, oe, ..."
+        ),
     ] = None,
     friction_side: Annotated[
         str | None,
