@@ -94,6 +94,14 @@ TEXTS = (
         ("x.toml:2", "did you mean 'trajectory'?"),
     ),
     TextCase(
+        61,
+        "key of no table near",
+        "[log]",
+        "[data]\ntrain = [{ time = [0.0, 4.0] }]\n[log]",
+        "unknown-key",
+        ("x.toml:2", "'data.train.0.time'", "expected one of trajectory, window, part; remove it"),
+    ),
+    TextCase(
         62,
         "negative",
         "[log]",

@@ -23,6 +23,8 @@ from dynid.base.options import Option, constrained, options_of, with_limits, wor
 Key = str | int
 Lines = dict[tuple[Key, ...], int]
 MAX_TOML_BYTES = 4_000_000
+# So many keys of a table are named where one is wrong; more are looked up.
+_FEW = 10
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\])*"|\'[^\']*\'|#[^\n]*|[A-Za-z0-9_+:\-]+|\s|.',
     re.DOTALL,
@@ -224,17 +226,19 @@ def _input_errors(
 ) -> InputErrors:
     found: list[DynidError] = []
     wrong: dict[tuple[Key, ...], tuple[int, list[str]]] = {}
+    paths: list[tuple[Key, ...]] = []
     for item in error.errors(include_url=False):
         path = prefix + _located(item["loc"], data, item["type"] == "missing")
         # An empty file has a first line all the same; a command line has none.
+        paths.append(path)
         place = Place(file=file, line=line_of(path, lines) or (1 if Path(file).suffix else None))
         name = ".".join(str(part) for part in path)
         if item["type"] == "extra_forbidden":
             do = _meant(model, path[len(prefix) :]) or "remove it"
+            beside = _beside(model, path[len(prefix) :])
+            few = f"one of {', '.join(beside)}" if 0 < len(beside) <= _FEW else "a known key"
             found.append(
-                InputError(
-                    "unknown-key", found=f"unknown key '{name}'", expected="a known key", do=do, place=place
-                )
+                InputError("unknown-key", found=f"unknown key '{name}'", expected=few, do=do, place=place)
             )
         elif item["type"] == "missing" and isinstance(path[-1], str):
             found.append(
@@ -252,17 +256,19 @@ def _input_errors(
                 InputError("wrong-value", found=f"{name} = {value}", expected=expected, place=place),
                 *found[index + 1 :],
             ]
-    return InputErrors(_deepest(found, wrong))
+    return InputErrors(_deepest(found, wrong, paths))
 
 
 def _deepest(
-    found: list[DynidError], wrong: Mapping[tuple[Key, ...], tuple[int, list[str]]]
+    found: list[DynidError],
+    wrong: Mapping[tuple[Key, ...], tuple[int, list[str]]],
+    paths: Sequence[tuple[Key, ...]],
 ) -> list[DynidError]:
     # A value that is nearly one of several kinds is wrong inside; that it is none of the others goes without saying.
     outer = {
         index
         for path, (index, _) in wrong.items()
-        if any(len(other) > len(path) and other[: len(path)] == path for other in wrong)
+        if any(len(other) > len(path) and other[: len(path)] == path for other in paths)
     }
     return [error for i, error in enumerate(found) if i not in outer]
 
@@ -315,18 +321,24 @@ def _short(text: str, limit: int = 80) -> str:
 def _meant(model: type[BaseModel], path: tuple[Key, ...]) -> str:
     """A question after the key nearest to one that is not known: one of the same table, or of another."""
     wrong = str(path[-1])
-    info = _field_at(model, path[:-1])
-    here = [model] if len(path) == 1 else _models_in(info.annotation) if info is not None else []
-    beside = [info.alias or name for one in here for name, info in one.model_fields.items()]
-    near = get_close_matches(wrong, beside, n=1, cutoff=0.5)
+    near = get_close_matches(wrong, _beside(model, path), n=1, cutoff=0.5)
     if near:
         return f"did you mean '{near[0]}'?"
+    if any(isinstance(part, int) for part in path):
+        return ""  # an item of a list is no table that a key went astray from
     tables = _tables(model)
     near = get_close_matches(wrong, tables, n=1, cutoff=0.5)
     if not near:
         return ""
     table = tables[near[0]]
     return f"did you mean '{near[0]}' under [{table}]?" if table else f"did you mean '{near[0]}' at the top?"
+
+
+def _beside(model: type[BaseModel], path: tuple[Key, ...]) -> list[str]:
+    """The keys of the table that the last key of a path stands in."""
+    info = _field_at(model, path[:-1])
+    here = [model] if len(path) == 1 else _models_in(info.annotation) if info is not None else []
+    return [info.alias or name for one in here for name, info in one.model_fields.items()]
 
 
 def _tables(model: type[BaseModel]) -> dict[str, str]:
