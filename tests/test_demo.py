@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import RefusedError
+from dynid.kernel import backend
 from dynid.log.read import read_log
 from dynid.robot import load_example, load_robot
 from dynid.verbs import demo
@@ -27,6 +31,36 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[demo.DemoResult,
         reported[stage] = reported.get(stage, 0.0) + seconds
 
     return demo.run_demo(tmp_path_factory.mktemp("demo") / "run", fast=True, progress=progress), reported
+
+
+@pytest.mark.parametrize("command", ["identify", "report", "compare"])
+def test_commands_load_nothing_heavy(
+    finished: tuple[demo.DemoResult, dict[str, float]], command: str, tmp_path: Path
+) -> None:
+    """SciPy and pandas take half a second to load, which is as long as a command that reads a run may take."""
+    if not backend().startswith("native"):
+        pytest.skip("the NumPy kernel factors and filters with SciPy")
+    run = tmp_path / "finished"
+    shutil.copytree(finished[0].folder, run)
+    words = {
+        "identify": [run / "robot.toml", run / "logs" / "train.parquet", "--out", tmp_path / "run"],
+        "report": [run],
+        "compare": [run, run],
+    }[command]
+    code = """if True:
+        import sys
+        from dynid.cli.main import main
+        try:
+            main()
+        except SystemExit as end:
+            assert not end.code, end.code
+        loaded = {"scipy", "pandas", "matplotlib", "polars"} & set(sys.modules)
+        sys.exit(f"loaded: {loaded}" if loaded else 0)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code, command, *map(str, words)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_run_folder_is_complete_and_alone(finished: tuple[demo.DemoResult, dict[str, float]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import linalg
 from scipy.signal import butter, sosfilt_zi, sosfiltfilt
 
 from dynid import kernel as k
@@ -207,3 +208,37 @@ def test_groups_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(UsageError, match="array-shape"):
             k.gathered_gram(lines, ends, at, weights, size)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 17, 64])
+@pytest.mark.parametrize("lines", [None, 0, 1, 3, 4, 16, 37])
+def test_triangles_are_solved_as_lapack_solves_them(n: int, lines: int | None) -> None:
+    rng = np.random.default_rng(n)
+    b = rng.normal(size=(n,) if lines is None else (n, lines))
+    for order in ("C", "F"):
+        # What stands in the other triangle is not looked at.
+        a = np.asarray(rng.normal(size=(n, n)) + (n + 1) * np.eye(n), order=order)  # type: ignore[call-overload]
+        for lower in (False, True):
+            for transposed in (False, True):
+                x = k.solve_triangular(a, b, transposed=transposed, lower=lower)
+                assert x.shape == b.shape
+                if b.size:
+                    expected = linalg.solve_triangular(a, b, trans=int(transposed), lower=lower)
+                    np.testing.assert_allclose(x, expected, rtol=1e-12, atol=1e-14)
+    positive = a @ a.T + np.eye(n)
+    if b.size:
+        x = k.cho_solve(k.cho_factor(positive), b)
+        np.testing.assert_allclose(positive @ x, b, rtol=1e-10, atol=1e-12)
+
+
+def test_triangles_that_cannot_be_solved() -> None:
+    for a in (np.diag([1.0, 0.0, 2.0]), np.array([[0.0]])):
+        with pytest.raises(np.linalg.LinAlgError, match="zero"):
+            k.solve_triangular(a, np.ones(len(a)))
+    broken = np.diag([1.0, np.nan])
+    for act in (lambda: k.solve_triangular(broken, np.ones(2)), lambda: k.cho_factor(broken)):
+        with pytest.raises(ValueError, match="NaN"):
+            act()
+    assert np.isnan(k.solve_triangular(np.eye(2), np.array([np.nan, 1.0]), check_finite=False)[0])
+    with pytest.raises(np.linalg.LinAlgError):
+        k.cho_factor(-np.eye(2))

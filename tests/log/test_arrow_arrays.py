@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
-from dynid.base.arrow import arrow_array, numbers_of
+from dynid.base.arrow import arrow_array, codes_of, numbers_of
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,13 @@ def test_numbers_are_pyarrows(kind: pa.DataType, gaps: bool) -> None:
         assert_array_equal(numbers_of(part), part.to_numpy(zero_copy_only=False))
     pieces = pa.chunked_array([whole.slice(7, 9), whole.slice(40)])
     assert_array_equal(numbers_of(pieces), pieces.to_numpy())
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.int32(), pa.uint8()])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_codes_are_minus_one_where_there_is_none(kind: pa.DataType, gaps: bool) -> None:
+    whole = pa.array([None if gaps and i % 3 == 0 else i for i in range(100)], kind)
+    for part in (whole, whole.slice(5, 50), whole.slice(3, 0)):
+        found = codes_of(part)
+        assert found.dtype == np.int64
+        assert_array_equal(found, [-1 if code is None else code for code in part.to_pylist()])

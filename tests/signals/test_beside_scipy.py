@@ -1,4 +1,4 @@
-"""Filters, densities, interpolation and Student's t, which start without SciPy, are those of SciPy."""
+"""Filters, densities, interpolation, distributions and eigenvalues, which start without SciPy, are those of SciPy."""
 
 from __future__ import annotations
 
@@ -6,10 +6,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.interpolate import PchipInterpolator
+from scipy.linalg import eigh
 from scipy.signal import butter, csd, sosfilt_zi, sosfreqz, welch
-from scipy.special import stdtrit
+from scipy.special import chdtrc, fdtrc, gammaincc, ndtri, stdtr, stdtrit
 
-from dynid.base.student import student_quantile
+from dynid.base.distributions import (
+    chi_squared_tail,
+    f_tail,
+    gamma_tail,
+    normal_quantile,
+    student_cumulative,
+    student_quantile,
+)
+from dynid.base.eigenvalues import generalised_eigenvalues
 from dynid.signals.density import cross_density, density
 from dynid.signals.filter import ZeroPhase
 from dynid.signals.resample import at_times
@@ -66,3 +75,41 @@ def test_students_t() -> None:
             expected = float(stdtrit(freedom, probability))
             assert student_quantile(freedom, probability) == pytest.approx(expected, rel=1e-10, abs=1e-12)
     assert np.isnan(student_quantile(0.0, 0.975))
+
+
+def test_tails() -> None:
+    for freedom in (1.0, 2.5, 30.0, 1e3, 1e5):
+        for t in (-30.0, -2.0, -1e-3, 0.0, 0.7, 4.0):
+            assert student_cumulative(freedom, t) == pytest.approx(stdtr(freedom, t), rel=1e-9, abs=1e-300)
+        for above in (1, 2, 6, 20.5):
+            for ratio in (0.0, 1e-3, 0.5, 1.0, 1.3, 4.0, 60.0, np.inf):
+                expected = float(fdtrc(above, freedom, ratio))
+                assert f_tail(above, freedom, ratio) == pytest.approx(expected, rel=1e-8, abs=1e-300)
+    for a in (0.5, 1.0, 5.0, 300.0, 1e4):
+        for x in (0.0, 0.1 * a, 0.9 * a, a, 1.1 * a, 1.5 * a, 1e9):
+            assert gamma_tail(a, x) == pytest.approx(gammaincc(a, x), rel=1e-9, abs=1e-300)
+            assert chi_squared_tail(a, x) == pytest.approx(chdtrc(a, x), rel=1e-9, abs=1e-300)
+    for probability in (1e-300, 1e-12, 0.025, 0.5, 0.975):
+        assert normal_quantile(probability) == pytest.approx(ndtri(probability), rel=1e-13)
+
+
+@pytest.mark.parametrize("bad", [np.nan, 0.0, -1.0, np.inf])
+def test_tails_of_no_degrees_of_freedom_are_no_numbers(bad: float) -> None:
+    assert np.isnan(f_tail(bad, 5.0, 1.0))
+    assert np.isnan(f_tail(5.0, bad, 1.0))
+    assert np.isnan(f_tail(2.0, 5.0, np.nan))
+    assert np.isnan(gamma_tail(2.0, np.nan))
+    assert np.isnan(student_cumulative(0.0, 1.0))
+
+
+@pytest.mark.parametrize("n", [1, 4, 40])
+def test_eigenvalues_in_a_metric(n: int) -> None:
+    rng = np.random.default_rng(n)
+    a, root = rng.normal(size=(2, n, n))
+    a, metric = a + a.T, root @ root.T + 0.1 * np.eye(n)
+    expected = eigh(a, metric, eigvals_only=True)
+    assert_allclose(
+        generalised_eigenvalues(a, metric), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max()
+    )
+    with pytest.raises(np.linalg.LinAlgError):
+        generalised_eigenvalues(a, -metric)

@@ -59,6 +59,17 @@ def numbers_of(array: Any) -> npt.NDArray[Any]:
     return np.where(bits.astype(np.bool_), values, np.nan)
 
 
+def codes_of(array: Any) -> npt.NDArray[np.int64]:
+    """An Arrow array of integers, such as indices into a dictionary; -1 where there is none."""
+    numbers = numbers_of(array)
+    # pyarrow's fill_null loads pandas. Gaps make float64 of integers, which holds every index of a table.
+    return (
+        np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
+        if array.null_count
+        else numbers.astype(np.int64)
+    )
+
+
 def arrays_of(lists: Any) -> list[npt.NDArray[Any]]:
     """The arrays of an Arrow array of lists of numbers."""
     found: list[npt.NDArray[Any]] = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.base.scipy_functions import solve_triangular, stdtrit
+from dynid.base.distributions import student_quantile
 from dynid.choose.comparison import ModelComparison
 from dynid.choose.search import Fitted
 from dynid.choose.selection import MeasurementEffect
@@ -17,6 +17,7 @@ from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.uncertainty import jackknife
 from dynid.factor.factor import Factors, stack
+from dynid.kernel import solve_triangular
 from dynid.robot.model import RobotModel
 from dynid.terms.choice import EVERYWHERE, Role
 
@@ -113,4 +114,4 @@ def _fit(factors: Factors, index: Int, weights: Float) -> _Fit:
     theta[index] = value
     blocks = BlockScores.of(part, index, theta, inverse, weights)
     std = np.sqrt(np.diag(jackknife(blocks)))
-    return _Fit(index, value, float(stdtrit(blocks.count - 1, 0.975)) * std)
+    return _Fit(index, value, float(student_quantile(blocks.count - 1, 0.975)) * std)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
-from dynid.base.scipy_functions import solve_triangular
 from dynid.choose.search import Fitted, NonlinearFit, Search
 from dynid.choose.separable import SeparableProblem
 from dynid.choose.shapes import ShapeEstimate
@@ -16,7 +15,7 @@ from dynid.choose.variable_projection import Scale
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.uncertainty import block_jackknife
 from dynid.factor.factor import Factors, stack
-from dynid.kernel import Panels
+from dynid.kernel import Panels, solve_triangular
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.curve import ShapedTerm

@@ -9,10 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.base.scipy_functions import solve_triangular
 from dynid.factor.factor import Factors, stack, triangle_of
 from dynid.factor.folds import Fold, block_counts
-from dynid.kernel import qr_panel
+from dynid.kernel import qr_panel, solve_triangular
 
 DEPENDENT = 1e-6
 # A column that a model explains down to this share of itself offers it nothing.

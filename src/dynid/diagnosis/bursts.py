@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.distributions import normal_quantile
 from dynid.base.explanation import Explanation
-from dynid.base.scipy_functions import ndtri
 from dynid.diagnosis.finding import Curve, Interval, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wording import level
@@ -54,7 +54,7 @@ class Bursts:
         rate, T = analysis.residuals.rate, len(analysis.residuals.t)
         # Independent looks: two a period of the bandwidth and a joint.
         looks = max(2.0 * analysis.bandwidth * T / rate * len(analysis.joints), 1.0)
-        threshold = max(LEAST_HEIGHT, float(-ndtri(0.5 * ALARM / looks)))
+        threshold = max(LEAST_HEIGHT, float(-normal_quantile(0.5 * ALARM / looks)))
         beyond = (height > threshold) & ~analysis.near_reversal(REVERSAL_SECONDS, REVERSAL_SPEED)
         beyond[near_ends(analysis)] = False
         high: Bool = np.asarray(beyond.any(axis=1))

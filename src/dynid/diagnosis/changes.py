@@ -9,8 +9,8 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.distributions import student_quantile
 from dynid.base.explanation import Explanation
-from dynid.base.scipy_functions import stdtrit
 from dynid.diagnosis.proof import (
     CHANCE,
     HeldOut,
@@ -145,7 +145,7 @@ def find_friction_drift(analysis: ResidualAnalysis) -> FrictionDrift | None:
     if test is None:
         return None
     # Student's quantile of so many blocks, both parts counted.
-    sure = float(stdtrit(int(analysis.block.max()), 1.0 - 0.5 * ALARM / len(names)))
+    sure = float(student_quantile(int(analysis.block.max()), 1.0 - 0.5 * ALARM / len(names)))
     found = [
         FrictionDrift(name, float(size), float(std))
         for name, size, std in zip(names, test.coefficient, test.std, strict=True)

@@ -8,8 +8,8 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.distributions import student_quantile
 from dynid.base.explanation import PROVEN, Explanation
-from dynid.base.scipy_functions import stdtrit
 from dynid.diagnosis.proof import RIVALS, Reading, gated, prove
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.kernel import inverse_dynamics
@@ -121,7 +121,7 @@ def find_link_lengths(analysis: ResidualAnalysis) -> list[LinkLength]:
     least = max(LEAST_LENGTH, LEAST_PART * float(lengths.max(initial=0.0)))
     joints = np.flatnonzero(lengths >= least) + 1
     # Student's quantile of so many blocks, all links counted.
-    sure = float(stdtrit(int(analysis.block.max()), 1.0 - 0.5 * ALARM / max(len(joints), 1)))
+    sure = float(student_quantile(int(analysis.block.max()), 1.0 - 0.5 * ALARM / max(len(joints), 1)))
     found = []
     for joint in joints.tolist():
         ahead, behind = (_torque(analysis, _stretched(robot, joint, step), bodies) for step in (STEP, -STEP))

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.base.scipy_functions import cho_factor, cho_solve, stdtr
+from dynid.base.distributions import student_cumulative
 from dynid.diagnosis.effect_tests import features_of
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.factor.folds import folds
-from dynid.kernel import inverse_dynamics
+from dynid.kernel import cho_factor, cho_solve, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.residual_tests import FRICTION_FORM, Declared, Rival
@@ -145,7 +145,7 @@ def chance_of_gain(before: Float, after: Float) -> float:
     least = BLOCK_FLOOR * float(before.mean()) + 1e-300
     gains = np.log((before + least) / (after + least))
     M, spread = len(gains), float(gains.std(ddof=1))
-    return 1.0 if spread == 0 else float(stdtr(M - 1, -gains.mean() / (spread / np.sqrt(M))))
+    return 1.0 if spread == 0 else float(student_cumulative(M - 1, -gains.mean() / (spread / np.sqrt(M))))
 
 
 def gated(analysis: ResidualAnalysis) -> Samples:

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.distributions import f_tail
 from dynid.base.errors import DynidError
-from dynid.base.scipy_functions import fdtrc
 from dynid.diagnosis.raw import RawTorque
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.residuals import Residuals
@@ -305,7 +305,7 @@ class ResidualAnalysis:
         if freedom < 2.0:
             return 1.0
         ratio = share / max(1.0 - share, 1e-12) * freedom / features
-        return float(fdtrc(features, freedom, max(ratio, 0.0)))
+        return float(f_tail(features, freedom, max(ratio, 0.0)))
 
     def _tested(self, X: Float, model: Float, e: Float, weight: Float) -> FeatureTest | None:
         k, N, joints = X.shape[1], len(self.index), len(weight)
@@ -417,4 +417,4 @@ def hotelling(scores: Float) -> float:
     if T2 >= M * (1.0 - 1e-12):
         return 0.0
     centred = T2 / (1.0 - T2 / M) * (M - 1) / M
-    return float(fdtrc(k, M - k, centred * (M - k) / (k * (M - 1))))
+    return float(f_tail(k, M - k, centred * (M - k) / (k * (M - 1))))

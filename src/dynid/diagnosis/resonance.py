@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.distributions import gamma_tail
 from dynid.base.explanation import RESIDUAL_TESTS, Explanation
-from dynid.base.scipy_functions import gammaincc
 from dynid.diagnosis.finding import Curve, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.spectra import spectrum
@@ -137,7 +137,7 @@ def chance(windows: float, ratio: float, looks: int) -> float:
 
     Gamma(K, K x) / Gamma(K) for one look.
     """
-    return min(float(gammaincc(windows, windows * ratio)) * looks, 1.0)
+    return min(float(gamma_tail(windows, windows * ratio)) * looks, 1.0)
 
 
 def _above(

@@ -12,8 +12,8 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Claim, Diagnostics
 from dynid.base.errors import Place
 from dynid.base.explanation import TRAPS, Explanation
-from dynid.base.scipy_functions import cho_factor, cho_solve
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
+from dynid.kernel import cho_factor, cho_solve
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.term import Scale

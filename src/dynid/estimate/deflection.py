@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.distributions import student_quantile
 from dynid.base.errors import UnfitDataError
-from dynid.base.scipy_functions import stdtrit
 from dynid.factor.assemble import Assembly
 from dynid.signals.samples import Samples
 from dynid.terms.elastic import SpringTerm
@@ -75,7 +75,7 @@ def _range(name: str, blocks: list[_Sums]) -> StiffnessRange:
     M = len(blocks)
     without = np.array([_slopes(blocks[:m] + blocks[m + 1 :]) for m in range(M)])
     std = np.sqrt((M - 1) / M * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
-    half = float(stdtrit(M - 1, 0.975)) * std
+    half = float(student_quantile(M - 1, 0.975)) * std
     sign = 1.0 if forward >= 0 else -1.0
     return StiffnessRange(
         joint=name,

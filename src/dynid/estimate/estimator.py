@@ -10,9 +10,9 @@ from typing import Protocol
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int, locked
+from dynid.base.distributions import student_quantile
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.overview import Overview, listed
-from dynid.base.student import student_quantile
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
 from dynid.terms.term import Column

@@ -8,11 +8,11 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, locked
 from dynid.base.errors import UnfitDataError, UsageError
-from dynid.base.scipy_functions import solve_triangular
 from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
 from dynid.estimate.least_squares import WLS, residual_sigma
 from dynid.estimate.uncertainty import block_jackknife
 from dynid.factor.factor import Block, Factor, Factors, stack
+from dynid.kernel import solve_triangular
 
 REPRESENTABLE = 1e-6
 
@@ -54,7 +54,7 @@ class Given:
         # In scaled coordinates x = size * beta: x = fixed value + free z.
         Q, R = np.linalg.qr((C / size).T, mode="complete")
         c = int(known.sum())
-        fixed = Q[:, :c] @ solve_triangular(R[:c], np.eye(c), trans=1) / size[:, None]
+        fixed = Q[:, :c] @ solve_triangular(R[:c], np.eye(c), transposed=True) / size[:, None]
         free = Q[:, c:] / size[:, None]
         target = self.value[known]
         weights = np.array([f.count / max(f.target_square, 1e-300) for f in regression.factors.total])

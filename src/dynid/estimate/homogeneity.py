@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Float, locked
+from dynid.base.distributions import f_tail
 from dynid.base.errors import UsageError
-from dynid.base.scipy_functions import fdtrc
 
 # Directions of a part's information below this share of its greatest say nothing.
 _NOTHING = 1e-12
@@ -113,7 +113,7 @@ def homogeneity(parts: Sequence[Part], free: Sequence[Float] | None = None) -> H
         expected=expected,
         freedom=freedom,
         known=sure,
-        p_value=float(fdtrc(freedom, sure, statistic / expected)),
+        p_value=float(f_tail(freedom, sure, statistic / expected)),
         spread=float(np.sqrt(2.0 * square)),
         pooled=size * pooled,
         away=np.array([size * (inverses[k] @ rest[k * r : (k + 1) * r]) for k in range(K)]),
@@ -147,7 +147,7 @@ def combined(tests: Sequence[Homogeneity]) -> Homogeneity:
         expected=expected,
         freedom=freedom,
         known=known,
-        p_value=float(fdtrc(freedom, known, statistic / expected)),
+        p_value=float(f_tail(freedom, known, statistic / expected)),
         spread=float(np.sqrt(2.0 * square)),
         pooled=np.zeros(0),
         away=np.zeros((0, 0)),

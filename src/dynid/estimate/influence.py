@@ -8,10 +8,10 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from dynid.base.arrays import Float, locked
-from dynid.base.scipy_functions import solve_triangular
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate
 from dynid.factor.factor import Factors, stack
+from dynid.kernel import solve_triangular
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,6 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import SolverError
-from dynid.base.scipy_functions import solve_triangular
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.didim import iterated
 from dynid.estimate.estimator import Estimate, Piece, Regression, Status
@@ -19,6 +18,7 @@ from dynid.estimate.simulated import ClosedLoopFit
 from dynid.estimate.source import LogSource, factors_of_pieces
 from dynid.estimate.uncertainty import Intervals, covariance_of
 from dynid.factor.factor import Factor, Factors
+from dynid.kernel import solve_triangular
 
 WEAK = 0.05
 LEAST_SHARE = 1e-9

@@ -13,7 +13,6 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.options import check_options, option
-from dynid.base.scipy_functions import solve_triangular
 from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
@@ -23,6 +22,7 @@ from dynid.estimate.options import encoder_noise, interval_kind, last_move, most
 from dynid.estimate.simulated import SimulationProblem
 from dynid.estimate.source import Places
 from dynid.estimate.uncertainty import covariance_of
+from dynid.kernel import solve_triangular
 from dynid.signals.samples import Samples
 from dynid.simulation.loop import measured_coordinates, measured_motion
 

@@ -9,14 +9,13 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.options import check_options
-from dynid.base.scipy_functions import solve_triangular
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.options import interval_kind, last_move, most_rounds, prior_strength
 from dynid.estimate.prior import FAINT
 from dynid.estimate.uncertainty import covariance_of
 from dynid.factor.factor import Factors, group_scale, stack
-from dynid.kernel import qr_panel
+from dynid.kernel import qr_panel, solve_triangular
 
 # Shares of a joint's torque that may be taken for the model's error, so that no joint's residual grows to so many times
 # that of weights by torque alone. With a right model those two differ by a few percent; on logs of real arms by 1.2 at

@@ -11,7 +11,6 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.options import check_options
-from dynid.base.scipy_functions import solve_triangular
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.least_squares import WLS, residual_sigma
@@ -19,6 +18,7 @@ from dynid.estimate.options import encoder_noise, interval_kind, last_move, most
 from dynid.estimate.simulated import SimulationProblem
 from dynid.estimate.source import Places, piece_of
 from dynid.estimate.uncertainty import covariance_of
+from dynid.kernel import solve_triangular
 from dynid.rows.elastic import ElasticRows
 from dynid.rows.torque import TorqueRows
 from dynid.signals.filter import zero_phase_filter

@@ -10,8 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int, locked
 from dynid.base.errors import UsageError
-from dynid.base.scipy_functions import solve_triangular
-from dynid.kernel import qr_panel
+from dynid.kernel import qr_panel, solve_triangular
 from dynid.rows.rows import Equations
 
 INDEPENDENT = 1e-9

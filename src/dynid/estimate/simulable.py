@@ -9,7 +9,8 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import SolverError
-from dynid.base.scipy_functions import nnls, solve_triangular
+from dynid.base.scipy_functions import nnls
+from dynid.kernel import solve_triangular
 from dynid.simulation.mechanism import Mechanism
 
 # Of the mass matrix of the nearest consistent bodies, and of each coordinate's own inertia where those have little.
@@ -109,7 +110,7 @@ def least_distance(R: Float, G: Float, h: Float) -> Float:
 
     R: (b, b) upper triangular.    G: (k, b).    h: (k,).
     """
-    A = solve_triangular(R, G.T, trans="T").T
+    A = solve_triangular(R, G.T, transposed=True).T
     size = np.linalg.norm(A, axis=1)
     if not (np.isfinite(size).all() and size.min() > 0):
         raise not_simulable()

@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int, locked, locked_int
 from dynid.base.errors import UnfitDataError
-from dynid.base.scipy_functions import solve_triangular
+from dynid.kernel import solve_triangular
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Rows, posed, two_encoders
 from dynid.signals.samples import Samples
@@ -93,7 +93,7 @@ class BaseMap:
         theta = centre
         # Spreads of very different size cost digits in one solution; each further step wins them back.
         for _ in range(3):
-            step = solve_triangular(R, beta - self.B @ theta, trans=1)
+            step = solve_triangular(R, beta - self.B @ theta, transposed=True)
             theta = theta + width * (Q @ step)
         return theta
 

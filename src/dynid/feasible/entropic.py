@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.base.scipy_functions import eigvalsh
+from dynid.base.eigenvalues import generalised_eigenvalues
 from dynid.feasible.bodies import TRIANGLE
 from dynid.feasible.cones import Block, Cone, from_triangle, triangle
 from dynid.feasible.density import BARRIER, slack
@@ -26,7 +26,7 @@ def divergence(pi: Float, prior: Float) -> float:
 
     Source: Lee, Wensing and Park 2020, eq. 29.
     """
-    values = eigvalsh(pseudo_inertia(pi), pseudo_inertia(prior))
+    values = generalised_eigenvalues(pseudo_inertia(pi), pseudo_inertia(prior))
     return float(np.sum(values - np.log(values) - 1.0)) if values[0] > 0 else np.inf
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.scipy_functions import eigvalsh
+from dynid.base.eigenvalues import generalised_eigenvalues
 from dynid.feasible.bodies import TRIANGLE
 from dynid.feasible.cones import from_triangle, triangle
 from dynid.spatial.inertia import pseudo_inertia
@@ -17,7 +17,7 @@ def geodesic(pi: Float, prior: Float) -> float:
     It is the same in all frames and units, the same there and back, and 1/2 ||P0^-1/2 (P - P0) P0^-1/2||^2 up close.
     Source: Lee and Park 2018, eq. 18.
     """
-    values = eigvalsh(pseudo_inertia(pi), pseudo_inertia(prior))
+    values = generalised_eigenvalues(pseudo_inertia(pi), pseudo_inertia(prior))
     return float(np.sum(np.log(values) ** 2)) / 2 if values[0] > 0 else np.inf
 
 

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from dynid.base.arrays import Bool, Float, Int
-from dynid.base.scipy_functions import cho_factor, cho_solve, eigvalsh
+from dynid.base.eigenvalues import generalised_eigenvalues
 from dynid.feasible.cones import Certificate
 from dynid.feasible.density import BARRIER, slack
 from dynid.feasible.whitened import Whitened
+from dynid.kernel import cho_factor, cho_solve
 from dynid.spatial.inertia import pseudo_inertia
 
 STEPS = 150
@@ -162,7 +163,7 @@ class Entropic:
         theta = self.program.reference.copy()
         for ten in self.bodies:
             prior, aim = pseudo_inertia(self.centre[ten]), pseudo_inertia(theta[ten])
-            least = float(eigvalsh(aim - prior, prior)[0])
+            least = float(generalised_eigenvalues(aim - prior, prior)[0])
             share = 1.0 if least > -INSIDE else INSIDE / -least
             theta[ten] = self.centre[ten] + share * (theta[ten] - self.centre[ten])
             while not slack(theta[ten], self.compactness) > 0:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.scipy_functions import solve_triangular
+from dynid.kernel import solve_triangular
 
 
 @dataclass(frozen=True, eq=False)

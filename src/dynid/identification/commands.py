@@ -15,12 +15,13 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.distributions import student_quantile
 from dynid.base.errors import InputError
-from dynid.base.scipy_functions import cho_factor, cho_solve, nnls, stdtrit
+from dynid.base.scipy_functions import nnls
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
-from dynid.kernel import Panels
+from dynid.kernel import Panels, cho_factor, cho_solve
 from dynid.log.commands import MOVED
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
@@ -133,7 +134,7 @@ def find_command_lag(prepared: Prepared, seed: int = 0, threads: int = 1) -> Com
     if M > 2:
         without = np.array([_minimum(lags, _missed(total - own, weights, count) @ weights) for own in grams])
         spread = np.sqrt((M - 1) / M * np.sum((without - without.mean()) ** 2))
-        half = float(stdtrit(M - 1, 0.975)) * float(spread)
+        half = float(student_quantile(M - 1, 0.975)) * float(spread)
     found, hold = max(_minimum(lags, curve), 0.0), 1.0 / prepared.source_rate
     # Torque that comes sooner than that of commands held from row to row: the log has few of the drive's commands.
     return CommandLag(

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import SolverError, UsageError
@@ -31,6 +32,8 @@ __all__ = [
     "Panels",
     "Tree",
     "backend",
+    "cho_factor",
+    "cho_solve",
     "equations_of_motion",
     "factor_torque",
     "forward_dynamics",
@@ -45,6 +48,7 @@ __all__ = [
     "nonlinear_effects",
     "potential_energy_regressor",
     "qr_panel",
+    "solve_triangular",
     "solved",
     "stop_operator",
     "torque_regressor",
@@ -52,6 +56,7 @@ __all__ = [
     "zero_phase",
 ]
 
+Numbers = npt.NDArray[np.floating[Any]]
 _TORQUE, _MOMENTUM, _MOMENTUM_RATE, _KINETIC, _POTENTIAL = range(5)
 _asked = os.environ.get("DYNID_KERNEL", "")
 if _asked not in ("", "numpy", "native") or (_asked == "native" and _native is None):
@@ -282,6 +287,42 @@ def qr_panel(panel: Float) -> Float:
     return factoring.qr_panel(panel)
 
 
+def solve_triangular(
+    a: Numbers, b: Numbers, transposed: bool = False, lower: bool = False, check_finite: bool = True
+) -> Float:
+    """The x with a x = b, or a' x = b, for the upper or the lower triangle of a (n, n); b, x: (n,) or (n, k).
+
+    Raises ValueError for numbers that are not finite, LinAlgError for a zero on the diagonal.
+    """
+    if check_finite and not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise ValueError("array must not contain infs or NaNs")
+    if not b.size:
+        return np.zeros(b.shape)
+    diagonal = a.diagonal()
+    if not diagonal.all():
+        raise np.linalg.LinAlgError(f"singular triangle: zero {np.argmin(diagonal != 0.0)} of its diagonal")
+    if not a.flags.c_contiguous and a.flags.f_contiguous:
+        a, transposed, lower = a.T, not transposed, not lower
+    if (native := _chosen()) is not None:
+        return np.asarray(native.triangle_solve(_c(a), _c(b), transposed, lower))
+    return factoring.triangle_solve(_c(a), _c(b), transposed, lower)
+
+
+def cho_factor(a: Numbers) -> Float:
+    """Lower triangle L with L L' = a, a symmetric matrix (n, n), for `cho_solve`.
+
+    Raises ValueError for numbers that are not finite, LinAlgError unless it is positive definite.
+    """
+    if not np.isfinite(a).all():
+        raise ValueError("array must not contain infs or NaNs")
+    return np.asarray(np.linalg.cholesky(a), dtype=np.float64)
+
+
+def cho_solve(factor: Float, b: Numbers) -> Float:
+    """The x with L L' x = b, (n,) or (n, k), for the L of `cho_factor`; ValueError for numbers that are not finite."""
+    return solve_triangular(factor, solve_triangular(factor, b, lower=True), transposed=True, lower=True)
+
+
 def zero_phase(lines: Float, sos: Float, settled: Float, pad: int, start: int = 0, step: int = 1) -> Float:
     """Runs a cascade of second-order sections forward and backward over each line (L, T): no phase.
 
@@ -322,7 +363,7 @@ def _chosen() -> Any:
     return _native if _native_wanted.get() else None
 
 
-def _c(values: Float) -> Float:
+def _c(values: Numbers) -> Float:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 

@@ -63,6 +63,14 @@ def qr_panel(panel: Float) -> Float:
     return R * np.where(np.signbit(np.diag(R)), -1.0, 1.0)[:, None]
 
 
+def triangle_solve(a: Float, b: Float, transposed: bool, lower: bool) -> Float:
+    """As dynid.kernel.solve_triangular, of numbers that are finite and a diagonal without zeros."""
+    from scipy.linalg.lapack import dtrtrs
+
+    # LAPACK counts columns first, as the transpose of an array does.
+    return np.asarray(dtrtrs(a.T, b, lower=not lower, trans=not transposed)[0])
+
+
 def zero_phase(lines: Float, sos: Float, settled: Float, pad: int, start: int, step: int) -> Float:
     """Forward and backward pass over odd-reflected lines, thinned to start, start + step, ..."""
     from scipy.signal import sosfilt  # a second of start-up that the native kernel does without

@@ -216,7 +216,6 @@ class Held:
     early, count: steps of a sample's first part, in which the torque of delay + 1 samples ago acts, and of the rest.
     share: of a sample that the first part takes, 0 to 1.
     history: (B, delay + 2, n) torques before the first sample, the latest first; None = zero.
-    drive: (B, R, n) torque that acts beside it at the times of `rows`; None = zero.
     """
 
     count: int
@@ -224,7 +223,6 @@ class Held:
     early: int = 0
     share: float = 0.0
     history: Float | None = None
-    drive: Float | None = None
 
     def rows(self, samples: int) -> Float:
         """Times (R,) at the beginning, middle and end of all steps between so many samples, in samples."""
@@ -271,7 +269,6 @@ def rollout(
     own = held if held is not None else Held(count)
     steps = np.array([h * (1.0 - own.share) / max(own.count, 1), h * own.share / max(own.early, 1)])
     history = np.zeros(0) if own.history is None else np.ascontiguousarray(own.history, dtype=np.float64)
-    drive = np.zeros(0) if own.drive is None else np.ascontiguousarray(own.drive, dtype=np.float64)
     table = np.array([[p.kind, p.first, p.second, p.width] for p in parameters], dtype=np.float64).reshape(
         -1, 4
     )
@@ -281,7 +278,6 @@ def rollout(
         np.ascontiguousarray(start, dtype=np.float64),
         control.gains(),
         np.ascontiguousarray(control.tables(rows)),
-        drive,
         history,
         weight,
         numbers,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.arrow import numbers_of
+from dynid.base.arrow import codes_of, numbers_of
 from dynid.base.errors import InputError, Place
 from dynid.log.log import ColumnInfo, Text
 
@@ -90,7 +90,7 @@ class ArrowColumns:
         width = self._widths[source]
         if pa.types.is_fixed_size_list(array.type):
             array = array.cast(pa.list_(array.type.value_type))
-        lengths = numbers_of(pc.list_value_length(array).fill_null(-1))
+        lengths = codes_of(pc.list_value_length(array))
         wrong = np.flatnonzero((lengths != width) & (lengths >= 0))
         if len(wrong):
             raise InputError(
@@ -133,9 +133,7 @@ def arrow_column(array: Any, name: str, path: Path) -> Float | Text:
     kind = array.type
     if kinds.is_dictionary(kind) or kinds.is_string(kind) or kinds.is_large_string(kind):
         coded = array if kinds.is_dictionary(kind) else array.dictionary_encode()
-        # Indices may be unsigned, as polars writes them.
-        codes = numbers_of(coded.indices.cast(pa.int64()).fill_null(-1))
-        return Text(codes, tuple(str(value) for value in coded.dictionary.to_pylist()))
+        return Text(codes_of(coded.indices), tuple(str(value) for value in coded.dictionary.to_pylist()))
     if kinds.is_timestamp(kind) or kinds.is_duration(kind):
         array = array.cast(pa.int64())
     if not (kinds.is_floating(array.type) or kinds.is_integer(array.type) or kinds.is_boolean(array.type)):

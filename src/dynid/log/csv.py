@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.arrow import numbers_of
+from dynid.base.arrow import codes_of, numbers_of
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
 from dynid.log.dialect import BLANK, MISSING, Dialect, dialect_of
@@ -149,8 +149,7 @@ class CsvTable:
             return np.full(len(array), np.nan)
         if kinds.is_string(array.type):
             coded = array.dictionary_encode()
-            codes = numbers_of(coded.indices.fill_null(-1)).astype(np.int64)
-            return Text(codes, tuple(str(value) for value in coded.dictionary.to_pylist()))
+            return Text(codes_of(coded.indices), tuple(str(value) for value in coded.dictionary.to_pylist()))
         if not (kinds.is_floating(array.type) or kinds.is_integer(array.type)):
             raise self._error(
                 "column-type", f"column '{name}' of type {array.type}", "numbers", row=first_row

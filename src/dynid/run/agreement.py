@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float, locked
+from dynid.base.distributions import normal_quantile, student_cumulative, student_quantile
 from dynid.base.errors import UsageError
-from dynid.base.scipy_functions import ndtri, stdtr, stdtrit
 from dynid.estimate.homogeneity import Homogeneity, combined, homogeneity
 from dynid.run.result import Identification
 from dynid.run.shared_parameters import Fit, Shared, inverted, shared_keys
@@ -310,8 +310,8 @@ def _pair(first: str, second: str, two: Shared) -> Pair:
         return Pair(first, second, 0, 0, 0, np.nan)
     gap = np.abs(two.values[0] - two.values[1])
     std = np.hypot(*two.std)
-    quantile = np.array([stdtrit(n, 0.5 + LEVEL / 2.0) for n in two.freedoms])
-    textbook = float(ndtri(0.5 + LEVEL / 2.0)) * np.hypot(*two.textbook_std)
+    quantile = np.array([student_quantile(n, 0.5 + LEVEL / 2.0) for n in two.freedoms])
+    textbook = float(normal_quantile(0.5 + LEVEL / 2.0)) * np.hypot(*two.textbook_std)
     return Pair(
         first=first,
         second=second,
@@ -345,7 +345,7 @@ def _parameters(
             std = float(np.hypot(*two.std[:, r]))
             freedom = std**4 / float(np.sum(two.std[:, r] ** 4 / two.freedoms))
             z = abs(float(two.values[0, r] - two.values[1, r])) / std
-            gaps.setdefault(name, []).append((2.0 * float(stdtr(freedom, -z)), z, i, j))
+            gaps.setdefault(name, []).append((2.0 * float(student_cumulative(freedom, -z)), z, i, j))
     found = []
     for name, tests in gaps.items():
         p_value, z, i, j = min(tests)
@@ -395,7 +395,7 @@ def _pooled(parameters: Sequence[SharedParameter], shared: Shared) -> tuple[Shar
     )
     variance = variances.sum(axis=0)
     freedom = variance**2 / np.sum(variances**2 / shared.freedoms[:, None], axis=0)
-    half = stdtrit(freedom, 0.5 + LEVEL / 2.0) * np.sqrt(variance)
+    half = np.array([student_quantile(n, 0.5 + LEVEL / 2.0) for n in freedom]) * np.sqrt(variance)
     places = {name: i for i, name in enumerate(np.array(shared.names)[kept].tolist())}
     return tuple(
         replace(one, pooled=float(value[places[one.formula]]), half=float(half[places[one.formula]]))

@@ -9,12 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.scipy_functions import eigh, solve_triangular
+from dynid.base.eigenvalues import generalised_eigenvalues
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.homogeneity import Homogeneity, Part, homogeneity
 from dynid.estimate.least_squares import WLS
 from dynid.factor.factor import stack
+from dynid.kernel import solve_triangular
 from dynid.run.regression import regression_of_run
 from dynid.run.result import Identification
 from dynid.terms.term import Of
@@ -362,5 +363,5 @@ def inverted(covariance: Float) -> Float:
 def _unlikeness(one: Float, other: Float) -> float:
     """Standard deviation of log eigenvalues of one information in the other's metric."""
     size = np.sqrt(np.diag(one) + np.diag(other))
-    values = eigh(one / np.outer(size, size), other / np.outer(size, size), eigvals_only=True)
+    values = generalised_eigenvalues(one / np.outer(size, size), other / np.outer(size, size))
     return float(np.std(np.log(np.clip(values, 1e-12, None))))

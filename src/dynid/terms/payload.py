@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.distributions import chi_squared_tail
 from dynid.base.errors import UsageError
 from dynid.base.explanation import PROVEN, TRAPS, Explanation
-from dynid.base.scipy_functions import chdtrc
 from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -204,7 +204,7 @@ def _load(robot: RobotModel, C: Float, d: Float, B: Float, body: int) -> Load:
         robot.body_names[body],
         float(size[0] * load[0]),
         float(size[0] * np.sqrt(inverse[0, 0])),
-        float(chdtrc(10, max(gain, 0.0))),
+        float(chi_squared_tail(10, max(gain, 0.0))),
         gain / max(float(d @ weighted[:, 10]), 1e-300),
     )
 

@@ -9,12 +9,12 @@ from enum import StrEnum
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.base.scipy_functions import cho_factor, cho_solve
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.factor import Factor, Factors
 from dynid.feasible.bodies import body_columns, is_described
 from dynid.feasible.entropic import quadratic
+from dynid.kernel import cho_factor, cho_solve
 from dynid.spatial.inertia import is_physical
 from dynid.verbs.payload_equations import CHANGES, GRAVITY, LoadEquations
 

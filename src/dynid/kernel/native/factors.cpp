@@ -142,6 +142,19 @@ Out gathered_gram(In lines, InInt ends, InInt places, In weights, int size) {
   return array(std::move(result), {m, m});
 }
 
+// The X (n, k) with T X = b for the lower or the upper triangle T of a (n, n), or of its transpose.
+Out triangle_solve(In a, In b, bool transposed, bool lower) {
+  if (a.ndim() != 2 || a.shape(0) != a.shape(1) || b.ndim() < 1 || b.ndim() > 2 || b.shape(0) != a.shape(0))
+    throw nb::value_error("a triangle is (n, n), its right side (n,) or (n, k)");
+  const long n = static_cast<long>(a.shape(0)), k = b.ndim() == 2 ? static_cast<long>(b.shape(1)) : 1;
+  std::vector<std::size_t> shape{b.shape(0)};
+  if (b.ndim() == 2) shape.push_back(b.shape(1));
+  Buffer x = raw_buffer(b.size());
+  std::memcpy(x.get(), b.data(), b.size() * sizeof(double));
+  table().triangle_solve(a.data(), transposed ? 1 : n, transposed ? n : 1, n, lower != transposed, x.get(), k);
+  return array(std::move(x), std::move(shape));
+}
+
 Out qr_panel(In panel) {
   if (panel.ndim() != 2) throw nb::value_error("a panel is (lines, samples)");
   const int m = static_cast<int>(panel.shape(0));

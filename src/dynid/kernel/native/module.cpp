@@ -146,8 +146,8 @@ NB_MODULE(_native, m) {
       .def("placements", &Bodies::placements);
   nb::class_<Multibody>(m, "Multibody")
       .def(nb::init<InInt, InInt, In, In, In, In, InInt, In, In, In, In, In, In, In, In, InInt>())
-      .def("rollout", &Multibody::rollout, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(),
-           nb::arg(), nb::arg(), nb::arg())
+      .def("rollout", &Multibody::rollout, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+           nb::arg(), nb::arg())
       .def("follow", &Multibody::follow)
       .def("stick", &Multibody::stick);
   m.def("variational", &variational);
@@ -161,6 +161,7 @@ NB_MODULE(_native, m) {
   m.def("fused", &fused);
   m.def("gathered_gram", &gathered_gram);
   m.def("qr_panel", &qr_panel);
+  m.def("triangle_solve", &triangle_solve);
   m.def("zero_phase", &zero_phase);
   m.def("line_ranges", &line_ranges);
   m.def("stop_operator", &stop_operator);

@@ -1,6 +1,8 @@
 // Runs of multibody systems whose parameters are known.
 #include "multibody.hpp"
 
+#include <stdexcept>
+
 namespace dynid_native {
 
 namespace {
@@ -15,6 +17,17 @@ long groups(long runs) { return (runs + dynid::lanes - 1) / dynid::lanes; }
 
 void expect(bool fits, const char* what) {
   if (!fits) throw nb::value_error(what);
+}
+
+// work(group, scratch, bytes) of every group with scratch memory of its own; throws where that was too little for one.
+template <class Work>
+void in_scratch(long items, int threads, std::size_t bytes, const Work& work) {
+  std::atomic<bool> fits{true};
+  over(items, threads, [&](long group) {
+    const Buffer scratch = raw_buffer((bytes + sizeof(double) - 1) / sizeof(double));
+    if (!work(group, scratch.get(), bytes)) fits = false;
+  });
+  if (!fits) throw std::logic_error("step_bytes (passes.cpp) counts less scratch memory than the steps take");
 }
 
 }  // namespace
@@ -99,8 +112,8 @@ void Multibody::pattern(const std::vector<unsigned char>& coupled) {
   }
 }
 
-nb::tuple Multibody::rollout(In start, In gains, In tables, In drive, In history, const Multibody* weight, std::vector<long> numbers, In steps,
-                             bool held, In parameters, bool first_state, int threads) const {
+nb::tuple Multibody::rollout(In start, In gains, In tables, In history, const Multibody* weight, std::vector<long> numbers, In steps, bool held,
+                             In parameters, bool first_state, int threads) const {
   const std::size_t s = constant_.size(), n = driven_.size(), w = parameters.size() / 4;
   expect(start.ndim() == 2 && start.shape(1) == 2 * s && gains.size() == 4 * n && numbers.size() == 4 && steps.size() == 2,
          "start (runs, 2 s), gains (4, drives), four numbers, two steps");
@@ -110,16 +123,13 @@ nb::tuple Multibody::rollout(In start, In gains, In tables, In drive, In history
              static_cast<long>(tables.shape(2)) == rows && tables.shape(3) == n && K >= 1 && numbers[1] >= 0 && numbers[2] >= 0 && numbers[3] >= 0,
          "tables (4, runs or 1, rows, drives)");
   const long waiting = (numbers[3] + 2) * static_cast<long>(n), each = static_cast<long>(tables.shape(1)) * part;
-  const long drive_rows = 2 * (numbers[1] + numbers[2]) * (K - 1) + 1;
-  expect(drive.size() == 0 || static_cast<long>(drive.size()) == B * drive_rows * static_cast<long>(n), "drive (runs, rows, drives)");
   expect(history.size() == 0 || static_cast<long>(history.size()) == B * waiting, "history (runs, delay + 2, drives)");
   const auto table_of = [&](long k) { return any(tables.data() + k * each, static_cast<std::size_t>(each)) ? tables.data() + k * each : nullptr; };
   const double* g = gains.data();
   const auto bounded = [&](const double* from) { return std::any_of(from, from + n, [](double x) { return std::isfinite(x); }); };
   const dynid::ControlView control{static_cast<int>(n), driven_.data(), any(g, n) ? g : nullptr, any(g + n, n) ? g + n : nullptr,
                                    bounded(g + 2 * n) ? g + 2 * n : nullptr, any(g + 3 * n, n) ? g + 3 * n : nullptr, table_of(0), table_of(1),
-                                   table_of(2), table_of(3), tables.shape(1) == 1 ? 0 : part, weight ? &weight->view_ : nullptr,
-                                   drive.size() ? drive.data() : nullptr, drive_rows * static_cast<long>(n)};
+                                   table_of(2), table_of(3), tables.shape(1) == 1 ? 0 : part, weight ? &weight->view_ : nullptr};
   std::vector<int> kind(w), first(w), second(w);
   std::vector<double> width(w);
   for (std::size_t c = 0; c < w; c++) {
@@ -142,9 +152,8 @@ nb::tuple Multibody::rollout(In start, In gains, In tables, In drive, In history
                                    dx.get(), dv.get()};
   {
     nb::gil_scoped_release free;
-    over(groups(B), threads, [&](long group) {
-      const Buffer scratch = raw_buffer(table().step_bytes(view_, control, numbers[3], columns) / sizeof(double) + 8);
-      table().rollout_group(view_, control, run, tangent, group * dynid::lanes, scratch.get());
+    in_scratch(groups(B), threads, table().step_bytes(view_, control, numbers[3], columns), [&](long group, void* scratch, std::size_t bytes) {
+      return table().rollout_group(view_, control, run, tangent, group * dynid::lanes, scratch, bytes);
     });
   }
   const std::size_t runs = static_cast<std::size_t>(B), samples = static_cast<std::size_t>(K), c = static_cast<std::size_t>(columns);
@@ -177,12 +186,11 @@ nb::tuple Multibody::follow(In start, In gains, In tables, In far, In stiffness,
   const dynid::FollowView run{B, K, numbers[1], rows, static_cast<int>(n), static_cast<int>(spring.size()), driven_.data(), row.data(), column.data(),
                               o[0], o[1], o[2], o[3], gains.data(), gains.data() + n, tables.data(), tables.data() + each, tables.data() + 2 * each,
                               stiffness.data(), damping.data(), spring.data(), start.data(), far.data(), states.get(), failures.get()};
-  const dynid::ControlView none{static_cast<int>(n), driven_.data(), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0};
+  const dynid::ControlView none{static_cast<int>(n), driven_.data(), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr};
   {
     nb::gil_scoped_release free;
-    over(groups(B), threads, [&](long group) {
-      const Buffer scratch = raw_buffer(table().step_bytes(view_, none, 0, 0) / sizeof(double) + 8);
-      table().follow_group(view_, run, group * dynid::lanes, scratch.get());
+    in_scratch(groups(B), threads, table().step_bytes(view_, none, 0, 0), [&](long group, void* scratch, std::size_t bytes) {
+      return table().follow_group(view_, run, group * dynid::lanes, scratch, bytes);
     });
   }
   return nb::make_tuple(array(std::move(states), {static_cast<std::size_t>(B), static_cast<std::size_t>(K), 2 * s}),
@@ -202,12 +210,11 @@ nb::tuple Multibody::stick(In start, In u, std::vector<long> numbers, In options
   const dynid::StickView run{static_cast<long>(B), static_cast<long>(K), numbers[0], numbers[1], static_cast<int>(n), static_cast<int>(numbers[2]),
                              static_cast<int>(numbers[3]), static_cast<int>(numbers[4]), driven_.data(), constant, watched, o[0], o[1], o[2], o[3],
                              start.data(), u.data(), states.get(), ended.get()};
-  const dynid::ControlView none{static_cast<int>(n), driven_.data(), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0};
+  const dynid::ControlView none{static_cast<int>(n), driven_.data(), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr};
   {
     nb::gil_scoped_release free;
-    over(groups(static_cast<long>(B)), threads, [&](long group) {
-      const Buffer scratch = raw_buffer(table().step_bytes(view_, none, 0, 0) / sizeof(double) + 8);
-      table().stick_group(view_, run, group * dynid::lanes, scratch.get());
+    in_scratch(groups(static_cast<long>(B)), threads, table().step_bytes(view_, none, 0, 0), [&](long group, void* scratch, std::size_t bytes) {
+      return table().stick_group(view_, run, group * dynid::lanes, scratch, bytes);
     });
   }
   return nb::make_tuple(array(std::move(states), {B, K, 3 * s}), array(std::move(ended), {B}));

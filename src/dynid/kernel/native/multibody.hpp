@@ -13,10 +13,10 @@ class Multibody {
   Multibody(const Multibody&) = delete;
 
   // gains (4, drives): kp, kd, limit, dead band.    tables (4, runs or 1, rows, drives): q, v, u, bend.
-  // drive: beside a held torque, (runs, rows, drives), or empty.    numbers: samples, count, early, delay.    steps: of `count`, of `early`.    parameters (w, 4): kind, first, second, width.
+  // numbers: samples, count, early, delay.    steps: of `count`, of `early`.    parameters (w, 4): kind, first, second, width.
   // Returns states (runs, samples, 2 s), inputs, failures, dx, dv; the last two are empty without parameters and first state.
-  nb::tuple rollout(In start, In gains, In tables, In drive, In history, const Multibody* weight, std::vector<long> numbers, In steps, bool held,
-                    In parameters, bool first_state, int threads) const;
+  nb::tuple rollout(In start, In gains, In tables, In history, const Multibody* weight, std::vector<long> numbers, In steps, bool held, In parameters,
+                    bool first_state, int threads) const;
   nb::tuple follow(In start, In gains, In tables, In far, In stiffness, In damping, std::vector<long> numbers, In options, int threads) const;
   nb::tuple stick(In start, In u, std::vector<long> numbers, In options, bool constant, bool watched, int threads) const;
 

@@ -14,6 +14,7 @@ Out torque_jacobian(InInt parent, InInt kind, In axis, In rotation, In translati
                     In dq, In ddq);
 Out gathered_gram(In lines, InInt ends, InInt places, In weights, int size);
 Out qr_panel(In panel);
+Out triangle_solve(In a, In b, bool transposed, bool lower);
 Out zero_phase(In x, In sos, In settled, long pad, long start, long step);
 Out line_ranges(In x);
 Out stop_operator(In path, double before, double state);

@@ -182,15 +182,21 @@ std::size_t step_bytes(const dynid::SystemView& s, const dynid::ControlView& c, 
   return bytes + (nb + 1) * sizeof(Moved) + (pairs + 1) * (sizeof(Wrenches) + 10 * sizeof(double*)) + 4096;
 }
 
-void rollout_group(const dynid::SystemView& s, const dynid::ControlView& c, const dynid::RolloutView& r, const dynid::TangentView& t,
-                   long first, void* scratch) {
-  Rollout(s, c, r, t, first, scratch).run();
+template <class Steps>
+bool ran(Steps steps) {
+  if (steps.room.enough()) steps.run();
+  return steps.room.enough();
 }
-void follow_group(const dynid::SystemView& s, const dynid::FollowView& f, long first, void* scratch) {
-  Follow(s, f, first, scratch).run();
+
+bool rollout_group(const dynid::SystemView& s, const dynid::ControlView& c, const dynid::RolloutView& r, const dynid::TangentView& t,
+                   long first, void* scratch, std::size_t bytes) {
+  return ran(Rollout(s, c, r, t, first, scratch, bytes));
 }
-void stick_group(const dynid::SystemView& s, const dynid::StickView& d, long first, void* scratch) {
-  Stick(s, d, first, scratch).run();
+bool follow_group(const dynid::SystemView& s, const dynid::FollowView& f, long first, void* scratch, std::size_t bytes) {
+  return ran(Follow(s, f, first, scratch, bytes));
+}
+bool stick_group(const dynid::SystemView& s, const dynid::StickView& d, long first, void* scratch, std::size_t bytes) {
+  return ran(Stick(s, d, first, scratch, bytes));
 }
 
 // ---- Gram: I x J lines at a time, accumulated in registers over all samples of a panel
@@ -321,6 +327,57 @@ void cascade(double* x, long samples, const double* sos, int sections, double* s
   }
 }
 
+// ---- Triangles: a line of b after the other, less what the lines that are solved make of it
+template <int W>
+DYNID_INLINE void triangle_lanes(const double* a, long column, long from, long to, const double* solved, long k, double* b, double over) {
+  Lane total[W];
+  for (int w = 0; w < W; w++) total[w] = load(b + lanes * w);
+  for (long j = from; j < to; j++) {
+    const Lane x = fill(a[j * column]);
+    for (int w = 0; w < W; w++) total[w] -= x * load(solved + j * k + lanes * w);
+  }
+  for (int w = 0; w < W; w++) store(b + lanes * w, total[w] / over);
+}
+
+// One line b (n): along the rows of the triangle, or, where they are far apart, along its columns.
+void triangle_line(const double* a, long row, long column, long n, bool lower, double* b) {
+  for (long step = 0; step < n; step++) {
+    const long i = lower ? step : n - 1 - step;
+    const long from = lower ? 0 : i + 1, to = lower ? i : n;
+    if (column == 1) {
+      const double* at = a + i * row;
+      Lane total{};
+      long j = from;
+      for (; j + lanes <= to; j += lanes) total += load(at + j) * load(b + j);
+      double known = sum(total);
+      for (; j < to; j++) known += at[j] * b[j];
+      b[i] = (b[i] - known) / at[i];
+      continue;
+    }
+    const double x = b[i] /= a[i * row + i * column];
+    const double* at = a + i * column;
+    for (long j = lower ? i + 1 : 0; j < (lower ? n : i); j++) b[j] -= at[j * row] * x;
+  }
+}
+
+void triangle_solve(const double* a, long row, long column, long n, bool lower, double* b, long k) {
+  if (k == 1) return triangle_line(a, row, column, n, lower, b);
+  for (long step = 0; step < n; step++) {
+    const long i = lower ? step : n - 1 - step;
+    const long from = lower ? 0 : i + 1, to = lower ? i : n;
+    const double *at = a + i * row, over = at[i * column];
+    double* own = b + i * k;
+    long c = 0;
+    for (; c + 4 * lanes <= k; c += 4 * lanes) triangle_lanes<4>(at, column, from, to, b + c, k, own + c, over);
+    for (; c + lanes <= k; c += lanes) triangle_lanes<1>(at, column, from, to, b + c, k, own + c, over);
+    for (; c < k; c++) {
+      double total = own[c];
+      for (long j = from; j < to; j++) total -= at[j * column] * b[j * k + c];
+      own[c] = total / over;
+    }
+  }
+}
+
 // ---- Range of a line. A comparison with nan is false, so nan is looked for apart: x - x is 0 or nan.
 void range(const double* x, long count, double* ends) {
   Lane low = fill(x[0]), high = low, broken{};
@@ -353,5 +410,5 @@ extern const KernelTable DYNID_TABLE;
 const KernelTable DYNID_TABLE = {
     DYNID_NAME(DYNID_ARCH), sizeof(Body) + sizeof(Composite), sizeof(Axis), sizeof(Moved), sizeof(Wrenches),
     regressor_block, dynamics_block, inverse_block, forward_block, momentum_block, placement_block, contract_block, jacobian_block,
-    step_bytes, rollout_group, follow_group, stick_group, variational_run, gram_block, gram_lines, qr_block, cascade, range};
+    step_bytes, rollout_group, follow_group, stick_group, variational_run, gram_block, gram_lines, qr_block, cascade, triangle_solve, range};
 }  // namespace dynid

@@ -48,9 +48,12 @@ DYNID_INLINE Lane hyperbolic_tangent(Lane x) {
 
 DYNID_INLINE Lane sign_of(Lane x) { return (x > 0.0 ? fill(1.0) : Lane{}) - (x < 0.0 ? fill(1.0) : Lane{}); }
 
-// Hands out pieces of the scratch memory.
+// Hands out pieces of the scratch memory. What it does not hold is handed out all the same, and must not be written.
 struct Piece {
   Lane* at;
+  Lane* end;
+  Piece(void* scratch, std::size_t bytes) : at(static_cast<Lane*>(scratch)), end(at + bytes / sizeof(Lane)) {}
+  bool enough() const { return at <= end; }
   Lane* lanes_of(long count) { Lane* here = at; at += count; return here; }
   template <class T>
   T* of(long count) { return reinterpret_cast<T*>(lanes_of(static_cast<long>((sizeof(T) * count + sizeof(Lane) - 1) / sizeof(Lane)))); }
@@ -321,6 +324,7 @@ struct Tangent {
     moved = room.of<Moved>(nb);
     pairs = room.of<Wrenches>(count);
     lines = room.of<double*>(10 * count);
+    if (!room.enough()) return;
     for (long k = 0; k < 10 * count; k++) lines[k] = reinterpret_cast<double*>(regressor + k);
     for (long k = 0; k < 3L * nb * nb; k++) jac[k] = Lane{};
   }
@@ -447,8 +451,9 @@ struct Rollout {
   Lane *x, *v, *k_x, *k_v, *sum_x, *sum_v, *a, *u, *held, *queue, *by_q, *by_w;
   bool positive = true;
 
-  Rollout(const SystemView& system, const ControlView& control, const RolloutView& run, const TangentView& with, long first, void* scratch)
-      : s(system), c(control), r(run), g(first, run.runs), n(system.size), room{static_cast<Lane*>(scratch)}, eq(system, room),
+  Rollout(const SystemView& system, const ControlView& control, const RolloutView& run, const TangentView& with, long first, void* scratch,
+          std::size_t bytes)
+      : s(system), c(control), r(run), g(first, run.runs), n(system.size), room(scratch, bytes), eq(system, room),
         controller(control, room), slopes(with.columns > 0), tangent(with, system, control.drives, room) {
     Lane** const all[] = {&x, &v, &k_x, &k_v, &sum_x, &sum_v, &a};
     for (Lane** one : all) *one = room.lanes_of(n);
@@ -554,8 +559,6 @@ struct Rollout {
     }
     for (int i = 0; i < n; i++) a[i] = -eq.h[i];
     for (int j = 0; j < c.drives; j++) a[c.driven[j]] += drive[j];
-    if (fixed && c.drive)
-      for (int j = 0; j < c.drives; j++) a[c.driven[j]] += g.gathered(c.drive, c.drive_stride, row * c.drives + j);
     positive &= eq.factorise(g.wanted);
     eq.substitute(a);
   }
@@ -607,8 +610,8 @@ struct Follow {
   Lane *x, *v, *M, *W, *inverse, *first, *force, *slope, *k_x, *k_v, *r_x, *r_v, *at, *speed, *x1, *v1, *xm, *vm;
   bool positive = true;
 
-  Follow(const SystemView& system, const FollowView& follow, long start, void* scratch)
-      : s(system), f(follow), g(start, follow.runs), n(system.size), room{static_cast<Lane*>(scratch)}, eq(system, room) {
+  Follow(const SystemView& system, const FollowView& follow, long start, void* scratch, std::size_t bytes)
+      : s(system), f(follow), g(start, follow.runs), n(system.size), room(scratch, bytes), eq(system, room) {
     Lane** const all[] = {&x, &v, &first, &force, &slope, &k_x, &k_v, &r_x, &r_v, &at, &speed, &x1, &v1, &xm, &vm, &inverse};
     for (Lane** one : all)
       *one = room.lanes_of(n);
@@ -770,8 +773,8 @@ struct Stick {
   double *high, *force, *gain;
   int alive;
 
-  Stick(const SystemView& system, const StickView& dry, long start, void* scratch)
-      : s(system), d(dry), g(start, dry.runs), n(system.size), room{static_cast<Lane*>(scratch)}, eq(system, room), alive(g.wanted) {
+  Stick(const SystemView& system, const StickView& dry, long start, void* scratch, std::size_t bytes)
+      : s(system), d(dry), g(start, dry.runs), n(system.size), room(scratch, bytes), eq(system, room), alive(g.wanted) {
     Lane** const all[] = {&x, &v, &way, &tau, &last, &begin, &end, &a, &side, &fast, &bias, &free, &k_x, &k_v, &sum_x, &sum_v, &ahead_x, &ahead_v, &tau_to};
     for (Lane** one : all)
       *one = room.lanes_of(n);
@@ -779,6 +782,7 @@ struct Stick {
     high = room.of<double>(n);
     force = room.of<double>(n);
     gain = room.of<double>(n);
+    if (!room.enough()) return;
     for (int i = 0; i < n; i++) high[i] = 0.0;
     for (int f = 0; f < s.signs; f++) if (!(s.sign_width[f] > 0.0)) high[s.sign_at[f]] += s.sign_level[f];
     for (int i = 0; i < n; i++) high[i] = high[i] > 0.0 ? high[i] : 0.0;

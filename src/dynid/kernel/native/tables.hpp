@@ -58,9 +58,6 @@ struct ControlView {
   const double *q, *v, *u, *bend;
   long run_stride;
   const SystemView* gravity;  // of rigid joints, whose weight is held
-  // Beside a held torque: (runs, (samples - 1) 2 (early + count) + 1, drives) with two rows a step, or null.
-  const double* drive;
-  long drive_stride;
 };
 
 // Classical Runge-Kutta steps. Not held: `count` steps from sample to sample, tables with two rows a step. Held: the torque of
@@ -151,11 +148,12 @@ struct KernelTable {
   // The same of torque for bodies with ten parameters each; out (3, n, n, block_samples), motion before torque, unrelated
   // pairs of joints left as they are.
   void (*jacobian_block)(const TreeView&, const double* inertia, const double* input, int count, double* out, void* scratch);
-  // The runs of the group that begins with run `first`, one a lane.
+  // The runs of the group that begins with run `first`, one a lane. scratch: 32-byte aligned, step_bytes of it; false where a run
+  // needs more than its `bytes`, which nothing is written beyond.
   std::size_t (*step_bytes)(const SystemView&, const ControlView&, long delay, long columns);
-  void (*rollout_group)(const SystemView&, const ControlView&, const RolloutView&, const TangentView&, long first, void* scratch);
-  void (*follow_group)(const SystemView&, const FollowView&, long first, void* scratch);
-  void (*stick_group)(const SystemView&, const StickView&, long first, void* scratch);
+  bool (*rollout_group)(const SystemView&, const ControlView&, const RolloutView&, const TangentView&, long first, void* scratch, std::size_t bytes);
+  bool (*follow_group)(const SystemView&, const FollowView&, long first, void* scratch, std::size_t bytes);
+  bool (*stick_group)(const SystemView&, const StickView&, long first, void* scratch, std::size_t bytes);
   // scratch: 2 s columns + 3 (2 s)^2 numbers, zero.
   void (*variational_run)(const VariationalView&, double* scratch);
   // G (m, m) row-major, upper triangle += P P' of a panel P (m, block_samples).
@@ -167,6 +165,8 @@ struct KernelTable {
   // A cascade of 1 to 4 second-order sections over `samples` samples of 8 interleaved signals x (samples, 8), in place;
   // direct form II transposed, state (sections, 2, 8), backwards in time if `reverse`.
   void (*cascade)(double* x, long samples, const double* sos, int sections, double* state, int reverse);
+  // B <- A^-1 B for k lines b (n, k) and a triangle of a(i, j) = a[i row + j column], the lower one or the upper one.
+  void (*triangle_solve)(const double* a, long row, long column, long n, bool lower, double* b, long k);
   // Least and greatest of `count` values, both nan where one of them is.
   void (*range)(const double* x, long count, double* ends);
 };
