@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from difflib import get_close_matches
 
 from dynid.base.errors import InputError, Place
@@ -20,6 +21,8 @@ _FACTORS: dict[str, dict[str, float]] = {
     "temperature": {"degC": 1.0},
     "none": {"1": 1.0},
 }
+# Of rows that are counted: 1/500 s.
+_SHARE_OF_A_SECOND = re.compile(r"1/(\d+(?:\.\d+)?) s")
 # What else stands in lines of units of other programs' tables; no channel can be declared in them.
 _SEEN = ("°", "°/s", "deg/s^2", "rad/s^2", "rad/s²", "sec", "V", "W", "%", "-", "°C", "Hz")
 
@@ -34,6 +37,9 @@ def factor(unit: str, quantities: tuple[str, ...], place: Place) -> tuple[str, f
 
     Raises InputError naming the allowed units and the nearest one.
     """
+    share = _SHARE_OF_A_SECOND.fullmatch(unit) if "time" in quantities else None
+    if share is not None and float(share[1]) > 0:
+        return "time", 1.0 / float(share[1])
     for quantity in quantities:
         if unit in _FACTORS[quantity]:
             return quantity, _FACTORS[quantity][unit]

@@ -32,6 +32,11 @@ class Clock:
     step: float
     first: float
 
+    @property
+    def counted(self) -> bool:
+        """Whether rows are counted in place of a time."""
+        return self.column.key == "log.time.column" and self.column.likely and self.step == 1.0
+
 
 def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: Answers) -> Clock:
     """Time, and the column that names the motion of each row."""
@@ -134,6 +139,10 @@ def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decisi
     said = [one for one in fit if one.meaning.role == "measured"]
     short = said or fit
     options = tuple(Option(one.template, _in_words(one)) for one in same)
+    if not same:
+        options = tuple(
+            Option(one.template, "nothing is known of them") for one in found if not one.meaning.quantity
+        )
     if kind == "effort":
         options = (*options, Option(NONE, "there is none"))
     decision = _one_of(key, kind, short, same, options)

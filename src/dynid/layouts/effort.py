@@ -152,8 +152,10 @@ def _torque_or_not(
             share = f"{100 * used.max():.0f} %"
             reason = f"called torque, and takes up to {share} of the description's effort limits in N m"
             return Decision(UNIT, "N m", (reason,), options=UNITS)
-    why = (f"{doubt}the description knows no masses that the effort could be compared with",)
-    return Decision(UNIT, None, why, question, UNITS)
+    why = f"{doubt}the description knows no masses that the effort could be compared with"
+    if motion is None:
+        why = f"{doubt}it may follow from the description's masses once time, positions and their order are known"
+    return Decision(UNIT, None, (why,), question, UNITS)
 
 
 def _current(

@@ -12,6 +12,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import InputError
 from dynid.log.contents import Contents, Stream, Values, contents
 from dynid.log.log import ManyTopics
+from dynid.log.row_numbers import ROW
 
 # Enough for gravity to be seen from many sides, read in a moment.
 ROWS = 60_000
@@ -56,7 +57,9 @@ class Excerpt:
 
     def table(self, names: Sequence[str]) -> Float:
         """Columns of numbers side by side, (T, k)."""
-        found = self.values(names)
+        found = self.values([name for name in names if name != ROW or ROW in self.names])
+        if ROW in names and ROW not in found:
+            found[ROW] = np.arange(len(next(iter(self.values(self.names[:1]).values()))), dtype=np.float64)
         return np.stack([np.asarray(found[name], dtype=np.float64) for name in names], axis=1)
 
 

@@ -15,10 +15,12 @@ from dynid.layouts.commands import stand_in, with_gains
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.effort import Effort, decide_effort
 from dynid.layouts.excerpt import Excerpt, excerpt
+from dynid.layouts.nameless import is_nameless, nameless
 from dynid.layouts.names import Family, Meaning, families, joint_labels, most_fitting, single
 from dynid.layouts.order import decide_order, in_order
 from dynid.layouts.physics import Recording
 from dynid.layouts.presets import Preset, presets
+from dynid.layouts.row_clock import rate_from_velocity, rows_as_clock
 from dynid.layouts.units import CALIBRATION, Units, decide_units, time_unit
 from dynid.log.calibration import motor_of, rad_per_percent, read_calibration
 from dynid.robot.model import RobotModel
@@ -78,10 +80,15 @@ def propose(
     fitting = [one for one in presets(further) if one.fits(names)]
     look = excerpt(log, robot.joint_names)
     known = most_fitting(look.names, fitting, look.bag)
-    found = _families(look, robot, known)
-    taken = {column for one in found for column in one.columns}
-    alone = single([name for name in look.names if name not in taken], known)
+    if is_nameless(look):
+        found, alone = nameless(look, robot)
+    else:
+        found = _families(look, robot, known)
+        taken = {column for one in found for column in one.columns}
+        alone = single([name for name in look.names if name not in taken], known)
     clock = choose_clock(look, alone, given)
+    if clock.column.value is None and not clock.column.options and not look.bag:
+        clock = rows_as_clock(look, alone, given)
     decisions = [clock.column]
     chosen: dict[str, Family] = {}
     for kind in ("position", "velocity", "effort"):
@@ -98,6 +105,7 @@ def propose(
             decisions.append(extra)
             chosen[kind] = _cut(chosen[kind], extra.value)
     chosen = _alike(chosen, decisions)
+    clock = rate_from_velocity(look, clock, chosen)
     if "effort" not in chosen and "position" in chosen:
         stand_in(robot, look, chosen, found, decisions, given)
     missing = chosen["position"].missing if "position" in chosen else ()

@@ -28,6 +28,7 @@ from dynid.layouts.physics import (
     velocity_ratio,
 )
 from dynid.layouts.presets import UNKNOWN
+from dynid.layouts.row_clock import rate_question
 from dynid.log.calibration import PERCENT
 from dynid.robot.model import RobotModel
 
@@ -109,7 +110,7 @@ def decide_units(
                 time_why = (*time_why, "the logged velocity is the derivative of the position so")
             fits = [one for one in fits if one in narrowed]
     left_times = list(dict.fromkeys(t for t, _ in fits))
-    left_positions = list(dict.fromkeys(p for _, p in fits))
+    left_positions = list(dict.fromkeys(p for _, p in fits)) if times else positions
     shown = motions.get(left_times[0]) if left_times else None
     chosen, why, question = _by_torque(robot, shown, left_positions, position)
     unit_decision = decided(
@@ -129,7 +130,7 @@ def decide_units(
     if time_decision.value is not None:
         pairs = [one for one in pairs if one[0] == time_decision.value]
     sure = time_decision.value is not None and unit is not None
-    second = si(time_decision.value, "time") if time_decision.value in TIMES else float("nan")
+    second = si(time_decision.value, "time") if time_decision.value in (*TIMES, *times) else float("nan")
     scale: float | Float = si(unit, "angle") if unit in POSITIONS else float("nan")
     if unit == PERCENT and per_percent is not None:
         scale = per_percent
@@ -168,9 +169,11 @@ def _options(units: Sequence[str]) -> tuple[Option, ...]:
 
 
 def _times(clock: Clock, answers: Answers) -> tuple[list[str], tuple[str, ...]]:
+    said = clock.meaning.unit
+    if clock.counted:
+        return ([] if clock.meaning.doubt else [said]), (clock.meaning.said_by,)
     if "log.time.unit" in answers:
         return [answers["log.time.unit"]], ()
-    said = clock.meaning.unit
     epoch = [u for u in TIMES if EPOCH[0] < clock.first * si(u, "time") < EPOCH[1]]
     if epoch:
         return epoch, (f"it counts {epoch[0]} since 1970",)
@@ -183,6 +186,8 @@ def _times(clock: Clock, answers: Answers) -> tuple[list[str], tuple[str, ...]]:
 
 def _time_decision(clock: Clock, left: Sequence[str], why: tuple[str, ...], answers: Answers) -> Decision:
     key, options = "log.time.unit", _options(TIMES)
+    if clock.counted:
+        return rate_question(clock)
     if len(left) == 1 and not (
         clock.step == 1.0 and clock.meaning.unit == UNKNOWN and "velocity" not in " ".join(why)
     ):

@@ -119,6 +119,7 @@ class ArrayTable:
             )
         counts = {field.rows for field in fields}
         self.row_count: int | None = counts.pop() if len(counts) == 1 else None
+        self.constants = {one.name: value for one in arrays if (value := _one_number(one)) is not None}
         self.left_out = (*(_told(one) for one in arrays if one not in usable), *left_out)
         turned = [field.array.name for field in fields if field.axis == 1 and min(field.array.shape) > 1]
         self.remarks = (
@@ -279,6 +280,16 @@ def _coded(values: Array) -> Text:
         name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name) for name in names.tolist()
     ]
     return Text(codes.astype(np.int64), tuple(text))
+
+
+def _one_number(one: StoredArray) -> float | None:
+    """The number of an array that holds one alone."""
+    if one.dtype.kind not in _NUMBERS or prod(one.shape) != 1 or len(one.shape) > 2:
+        return None
+    try:
+        return float(np.ravel(one.read(0, 1, 0))[0])
+    except Exception:  # whatever a damaged file makes of it
+        return None
 
 
 def _told(one: StoredArray) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +59,7 @@ class Contents:
     """What a log file holds.
 
     trajectory: column that names the motion of each row, where the file itself says so.    left_out: what is in the
-    file and no column, in words.
+    file and no column, in words.    constants: single numbers by name.
     """
 
     path: Path
@@ -68,6 +68,7 @@ class Contents:
     trajectory: str | None
     left_out: tuple[str, ...]
     remarks: tuple[Diagnostic, ...]
+    constants: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -121,6 +122,7 @@ def contents(
         getattr(table, "trajectory", None),
         tuple(getattr(table, "left_out", ())),
         tuple(getattr(table, "remarks", ())),
+        dict(getattr(table, "constants", {})),
     )
 
 

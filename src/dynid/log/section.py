@@ -15,8 +15,8 @@ Columns = str | list[str] | dict[str, str]
 class TimeEntry(Strict):
     """The time column."""
 
-    column: str = key(doc="column")
-    unit: str = key(doc='`"s"`, `"ms"`, `"us"`, `"ns"`', kind="a unit of time")
+    column: str = key(doc='column; `"row"` counts the rows of a log without one')
+    unit: str = key(doc='`"s"`, `"ms"`, `"us"`, `"ns"`, or of counts `"1/500 s"`', kind="a unit of time")
 
 
 class JointEntry(Strict):

@@ -1,0 +1,143 @@
+"""Tables without names: columns one a joint side by side, known by what derives from what, and by the torque."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import permutations
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.layouts.excerpt import Excerpt
+from dynid.layouts.names import Family, Meaning
+from dynid.layouts.physics import DECISIVE, FITS, Recording, misfit, motion_of
+from dynid.layouts.row_clock import steps_per_unit
+from dynid.robot.model import RobotModel
+
+_PLACED = re.compile(r"column\[(\d+)\]")
+# Steps of a clock are even but for this share of them, within this factor.
+_EVEN, _WITHIN = 0.9, 1.5
+# Two groups of columns are copies of one another (measured and wanted) with this correlation.
+_COPY = 0.98
+_TIME_UNITS, _ANGLE_UNITS = (1.0, 1e-3, 1e-6, 1e-9), (1.0, np.pi / 180)
+# Groups that are tried as position and torque of an arm.
+_MOST_TRIED = 4
+
+
+def is_nameless(look: Excerpt) -> bool:
+    """Whether all columns are called by their places."""
+    return bool(look.names) and all(_PLACED.fullmatch(name) for name in look.names)
+
+
+def nameless(look: Excerpt, robot: RobotModel) -> tuple[list[Family], list[tuple[str, Meaning]]]:
+    """The groups of columns, one a joint side by side, and the clock at the beginning or the end of the rows."""
+    names = list(look.numeric)
+    values = look.table(names)
+    clocks = [name for k, name in enumerate(names) if _is_clock(values[:, k])]
+    while names and names[0] in clocks:
+        names = names[1:]
+    while names and names[-1] in clocks:
+        names = names[:-1]
+    n = robot.n
+    parts = [tuple(names[k : k + n]) for k in range(0, len(names) - n + 1, n)]
+    # Steps of exactly 1 are a count of rows, or of milliseconds: the rate of the rows is looked for instead.
+    timed = [
+        one for k, one in enumerate(look.numeric) if one in clocks and (np.diff(values[:, k]) != 1).any()
+    ]
+    times = [(one, Meaning("time", said_by="it ascends in even steps")) for one in timed if one not in names]
+    t = look.table([times[0][0]])[:, 0] if times else None
+    blocks = [look.table(part) for part in parts]
+    meanings = _chain(parts, blocks, t) or _by_torque(robot, parts, blocks, t) or [Meaning()] * len(parts)
+    found = [
+        Family(_run(part), part, robot.joint_names, False, 0, (), meaning)
+        for part, meaning in zip(parts, meanings, strict=True)
+    ]
+    return found, times[:1]
+
+
+def _is_clock(values: Float) -> bool:
+    steps = np.diff(values)
+    if not len(steps) or not (steps > 0).all():
+        return False
+    middle = float(np.median(steps))
+    return bool(((steps > middle / _WITHIN) & (steps < middle * _WITHIN)).mean() > _EVEN)
+
+
+def _run(part: Sequence[str]) -> str:
+    first, last = (int(found[1]) for name in (part[0], part[-1]) if (found := _PLACED.fullmatch(name)))
+    return f"column[{first}:{last + 1}]"
+
+
+def _chain(parts: Sequence[Sequence[str]], blocks: Sequence[Float], t: Float | None) -> list[Meaning]:
+    """Positions are what other columns are the derivative of, and no derivative themselves; [] = there are none."""
+    steps = None if t is None else np.diff(t)
+    derived = {
+        (i, j)
+        for i, j in permutations(range(len(blocks)), 2)
+        if steps_per_unit(blocks[i], blocks[j], steps) is not None
+    }
+    roots = [
+        i for i in range(len(blocks)) if any(a == i for a, _ in derived) and all(b != i for _, b in derived)
+    ]
+    if not roots:
+        return []
+    speeds = {b for a, b in derived if a in roots}
+    further = {b for a, b in derived if a in speeds}
+    known = set(roots) | speeds | further
+    copies = {
+        k for k in range(len(blocks)) if k not in known and any(_alike(blocks[k], blocks[i]) for i in known)
+    }
+    words = ", ".join(_run(parts[k]) for k in sorted(speeds))
+    meanings = []
+    for k in range(len(blocks)):
+        if k in roots:
+            meanings.append(Meaning("position", said_by=f"no names; {words} are its derivative"))
+        elif k in further:
+            meanings.append(Meaning("acceleration", said_by="name"))
+        elif k in speeds:
+            meanings.append(Meaning("velocity", said_by="no names; it is the derivative of the position"))
+        elif k in copies:
+            meanings.append(Meaning())
+        else:
+            meanings.append(Meaning("effort", said_by="no names; neither a position nor its derivative"))
+    return meanings
+
+
+def _alike(a: Float, b: Float) -> bool:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        both = [np.corrcoef(a[:, j], b[:, j])[0, 1] for j in range(a.shape[1])]
+    return bool(np.nanmedian([*both, 0.0]) > _COPY)
+
+
+def _by_torque(
+    robot: RobotModel, parts: Sequence[Sequence[str]], blocks: Sequence[Float], t: Float | None
+) -> list[Meaning]:
+    """Positions and efforts are what a rigid arm explains, one by the other; [] = nothing decides."""
+    if t is None or not 2 <= len(blocks) <= _MOST_TRIED:
+        return []
+    tried: list[tuple[float, int, int]] = []
+    for i, j in permutations(range(len(blocks)), 2):
+        read = Recording(t, blocks[i], None, blocks[j], ((0, len(t)),))
+        for second in _TIME_UNITS:
+            motion = motion_of(read, second)
+            if motion is None:
+                continue
+            for angle in _ANGLE_UNITS:
+                left = misfit(robot, motion.read_as(angle))
+                if left is not None and (np.sqrt(left[left < 1]) <= FITS).all() and (left < 1).any():
+                    tried.append((float(np.log(left).sum()), i, j))
+            break
+    tried.sort()
+    others = [value for value, i, j in tried if (i, j) != tried[0][1:]]
+    if not tried or (others and others[0] - tried[0][0] < DECISIVE):
+        return []
+    _, i, j = tried[0]
+    meanings = [Meaning()] * len(blocks)
+    meanings[i] = Meaning(
+        "position", said_by=f"no names; a rigid arm that moves so takes the torque {_run(parts[j])}"
+    )
+    meanings[j] = Meaning(
+        "effort", said_by=f"no names; a rigid arm takes it when it moves as {_run(parts[i])}"
+    )
+    return meanings

@@ -1,0 +1,124 @@
+"""Tables without names or without a clock: what the numbers themselves say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.base.errors import NOWHERE, InputError
+from dynid.base.units import factor
+from dynid.layouts.propose import propose
+from dynid.layouts.write import experiment_text
+from dynid.log.read import read_log
+from tests.layouts.plants import RATE, UR_JOINTS, run
+
+UR = run("ur10e", UR_JOINTS)
+DDQ = np.gradient(UR.dq, 1 / RATE, axis=0)
+EPOCH = 1_700_000_000.0
+PARTS = {
+    "t": UR.t[:, None], "epoch": EPOCH + UR.t[:, None], "ms": 1e3 * UR.t[:, None],
+    "count": np.arange(len(UR.t))[:, None],
+    "q": UR.q, "dq": UR.dq, "ddq": DDQ, "tau": UR.tau, "deg": np.rad2deg(UR.q),
+}  # fmt: skip
+
+
+def written(tmp_path: Path, *parts: str, head: str = "", name: str = "log.txt") -> Path:
+    table = np.column_stack([PARTS[one] for one in parts])
+    np.savetxt(tmp_path / name, table, delimiter=",", header=head, comments="", fmt="%.15g")
+    return tmp_path / name
+
+
+@pytest.mark.parametrize(
+    ("parts", "time"),
+    [
+        (("t", "q", "dq", "tau"), "s"),
+        (("ms", "q", "dq", "ddq", "tau"), "ms"),
+        (("epoch", "q", "tau", "dq"), "s"),
+        (("tau", "dq", "q", "t"), "s"),
+        (("t", "q", "tau"), "s"),
+        (("t", "tau", "deg"), "s"),
+        (("count", "t", "q", "dq", "tau"), "s"),
+        (("count", "q", "dq", "tau"), "1/100 s"),
+        (("q", "dq", "tau"), "1/100 s"),
+        (("tau", "q", "dq", "ddq"), "1/100 s"),
+    ],
+)
+def test_columns_without_names_are_known_by_what_derives_from_what(
+    parts: tuple[str, ...], time: str, tmp_path: Path
+) -> None:
+    found = propose(UR.robot, written(tmp_path, *parts))
+    assert [one.key for one in found.open] == []
+    assert found["log.time.unit"].value == time
+    assert found["log.position.unit"].value == ("deg" if "deg" in parts else "rad")
+    assert found["log.effort.unit"].value == "N m"
+    assert not found["log.position.columns"].sure or found["log.position.columns"].likely
+    at = {part: sum(PARTS[one].shape[1] for one in parts[: parts.index(part)]) for part in parts}
+    for kind, names in (("position", ("q", "deg")), ("velocity", ("dq",)), ("effort", ("tau",))):
+        (part,) = [one for one in names if one in at] or [None]
+        wanted = () if part is None else tuple(f"column[{at[part] + j}]" for j in range(6))
+        assert tuple(found.groups[kind].columns.values() if kind in found.groups else ()) == wanted
+
+
+def test_what_the_numbers_do_not_say_is_asked_with_the_groups(tmp_path: Path) -> None:
+    found = propose(UR.robot, written(tmp_path, "t", "q"))
+    assert [one.key for one in found.open] == ["log.position.columns", "log.effort.columns"]
+    assert [one.value for one in found["log.position.columns"].options] == ["column[1:7]"]
+
+
+NAMED = ",".join(f"q{k}" for k in range(1, 7)) + "," + ",".join(f"tau{k}" for k in range(1, 7))
+SPEEDS = ",".join(f"dq{k}" for k in range(1, 7))
+
+
+@pytest.mark.parametrize(
+    ("parts", "head", "column"),
+    [
+        (("q", "tau", "dq"), f"{NAMED},{SPEEDS}", "row"),
+        (("count", "q", "tau", "dq"), f"step,{NAMED},{SPEEDS}", "step"),
+        (("count", "q", "tau", "dq"), f"Unnamed: 0,{NAMED},{SPEEDS}", "Unnamed: 0"),
+    ],
+)
+def test_rows_are_the_clock_of_a_log_without_one(
+    parts: tuple[str, ...], head: str, column: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path, *parts, head=head)
+    found = propose(UR.robot, path)
+    assert (found["log.time.column"].value, found["log.time.unit"].value) == (column, "1/100 s")
+    assert found["log.time.unit"].likely
+    assert found.open == ()
+    assert f'time = {{ column = "{column}", unit = "1/100 s" }}' in experiment_text(found, "dynid init")
+    log = read_log(
+        path, UR.robot, {
+            "time": {"column": column, "unit": "1/100 s"}, "position": {"columns": "q{number}", "unit": "rad"},
+        }
+    )  # fmt: skip
+    np.testing.assert_allclose(log.read(log.trajectories[0]).t, UR.t, rtol=0, atol=1e-12)
+    pieces = list(log.chunks(log.trajectories[0], 333))
+    np.testing.assert_allclose(np.concatenate([one.t for one in pieces]), UR.t, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("answer", ["100", "100 Hz", "1/100 s"])
+def test_the_rate_of_rows_is_asked_where_nothing_says_it(answer: str, tmp_path: Path) -> None:
+    path = written(tmp_path, "q", "tau", head=NAMED)
+    found = propose(UR.robot, path)
+    assert "log.time.unit" in [one.key for one in found.open]
+    assert "log.time.column" not in [one.key for one in found.open]
+    answered = propose(UR.robot, path, {"log.time.unit": answer})
+    assert answered["log.time.unit"].value == "1/100 s"
+    assert answered.open == ()
+
+
+@pytest.mark.parametrize("constant", [{"dt": 0.01}, {"Ts": 0.01}, {"fs": 100}, {"sampling_rate": 100.0}])
+def test_a_period_beside_the_arrays_is_that_of_their_rows(constant: dict[str, float], tmp_path: Path) -> None:
+    np.savez(tmp_path / "log.npz", q=UR.q, tau=UR.tau, **constant)  # type: ignore[arg-type]
+    found = propose(UR.robot, tmp_path / "log.npz")
+    assert (found["log.time.column"].value, found["log.time.unit"].value) == ("row", "1/100 s")
+    assert found.open == ()
+
+
+def test_a_share_of_a_second_is_a_unit_of_time() -> None:
+    assert factor("1/500 s", ("time",), NOWHERE) == ("time", 0.002)
+    for unit, quantity in (("1/0 s", "time"), ("1/500", "time"), ("2/500 s", "time"), ("1/500 s", "angle")):
+        with pytest.raises(InputError, match="unit"):
+            factor(unit, (quantity,), NOWHERE)
