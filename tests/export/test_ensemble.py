@@ -12,12 +12,13 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
+from dynid.choose.shapes import ShapeEstimate
 from dynid.estimate import OLS, TLS, WLS, Estimator
 from dynid.exporters import export, sample_parameters
 from dynid.exporters.ensemble import held_out_error, spread_on
 from dynid.exporters.samples import BODY_FIELDS, DOF_FIELDS
 from dynid.feasible.bodies import least_eigenvalues
-from dynid.identification.experiment import named_files
+from dynid.identification.experiment import Experiment, named_files, open_log
 from dynid.identification.further_log import held_out_log
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings, settings_to_experiment
@@ -29,6 +30,7 @@ from dynid.run.validation import validate
 from dynid.terms.term import Of
 from dynid.verbs.save import save
 from tests.command_line import Run
+from tests.robot_files import ROBOTS
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +99,61 @@ def test_an_ensemble_is_as_wide_as_the_error_on_left_out_blocks(stored: Identifi
     assert min(least_eigenvalues(columns, theta).min() for theta in wide.parameters) > 0
     bodies = [i for i, column in enumerate(columns) if column.of is Of.BODY]
     np.testing.assert_array_equal(wide.parameters[:, bodies], noise.parameters[:, bodies])
+
+
+def test_what_coefficients_owe_to_shapes_does_not_widen_models_that_share_the_shapes(
+    stored: Identification,
+) -> None:
+    plain = sample_parameters(stored, 40, seed=1, width="noise")
+    estimate = stored.estimate
+    # A curve whose shape data say nothing of: its coefficient, too, is then known to its own size alone.
+    viscous = [estimate.columns[i].term for i in estimate.base.independent].index("viscous")
+    owed = np.zeros_like(estimate.covariance)
+    owed[viscous, viscous] = estimate.value[viscous] ** 2
+    shape = ShapeEstimate("stribeck velocity", "stribeck", "j1", "rad/s", 0.1, 0.1, 0.01, 1.0, "")
+    shaped = replace(
+        stored, estimate=replace(estimate, covariance=estimate.covariance + owed), shapes=(shape,)
+    )
+    np.testing.assert_allclose(
+        sample_parameters(shaped, 40, seed=1, width="noise").spread, plain.spread, rtol=0.3
+    )
+
+
+def test_consistent_models_explain_the_data_where_blocks_are_fewer_than_parameters(data_dir: Path) -> None:
+    """The covariance of few blocks has no inverse; what it leaves out must not be free to move."""
+    experiment = Experiment.read(ROBOTS / "kr300_rptu.experiment.toml")
+    robot = experiment.with_drives(load_robot(ROBOTS / "kr300_rptu.toml"))
+    files = [data_dir / "kr300_rptu" / "data.parquet"]
+    log = open_log(experiment, files, robot, experiment.data.train, Diagnostics())
+    found = identify(robot, log, experiment.settings(), threads=1)
+    estimate = found.estimate
+    assert estimate.degrees_of_freedom < estimate.base.rank
+    drawn = sample_parameters(found, 8, feasible=True, width="noise").parameters
+
+    def squares(theta: Float) -> Float:
+        full = np.zeros(len(theta))
+        full[estimate.base.independent] = estimate.base.reduce(theta)
+        return np.array([factor.residual_square(full) for factor in found.factors.total])
+
+    # The closest consistent bodies cost 8 % at the worst joint, and what noise leaves open about as much.
+    missed = np.sqrt(np.mean([squares(theta) for theta in drawn], axis=0) / squares(estimate.parameters))
+    assert (missed < 1.4).all()
+
+
+def test_an_ensemble_is_drawn_about_the_model_that_is_exported(stored: Identification) -> None:
+    estimate = stored.estimate
+    bodies = np.array([column.of is Of.BODY for column in estimate.columns])
+    consistent = np.array(estimate.parameters)
+    consistent[bodies] *= 1.05
+    beside = replace(stored, estimate=replace(estimate, consistent=consistent))
+    drawn = sample_parameters(beside, 60, seed=4, feasible=True, width="noise")
+    np.testing.assert_array_equal(drawn.centre, consistent)
+    away = np.abs(drawn.parameters.mean(axis=0) @ estimate.base.B.T - consistent @ estimate.base.B.T)
+    assert (away < 0.5 * np.abs(estimate.value - consistent @ estimate.base.B.T) + estimate.std).all()
+    as_identified = sample_parameters(beside, 3, width="noise")
+    np.testing.assert_array_equal(as_identified.centre, estimate.parameters)
+    # Held-out blocks are missed by as much as consistent fits miss them, which is not the estimate's error.
+    assert held_out_error(beside).shape == held_out_error(beside, consistent=False).shape
 
 
 def test_blocks_are_left_out_of_the_runs_own_estimator(stored: Identification) -> None:

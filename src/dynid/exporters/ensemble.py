@@ -12,9 +12,11 @@ from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import default_threads
+from dynid.base.scipy_functions import solve_triangular
 from dynid.estimate.prior import parameter_spread
+from dynid.estimate.uncertainty import block_jackknife
 from dynid.factor.data_base import influence
-from dynid.factor.factor import Factors
+from dynid.factor.factor import Factors, stack
 from dynid.factor.folds import folds_of
 from dynid.identification.experiment import Experiment
 from dynid.identification.further_log import torque_factors
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from dynid.estimate.laplace import Posterior
 
 MOST = 10_000
-# A direction that the log determines this much better than the worst counts no more than this.
-_SHARPEST = 1e-6
 # Draws on which the width of friction is found: the models themselves, unless they are fewer than this; then their
 # bodies take turns with further draws of friction.
 _ENOUGH, _DRAWS = 32, 256
@@ -53,7 +53,7 @@ class UnseenSpread:
     """What an ensemble does on a motion that was not fitted, by joint, relative to the measured torque's r.m.s.
 
     trajectories: names.    spread: (n,) standard deviation of the models' torque.
-    error: (n,) r.m.s. error of the estimate's own torque.
+    error: (n,) r.m.s. error of the torque of the model that they are drawn about.
     A spread far below it: the models are more alike than they are right.
     """
 
@@ -70,12 +70,14 @@ class UnseenSpread:
 class Ensemble:
     """Full parameters of N models, (N, p), and by how much their torque differs.
 
+    centre: (p,) the model that they are drawn about: the run's estimate, or consistent bodies found beside it.
     spread: (g,) standard deviation of their torque on the fitted motion, relative to the measured torque.
     held_out: (g,) error of the same fit on blocks of that motion that it was left out of, which set the width; empty
     where it was not set.    unseen: spread and error on a held-out log, None without one.
     """
 
     parameters: Float
+    centre: Float
     group_names: tuple[str, ...]
     spread: Float
     unseen: UnseenSpread | None = None
@@ -84,6 +86,7 @@ class Ensemble:
     def __post_init__(self) -> None:
         object.__setattr__(self, "held_out", locked(self.held_out, (None,), "held_out"))
         object.__setattr__(self, "parameters", locked(self.parameters, (None, None), "parameters"))
+        object.__setattr__(self, "centre", locked(self.centre, (self.parameters.shape[1],), "centre"))
         object.__setattr__(self, "spread", locked(self.spread, (len(self.group_names),), "spread"))
 
 
@@ -106,9 +109,9 @@ def spread_on(
             "no-samples", found="no usable sample", expected="motion longer than the filters' edges"
         )
     changes = ensemble.parameters - ensemble.parameters.mean(axis=0)
-    theta = run.estimate.full_vector
     error = [
-        np.sqrt(factor.residual_square(theta) / max(factor.target_square, 1e-300)) for factor in factors.total
+        np.sqrt(factor.residual_square(ensemble.centre) / max(factor.target_square, 1e-300))
+        for factor in factors.total
     ]
     names = tuple(dict.fromkeys(block.trajectory for block in factors.blocks))
     return replace(ensemble, unseen=UnseenSpread(names, _torque_spread(changes, factors), np.array(error)))
@@ -125,8 +128,9 @@ def sample_parameters(
     """Draws models: base parameters from N(estimate, covariance), each lifted by the prior, B theta_k = beta_k.
 
     theta_k = theta + S Q R'^-1 (beta_k - beta), the change closest to none in the metric of the prior's spread S.
-    feasible: project every draw on the physically consistent parameters, in the metric of the covariance and, where
-    that says nothing, of the prior.
+    Shapes are the run's in all models, and the covariance is that of the coefficients at these shapes.
+    feasible: project every draw on the physically consistent parameters, in the metric of the textbook covariance and,
+    where that says nothing, of the prior.
     posterior: draw from the posterior over consistent bodies: what the data leave open varies as the prior does.
     width: "noise": that is all, and the models' torque differs by what noise leaves open; "error": friction and offsets
     vary beside it, by joint, until the standard deviation of the models' torque is the error of the same fit on blocks
@@ -138,12 +142,14 @@ def sample_parameters(
         raise UsageError("ensemble-count", found=f"{count} models", expected=f"1 to {MOST}")
     if width not in list(Width):
         raise UsageError("ensemble-width", found=f"width '{width}'", expected="error or noise")
+    consistent = feasible or posterior
+    centre = _model(run, consistent)
     drawn = (
         _posterior(run).sample(count, seed)
         if posterior
         else _drawn_from_covariance(run, count, seed, feasible)
     )
-    error = held_out_error(run) if width == Width.ERROR else np.zeros(0)
+    error = held_out_error(run, consistent) if width == Width.ERROR else np.zeros(0)
     if len(error):
         drawn = _widened(run, drawn, error, seed)
     changes = drawn - drawn.mean(axis=0)
@@ -152,33 +158,39 @@ def sample_parameters(
     )
     return Ensemble(
         drawn,
+        centre,
         run.estimate.group_names,
         _fitted_spread(run, changes @ run.estimate.base.B.T),
         held_out=error / np.sqrt(size) if len(error) else error,
     )
 
 
-def held_out_error(run: Identification) -> Float:
+def held_out_error(run: Identification, consistent: bool = True) -> Float:
     """(g,) r.m.s. error of the run's own fit on contiguous parts of its data, each left out in turn; () if too short.
 
+    consistent: of a run whose consistent bodies fit worse than its estimate, the error of those.
     Fits to less data are worse than the run's; by how much they are on all data is taken off, down to the run's error
     on its own data. The prior keeps the strength that the run found, or refits would each search for one.
     Source: Burman 1989 (bias-corrected cross-validation).
     """
-    regression = regression_of_run(run)
-    factors, estimator = regression.factors, _estimator(run)
+    regression = replace(regression_of_run(run), value_only=True)
+    factors, estimator = regression.factors, _estimator(run, consistent)
     parts = folds_of(factors)
     if not parts:
         return np.zeros(0)
+    base, model = run.estimate.base, _model(run, consistent)
+    # The run does not keep the strength of consistent bodies beside its estimate: fits are compared with their like.
+    beside = consistent and len(run.estimate.consistent) > 0
+    whole = estimator.fit(regression).full_vector if beside else _full(run, base.reduce(model))
 
     def missed(some: Factors, theta: Float) -> Float:
         return np.array([factor.residual_square(theta) for factor in some.total])
 
     count = np.array([max(factor.count, 1) for factor in factors.total])
-    fitted = missed(factors, run.estimate.full_vector)
-    square, worse = np.zeros(len(count)), -fitted
+    fitted = missed(factors, _full(run, base.reduce(model)))
+    square, worse = np.zeros(len(count)), -missed(factors, whole)
     for fold in parts:
-        training = replace(regression, factors=factors.subset(fold.training.tolist()), value_only=True)
+        training = replace(regression, factors=factors.subset(fold.training.tolist()))
         theta = estimator.fit(training).full_vector
         held_out = factors.subset(fold.held_out.tolist())
         square += missed(held_out, theta)
@@ -187,13 +199,21 @@ def held_out_error(run: Identification) -> Float:
     return np.asarray(np.sqrt(np.maximum(square - worse, fitted) / count))
 
 
-def _estimator(run: Identification) -> Estimator:
+def _model(run: Identification, consistent: bool) -> Float:
+    """(p,) full parameters of the run's model: its estimate, or consistent bodies that it found beside it."""
+    estimate = run.estimate
+    return estimate.consistent if consistent and len(estimate.consistent) else estimate.parameters
+
+
+def _estimator(run: Identification, consistent: bool) -> Estimator:
     from dynid.estimate import WLS
     from dynid.estimate.feasible import FeasibleFit
 
     fitted = Experiment.from_dict(run.experiment).settings().estimator
     if isinstance(fitted, FeasibleFit):
         estimate = run.estimate
+        if len(estimate.consistent) and not consistent:
+            return WLS()
         return replace(fitted, strength=float(estimate.prior_strength), mass_share=float(estimate.mass_share))
     return fitted if fitted.name in ON_FACTORS else WLS()
 
@@ -278,24 +298,36 @@ def _full(run: Identification, beta: Float) -> Float:
 
 def _drawn_from_covariance(run: Identification, count: int, seed: int, feasible: bool) -> Float:
     estimate = run.estimate
-    values, vectors = np.linalg.eigh(estimate.covariance)
-    values = np.maximum(values, 0.0)
-    steps = np.random.default_rng(seed).normal(size=(count, len(values))) @ (vectors * np.sqrt(values)).T
+    values, vectors = np.linalg.eigh(_covariance(run))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    steps = np.random.default_rng(seed).normal(size=(count, len(values))) @ root.T
     spread = _spread(run)
     nothing = np.zeros(len(estimate.columns))
     lifted = [estimate.base.lift(step, nothing, spread) for step in steps]
-    drawn: Float = estimate.parameters + np.array(lifted)
-    if not feasible:
-        return drawn
-    std = np.sqrt(np.maximum(values, _SHARPEST**2 * values.max()))
-    return _projected(run, drawn, (vectors / std).T, spread)
+    drawn: Float = _model(run, feasible) + np.array(lifted)
+    return _projected(run, drawn, spread) if feasible else drawn
+
+
+def _covariance(run: Identification) -> Float:
+    """(b, b) of the base parameters at the run's shapes.
+
+    Where shapes were estimated, the estimate's own holds what coefficients owe to them; models share the shapes, and
+    coefficients that moved alone would make torque that no data left open.
+    """
+    estimate = run.estimate
+    if not run.shapes:
+        return estimate.covariance
+    factors, columns = regression_of_run(run).factors, estimate.base.independent
+    b = len(columns)
+    inverse = solve_triangular(stack(factors.total, columns, estimate.weights)[:b, :b], np.eye(b))
+    return block_jackknife(factors, columns, estimate.full_vector, inverse, estimate.weights)[0]
 
 
 def _posterior(run: Identification) -> Posterior:
     # The solver is loaded for those that ask for it.
     from dynid.estimate.laplace import posterior
 
-    return posterior(run.estimate, _spread(run))
+    return posterior(replace(run.estimate, covariance=_covariance(run)), _spread(run))
 
 
 def _spread(run: Identification) -> Float:
@@ -322,14 +354,22 @@ def closest_consistent(run: Identification) -> tuple[Float, Float]:
     return theta, _fitted_spread(run, (theta @ estimate.base.B.T - estimate.value)[None])
 
 
-def _projected(run: Identification, drawn: Float, whiten: Float, spread: Float) -> Float:
+def _projected(run: Identification, drawn: Float, spread: Float) -> Float:
+    """The consistent parameters nearest to each draw in the metric of the textbook covariance, as in the fit itself.
+
+    The covariance of blocks is no metric for that: it has no more directions than there are blocks.
+    """
     # The solver is loaded for models that have to be made physically consistent alone.
+    from dynid.estimate.feasible import SHARPEST
     from dynid.feasible import feasible_parameters
     from dynid.feasible.problem import Distance
 
-    columns = run.estimate.columns
+    estimate = run.estimate
+    columns, size = estimate.columns, estimate.textbook_std
+    values, vectors = np.linalg.eigh(estimate.textbook_covariance / np.outer(size, size))
+    whiten = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
     prior = np.array([column.prior for column in columns])
-    A, held = whiten @ run.estimate.base.B, _constrained(run).constraints()
+    A, held = whiten @ estimate.base.B, _constrained(run).constraints()
     return np.array(
         [
             feasible_parameters(
