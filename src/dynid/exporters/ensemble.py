@@ -12,7 +12,6 @@ from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import default_threads
-from dynid.base.scipy_functions import solve_triangular
 from dynid.estimate.prior import parameter_spread
 from dynid.estimate.uncertainty import block_jackknife
 from dynid.factor.data_base import influence
@@ -21,6 +20,7 @@ from dynid.factor.folds import folds_of
 from dynid.identification.experiment import Experiment
 from dynid.identification.further_log import torque_factors
 from dynid.identification.settings import ON_FACTORS
+from dynid.kernel import solve_triangular
 from dynid.log.read import Log
 from dynid.run.regression import regression_of_run
 from dynid.run.result import Identification
