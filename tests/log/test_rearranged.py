@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dynid.base.errors import InputError
@@ -53,6 +55,22 @@ def test_rows_of_single_joints_are_put_side_by_side(
     (part,) = table.batches(names, 1000, 50, 60)
     np.testing.assert_array_equal(part[names[2]], q[50:60, 1])
     assert [one.identifier for one in getattr(table, "remarks", ())].count("joints-in-rows") == 1
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_rows_of_single_joints_in_parquet(dictionary: bool, tmp_path: Path) -> None:
+    keys = pa.array(JOINTS * T)
+    table = pa.table(
+        {
+            "stamp": np.repeat(t, 3),
+            "joint": keys.dictionary_encode() if dictionary else keys,
+            "q": q.ravel(),
+            "tau": tau.ravel(),
+        }
+    )
+    pq.write_table(table, tmp_path / "log.parquet")
+    names = ("stamp", *(f"{field}[{one}]" for field in ("q", "tau") for one in JOINTS))
+    np.testing.assert_array_equal(read(tmp_path / "log.parquet", names), np.column_stack([t, q, tau]))
 
 
 def test_a_joint_that_a_moment_lacks_is_missing(tmp_path: Path) -> None:

@@ -96,9 +96,11 @@ def open_table(
             if definitions and isinstance(reader, BagReader):
                 return reader.open_defined(path, definitions)
             table = reader.open(path, delimiter, decimal)
+            if isinstance(reader, BagReader):
+                return table
             if isinstance(table, CsvTable):
-                table = with_joints_side_by_side(with_text_times(with_lists_apart(table)))
-            return table if isinstance(reader, BagReader) else with_whole_stamps(table)
+                table = with_text_times(with_lists_apart(table))
+            return with_whole_stamps(with_joints_side_by_side(table))
     known = ", ".join(reader.name for reader in readers)
     raise InputError("log-format", found=f"a file that starts with {head[:8]!r}", expected=known, place=place)
 
