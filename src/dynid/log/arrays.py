@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ MAX_FIELDS = 10_000
 LEAST_BUDGET, TIMES_FILE = 1 << 28, 100
 # Of the message about what is no column.
 SHOWN = 60
+# A list of text that names the columns of others.
+_NAMES = re.compile(r"names?|joints?|labels?|dofs?|columns?", re.IGNORECASE)
 _NUMBERS = "fiub"
 _TIMES = "mM"
 
@@ -101,6 +104,7 @@ class ArrayTable:
         trajectory: str | None = None,
     ) -> None:
         self.path, self.trajectory = path, trajectory
+        arrays = _labelled(arrays)
         lengths = Counter(max(one.shape) for one in arrays if _is_usable(one))
         usual = lengths.most_common(1)[0][0] if lengths else 0
         # Text in every row names motions; other text says what the arrays are.
@@ -251,6 +255,22 @@ def fields_of(name: str, values: Array) -> list[StoredArray]:
         ]
     plain = np.atleast_1d(values if values.ndim <= 2 else values.squeeze())
     return [StoredArray.of(name or "column", plain)]
+
+
+def _labelled(arrays: Sequence[StoredArray]) -> list[StoredArray]:
+    """The arrays, matrices without labels with those of a list of names that is as long as they are wide."""
+    lists = [
+        tuple(map(str, one.read(0, one.shape[0], 0)))
+        for one in arrays
+        if _is_text(one) and _NAMES.search(one.name)
+    ]
+    lists = [names for names in lists if len(set(names)) == len(names)]
+    return [
+        replace(one, labels=next((names for names in lists if len(names) in one.shape), ()))
+        if len(one.shape) == 2 and not one.labels and one.dtype.kind in _NUMBERS
+        else one
+        for one in arrays
+    ]
 
 
 def _row_axis(shape: tuple[int, ...], usual: int) -> int:

@@ -13,7 +13,9 @@ from dynid.log.bag import BAG_READERS, BagReader, is_bag_folder, open_bag_folder
 from dynid.log.bag_files import bag_files
 from dynid.log.cell_lists import with_lists_apart
 from dynid.log.csv import CsvReader, CsvTable
+from dynid.log.echoed_messages import EchoReader
 from dynid.log.hdf5_files import Hdf5Reader
+from dynid.log.json_files import JsonReader
 from dynid.log.lerobot import LeRobotReader
 from dynid.log.log import LogReader, Table
 from dynid.log.long_rows import with_joints_side_by_side
@@ -35,6 +37,8 @@ _OWN: tuple[LogReader, ...] = (
     Hdf5Reader(),
     TorchReader(),
     LeRobotReader(),
+    JsonReader(),
+    EchoReader(),
     CsvReader(),
 )
 READERS: Registry[LogReader] = Registry("reader", "dynid.readers", {one.name: one for one in _OWN})
@@ -85,7 +89,7 @@ def open_table(
     for reader in readers:
         if reader.can_read(head):
             named = [one for one in readers if path.suffix.lower() in one.suffixes]
-            if named and named[0] is not reader:
+            if named and reader not in named:
                 raise InputError(
                     "magic",
                     found=f"a file that ends in '{path.suffix}' and starts like {reader.name}",

@@ -50,7 +50,7 @@ STOPS = (
     ),
     _stop(
         "values that are no numbers",
-        "text-cell list-cell ragged-row column-type array-type number csv row",
+        "text-cell list-cell ragged-row column-type array-type number csv row echo",
         """A cell holds text, a row has more or fewer cells than the header, or a column came as text.""",
         """Open the file at the row that is named. Comments and units belong above the header, not between rows.""",
     ),

@@ -1,0 +1,95 @@
+"""JSON: one object a line, a list of objects, or an object of arrays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.errors import InputError, Place
+from dynid.log.arrays import MAX_FIELDS, ArrayTable, Budget, StoredArray, fields_of, reading
+from dynid.log.records import arrays_of
+
+# Python's objects take so many times the bytes of the text.
+_TIMES_TEXT = 8
+_MAX_DEPTH = 8
+
+
+class JsonReader:
+    """Opens JSON files; arrays are called by their path, "state.q"."""
+
+    name = "JSON"
+    suffixes = (".json", ".jsonl", ".ndjson", ".txt", ".log")
+
+    def can_read(self, head: bytes) -> bool:
+        """Whether the first bytes are those of an object, or of a list of objects or numbers."""
+        text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        return text.startswith(b'{"') or (
+            text[:1] in (b"{", b"[") and text[1:].lstrip()[:1] in (b'"', b"{", b"[")
+        )
+
+    def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
+        """Opens a file; raises InputError for a damaged one, RefusedError for one that is too large."""
+        budget = Budget(path)
+        budget.spend(_TIMES_TEXT * budget.size, "objects")
+        with reading(path, "a JSON file"):
+            text = path.read_text("utf-8-sig")
+            try:
+                tree = json.loads(text)
+            except json.JSONDecodeError as error:
+                tree = _lines(path, text, error)
+            return _table(path, tree)
+
+
+def _lines(path: Path, text: str, error: json.JSONDecodeError) -> list[Any]:
+    """Objects, one a line; the last line may be cut off."""
+    lines = text.splitlines()
+    found = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError as wrong:
+            if number == len(lines) and found:
+                break
+            at, what = (number, wrong) if found else (error.lineno, error)
+            place = Place(file=str(path), line=at)
+            raise InputError(
+                "json", found=f"{what.msg} in column {what.colno}", expected="JSON", place=place
+            ) from None
+    return found
+
+
+def _table(path: Path, tree: Any) -> ArrayTable:
+    if isinstance(tree, list) and tree and all(isinstance(one, Mapping) for one in tree):
+        return ArrayTable(path, *arrays_of(tree))
+    arrays: list[StoredArray] = []
+    left_out: list[str] = []
+    _collect("", tree if isinstance(tree, Mapping) else {"column": tree}, arrays, left_out, 0)
+    return ArrayTable(path, arrays[:MAX_FIELDS], left_out)
+
+
+def _collect(
+    path: str, tree: Mapping[str, Any], arrays: list[StoredArray], left_out: list[str], depth: int
+) -> None:
+    for key, value in tree.items():
+        name = f"{path}{key}"
+        if isinstance(value, Mapping) and depth < _MAX_DEPTH:
+            _collect(f"{name}.", value, arrays, left_out, depth + 1)
+        elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+            found, others = arrays_of(value)
+            arrays += found
+            left_out += others
+        else:
+            try:
+                values = np.array(
+                    [np.nan if one is None else one for one in value] if isinstance(value, list) else value
+                )
+            except ValueError:  # rows of different lengths
+                left_out.append(f"{name}: lists of different lengths")
+                continue
+            arrays += fields_of(name, values)
