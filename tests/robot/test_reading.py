@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,6 +53,42 @@ def test_a_file_full_of_mistakes_is_reported_of_the_first_ones(tmp_path: Path) -
         read(swap(ARM, "</robot>", joints + "</robot>"), tmp_path / "robot.urdf")
     assert str(caught.value).count("\n") == 50
     assert "17950 more errors" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "above", ["\n\n  ", "<!-- (c) a lab -->\n", "<!-- a -->\n<!-- b\n- > -->\n", "\ufeff\n"]
+)
+@pytest.mark.parametrize("said", ["", ' encoding="utf-8"', " encoding='UTF-8' standalone='yes'"])
+def test_a_declaration_below_a_remark_is_passed_over(above: str, said: str, tmp_path: Path) -> None:
+    plain, _ = read(ARM, tmp_path / "plain.urdf")
+    robot, _ = read(f'{above}<?xml version="1.0"{said}?>\n{ARM}', tmp_path / "robot.urdf")
+    np.testing.assert_array_equal(robot.inertia_prior, plain.inertia_prior)
+    wrong = f'{above}<?xml version="1.0"{said}?>\n' + swap(ARM, 'upper="1"', 'upper="x"')
+    at = wrong[: wrong.index('upper="x"')].count("\n") + 1
+    with pytest.raises(InputError, match=rf"robot.urdf:{at}:"):
+        read(wrong, tmp_path / "robot.urdf")
+
+
+def test_a_late_declaration_of_another_encoding_is_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="xml-syntax"):
+        read('\n<?xml version="1.0" encoding="latin-1"?>\n' + ARM, tmp_path / "robot.urdf")
+
+
+@pytest.mark.parametrize("inf", ["inf", "Infinity", "INF", " .inf "])
+def test_infinite_limits_are_none(inf: str, tmp_path: Path) -> None:
+    limit = 'lower="-1" upper="1" velocity="2" effort="3"'
+    lower = inf.strip() if inf.strip().startswith("-") else f"-{inf.strip()}"
+    none = f'lower="{lower}" upper="{inf}" velocity="+{inf.strip()}" effort="{inf}"'
+    robot, diagnostics = read(swap(ARM, limit, none), tmp_path / "robot.urdf")
+    for values, sign in zip(
+        (robot.limits.lower, robot.limits.upper, robot.limits.velocity, robot.limits.effort),
+        (-1, 1, 1, 1),
+        strict=True,
+    ):
+        assert values[0] == sign * np.inf
+    assert not [one for one in diagnostics if one.severity.name != "NOTE"]
+    with pytest.raises(InputError, match="not-finite"):
+        read(swap(ARM, limit, limit.replace('lower="-1"', 'lower="inf"')), tmp_path / "robot.urdf")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "iso-8859-1", "windows-1252"])

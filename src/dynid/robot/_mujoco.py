@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,10 @@ def read_spec(root: Element) -> tuple[Any, Any]:
 def compile_spec(mujoco: Any, spec: Any, root: Element) -> Any:
     """The MjModel of a spec; raises InputError with MuJoCo's message if it does not compile."""
     try:
-        return spec.compile()
+        with warnings.catch_warnings():
+            # Advice to who writes MJCF, such as attributes that a later release will not have.
+            warnings.simplefilter("ignore", UserWarning)
+            return spec.compile()
     except (ValueError, RuntimeError, mujoco.FatalError) as error:
         raise _compile_error(error, root) from error
 

@@ -58,7 +58,8 @@ def compile_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagn
     mujoco, spec = read_spec(root)
     places = _Places(root)
     # MuJoCo refuses moving bodies without mass; here they are bodies whose mass is not known.
-    spec.compiler.boundmass = spec.compiler.boundinertia = _BOUND
+    spec.compiler.boundmass = max(spec.compiler.boundmass, _BOUND)
+    spec.compiler.boundinertia = max(spec.compiler.boundinertia, _BOUND)
     spec.compiler.fusestatic = False
     meshes = [(geom, geom.meshname) for geom in spec.geoms if geom.meshname]
     shapeless = _without_meshes(mujoco, spec)

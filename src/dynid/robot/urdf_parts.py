@@ -197,14 +197,28 @@ def _limits(
             "limit-missing", f"{what} has no lower and upper limit: taken as unlimited", limit.place
         )
         return -math.inf, math.inf, velocity, effort
-    lower, upper = (number(limit, key, errors, 0.0, what) for key in ("lower", "upper"))
+    lower, upper = (
+        side * math.inf if _unbounded(limit, key, sign) else number(limit, key, errors, 0.0, what)
+        for key, side, sign in (("lower", -1, "-"), ("upper", 1, ""))
+    )
     if lower > upper:
         found = f"{what}: lower {lower:g} > upper {upper:g}"
         errors.append(InputError("limits-swapped", found=found, expected="lower <= upper", place=limit.place))
     return lower, upper, velocity, effort
 
 
+def _unbounded(limit: Element, key: str, sign: str = "") -> bool:
+    """Whether a limit is infinite, on its own side."""
+    return limit.attributes.get(key, "").strip().lower().lstrip("+") in (
+        f"{sign}inf",
+        f"{sign}infinity",
+        f"{sign}.inf",
+    )
+
+
 def _size(limit: Element, key: str, what: str, errors: list[DynidError]) -> float:
+    if _unbounded(limit, key):
+        return math.inf
     value = number(limit, key, errors, math.inf, what)
     if value < 0:
         found = f"{what}: limit {key} = {value:g}"

@@ -17,6 +17,12 @@ MAX_BYTES = 64_000_000
 MAX_DEPTH = 256
 MAX_ELEMENTS = 200_000
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
+# An encoding that is not UTF-8 has to be said on top: such a file stays as it is.
+_LATE_DECLARATION = re.compile(
+    rb"""((?:\xef\xbb\xbf)?(?:\s|<!--(?:(?!-->).)*+-->)++)"""
+    rb"""(<\?xml\s+version=["']1\.[0-9]["'](?:\s+encoding=["'](?:utf-8|UTF-8|us-ascii|US-ASCII)["'])?(?:\s+standalone=["']\w+["'])?\s*\?>)""",
+    re.DOTALL,
+)
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]+:/")
 _NO_ELEMENT = expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS]
 _INVALID = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
@@ -98,7 +104,19 @@ def parse(data: bytes, file: str) -> Element:
     elements.
     """
     reader = _Reader(file)
-    return reader.run(data)
+    return reader.run(_begins_with_declaration(data))
+
+
+def _begins_with_declaration(data: bytes) -> bytes:
+    """The file with blanks for an XML declaration behind blank lines or comments, where XML has none.
+
+    Robot descriptions are found so, with a licence or a generator's remark on top, and the parsers of ROS read them.
+    """
+    found = _LATE_DECLARATION.match(data)
+    if found is None:
+        return data
+    blank = re.sub(rb"[^\r\n]", b" ", found[2])
+    return found[1] + blank + data[found.end() :]
 
 
 class _Reader:
