@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from dynid.base.units import factor
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
 from dynid.log.read import read_log
+from dynid.robot.model import RobotModel
 from tests.layouts.plants import RATE, UR_JOINTS, run
 
 UR = run("ur10e", UR_JOINTS)
@@ -122,3 +124,80 @@ def test_a_share_of_a_second_is_a_unit_of_time() -> None:
     for unit, quantity in (("1/0 s", "time"), ("1/500", "time"), ("2/500 s", "time"), ("1/500 s", "angle")):
         with pytest.raises(InputError, match="unit"):
             factor(unit, (quantity,), NOWHERE)
+
+
+COUNT = 2 * np.pi / 4096
+
+
+def counted(tmp_path: Path) -> Path:
+    names = [f"{kind}{k}" for kind in ("present_position_", "present_current_") for k in range(1, 7)]
+    table = np.column_stack([UR.t, 2048 + np.round(UR.q / COUNT), np.round(UR.tau / 12 / 2.69e-3)])
+    np.savetxt(
+        tmp_path / "log.csv",
+        table,
+        delimiter=",",
+        header=",".join(["time", *names]),
+        comments="",
+        fmt="%.10g",
+    )
+    return tmp_path / "log.csv"
+
+
+def test_counts_are_shares_of_other_units(tmp_path: Path) -> None:
+    path = counted(tmp_path)
+    found = propose(plain_arm(), path)
+    assert {"log.position.unit", "log.effort.unit"} <= {one.key for one in found.open}
+    assert "1/4096 turn" in " ".join(found["log.position.unit"].why)
+    answers = {"log.position.unit": "1/4096 turn", "log.effort.unit": "2.69 mA", "log.order": "base-to-tip"}
+    found = propose(plain_arm(), path, answers)
+    assert [one.key for one in found.open] == ["robot.drive_gain"]
+    assert "one A?" in found["robot.drive_gain"].question
+    log = read_log(
+        path, UR.robot, {
+            "time": {"column": "time", "unit": "s"},
+            "position": {
+                "columns": "present_position_{number}", "unit": "1/4096 turn",
+                "offset": dict.fromkeys(UR_JOINTS, -2048.0),
+            },
+        }
+    )  # fmt: skip
+    np.testing.assert_allclose(log.read(log.trajectories[0]).q, UR.q, rtol=0, atol=0.51 * COUNT)
+
+
+@pytest.mark.parametrize(
+    ("unit", "quantity", "value"),
+    [("1/4096 turn", "angle", COUNT), ("0.088 deg", "angle", np.deg2rad(0.088)), ("2.69 mA", "current", 2.69e-3),
+     ("0.229 rpm", "angular velocity", 0.229 * np.pi / 30), ("1e-3 N m", "torque", 1e-3), ("2 ms", "time", 2e-3)],
+)  # fmt: skip
+def test_multiples_of_units(unit: str, quantity: str, value: float) -> None:
+    assert factor(unit, (quantity,), NOWHERE) == (quantity, pytest.approx(value, rel=1e-15))
+    for wrong in (f"-{unit}", unit.replace(" ", ""), f"{unit} {unit}", "2 raw", "2 furlongs"):
+        with pytest.raises(InputError, match="unit"):
+            factor(wrong, (quantity,), NOWHERE)
+
+
+def test_gains_are_asked_for_and_guessed_in_amperes(tmp_path: Path) -> None:
+    for unit, size in (("A", 1.0), ("mA", 1e-3)):
+        names = [f"{kind}{k}" for kind in ("q", "i") for k in range(1, 7)]
+        table = np.column_stack([UR.t, UR.q, UR.tau / 12 / size])
+        np.savetxt(tmp_path / "log.csv", table, delimiter=",", header=",".join(["time", *names]), comments="")
+        found = propose(plain_arm(), tmp_path / "log.csv", {"log.effort.unit": unit})["robot.drive_gain"]
+        assert "one A?" in found.question
+        guess = [float(one) for one in found.why[-1].rpartition(" be ")[2].split(", ")]
+        assert np.allclose(guess[:3], 12, rtol=0.25)
+
+
+def plain_arm() -> RobotModel:
+    """The same arm under a name for which no preset has gains."""
+    return replace(UR.robot, name="arm")
+
+
+@pytest.mark.parametrize("turn", ["deg", "rad"])
+def test_angles_that_begin_anew_after_a_turn(turn: str, tmp_path: Path) -> None:
+    whole = 360.0 if turn == "deg" else 2 * np.pi
+    q = np.mod((np.rad2deg(UR.q) if turn == "deg" else UR.q), whole)
+    table = np.column_stack([UR.t, q, UR.tau])
+    np.savetxt(tmp_path / "log.csv", table, delimiter=",", header="time," + NAMED, comments="")
+    found = propose(UR.robot, tmp_path / "log.csv")
+    assert found.open == ()
+    assert found["log.position.unit"].value == turn

@@ -21,8 +21,9 @@ _FACTORS: dict[str, dict[str, float]] = {
     "temperature": {"degC": 1.0},
     "none": {"1": 1.0},
 }
-# Of rows that are counted: 1/500 s.
-_SHARE_OF_A_SECOND = re.compile(r"1/(\d+(?:\.\d+)?) s")
+# Counts, and rows in place of a time: 1/500 s, 1/4096 turn, 0.229 rpm, 2.69 mA.
+_MULTIPLE = re.compile(r"(1/)?(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?) (\S.*)")
+_TURNS = {"angle": {"turn": 2 * math.pi}, "angular velocity": {"turn/s": 2 * math.pi}}
 # What else stands in lines of units of other programs' tables; no channel can be declared in them.
 _SEEN = ("°", "°/s", "deg/s^2", "rad/s^2", "rad/s²", "sec", "V", "W", "%", "-", "°C", "Hz")
 
@@ -32,15 +33,33 @@ def is_unit(text: str) -> bool:
     return text in _SEEN or any(text in known for known in _FACTORS.values())
 
 
+def is_multiple(text: str) -> bool:
+    """Whether a unit is a multiple or a share of another one: "1/4096 turn"."""
+    return any(_multiple(text, quantity) is not None for quantity in _FACTORS)
+
+
+def _multiple(unit: str, quantity: str) -> float | None:
+    found = _MULTIPLE.fullmatch(unit)
+    known = (_FACTORS[quantity] | _TURNS.get(quantity, {})).get(found[3]) if found else None
+    if (
+        found is None
+        or known is None
+        or quantity in ("raw", "none", "temperature")
+        or not float(found[2]) > 0
+    ):
+        return None
+    return known / float(found[2]) if found[1] else known * float(found[2])
+
+
 def factor(unit: str, quantities: tuple[str, ...], place: Place) -> tuple[str, float]:
     """Returns (quantity, factor to SI) of a unit that must belong to one of `quantities`.
 
     Raises InputError naming the allowed units and the nearest one.
     """
-    share = _SHARE_OF_A_SECOND.fullmatch(unit) if "time" in quantities else None
-    if share is not None and float(share[1]) > 0:
-        return "time", 1.0 / float(share[1])
     for quantity in quantities:
+        multiple = _multiple(unit, quantity)
+        if multiple is not None:
+            return quantity, multiple
         if unit in _FACTORS[quantity]:
             return quantity, _FACTORS[quantity][unit]
     allowed = [name for quantity in quantities for name in _FACTORS[quantity]]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dynid.base.errors import UsageError
+from dynid.base.units import is_multiple
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def decided(decision: Decision, answers: Answers) -> Decision:
         return decision
     answer = answers[decision.key]
     allowed = [one.value for one in decision.options]
-    if decision.question and allowed and answer not in allowed:
+    if decision.question and allowed and answer not in allowed and not is_multiple(answer):
         raise UsageError(
             "unknown-answer",
             found=f"{decision.key} = {answer}",

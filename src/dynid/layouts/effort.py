@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.errors import NOWHERE, InputError
+from dynid.base.units import factor
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.names import Meaning
 from dynid.layouts.physics import EXPLAINS, Motion, description_scale
@@ -56,6 +58,19 @@ class Scale:
     slopes: Float
     informative: tuple[bool, ...]
     negative: tuple[str, ...]
+
+
+def _torque(unit: str) -> float | None:
+    """Newton metres of a unit of torque; None for another one."""
+    try:
+        return factor(unit, ("torque",), NOWHERE)[1]
+    except InputError:
+        return None
+
+
+def si_current(unit: str) -> float:
+    """Amperes of a unit of current."""
+    return factor(unit, ("current",), NOWHERE)[1]
 
 
 def scale_of(robot: RobotModel, motion: Motion | None) -> Scale | None:
@@ -197,7 +212,7 @@ def _known_gains(robot: RobotModel) -> Float | None:
 
 def _side(robot: RobotModel, said: Meaning, unit: Decision, scale: Scale | None) -> Decision:
     options = (Option("link", "at the joints"), Option("motor", "before the gears"))
-    if unit.value not in TORQUES:
+    if unit.value is None or (size := _torque(unit.value)) is None:
         return Decision(SIDE, None, optional=True)
     ratios = np.abs(robot.drive.gear_ratio)
     if said.side is not None:
@@ -207,7 +222,7 @@ def _side(robot: RobotModel, said: Meaning, unit: Decision, scale: Scale | None)
             SIDE, None, ("the description knows no gears: at the joints",), options=options, optional=True
         )
     if scale is not None:
-        here = scale.middle * TORQUES[unit.value]
+        here = scale.middle * size
         there = here * float(np.median(ratios[list(scale.informative)]))
         near = [side for side, value in (("link", here), ("motor", there)) if 1 / NEAR < value < NEAR]
         if len(near) == 1:
@@ -232,7 +247,7 @@ def _gains(
     answers: Answers,
     joints: Sequence[str],
 ) -> tuple[Decision | None, Mapping[str, float], str]:
-    if unit.value is None or unit.value in TORQUES or _known_gains(robot) is not None:
+    if unit.value is None or _torque(unit.value) is not None or _known_gains(robot) is not None:
         return None, {}, ""
     if GAINS in answers:
         values = _numbers(answers[GAINS], len(joints))
@@ -249,18 +264,21 @@ def _gains(
         said += f"; {entry.says}" if entry.says else ""
         if scale is not None:
             worth = np.array(gains)[list(scale.informative)] * np.abs(scale.slopes[list(scale.informative)])
-            share = float(np.median(worth)) * CURRENTS.get(unit.value, 1.0)
+            share = float(np.median(worth)) * (1.0 if unit.value == "raw" else si_current(unit.value))
             said += f"; with them the effort is {share:.3g} times the description's torque"
         decision = Decision(GAINS, _listed(gains), (said,), likely=True)
         return decision, dict(zip(robot.joint_names, gains, strict=True)), said
     why: tuple[str, ...] = ("neither the description nor a preset knows what a unit of it is worth in N m",)
+    # Gains are those of amperes, whatever the log counts in.
+    current = unit.value != "raw"
+    size = si_current(unit.value) if current else 1.0
     if scale is not None:
         places = [robot.joint_names.index(joint) for joint in joints]
         guess = [1 / abs(scale.slopes[j]) if scale.informative[j] else 1 / scale.middle for j in places]
+        guess = [value / size for value in guess]
         why = (*why, f"if the masses of the description were right it would be {_listed(guess)}")
-    question = (
-        f"how many N m at the joint is one {unit.value}? {len(joints)} numbers from base to tip, with commas"
-    )
+    one = "A" if current else unit.value
+    question = f"how many N m at the joint is one {one}? {len(joints)} numbers from base to tip, with commas"
     return Decision(GAINS, None, why, question), {}, ""
 
 

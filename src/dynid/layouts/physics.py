@@ -28,6 +28,8 @@ WIDTH = 0.03
 # Seconds cut from both ends of a run, where the filter swings.
 ENDS = 0.5
 LEAST_SAMPLES = 60
+# A whole turn; a step is one, or none, within this share of it.
+TURNS, NEAR_TURN = (360.0, 2 * np.pi), 0.2
 # Share of a joint's torque that the description has to explain before its scale means anything.
 EXPLAINS = 0.6
 
@@ -66,6 +68,20 @@ class Motion:
             None if self.tau is None else self.tau[:, columns],
             None if self.measured is None else self.measured[:, columns],
         )
+
+
+def unwrapped(q: Float) -> Float:
+    """Positions (T, n) without jumps by a whole turn, of 360 or 2 pi, where nothing else moves so fast."""
+    out = q.copy()
+    for j in range(q.shape[1]):
+        steps = np.diff(q[:, j])
+        for turn in TURNS:
+            jumps = np.abs(np.abs(steps) - turn) < NEAR_TURN * turn
+            rest = np.abs(steps[~jumps & np.isfinite(steps)]).max(initial=0.0)
+            if jumps.any() and rest < NEAR_TURN * turn:
+                out[1:, j] -= np.cumsum(np.where(jumps, turn * np.sign(steps), 0.0))
+                break
+    return out
 
 
 def time_step(t: Float, runs: Sequence[tuple[int, int]]) -> float:

@@ -18,7 +18,7 @@ from dynid.layouts.excerpt import Excerpt, excerpt
 from dynid.layouts.nameless import is_nameless, nameless
 from dynid.layouts.names import Family, Meaning, families, joint_labels, most_fitting, single
 from dynid.layouts.order import decide_order, in_order
-from dynid.layouts.physics import Recording
+from dynid.layouts.physics import Recording, unwrapped
 from dynid.layouts.presets import Preset, presets
 from dynid.layouts.row_clock import rate_from_velocity, rows_as_clock
 from dynid.layouts.units import CALIBRATION, Units, decide_units, time_unit
@@ -300,7 +300,7 @@ def _recording(
 ) -> Recording:
     t = look.table([clock.column.value or ""])[:, 0]
     read = {kind: _table(robot, look, family, at) for kind, family in chosen.items()}
-    return Recording(t, read["position"], read.get("velocity"), read.get("effort"), clock.runs)
+    return Recording(t, unwrapped(read["position"]), read.get("velocity"), read.get("effort"), clock.runs)
 
 
 def _table(robot: RobotModel, look: Excerpt, family: Family, at: Sequence[int]) -> Float:

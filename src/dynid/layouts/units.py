@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import NOWHERE
-from dynid.base.units import factor
+from dynid.base.units import factor, is_multiple
 from dynid.layouts.channels import EPOCH, Clock
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.names import Meaning
@@ -109,7 +109,7 @@ def decide_units(
             if len(narrowed) < len(fits):
                 time_why = (*time_why, "the logged velocity is the derivative of the position so")
             fits = [one for one in fits if one in narrowed]
-    left_times = list(dict.fromkeys(t for t, _ in fits))
+    left_times = list(dict.fromkeys(t for t, _ in fits)) if positions else times
     left_positions = list(dict.fromkeys(p for _, p in fits)) if times else positions
     shown = motions.get(left_times[0]) if left_times else None
     chosen, why, question = _by_torque(robot, shown, left_positions, position)
@@ -131,7 +131,8 @@ def decide_units(
         pairs = [one for one in pairs if one[0] == time_decision.value]
     sure = time_decision.value is not None and unit is not None
     second = si(time_decision.value, "time") if time_decision.value in (*TIMES, *times) else float("nan")
-    scale: float | Float = si(unit, "angle") if unit in POSITIONS else float("nan")
+    known = unit in POSITIONS or (unit is not None and is_multiple(unit))
+    scale: float | Float = si(unit, "angle") if unit and known else float("nan")
     if unit == PERCENT and per_percent is not None:
         scale = per_percent
     motion = motions.get(time_decision.value or "") if sure else None
@@ -293,7 +294,10 @@ def _by_torque(
     if not left:
         return (
             None,
-            ("neither rad nor deg fits the limits; counts of an encoder have to be converted first",),
+            (
+                "neither rad nor deg fits the limits; counts of an encoder are shares of a turn (1/4096 turn for one), "
+                "and their zero is an offset under [log] position",
+            ),
             ask,
         )
     named = said.unit in POSITIONS and not said.doubt
