@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,13 +10,13 @@ import numpy as np
 from dynid.base.diagnostics import Diagnostics
 from dynid.choose.build import terms_of
 from dynid.choose.comparison import SCREEN, Axis, ModelComparison, Option
-from dynid.choose.findings import options_in_words
+from dynid.choose.findings import effects_left_out, options_in_words
 from dynid.choose.forward_selection import ForwardSelection
 from dynid.choose.friction_forms import Form, chosen_form
-from dynid.choose.measurement_effects import as_estimated, estimate_effects
+from dynid.choose.measurement_effects import EffectPlace, as_estimated, estimate_effects, place_of
 from dynid.choose.relinearise import relinearised
 from dynid.choose.search import LEAST_TO_COMPARE, Fitted, NonlinearFit, Search
-from dynid.choose.selection import JointForm, Selection
+from dynid.choose.selection import JointForm, MeasurementEffect, Selection
 from dynid.choose.shaped import is_open
 from dynid.choose.wide_fit import wide_regression
 from dynid.choose.wide_model import (
@@ -49,12 +49,14 @@ class Chosen:
 
     terms: with open shapes where such a form of friction won.    start: the same terms at the best shapes tried.
     nominal: that its small effects are linearised about.
+    among_others: the choice once more without some effects of the log; None where there was no choice.
     """
 
     terms: Terms
     start: Terms | None = None
     selection: Selection | None = None
     nominal: Nominal | None = None
+    among_others: Callable[[Collection[EffectPlace]], Chosen] | None = None
 
     def as_estimated(self, estimate: Estimate) -> Chosen:
         """With what the model holds of the log as its final fit has it."""
@@ -62,6 +64,31 @@ class Chosen:
             return self
         measurement_effects = as_estimated(self.selection.measurement_effects, estimate)
         return replace(self, selection=replace(self.selection, measurement_effects=measurement_effects))
+
+    def without_unsure(self, diagnostics: Diagnostics) -> Chosen | None:
+        """The choice without effects of the log whose 95 % intervals hold zero in the final fit; None = all are sure.
+
+        Such an effect gained its place on held-out blocks, beside bodies that need not be physically consistent, in
+        place of something else that the model lacks.
+        """
+        gone: dict[EffectPlace, list[MeasurementEffect]] = {}
+        for one in () if self.selection is None else self.selection.measurement_effects:
+            if one.adopted and one.fault:
+                gone.setdefault((one.kind, one.joint), []).append(one)
+        gone = {
+            place: own for place, own in gone.items() if all(abs(one.value) <= one.half_width for one in own)
+        }
+        if not gone or self.among_others is None:
+            return None
+        diagnostics.note("effects-left-out", effects_left_out([one for own in gone.values() for one in own]))
+        return self.among_others(gone)
+
+    def report(self, diagnostics: Diagnostics) -> None:
+        """Notes what was chosen, where there was a choice."""
+        if self.selection is None:
+            return
+        chosen = options_in_words(self.selection.axes, self.selection.chosen.options)
+        diagnostics.note("model", f"{self.selection.compared} models compared on held-out blocks: {chosen}")
 
 
 def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chosen:
@@ -104,21 +131,24 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     comparison = wide_fit.comparison
     base = (*plain_labels, *(label for label in shown if comparison.wide.role(label) is Role.LOG))
     forms = _friction_by_joint(comparison, base, search)
-    trial, selection = comparison.best(_axes(comparison.wide, forms, (*plain_labels, *shown)))
-    chosen = [label for option in trial.options for label in option.labels]
-    selection = replace(
-        selection,
-        friction=_joint_forms(comparison, base, forms),
-        measurement_effects=estimate_effects(robot, comparison, wide_fit.factors, wide_fit.fitted, chosen),
-    )
-    found = terms_of(kept, chosen, comparison.wide)
-    start = None if is_open(kept) else terms_of(kept, chosen, comparison.wide, started=True)
-    diagnostics.note(
-        "model",
-        f"{selection.compared} models compared on held-out blocks: "
-        + options_in_words(selection.axes, selection.chosen.options),
-    )
-    return Chosen(found, start, selection, wide_fit.nominal)
+    friction = _joint_forms(comparison, base, forms)
+
+    def among(shown: Sequence[Label]) -> Chosen:
+        trial, selection = comparison.best(_axes(comparison.wide, forms, (*plain_labels, *shown)))
+        chosen = [label for option in trial.options for label in option.labels]
+        effects = estimate_effects(robot, comparison, wide_fit.factors, wide_fit.fitted, chosen)
+        return Chosen(
+            terms_of(kept, chosen, comparison.wide),
+            None if is_open(kept) else terms_of(kept, chosen, comparison.wide, started=True),
+            replace(selection, friction=friction, measurement_effects=effects),
+            wide_fit.nominal,
+            lambda gone: among([label for label in shown if not is_gone(label, gone)]),
+        )
+
+    def is_gone(label: Label, gone: Collection[EffectPlace]) -> bool:
+        return comparison.wide.role(label) is Role.LOG and place_of(robot, label) in gone
+
+    return among(shown)
 
 
 @dataclass(frozen=True, eq=False)

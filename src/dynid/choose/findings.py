@@ -25,6 +25,14 @@ def selection_findings(selection: Selection | None) -> list[Finding]:
     return [Finding("good", title, text, code="model-chosen")]
 
 
+def effects_left_out(effects: Sequence[MeasurementEffect]) -> str:
+    """That effects of the log were taken out of the model again, and why."""
+    return (
+        f"{', '.join(_in_words(one) for one in effects)}: predicts held-out blocks better, but the interval in the "
+        "final fit holds zero; left out of the model"
+    )
+
+
 def _in_words(one: MeasurementEffect) -> str:
     factor, unit = _LOUD.get(one.unit, (1.0, one.unit))
     where = f" of {one.joint}" if one.joint else ""

@@ -22,6 +22,8 @@ from dynid.robot.model import RobotModel
 from dynid.terms.choice import EVERYWHERE, Role
 
 DEPENDENT = 1e-6
+# The kind of an effect of the log and its joint, "" = of the whole log.
+EffectPlace = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,11 @@ def as_estimated(found: Sequence[MeasurementEffect], estimate: Estimate) -> tupl
         else one
         for one in found
     )
+
+
+def place_of(robot: RobotModel, label: Label) -> EffectPlace:
+    """Kind and joint of an effect."""
+    return label[0], _joint(robot, label)
 
 
 def _joint(robot: RobotModel, label: Label) -> str:

@@ -315,6 +315,21 @@ def _fit(call: _Call, data: _Data) -> _Found:
         if settings.chooses_model
         else Chosen(settings.model)
     )
+    while True:
+        # Of a fit that is given up nothing is to be said.
+        attempt = replace(call, diagnostics=Diagnostics(accepting=call.diagnostics.accepting))
+        found = _fit_chosen(attempt, data, search, trial, model)
+        others = found.model.without_unsure(call.diagnostics)
+        if others is None:
+            found.model.report(call.diagnostics)
+            call.diagnostics.extend(attempt.diagnostics)
+            return found
+        model = others
+
+
+def _fit_chosen(call: _Call, data: _Data, search: Search, trial: Search, model: Chosen) -> _Found:
+    """The fit of a model that was chosen, its nonlinear parameters and its bodies."""
+    robot, settings, batches, fit = call.robot, data.settings, data.batches, search.fit
     nonlinear = fit_nonlinear(model.terms, trial, model.start)
     nonlinear = replace(nonlinear, terms=within_speeds(nonlinear.terms, robot, trial.batches))
     fitted = fit(nonlinear.terms)

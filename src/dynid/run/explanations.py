@@ -243,6 +243,14 @@ OF_FITS = (
         """Nothing. The report's section Model choice says more.""",
     ),
     Explanation(
+        "effects-left-out",
+        "effects of the log that were chosen and left out again",
+        ("note",),
+        """A lag, gain, zero or lean predicted held-out blocks better, but in the fit that is reported its 95 % interval
+        holds zero: beside physically consistent bodies it is something else, which the model lacks.""",
+        """Nothing, unless you know of such a fault; then name its term under `[model]`.""",
+    ),
+    Explanation(
         "model-not-chosen",
         "the default model, as it is",
         ("warning",),
