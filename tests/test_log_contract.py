@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -14,8 +15,10 @@ import pyarrow.parquet as pq
 from dynid.base.arrays import Float
 from dynid.log.bag import BAG_READERS, BagReader
 from dynid.log.csv import CsvReader
+from dynid.log.echoed_messages import EchoReader
 from dynid.log.files import READERS, open_table
 from dynid.log.hdf5_files import Hdf5Reader
+from dynid.log.json_files import JsonReader
 from dynid.log.lerobot import LeRobotReader
 from dynid.log.log import LogReader, Table, Text
 from dynid.log.mat_files import MatReader
@@ -176,8 +179,17 @@ class TestTorch(ArrayFile):
         formats.torch(path, self.arrays(columns))
 
 
+class TestJson(ArrayFile):
+    suffix, reader = ".json", JsonReader()
+
+    def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
+        arrays = {name: np.asarray(values).tolist() for name, values in self.arrays(columns).items()}
+        path.write_text(json.dumps(arrays), encoding="utf-8")
+
+
 def test_every_registered_reader_is_tested_here() -> None:
-    # A LeRobot data set is a folder of Parquet files: it has no first bytes.
+    # A LeRobot data set is a folder of Parquet files: it has no first bytes. Printed messages hold no columns of any
+    # name: tests/log/test_messages.py.
     kinds = {CsvReader, ParquetReader, BagReader, NpzReader, NpyReader, MatReader, Hdf5Reader, TorchReader}
-    assert {type(reader) for reader in READERS.values()} == kinds | {LeRobotReader}
+    assert {type(reader) for reader in READERS.values()} == kinds | {JsonReader, LeRobotReader, EchoReader}
     assert [suffix for reader in BAG_READERS for suffix in reader.suffixes] == [".bag", ".mcap", ".db3"]
