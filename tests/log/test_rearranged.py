@@ -177,3 +177,49 @@ def test_a_word_among_times_is_missing(tmp_path: Path) -> None:
     found = read(tmp_path / "log.csv", ("time, time in s",))[:, 0]
     assert np.flatnonzero(np.isnan(found)).tolist() == [30]
     assert isinstance(next(iter(open_table(tmp_path / "log.csv").batches(("time",), 9)))["time"], Text)
+
+
+def signals(folder: Path, write: Callable[[Path, np.ndarray], None], timed: bool) -> Path:
+    folder.mkdir()
+    for name, values in (("q", q), ("tau", tau)):
+        write(folder / name, np.column_stack([t, values]) if timed else values)
+    if not timed:
+        write(folder / "t", t[:, None])
+    return folder
+
+
+@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.parametrize("kind", ["csv", "npy", "named"])
+def test_a_file_for_each_signal(kind: str, timed: bool, tmp_path: Path) -> None:
+    def write(path: Path, values: np.ndarray) -> None:
+        head = (
+            ",".join([*(["time"] if timed else []), *JOINTS]) if kind == "named" and path.name != "t" else ""
+        )
+        if kind == "npy":
+            np.save(path.with_suffix(".npy"), values)
+        else:
+            np.savetxt(path.with_suffix(".csv"), values, delimiter=",", header=head, comments="")
+
+    path = signals(tmp_path / "log", write, timed)
+    if kind == "named":
+        names = ("time" if timed else "t", *(f"{one}/{joint}" for one in ("q", "tau") for joint in JOINTS))
+    else:
+        names = ("time" if timed else "t", *(f"{one}[{j}]" for one in ("q", "tau") for j in range(3)))
+    np.testing.assert_array_equal(read(path, names), np.column_stack([t, q, tau]))
+    (part,) = open_table(path).batches(names, 1000, 30, 70)
+    np.testing.assert_array_equal(part[names[1]], q[30:70, 0])
+
+
+def test_logs_in_a_folder_are_no_signals(tmp_path: Path) -> None:
+    for name, count in (("train", T), ("validate", T - 50)):
+        np.savetxt(
+            tmp_path / f"{name}.csv",
+            np.column_stack([t, q])[:count],
+            delimiter=",",
+            header="t,a,b,c",
+            comments="",
+        )
+    with pytest.raises(
+        InputError, match=r"different-lengths.*train.csv \(400 rows\), validate.csv \(350 rows\).*give one"
+    ):
+        open_table(tmp_path)

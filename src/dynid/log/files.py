@@ -22,6 +22,7 @@ from dynid.log.long_rows import with_joints_side_by_side
 from dynid.log.mat_files import MatReader
 from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
+from dynid.log.signal_folder import open_signals, signal_files
 from dynid.log.stamps import with_whole_stamps
 from dynid.log.text_times import with_text_times
 from dynid.log.torch_files import TorchReader
@@ -66,10 +67,16 @@ def open_table(
             if getattr(reader, "can_read_folder", _no_folder)(path):
                 return reader.open(path, delimiter, decimal)
         parts = [one for one in bag_files(path) if one.suffix in (".mcap", ".db3")]
+        signals = [] if parts else signal_files(path)
+        if signals:
+            return with_whole_stamps(
+                open_signals(path, signals, lambda one: open_table(one, delimiter, decimal))
+            )
         raise InputError(
             "file-missing",
             found="a folder",
-            expected="a log file, a folder of rosbag2 with its metadata.yaml, or a LeRobot data set",
+            expected="a log file, a folder of rosbag2 with its metadata.yaml, "
+            "a LeRobot data set, or a file for each signal",
             do=f"give {parts[0].name} in it, or restore metadata.yaml with `ros2 bag reindex`"
             if parts
             else "",

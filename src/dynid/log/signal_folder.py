@@ -1,0 +1,153 @@
+"""A folder with a file for each signal, q.csv beside dq.csv and tau.csv, as one table."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError, Place
+from dynid.log.log import ColumnInfo, Table, Text
+
+SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".asc", ".npy")
+_ROWS = 32768
+# Of columns that are compared.
+_LOOKED_AT = 2000
+MOST_FILES = 32
+
+
+def signal_files(folder: Path) -> list[Path]:
+    """Files of a folder that may hold one signal each; [] = fewer than two, or more than any robot has."""
+    found = sorted(one for one in folder.iterdir() if one.is_file() and one.suffix.lower() in SUFFIXES)
+    return found if 2 <= len(found) <= MOST_FILES else []
+
+
+def open_signals(folder: Path, files: Sequence[Path], opened: Callable[[Path], Table]) -> SignalFolder:
+    """The files of a folder side by side; raises InputError where they are not equally long."""
+    return SignalFolder(folder, {one.stem: opened(one) for one in files})
+
+
+class SignalFolder:
+    """Tables side by side: columns FILE/COLUMN, FILE[0], ... of files without names, and once what all have alike.
+
+    tables: by the names of their files.
+    """
+
+    def __init__(self, path: Path, tables: Mapping[str, Table]) -> None:
+        self.path = path
+        self._tables = dict(tables)
+        first = {stem: _first(table) for stem, table in self._tables.items()}
+        counts = {stem: _row_count(table) for stem, table in self._tables.items()}
+        if len(set(counts.values())) > 1:
+            shown = ", ".join(
+                f"{table.path.name} ({counts[stem]} rows)" for stem, table in self._tables.items()
+            )
+            raise InputError(
+                "different-lengths",
+                found=f"a folder of files of different lengths: {shown}",
+                expected="one signal a file, with a row a moment in all of them",
+                do="give one of them, if each is a log of its own",
+                place=Place(file=str(path)),
+            )
+        self.row_count: int | None = next(iter(counts.values()))
+        self._places: dict[str, tuple[str, str]] = {}
+        alike = _alike(first)
+        for stem, values in first.items():
+            own = [name for name in values if name not in alike]
+            for k, name in enumerate(own):
+                shown = (stem if len(own) == 1 else f"{stem}[{k}]") if _nameless(name) else f"{stem}/{name}"
+                self._places[shown] = (stem, name)
+        stem = next(iter(first))
+        self._places = {("time" if _nameless(name) else name): (stem, name) for name in alike} | self._places
+        self.column_names = tuple(self._places)
+        self.remarks = tuple(one for table in self._tables.values() for one in getattr(table, "remarks", ()))
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the files' names and hashes."""
+        lines = ""
+        for table in self._tables.values():
+            with table.path.open("rb") as file:
+                lines += f"{hashlib.file_digest(file, 'sha256').hexdigest()} {table.path.name}\n"
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+    def number(self, cell: str) -> float:
+        """The number of a cell."""
+        number = getattr(next(iter(self._tables.values())), "number", float)
+        return float(number(cell))
+
+    def info(self, column: str) -> ColumnInfo:
+        """What the column's file says of it."""
+        stem, name = self._places[column]
+        known = getattr(self._tables[stem], "info", None)
+        info: ColumnInfo = known(name) if known is not None else ColumnInfo()
+        return info
+
+    def batches(
+        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[Mapping[str, Float | Text]]:
+        """Yields batches of the named columns."""
+        wanted: dict[str, list[str]] = {}
+        for column in columns:
+            stem, name = self._places[column]
+            wanted.setdefault(stem, []).append(name)
+        parts = [
+            _even(self._tables[stem].batches(tuple(dict.fromkeys(names)), rows, start, stop), rows)
+            for stem, names in wanted.items()
+        ]
+        for batch in zip(*parts, strict=True):
+            read = dict(zip(wanted, batch, strict=True))
+            yield {column: read[self._places[column][0]][self._places[column][1]] for column in columns}
+
+
+def _nameless(name: str) -> bool:
+    return name == "column" or name.startswith("column[")
+
+
+def _alike(first: Mapping[str, Mapping[str, Float]]) -> list[str]:
+    """Clocks that all files have alike."""
+    one, *others = first.values()
+    return [
+        name
+        for name, values in one.items()
+        if _is_clock(values)
+        and all(name in other and np.array_equal(values, other[name]) for other in others)
+    ]
+
+
+def _first(table: Table) -> dict[str, Float]:
+    """First rows of its columns, text left out."""
+    batch = next(iter(table.batches(table.column_names, _LOOKED_AT, 0, _LOOKED_AT)), {})
+    return {name: values for name, values in batch.items() if not isinstance(values, Text)}
+
+
+def _row_count(table: Table) -> int:
+    if table.row_count is not None:
+        return table.row_count
+    names = table.column_names[:1]
+    count = 0
+    for batch in table.batches(names, _ROWS):
+        values = batch[names[0]]
+        count += len(values.codes) if isinstance(values, Text) else len(values)
+    return count
+
+
+def _is_clock(values: Float) -> bool:
+    return len(values) > 1 and bool((np.diff(values) > 0).all())
+
+
+def _even(batches: Iterator[Mapping[str, Float | Text]], rows: int) -> Iterator[dict[str, Float]]:
+    """Batches of numbers of exactly so many rows each, but for the last."""
+    left: dict[str, Float] = {}
+    for batch in batches:
+        numbers = {name: values for name, values in batch.items() if not isinstance(values, Text)}
+        left = {name: np.concatenate([left[name], one]) if left else one for name, one in numbers.items()}
+        while left and len(next(iter(left.values()))) >= rows:
+            yield {name: values[:rows] for name, values in left.items()}
+            left = {name: values[rows:] for name, values in left.items()}
+    if left and len(next(iter(left.values()))):
+        yield left
