@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.log.read import Log
+
+if TYPE_CHECKING:  # pages of findings are written without the readers of logs
+    from dynid.log.read import Log
 
 SECONDS = 30.0
 SHORTEST = 256

@@ -12,7 +12,6 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, RefusedError, UsageError
 from dynid.feasible.enclosing import enclosing_points
-from dynid.robot.load import read_robot
 from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
 from dynid.robot.shapes import Geometry, described_shapes
@@ -31,6 +30,8 @@ def limits_from_description(
     conaffinity). Otherwise as `limits_of_robot`.
     Raises InputErrors with what is wrong in the file, UsageError for another format.
     """
+    from dynid.robot.load import read_robot  # readers of all formats, which pages of a run do without
+
     sink = diagnostics if diagnostics is not None else Diagnostics()
     reading = reading if reading is not None else Reading()
     tag = read_description(path, reading, sink).tag

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +17,11 @@ from dynid.log.lattice import lattice_step
 from dynid.log.log import RawChunk, Trajectory
 from dynid.log.peaks import look_at_peaks
 from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
-from dynid.log.read import Log
 from dynid.log.recording_faults import RecordingWatch
 from dynid.log.summary import LogSummary, TrajectorySummary
+
+if TYPE_CHECKING:  # what findings mean is told without the readers of logs
+    from dynid.log.read import Log
 
 MIN_ROWS = 50
 MOVED = 2e-3

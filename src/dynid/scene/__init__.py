@@ -1,9 +1,16 @@
 """A robot to look at: bodies, motion, colours by link; built once for the report, the motion page and the app."""
 
-from dynid.scene.page import Fragment, scene_fragment, scene_page
-from dynid.scene.recorded import scene_of_log
-from dynid.scene.scene import Colour, LinkColour, Scene, scene_of
-from dynid.scene.still import still_png
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynid.base.lazy import lazily
+
+if TYPE_CHECKING:
+    from dynid.scene.page import Fragment, scene_fragment, scene_page
+    from dynid.scene.recorded import scene_of_log
+    from dynid.scene.scene import Colour, LinkColour, Scene, scene_of
+    from dynid.scene.still import still_png
 
 __all__ = [
     "Colour",
@@ -16,3 +23,13 @@ __all__ = [
     "scene_page",
     "still_png",
 ]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "page": "Fragment scene_fragment scene_page",
+        "recorded": "scene_of_log",
+        "scene": "Colour LinkColour Scene scene_of",
+        "still": "still_png",
+    },
+)
