@@ -7,7 +7,7 @@ condition number, log determinant and parameter errors. Criteria and parametrisa
 optimised here by the same sequential quadratic programming (SLSQP), not by their own solvers (IPOPT, SNOPT):
     figaroh: cubic splines through way points, clamped at both ends, condition number of the base regressor;
     robot_payload_id: Fourier series of five harmonics, condition number;
-    dynid: the default of `dynid excite`, Fourier series of eight harmonics, criterion balanced.
+    dynid: the default of `dynid excite`, Fourier series up to 0.8 Hz, criterion balanced.
 Parameter errors: of 200 simulated least-squares fits with torque noise of 1 % of the effort limits at 100 Hz, the root
 mean square over base parameters of their errors in units of torque (column size in usual motion), median, N m.
 
@@ -57,7 +57,7 @@ from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.basis import Basis, BasisTrajectory, FourierBasis
 from dynid.trajectories.trajectory import Trajectory
 from dynid.verbs.knowledge import Current, described
-from dynid.verbs.motion import HARMONICS, bounds_of, motion_of
+from dynid.verbs.motion import bounds_of, fourier_basis, motion_of
 
 EFFORT = np.array([150.0, 150.0, 150.0, 28.0, 28.0, 28.0])
 RATE, FITS = 100.0, 200
@@ -133,9 +133,8 @@ def task_of(basis: Basis, criterion: Criterion) -> Task:
 def designs(seconds: float) -> dict[str, Task]:
     """The three designs."""
     table = MotionTable()
-    own = FourierBasis(seconds, HARMONICS, table.frequency)
     return {
-        "dynid": task_of(own, Criterion(table.criterion)),
+        "dynid": task_of(fourier_basis(seconds), Criterion(table.criterion)),
         "robot_payload_id": task_of(FourierBasis(seconds, 5, 0.1), Criterion.CONDITION),
         "figaroh": task_of(WayPoints(seconds, WAY_POINTS), Criterion.CONDITION),
     }
@@ -256,7 +255,7 @@ def enough(name: str, seed: int) -> dict[str, object]:
     whole, short = Simulated(ROBOTS[name]), Simulated(ROBOTS[name])
     whole.record(whole.designed(MotionTable(), seed), 1000 + seed, None)
     asked = ASKED * float(precision_of(whole.watcher, ASKED).share.max())
-    first = MotionTable(seconds=NEXT_SECONDS, frequency=1.0 / NEXT_SECONDS)
+    first = MotionTable(seconds=NEXT_SECONDS)
     known, reached, k = False, [], 0
     while not known and short.seconds < MOST:
         motion = short.designed(first, seed + k, asked if k else None)

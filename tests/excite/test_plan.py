@@ -10,7 +10,7 @@ import pytest
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.excitation.collision import collision_model
 from dynid.excitation.criteria import Criterion
-from dynid.excitation.design import Task
+from dynid.excitation.design import FINER, Problem, Task
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
 from dynid.excitation.shapes import RobotShapes, robot_shapes
@@ -22,6 +22,7 @@ from dynid.terms.channel import ChannelTorque
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.basis import FourierBasis, SplineBasis
+from dynid.verbs.motion import fourier_basis
 
 ROBOT = load_example("arm7")
 TERMS = RigidBody() + Viscous() + Coulomb() + Offset()
@@ -59,6 +60,26 @@ def test_every_bound_holds_and_is_stated(plan: Plan) -> None:
     assert plan.tightest.margin >= 0
     fine = plan.task.margins(plan.trajectory.X, denser=20)
     assert min(m.margin for m in fine) > -1e-3
+
+
+def test_a_motion_keeps_its_bounds_where_no_margin_is_negative(plan: Plan) -> None:
+    task, problem = plan.task, Problem(plan.task)
+    rng, seen = np.random.default_rng(0), set()
+    for size in np.linspace(0.05, 1.0, 40):
+        X = problem.unpacked(size * rng.uniform(-1, 1, problem.scale.size))
+        kept = min(margin.margin for margin in task.margins(X, FINER)) >= 0
+        assert task.keeps(X, FINER) == kept
+        seen.add(kept)
+    assert task.keeps(plan.trajectory.X)
+    assert seen == {True, False}
+
+
+def test_harmonics_reach_one_bandwidth_whatever_the_length() -> None:
+    found = [(one.frequency, one.harmonics) for one in map(fourier_basis, (4.0, 10.0, 16.0, 30.0, 60.0))]
+    np.testing.assert_allclose(found, [(1 / 4, 8), (0.1, 8), (1 / 16, 13), (0.05, 16), (0.05, 16)])
+    given = fourier_basis(30.0, harmonics=3, frequency=0.2)
+    assert (given.frequency, given.harmonics) == (0.2, 3)
+    assert fourier_basis(30.0, frequency=0.1).harmonics == 8
 
 
 def test_rest_at_start_and_end(plan: Plan) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
+from dynid.excitation.collision import CollisionModel
 from dynid.excitation.gradient import MotionGradient
 from dynid.excitation.kinematics import moved, placements, point_speed
-from dynid.excitation.limits import Bounds
+from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.torque_spread import TorqueSpread
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
@@ -26,6 +28,8 @@ LENGTH, PAIR_LENGTH = 0.2, 0.05
 # Distances of a design keep this much more than the bound, m, so that the check between its samples holds.
 SPARE = 1e-3
 COLLISION = "self-collision"
+# Every so many instants of a motion are looked at before all of them.
+SOME = 8
 _DERIVATIVES = ("position", "velocity", "acceleration", "jerk")
 
 
@@ -214,8 +218,58 @@ def margins(
     jerk: Float | None = None,
 ) -> tuple[Margin, ...]:
     """The margin of every bound along a motion, each array (T, n), the tightest of each kind and joint."""
-    limits, found = bounds.limits, []
+    return tuple(one for part in _margins(robot, terms, bounds, t, q, dq, ddq, jerk) for one in part)
+
+
+def keeps(
+    robot: RobotModel, terms: Terms, bounds: Bounds, t: Float, q: Float, dq: Float, ddq: Float, jerk: Float
+) -> bool:
+    """Whether no margin of a motion is below 0; found without the rest of them once one is."""
+    motion = t, q, dq, ddq, jerk
+    # What breaks a bound does so at more than one instant, most often.
+    some = tuple(part[::SOME] for part in motion)
+    return all(
+        one.margin >= 0.0
+        for part in chain(_margins(robot, terms, bounds, *some), _margins(robot, terms, bounds, *motion))
+        for one in part
+    )
+
+
+def _margins(
+    robot: RobotModel,
+    terms: Terms,
+    bounds: Bounds,
+    t: Float,
+    q: Float,
+    dq: Float,
+    ddq: Float,
+    jerk: Float | None,
+) -> Iterator[list[Margin]]:
+    # Kind by kind, the cheapest first.
+    limits = bounds.limits
     names = robot.joint_names
+    yield _positions(names, limits, q, t)
+    for what, values in (("velocity", dq), ("acceleration", ddq), ("jerk", jerk)):
+        if values is not None:
+            yield _sizes(what, names, values, getattr(limits, what), t)
+    if bounds.theta is not None:
+        tau = terms.torque(robot, Samples.from_motion(q, dq, ddq), bounds.theta)
+        reach = np.abs(tau) + bounds.reserve(robot, terms, q, dq, ddq, tau)
+        yield _sizes("torque", names, np.copysign(reach, tau), limits.torque, t)
+    if np.isfinite(bounds.tip_speed):
+        speed = point_speed(robot, q, dq, robot.n_bodies - 1, bounds.tip_or_origin)[0]
+        yield _sizes("speed", ("the tool",), speed[:, None], np.array([bounds.tip_speed]), t)
+    placed = placements(robot, q)
+    space = bounds.workspace
+    if space is not None and space.names:
+        yield _places(robot, space, bounds.clearance, placed, t)
+    collision = bounds.collision
+    if collision is not None and collision.links:
+        yield _distances(collision, placed, t)
+
+
+def _positions(names: tuple[str, ...], limits: MotionLimits, q: Float, t: Float) -> list[Margin]:
+    found = []
     for j, name in enumerate(names):
         half = 0.5 * (limits.upper[j] - limits.lower[j])
         room = np.minimum(q[:, j] - limits.lower[j], limits.upper[j] - q[:, j])
@@ -224,34 +278,30 @@ def margins(
         found.append(
             Margin("position", name, float(q[i, j]), float(bound), float(room[i] / half), float(t[i]))
         )
-    for what, values in (("velocity", dq), ("acceleration", ddq), ("jerk", jerk)):
-        if values is not None:
-            found += _sizes(what, names, values, getattr(limits, what), t)
-    if bounds.theta is not None:
-        tau = terms.torque(robot, Samples.from_motion(q, dq, ddq), bounds.theta)
-        reach = np.abs(tau) + bounds.reserve(robot, terms, q, dq, ddq, tau)
-        found += _sizes("torque", names, np.copysign(reach, tau), limits.torque, t)
-    if np.isfinite(bounds.tip_speed):
-        speed = point_speed(robot, q, dq, robot.n_bodies - 1, bounds.tip_or_origin)[0]
-        found += _sizes("speed", ("the tool",), speed[:, None], np.array([bounds.tip_speed]), t)
-    placed = placements(robot, q)
-    space = bounds.workspace
-    if space is not None and space.names:
-        reach, _ = space.reach(placed)
-        for h, name in enumerate(space.names):
-            i, b = divmod(int(reach[:, :, h].argmax()), reach.shape[1])
-            worst, bound = float(reach[i, b, h]), float(space.offset[h])
-            where = f"{robot.body_names[space.bodies[b]]} at the {name}"
-            room = bound - worst - bounds.clearance
-            found.append(Margin("workspace", where, worst, bound, room, float(t[i])))
-    collision = bounds.collision
-    if collision is not None and collision.links:
-        free = collision.nearest(placed).distance
-        for k, name in enumerate(collision.names):
-            i = int(free[:, k].argmin())
-            worst, kept = float(free[i, k]), float(collision.clearance[k])
-            found.append(Margin(COLLISION, name, worst, kept, worst - kept, float(t[i])))
-    return tuple(found)
+    return found
+
+
+def _places(
+    robot: RobotModel, space: Workspace, clearance: float, placed: tuple[Float, Float], t: Float
+) -> list[Margin]:
+    reach, _ = space.reach(placed, points=False)
+    found = []
+    for h, name in enumerate(space.names):
+        i, b = divmod(int(reach[:, :, h].argmax()), reach.shape[1])
+        worst, bound = float(reach[i, b, h]), float(space.offset[h])
+        where = f"{robot.body_names[space.bodies[b]]} at the {name}"
+        found.append(Margin("workspace", where, worst, bound, bound - worst - clearance, float(t[i])))
+    return found
+
+
+def _distances(collision: CollisionModel, placed: tuple[Float, Float], t: Float) -> list[Margin]:
+    free = collision.nearest(placed).distance
+    found = []
+    for k, name in enumerate(collision.names):
+        i = int(free[:, k].argmin())
+        worst, kept = float(free[i, k]), float(collision.clearance[k])
+        found.append(Margin(COLLISION, name, worst, kept, worst - kept, float(t[i])))
+    return found
 
 
 def room_at_rest(robot: RobotModel, terms: Terms, bounds: Bounds, q: Float) -> Float:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.stats import qmc
@@ -13,7 +14,7 @@ from scipy.stats import qmc
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.scipy_functions import minimize
-from dynid.excitation.constraints import Margin, SmoothBounds, margins
+from dynid.excitation.constraints import Margin, SmoothBounds, keeps, margins
 from dynid.excitation.criteria import Figures, Information
 from dynid.excitation.limits import Bounds
 from dynid.trajectories.basis import Basis
@@ -46,10 +47,24 @@ class Task:
 
     def margins(self, X: Float, denser: int = DENSER) -> tuple[Margin, ...]:
         """Margins of a motion on a denser grid."""
-        t = self.grid(denser)
-        q, dq, ddq, jerk = (B @ X for B in self.basis.values(t))
         information = self.information
-        return margins(information.robot, information.terms, self.bounds, t, q, dq, ddq, jerk)
+        return margins(information.robot, information.terms, self.bounds, *self._motion(X, denser))
+
+    def keeps(self, X: Float, denser: int = DENSER) -> bool:
+        """Whether a motion keeps every bound there."""
+        information = self.information
+        return keeps(information.robot, information.terms, self.bounds, *self._motion(X, denser))
+
+    def _motion(self, X: Float, denser: int) -> tuple[Float, Float, Float, Float, Float]:
+        if denser not in self._values:
+            self._values[denser] = self.basis.values(self.grid(denser))
+        q, dq, ddq, jerk = (B @ X for B in self._values[denser])
+        return self.grid(denser), q, dq, ddq, jerk
+
+    @cached_property
+    def _values(self) -> dict[int, tuple[Float, Float, Float, Float]]:
+        # Of the basis, by how much denser their grid is.
+        return {}
 
     def standing(self, pose: Float) -> tuple[Margin, ...]:
         """Margins of a pose at rest."""
@@ -140,13 +155,13 @@ class Problem:
 
     def shrunk(self, X: Float, denser: int = FINER) -> Float | None:
         """The motion made smaller about its start pose until it keeps all bounds; None if even the pose does not."""
-        if worst_broken(self.task.margins(X, denser)) is None:
+        if self.task.keeps(X, denser):
             return X
         if worst_broken(self.task.standing(X[0])) is not None:
             return None
         # Larger first: a motion about a pose near a bound may keep it as a whole and break it when made smaller.
         for share in SHARES:
-            if worst_broken(self.task.margins(resized(X, share), denser)) is None:
+            if self.task.keeps(resized(X, share), denser):
                 return resized(X, share)
         return None
 
@@ -154,7 +169,7 @@ class Problem:
         """The farthest motion on the way from one that keeps all bounds to X that does; None where none was found."""
         for share in WAYS:
             Y = safe + share * (X - safe)
-            if worst_broken(self.task.margins(Y, denser)) is None:
+            if self.task.keeps(Y, denser):
                 return np.asarray(Y)
         return None
 
@@ -211,7 +226,7 @@ def solve(problem: Problem, X: Float, iterations: int, watch: Watch | None = Non
     watch: called with the best value after every iteration; the search stops with the best so far when it returns True.
     """
     first = problem.exact(X)
-    begun = X if worst_broken(problem.task.margins(X)) is None else None
+    begun = X if problem.task.keeps(X) else None
     best, count = _searched(problem, X, iterations, watch)
     fits = [problem.shrunk(best, DENSER), begun]
     if begun is not None:

@@ -241,10 +241,10 @@ class Workspace:
         """Whether a body has to keep to a plane."""
         return (body, plane) not in self.exempt
 
-    def reach(self, placed: tuple[Float, Float]) -> tuple[Float, Float]:
+    def reach(self, placed: tuple[Float, Float], points: bool = True) -> tuple[Float, Float]:
         """How far each body gets along each normal (T, B, H), and the point (T, B, H, 3) that does; -inf where exempt.
 
-        placed: rotations and origins of all bodies, see `placements`.
+        placed: rotations and origins of all bodies, see `placements`.    points: whether they are wanted, else zeros.
         """
         R, p = placed
         T, bodies, H = len(R), self.bodies, len(self.names)
@@ -256,7 +256,8 @@ class Workspace:
                 normal = self.normal[h]
                 along = (normal @ R[:, i]) @ local.T + radius
                 best = along.argmax(axis=1)
-                where[:, k, h] = np.einsum("tab,tb->ta", R[:, i], local[best]) + p[:, i]
+                if points:
+                    where[:, k, h] = np.einsum("tab,tb->ta", R[:, i], local[best]) + p[:, i]
                 if self.applies(int(i), h):
                     far[:, k, h] = along[np.arange(T), best] + p[:, i] @ normal
         return far, where

@@ -35,10 +35,16 @@ class MotionTable:
         None, "pose at both ends, one number a joint; free without it", unit="rad or m"
     )
     harmonics: int | None = option(
-        None, "of a Fourier motion, 8 without it; torque sinusoids a joint, 5 without it", least=1
+        None,
+        "of a Fourier motion, without it up to 0.8 Hz, 8 to 16 of them; torque sinusoids a joint, 5 without it",
+        least=1,
     )
-    frequency: float = option(
-        0.1, "its first harmonic; lowest frequency of torque sinusoids", unit="Hz", above=0
+    frequency: float | None = option(
+        None,
+        "its first harmonic, without it one period in the motion or, if that is longer, in 20 s; lowest frequency of "
+        "torque sinusoids, 0.1 without it",
+        unit="Hz",
+        above=0,
     )
     pieces: int = option(20, "intervals between the knots of a spline", least=6)
     knots: tuple[float, ...] | None = option(None, "times of its inner knots; uniform without it", unit="s")

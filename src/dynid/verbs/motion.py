@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,8 +36,11 @@ from dynid.verbs.knowledge import Current
 
 # A motion starts and ends at rest within so many seconds, or a fifth of its length.
 RAMP_SECONDS, RAMP_SHARE = 2.0, 0.2
-# Of a Fourier motion, and torque sinusoids a joint: random search over torque suffers more from many of them.
-HARMONICS, SINUSOIDS = 8, 5
+# Of a Fourier motion: its bandwidth, Hz, and how few and how many harmonics reach it. A first harmonic of one period
+# in the motion lets poses vary slowly beside what is fast; see benchmarks/excitation.py.
+BANDWIDTH, FEWEST, MOST = 0.8, 8, 16
+# Torque sinusoids a joint, and their lowest frequency, Hz: random search suffers more from many of them.
+SINUSOIDS, LOWEST = 5, 0.1
 # Random motions on which the prediction of torque counts.
 PREDICTED = 8
 
@@ -181,11 +185,12 @@ def _commanded(
 ) -> Sheet:
     wanted, search, seconds = settings.motion, settings.search, settings.motion.seconds
     harmonics = wanted.harmonics or SINUSOIDS
-    ramp, highest = min(RAMP_SECONDS, RAMP_SHARE * seconds), wanted.frequency * harmonics
+    lowest = wanted.frequency or LOWEST
+    ramp, highest = min(RAMP_SECONDS, RAMP_SHARE * seconds), lowest * harmonics
     if wanted.focus:
-        basis = FourierBasis(seconds, harmonics, wanted.frequency, ramp)
+        basis = FourierBasis(seconds, harmonics, lowest, ramp)
         information = focused(information, wanted.focus, bounds, basis, None)
-    task = TorqueTask(information, bounds, seconds, harmonics, wanted.frequency, highest, ramp, home)
+    task = TorqueTask(information, bounds, seconds, harmonics, lowest, highest, ramp, home)
     return design_torque(
         task, search.starts, search.iterations, search.seed, following.progress, following.stop
     )
@@ -210,11 +215,25 @@ def _check_family(wanted: MotionTable, following: Following) -> None:
 def _basis(wanted: MotionTable) -> Basis:
     seconds = wanted.seconds
     if wanted.family == "fourier":
-        ramp = min(RAMP_SECONDS, RAMP_SHARE * seconds)
-        basis: Basis = FourierBasis(seconds, wanted.harmonics or HARMONICS, wanted.frequency, ramp)
+        basis: Basis = fourier_basis(seconds, wanted.harmonics, wanted.frequency)
     else:
         basis = SplineBasis(seconds, wanted.pieces, wanted.knots or ())
     return basis if wanted.motions == 1 else Together((basis,) * wanted.motions)
+
+
+def fourier_basis(
+    seconds: float, harmonics: int | None = None, frequency: float | None = None
+) -> FourierBasis:
+    """Fourier series of a length, s, by default of one period in it and harmonics up to BANDWIDTH.
+
+    frequency: of the first harmonic, Hz.
+    """
+    first = max(1.0 / seconds, BANDWIDTH / MOST) if frequency is None else frequency
+    # The share keeps a whole number of harmonics from being rounded up.
+    count = math.ceil(BANDWIDTH / first * (1.0 - 1e-9))
+    return FourierBasis(
+        seconds, harmonics or min(max(count, FEWEST), MOST), first, min(RAMP_SECONDS, RAMP_SHARE * seconds)
+    )
 
 
 def _resumed(task: Task, folder: Path) -> Float:
