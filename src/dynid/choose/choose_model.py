@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.choose.build import terms_of
-from dynid.choose.comparison import SCREEN, Axis, ModelComparison, Option
+from dynid.choose.comparison import NEGLIGIBLE, SCREEN, Axis, ModelComparison, Option
 from dynid.choose.findings import effects_left_out, options_in_words
 from dynid.choose.forward_selection import ForwardSelection
 from dynid.choose.friction_forms import Form, chosen_form
@@ -41,6 +43,8 @@ from dynid.terms.term import Proposal, Terms
 ROUNDS = 2
 # Forms of friction on one joint: one of its reversals, one of its speeds, one of its load.
 FORMS_A_JOINT = 3
+# Share of the moving joints from which on a form of friction is one of the whole robot.
+MOST_JOINTS = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,9 +203,63 @@ def _friction_by_joint(
         forms = _forms_of_joint(comparison, base, j)
         if forms.labels:
             found[j] = forms
+    found = _shared(comparison, base, found, search)
+    found = _worthwhile(comparison, base, found)
     # Many forms were tried, of which some gain a standard error by chance: together they have to gain more.
     together = _with_form(comparison.wide, base, *found.values())
     return found if comparison.earns(comparison.friction_squares([base])[0], together) else {}
+
+
+def _shared(
+    comparison: ModelComparison, base: Sequence[Label], forms: dict[int, Option], search: Search
+) -> dict[int, Option]:
+    """Forms of friction with those that most joints have earned on the others, too, where these gain by them.
+
+    Gears of one make have one kind of friction. What most joints have shown to be there beyond chance need not be
+    proven on each: there its gain has to be worth having, and may be chance.
+    """
+    wide, moving = comparison.wide, np.flatnonzero(search.moved).tolist()
+    own = {j: [wide.proposal(label).label for label in form.labels] for j, form in forms.items()}
+    counts = Counter(name for names in own.values() for name in names)
+    for name in sorted(counts, key=lambda one: (-counts[one], one)):
+        if not counts[name] > MOST_JOINTS * len(moving):
+            continue
+        for j in (j for j in moving if name not in own.get(j, ())):
+            held = forms.get(j, Option("plain"))
+            rest = [form for k, form in forms.items() if k != j]
+            offered = next((one for one in _forms(wide, held) if one.label == name), None)
+            if offered is None or len(held.labels) >= FORMS_A_JOINT:
+                continue
+            tried = (held, *_tried(comparison, held, offered, j))
+            models = [_with_form(wide, base, *rest, one) for one in tried]
+            missed = comparison.friction_squares(models).sum(axis=1)
+            best = int(np.argmin(missed))
+            if (1.0 + NEGLIGIBLE) * missed[best] < missed[0]:
+                forms = {**forms, j: tried[best]}
+    return forms
+
+
+def _worthwhile(
+    comparison: ModelComparison, base: Sequence[Label], forms: dict[int, Option]
+) -> dict[int, Option]:
+    """Forms of friction without those whose gains together are negligible, the least first.
+
+    A longer log is surer of a small gain, and no reason for another model.
+    """
+
+    def missed(options: Sequence[dict[int, Option]]) -> Float:
+        models = [_with_form(comparison.wide, base, *own.values()) for own in options]
+        return np.asarray(comparison.friction_squares(models).sum(axis=1))
+
+    enough = (1.0 + NEGLIGIBLE) * float(missed([forms])[0])
+    while forms:
+        fewer = [{j: form for j, form in forms.items() if j != gone} for gone in forms]
+        left = missed(fewer)
+        least = int(np.argmin(left))
+        if not left[least] <= enough:
+            break
+        forms = fewer[least]
+    return forms
 
 
 def _forms_of_joint(comparison: ModelComparison, base: Sequence[Label], joint: int) -> Option:
