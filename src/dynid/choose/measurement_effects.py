@@ -108,8 +108,8 @@ def _fit(factors: Factors, index: Int, weights: Float) -> _Fit:
     """Weighted least squares over some columns of wide factors, with 95 % half widths from the jackknife."""
     mask = np.zeros(factors.parameter_count, dtype=np.bool_)
     mask[index] = True
-    part = factors.select(mask)
-    R = stack(part.total, index, weights)
+    # Of the sum, which all effects share: blocks are gone through once, for the columns that are independent.
+    R = stack([factor.select(mask) for factor in factors.total], index, weights)
     size = np.linalg.norm(R[:-1, :-1], axis=0)
     good = np.abs(np.diag(R)[:-1]) > DEPENDENT * np.where(size > 0, size, np.inf)
     if not good.all():
@@ -119,6 +119,6 @@ def _fit(factors: Factors, index: Int, weights: Float) -> _Fit:
     value = inverse @ R[:b, b]
     theta = np.zeros(factors.parameter_count)
     theta[index] = value
-    blocks = BlockScores.of(part, index, theta, inverse, weights)
+    blocks = BlockScores.of(factors.select(mask), index, theta, inverse, weights)
     std = np.sqrt(np.diag(jackknife(blocks)))
     return _Fit(index, value, float(student_quantile(blocks.count - 1, 0.975)) * std)

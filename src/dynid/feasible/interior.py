@@ -77,11 +77,6 @@ class Entropic:
         # (nb,) c m^(3/2) / det(P)^(1/4) of the priors: the square root of their density over the greatest.
         return self._shares(self.centre, self._prior_log_det)
 
-    @cached_property
-    def _places(self) -> tuple[Int, Int]:
-        # Rows and columns of the bodies' blocks, (nb, 10, 1) and (nb, 1, 10).
-        return self.bodies[:, :, None], self.bodies[:, None, :]
-
     def _shares(self, theta: Float, log_det: Float) -> Float:
         return np.asarray(self.compactness * theta[self.bodies[:, 0]] ** 1.5 * np.exp(-log_det / 4))
 
@@ -145,17 +140,18 @@ class Entropic:
         of_limit = log_slope[:, :, None] * log_slope[:, None, :] / 4.0 - bent / (1.0 - share)[:, None, None]
         curve = (1.0 - BARRIER) * curve + BARRIER * of_limit
         gradient = np.zeros(len(theta))
-        hessian = np.zeros((len(theta), len(theta)))
-        spread = program.spread
-        gradient[self.others] = 2.0 * (self.weight * (theta - self.centre) / spread)[self.others]
-        hessian[self.others, self.others] = 2.0 * self.weight[self.others]
+        turned_hessian = np.zeros((len(theta), len(theta)))  # of theta, which has a block a body, times T
+        spread, others = program.spread, self.others
+        gradient[others] = 2.0 * (self.weight * (theta - self.centre) / spread)[others]
+        turned_hessian[others] = 2.0 * self.weight[others, None] * program.T[others]
         of_bodies, own = self.of_bodies, spread[self.bodies]
         gradient[self.bodies] = of_bodies[:, None] * slope * own
-        hessian[self._places] = of_bodies[:, None, None] * curve * (own[:, :, None] * own[:, None, :])
+        blocks = of_bodies[:, None, None] * curve * (own[:, :, None] * own[:, None, :])
+        turned_hessian[self.bodies] = blocks @ program.T[self.bodies]
         missed = program.data @ u + program.start
         return (
             2.0 * program.data.T @ missed + program.T.T @ gradient,
-            2.0 * program.gram + program.T.T @ hessian @ program.T,
+            2.0 * program.gram + program.T.T @ turned_hessian,
         )
 
     def first(self) -> Float:

@@ -22,6 +22,7 @@ from dynid.feasible.entropic import divergence, entropic_program
 from dynid.feasible.geodesic import geodesic, linearised
 from dynid.feasible.interior import Entropic, entropic_optimum
 from dynid.feasible.whitened import Whitened
+from dynid.kernel import solve_triangular
 from dynid.terms.term import Column
 
 # The program is scaled so that the prior weighs this much: far above the solver's tolerance, far below one.
@@ -298,9 +299,10 @@ def _without_constraints(rows: Float, centre: Float, spread: Float, weight: Floa
     X = rows[:, :-1]
     z = rows[:, -1] - X @ (centre / spread)
     p = X.shape[1]
-    stacked = np.concatenate([X, np.diag(np.sqrt(weight))])
-    x = np.linalg.lstsq(stacked, np.concatenate([z, np.zeros(p)]), rcond=None)[0]
-    return np.asarray(centre + spread * x)
+    stacked = np.zeros((len(X) + p, p + 1))
+    stacked[: len(X), :p], stacked[: len(X), p], stacked[len(X) :, :p] = X, z, np.diag(np.sqrt(weight))
+    R = np.asarray(np.linalg.qr(stacked, mode="r"))
+    return np.asarray(centre + spread * solve_triangular(R[:p, :p], R[:p, p]))
 
 
 def _solved(task: _Task) -> tuple[Float, Certificate]:
