@@ -13,8 +13,9 @@ from dynid.base.errors import UsageError
 from dynid.base.parallel import ordered_map
 from dynid.kernel import Tree, backend, factor_torque, torque_regressor, using
 from dynid.testing import random_motion, random_tree
+from tests.kernels import native_is_built
 
-NATIVE = backend() != "numpy"
+NATIVE = native_is_built()
 needs_native = pytest.mark.skipif(not NATIVE, reason="the native kernel was not built")
 
 
