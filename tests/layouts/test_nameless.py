@@ -201,3 +201,41 @@ def test_angles_that_begin_anew_after_a_turn(turn: str, tmp_path: Path) -> None:
     found = propose(UR.robot, tmp_path / "log.csv")
     assert found.open == ()
     assert found["log.position.unit"].value == turn
+
+
+def test_stretches_of_time_that_begins_anew_are_motions(tmp_path: Path) -> None:
+    half = len(UR.t) // 2
+    t = np.concatenate([UR.t[:half], UR.t[: len(UR.t) - half]])
+    table = np.column_stack([t, UR.q, UR.tau])
+    path = tmp_path / "log.csv"
+    np.savetxt(path, table, delimiter=",", header="time," + NAMED, comments="")
+    found = propose(UR.robot, path)
+    assert found.open == ()
+    assert (found["log.trajectory"].value, found["log.trajectory"].likely) == ("motion", True)
+    assert 'trajectory = "motion"' in experiment_text(found, "dynid init")
+    log = read_log(
+        path, UR.robot, {
+            "time": {"column": "time", "unit": "s"}, "trajectory": "motion",
+            "position": {"columns": "q{number}", "unit": "rad"},
+        }
+    )  # fmt: skip
+    assert [(one.name, one.row_count) for one in log.trajectories] == [
+        ("log 1", half),
+        ("log 2", len(t) - half),
+    ]
+    np.testing.assert_allclose(log.read(log.trajectories[1]).q, UR.q[half:])
+    # A clock that is set back in the middle of the motion is no new beginning.
+    table[:, 0] = np.concatenate([UR.t[:half], UR.t[half:] - 1.0])
+    np.savetxt(path, table, delimiter=",", header="time," + NAMED, comments="")
+    assert [one.key for one in propose(UR.robot, path).open] == ["log.trajectory"]
+
+
+def test_extra_columns_are_asked_for_once(tmp_path: Path) -> None:
+    fingers = 0.04 * np.abs(np.sin(UR.t))[:, None] * [1, 1]
+    names = ",".join(f"{kind}{k}" for kind in ("q", "tau") for k in range(1, 9))
+    table = np.column_stack([UR.t, UR.q, fingers, UR.tau, fingers])
+    np.savetxt(tmp_path / "log.csv", table, delimiter=",", header=f"time,{names}", comments="")
+    assert [one.key for one in propose(UR.robot, tmp_path / "log.csv").open] == ["log.position.which"]
+    answered = propose(UR.robot, tmp_path / "log.csv", {"log.position.which": "first"})
+    assert answered.open == ()
+    assert tuple(answered.groups["effort"].columns.values()) == tuple(f"tau{k}" for k in range(1, 7))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dynid.layouts.channels import choose
 from dynid.layouts.names import Family, families, most_fitting, single
 from dynid.layouts.presets import presets
 from tests.layouts.plants import UR_JOINTS
@@ -57,6 +58,12 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
         ("关节#目标角度", "position", "commanded", "unknown"),
         ("关节#实际力矩", "torque", "measured", "unknown"),
         ("joint_#_eff", "effort", "", "unknown"),
+        ("θ#", "position", "", "unknown"),
+        ("θ̇#", "velocity", "", "unknown"),
+        ("q̇#", "velocity", "", "unknown"),
+        ("q̈#", "acceleration", "", "unknown"),
+        ("τ#", "torque", "", "unknown"),
+        ("$AXIS_ACT_MEAS.A#", "position", "", "unknown"),
     ],
 )
 def test_words_say_what_columns_are(name: str, quantity: str, role: str, unit: str) -> None:
@@ -186,3 +193,10 @@ def test_columns_named_after_the_joints_alone_are_positions() -> None:
         "q{number}": "position", "dq{number}": "velocity", "v{number}": "", "i{number}": "current", "u{number}": "",
     }  # fmt: skip
     assert set(meant("J#", "A#").values()) == {""}
+
+
+def test_what_was_filtered_stands_behind_what_was_not() -> None:
+    raw, smooth = (next(iter(found(numbered(f"q#_{word}")).values())) for word in ("raw", "filt"))
+    for same in ([raw, smooth], [smooth, raw]):
+        assert choose("position", same, {})[1] is raw
+    assert choose("position", [smooth], {})[1] is smooth

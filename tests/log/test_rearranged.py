@@ -109,6 +109,7 @@ def numpy_cell(row: np.ndarray) -> str:
         lambda row: f"array({[float(one) for one in row]}, dtype=float32)",
         lambda row: "[" + "  ".join(f"{one:.6f}" for one in row) + "]",
         numpy_cell,
+        lambda row: " ".join(f"{one:.6f}" for one in row),
     ],
 )
 @pytest.mark.parametrize("named", [False, True])
@@ -223,3 +224,17 @@ def test_logs_in_a_folder_are_no_signals(tmp_path: Path) -> None:
         InputError, match=r"different-lengths.*train.csv \(400 rows\), validate.csv \(350 rows\).*give one"
     ):
         open_table(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("begin", "what", "do"),
+    [
+        (b"\x1f\x8b\x08", "gzip", "gunzip"),
+        (b"PK\x03\x04[Content", "workbook", "CSV"),
+        (b"\x80\x04\x95", "pickled", "savez"),
+    ],
+)
+def test_what_is_no_log_is_named(begin: bytes, what: str, do: str, tmp_path: Path) -> None:
+    (tmp_path / "log.bin").write_bytes(begin + bytes(60))
+    with pytest.raises(InputError, match=rf"log-format.*{what}.*{do}"):
+        open_table(tmp_path / "log.bin")

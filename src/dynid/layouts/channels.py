@@ -9,10 +9,13 @@ import numpy as np
 
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
-from dynid.layouts.names import Family, Meaning, words
+from dynid.layouts.names import Family, Meaning, is_filtered, words
 from dynid.layouts.physics import runs_of, time_step
+from dynid.log.row_numbers import MOTION
 from dynid.log.stamps import split_stamps
 
+# Rows of a motion that begins anew, and how near to the first time, as a share of all.
+LEAST_ROWS, NEAR_BEGIN = 100, 0.02
 # Time stamps of the years 2001 to 2039, s since 1970.
 EPOCH = (1e9, 2.2e9)
 # Beside the time at which a message was recorded, its own.
@@ -121,10 +124,22 @@ def _trajectory(log: Excerpt, t: np.ndarray, label: str | None, answers: Answers
         why = ("it names the motions, each in one piece of ascending time",)
         return decided(Decision(key, label, why, optional=True), answers)
     back = np.flatnonzero(np.diff(t) < 0)
+    if len(back) and key not in answers and not log.bag and MOTION not in log.names and _begins_anew(t, back):
+        rows = ", ".join(str(int(k) + 1) for k in back[:5]) + (", ..." if len(back) > 5 else "")
+        stretches = f"time begins anew at row {rows}: each stretch is a motion"
+        return Decision(key, MOTION, (stretches,), optional=True, likely=True)
     if len(back):
         text = f"time runs back at row {int(back[0]) + 1} and no column distinguishes the motions"
         return decided(Decision(key, None, (text,), "which column names the motion of each row?"), answers)
     return decided(Decision(key, None, ("time ascends throughout: one motion",), optional=True), answers)
+
+
+def _begins_anew(t: np.ndarray, back: np.ndarray) -> bool:
+    """Whether time that runs back does so to where it began, each time after many rows."""
+    edges = np.array([0, *(back + 1), len(t)])
+    lengths, begins = np.diff(edges), t[edges[:-1]]
+    whole = np.nanmax(t) - np.nanmin(t)
+    return bool((lengths >= LEAST_ROWS).all() and (begins - np.nanmin(t) <= NEAR_BEGIN * whole).all())
 
 
 def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decision, Family | None]:
@@ -138,6 +153,7 @@ def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decisi
     fit = [one for one in fit if len(one.missing) == fullest]
     said = [one for one in fit if one.meaning.role == "measured"]
     short = said or fit
+    short = [one for one in short if not is_filtered(one.template)] or short
     options = tuple(Option(one.template, _in_words(one)) for one in same)
     if not same:
         options = tuple(

@@ -19,6 +19,9 @@ _WORD = re.compile(
 _COMPOUND = re.compile(
     r"(?<![a-z])(ist|soll)(?=position|winkel|lage|moment|dreh|strom|geschw)", re.IGNORECASE
 )
+# Dots above a letter are derivatives, accents are not.
+_DERIVED = re.compile("([qθ])(\u0307\u0307|[\u0307\u0308])")
+_GREEK = {"θ": "theta", "τ": "tau", "ω": "omega"}
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _PLACE = "\0"
 _BRACKETED_UNIT = re.compile(r"\s*[\[(]\s*([A-Za-z/%*·.^° ]+?)\s*[\])]\s*$")
@@ -72,6 +75,7 @@ _COMMANDED = {"cmd", "command", "commanded", "commands", "des", "desired", "targ
 _MODEL = {"model", "est", "estimated", "estimate", "hat", "ext", "external", "gravity", "grav", "ff", "feedforward",
           "friction", "err", "error", "errors", "residual", "dist", "disturbance", "deviation", "predicted", "pred",
           "bias", "limit", "limits", "max", "min", "std", "offset", "contact", "collision"}  # fmt: skip
+_FILTERED = {"filt", "filtered", "filter", "smooth", "smoothed", "lp", "lowpass"}
 _MOTOR = {"motor", "motors", "m"}
 _OF_MOTORS = {"qm": "q", "dqm": "dq", "qdm": "dq", "thetam": "theta", "dthetam": "dtheta"}
 # Of the hand or the base, not of joints, whatever else is said.
@@ -176,7 +180,12 @@ _LEAST_IN_FULL = 2
 @lru_cache(maxsize=4096)
 def words(name: str) -> tuple[str, ...]:
     """Words of a name in lower case; numbers are words."""
-    plain = _COMPOUND.sub(r"\1 ", _ACCENTS.sub("", unicodedata.normalize("NFKD", name)))
+    plain = _DERIVED.sub(
+        lambda one: "d" * (1 + (one[2] != "\u0307")) + one[1], unicodedata.normalize("NFKD", name)
+    )
+    for letter, spelt in _GREEK.items():
+        plain = plain.replace(letter, spelt)
+    plain = _COMPOUND.sub(r"\1 ", _ACCENTS.sub("", plain))
     return tuple(word.lower() for word in _WORD.findall(plain))
 
 
@@ -237,7 +246,13 @@ def _letters(template: str) -> str | None:
     place = re.search(r"\{(joint|number|index)\}", template)
     if place is None:
         return None
-    return " ".join(word for word in words(template.replace(place.group(), " ")) if word not in _PLAIN)
+    spelt = words(template.replace(place.group(), " "))
+    return " ".join(word for word in spelt if word not in _PLAIN | _MEASURED)
+
+
+def is_filtered(template: str) -> bool:
+    """Whether a name says that its values were filtered."""
+    return bool(set(words(template)) & _FILTERED)
 
 
 def joint_labels(texts: Mapping[str, Iterable[object]], joints: Sequence[str]) -> Labels | None:

@@ -99,9 +99,14 @@ def propose(
         decisions.append(decision)
         if family is not None:
             chosen[kind] = family
+    columns_of_positions = len(chosen["position"].columns) if "position" in chosen else 0
     for kind in list(chosen):
         extra = _extra_columns(look, kind, chosen[kind], given)
         if extra is not None:
+            same = next((one for one in decisions if one.key == "log.position.which"), None)
+            if same is not None and extra.question and len(chosen[kind].columns) == columns_of_positions:
+                # What is not of a joint stands at the same end in all groups.
+                extra = replace(extra, value=same.value, why=("as those of the positions",), question="")
             decisions.append(extra)
             chosen[kind] = _cut(chosen[kind], extra.value)
     chosen = _alike(chosen, decisions)

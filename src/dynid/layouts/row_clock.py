@@ -40,11 +40,8 @@ def rows_as_clock(look: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: 
     ]
     column = counts[0] if counts else ROW
     t = look.table([column])[:, 0]
-    why = (
-        f"no column is a time; '{column}' counts the rows"
-        if counts
-        else "no column is a time: rows are counted"
-    )
+    why = f"'{column}' counts the rows" if counts else "rows are counted"
+    why = f"no column ascends as a clock does; {why}"
     unit, reason = _stated(look.contents.constants)
     if UNIT in answers:
         found = _ANSWER.fullmatch(answers[UNIT].strip())

@@ -18,6 +18,8 @@ from dynid.log.log import ColumnInfo, Table, Text
 _LIST = re.compile(
     r"(?:(?:np\.|numpy\.)?(?:array|tensor)\((?:'\w',\s*)?)?[\[(]\s*(?P<inside>[^\[\]()]*?),?\s*[\])](?:[^\])]*\))?"
 )
+# 1 2 3, in a cell of its own
+_BARE = re.compile(r"[-+.\deE]+(?:\s+[-+.\deE]+)+")
 _BETWEEN = re.compile(r"\s*[,;]\s*|\s+")
 _MOST = 512
 
@@ -43,7 +45,10 @@ def with_lists_apart(table: Table) -> Table:
 
 
 def _parts(cell: str) -> list[str]:
-    found = _LIST.fullmatch(cell.strip())
+    plain = cell.strip()
+    if _BARE.fullmatch(plain):
+        return plain.split()
+    found = _LIST.fullmatch(plain)
     return [one.strip("'\"") for one in _BETWEEN.split(found["inside"]) if one] if found else []
 
 

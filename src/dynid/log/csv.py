@@ -15,11 +15,13 @@ from dynid.base.arrays import Float
 from dynid.base.arrow import codes_of, numbers_of
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
-from dynid.log.dialect import BLANK, MISSING, Dialect, dialect_of
+from dynid.log.dialect import BLANK, MISSING, Dialect, cut_off, dialect_of
 from dynid.log.log import ColumnInfo, Text
 
 # Text that is parsed at once. Arrow reads about a hundred blocks ahead, which were 0.8 GB at 8 MB each.
 BLOCK_BYTES = 2_000_000
+# Of a line that is named.
+SHOWN = 60
 _CASES = (str.lower, str.upper, str.title, str.capitalize)
 _TEXT_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _BLANKS = re.compile(rb"[ \t]+")
@@ -55,9 +57,13 @@ class CsvTable:
         self.column_names = dialect.names
         plain = dialect.delimiter == "," and dialect.decimal == "." and dialect.named
         place = Place(file=str(path))
-        self.remarks = (
-            (Diagnostic(Severity.NOTE, "dialect", dialect.words, place),) if found and not plain else ()
-        )
+        notes = [Diagnostic(Severity.NOTE, "dialect", dialect.words, place)] if found and not plain else []
+        self._cut = cut_off(path, dialect)
+        if self._cut is not None:
+            shown = self._cut[1] if len(self._cut[1]) <= SHOWN else f"{self._cut[1][:SHOWN]}..."
+            text = f"the last line, '{shown}', has fewer cells than the rows and is left out"
+            notes.append(Diagnostic(Severity.WARNING, "last-line", text, place))
+        self.remarks = tuple(notes)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -90,7 +96,7 @@ class CsvTable:
 
         def opened(kinds: Mapping[str, Any]) -> Any:
             return pacsv.open_csv(
-                pa.PythonFile(_Lines(self.path, self.dialect), mode="r"),
+                pa.PythonFile(_Lines(self.path, self.dialect, self._cut and self._cut[0]), mode="r"),
                 read_options=pacsv.ReadOptions(
                     block_size=BLOCK_BYTES,
                     use_threads=True,
@@ -160,7 +166,7 @@ class CsvTable:
         # The fast reader says that something is wrong; a slow second look says where.
         blank = self.dialect.delimiter == BLANK
         count = len(self.column_names)
-        lines: Any = _Lines(self.path, self.dialect)
+        lines: Any = _Lines(self.path, self.dialect, self._cut and self._cut[0])
         with io.TextIOWrapper(lines, "utf-8", "replace", newline="") as file:
             reader = csv.reader(file, delimiter="\t" if blank else self.dialect.delimiter)
             texts: dict[int, bool] = {}
@@ -210,10 +216,14 @@ class CsvTable:
 
 
 class _Lines(io.RawIOBase):
-    """The rows of a text file as UTF-8, from its first one on; runs of blanks are tabs where blanks separate."""
+    """The rows of a text file as UTF-8, from its first one on; runs of blanks are tabs where blanks separate.
 
-    def __init__(self, path: Path, dialect: Dialect) -> None:
+    end: offset of what is left out, None = nothing is.
+    """
+
+    def __init__(self, path: Path, dialect: Dialect, end: int | None = None) -> None:
         super().__init__()
+        self._end = end
         plain = dialect.encoding in ("utf-8", "utf-8-sig")
         self._blank = dialect.delimiter == BLANK
         self._file: Any = path.open("rb") if plain else path.open(encoding=dialect.encoding, newline="")
@@ -242,11 +252,13 @@ class _Lines(io.RawIOBase):
         super().close()
 
     def _next(self, size: int) -> bytes:
-        text = self._file.read(max(size, 1))
+        size = max(size, 1) if self._end is None else min(max(size, 1), self._end - self._file.tell())
+        text = self._file.read(max(size, 0))
         if not self._blank:
             return text.encode() if isinstance(text, str) else bytes(text)
         # Whole lines, so that blanks at their ends can be distinguished from those between cells.
-        text += self._file.readline()
+        if self._end is None or self._file.tell() < self._end:
+            text += self._file.readline()
         data = text.encode() if isinstance(text, str) else bytes(text)
         lines = [_BLANKS.sub(b"\t", line.strip()) for line in data.split(b"\n")]
         return b"\n".join(lines)

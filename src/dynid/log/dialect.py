@@ -130,6 +130,29 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     return Dialect(best.delimiter, best.decimal, encoding, found, units, head, bool(names), row, broken)
 
 
+def cut_off(path: Path, dialect: Dialect) -> tuple[int, str] | None:
+    """Where the last line begins that has fewer cells than the rows have, and what it says; None = it has as many.
+
+    A program that is stopped leaves such a line; looked for in UTF-8, where no cell goes on over the end of a line.
+    """
+    if dialect.broken or not dialect.encoding.startswith("utf-8"):
+        return None
+    with path.open("rb") as file:
+        for _ in range(dialect.head_lines):
+            file.readline()
+        begin = file.tell()
+        end = file.seek(0, 2)
+        start = max(begin, end - SAMPLE_BYTES)
+        file.seek(start)
+        data = file.read()
+    whole = data.rstrip()
+    at = whole.rfind(b"\n") + 1
+    if at == 0:  # the only line, or one longer than what is looked at
+        return None
+    text = whole[at:].decode("utf-8", "replace")
+    return (start + at, text) if len(dialect.cells(text)) < len(dialect.names) else None
+
+
 def _whole_lines(lines: Sequence[str]) -> list[str]:
     """Lines, those that end inside of quotes with what follows."""
     whole: list[str] = []

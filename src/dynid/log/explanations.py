@@ -212,6 +212,13 @@ EXPLANATIONS = (
         """Nothing, or compare the words with the file.""",
     ),
     Explanation(
+        "last-line",
+        "a last line with fewer cells than the rows",
+        ("warning",),
+        """The program that wrote the log was stopped within a line, or added a remark. The line is left out.""",
+        """Nothing.""",
+    ),
+    Explanation(
         "joints-in-rows",
         "a log with a row for each joint and moment",
         ("note",),

@@ -45,6 +45,20 @@ _OWN: tuple[LogReader, ...] = (
 READERS: Registry[LogReader] = Registry("reader", "dynid.readers", {one.name: one for one in _OWN})
 
 
+# What is no log, by its first bytes: what it is, and what to do with it.
+_OTHERS = {
+    b"\x1f\x8b": ("a file compressed by gzip", "unpack it: gunzip FILE"),
+    b"BZh": ("a file compressed by bzip2", "unpack it: bunzip2 FILE"),
+    b"\xfd7zXZ": ("a file compressed by xz", "unpack it: unxz FILE"),
+    b"PK\x03\x04": ("a zip archive or a workbook", "unpack it, or save the sheet as CSV"),
+    b"\xd0\xcf\x11\xe0": ("a workbook", "save the sheet as CSV"),
+    b"\x80": (
+        "Python objects, pickled, which are never loaded",
+        "write the arrays with numpy.savez, or to Parquet",
+    ),
+}
+
+
 def open_table(
     path: str | Path,
     delimiter: str | None = None,
@@ -113,7 +127,11 @@ def open_table(
                 table = with_text_times(with_lists_apart(table))
             return with_whole_stamps(with_joints_side_by_side(table))
     known = ", ".join(reader.name for reader in readers)
-    raise InputError("log-format", found=f"a file that starts with {head[:8]!r}", expected=known, place=place)
+    found, do = next(
+        (said for begin, said in _OTHERS.items() if head.startswith(begin)),
+        (f"a file that starts with {head[:8]!r}", ""),
+    )
+    raise InputError("log-format", found=found, expected=known, do=do, place=place)
 
 
 def _no_folder(path: Path) -> bool:

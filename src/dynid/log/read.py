@@ -27,7 +27,7 @@ from dynid.log.files import file_hash, open_table
 from dynid.log.log import Channel, ChannelMap, ManyTopics, RawChunk, Table, Trajectory
 from dynid.log.mapping import canonical_map, channel_map, completed
 from dynid.log.memory import Arrays, frame_table
-from dynid.log.row_numbers import ROW, with_row_numbers
+from dynid.log.row_numbers import MOTION, ROW, with_motions, with_row_numbers
 from dynid.log.section import LogSection
 from dynid.log.selection import ROWS, Selection, column_numbers, selected, trajectories_in
 from dynid.robot.locking import lock_joints, locked, rest_position
@@ -97,6 +97,8 @@ def _mapped_log(
         chosen = replace(chosen, trajectory=own)
     if chosen.time.column == ROW:
         tables = [with_row_numbers(table) for table in tables]
+    if chosen.trajectory == MOTION:
+        tables = [with_motions(table, chosen.time.column) for table in tables]
     for table in tables:
         _require_columns(table, chosen)
     tables = [_of_columns(table, _columns(chosen)) for table in tables]

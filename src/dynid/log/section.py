@@ -148,7 +148,8 @@ class LogSection(Strict):
     extra: dict[str, ExtraEntry] = key(doc="see `[log.extra]`", kind="tables by name", default_factory=dict)
     trajectory: str | None = key(
         None,
-        "column that names the motion of each row; without it each file is one trajectory, named after the file",
+        'column that names the motion of each row, `"motion"` where time begins anew for each; without it each file is '
+        "one trajectory, named after the file",
     )
     sort: bool = key(False, "sort the rows of each trajectory by time; reads a whole trajectory into memory")
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = key(
