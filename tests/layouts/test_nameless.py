@@ -22,7 +22,8 @@ EPOCH = 1_700_000_000.0
 PARTS = {
     "t": UR.t[:, None], "epoch": EPOCH + UR.t[:, None], "ms": 1e3 * UR.t[:, None],
     "count": np.arange(len(UR.t))[:, None],
-    "q": UR.q, "dq": UR.dq, "ddq": DDQ, "tau": UR.tau, "deg": np.rad2deg(UR.q),
+    "q": UR.q, "dq": UR.dq, "ddq": DDQ, "tau": UR.tau, "wanted": UR.wanted,
+    "command": 0.97 * np.roll(UR.tau, 2, axis=0), "deg": np.rad2deg(UR.q),
 }  # fmt: skip
 
 
@@ -67,6 +68,15 @@ def test_what_the_numbers_do_not_say_is_asked_with_the_groups(tmp_path: Path) ->
     found = propose(UR.robot, written(tmp_path, "t", "q"))
     assert [one.key for one in found.open] == ["log.position.columns", "log.effort.columns"]
     assert [one.value for one in found["log.position.columns"].options] == ["column[1:7]"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "asked"), [(("t", "q", "tau", "command"), "effort"), (("t", "wanted", "q", "tau"), "position")]
+)
+def test_which_of_two_alike_was_measured_is_asked(parts: tuple[str, ...], asked: str, tmp_path: Path) -> None:
+    found = propose(UR.robot, written(tmp_path, *parts))
+    assert f"log.{asked}.columns" in [one.key for one in found.open]
+    assert len([one for one in found[f"log.{asked}.columns"].options if one.value.startswith("column[")]) == 2
 
 
 NAMED = ",".join(f"q{k}" for k in range(1, 7)) + "," + ",".join(f"tau{k}" for k in range(1, 7))

@@ -134,10 +134,12 @@ def _by_torque(
         return []
     _, i, j = tried[0]
     meanings = [Meaning()] * len(blocks)
-    meanings[i] = Meaning(
-        "position", said_by=f"no names; a rigid arm that moves so takes the torque {_run(parts[j])}"
-    )
-    meanings[j] = Meaning(
-        "effort", said_by=f"no names; a rigid arm takes it when it moves as {_run(parts[i])}"
-    )
+    for k in range(len(blocks)):
+        # What was commanded goes with what was measured: which is which is asked.
+        if k == i or (k != j and _alike(blocks[k], blocks[i])):
+            said = f"no names; a rigid arm that moves so takes the torque {_run(parts[j])}"
+            meanings[k] = Meaning("position", said_by=said)
+        elif k == j or _alike(blocks[k], blocks[j]):
+            said = f"no names; a rigid arm takes it when it moves as {_run(parts[i])}"
+            meanings[k] = Meaning("effort", said_by=said)
     return meanings
