@@ -107,6 +107,32 @@ def test_factors_of_a_run_count_as_recorded_rows() -> None:
 ARM = files("dynid") / "data" / "arm7.toml"
 
 
+def test_a_stored_motion_is_written_in_other_forms(tmp_path: Path, run: Run) -> None:
+    out = tmp_path / "traj"
+    keys = {"motion.seconds": 8.0, "motion.harmonics": 2, "search.starts": 1, "search.iterations": 1}
+    assert run("excite", ARM, *planned(tmp_path, keys), "--out", out).code == 0
+    # At the same speeds, with what was not checked, without another search.
+    again = run("export", out, "--to", tmp_path / "again", "--format", "csv, ros2")
+    assert again.code == 0, again.err
+    for name in ("motion.csv", "motion-25.csv", "motion-50.csv"):
+        assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
+    slow = (tmp_path / "again" / "joint_trajectory-25.yaml").read_text()
+    assert slow.startswith("# NOT CHECKED: the robot's own shapes")
+    assert "32 s" in slow.splitlines()[1]
+    for options, code, words in (
+        (("--format", "urscript"), 2, "six joints"),
+        ((), 2, "no --format"),
+        (("--format", "urdf"), 2, "csv, parquet, ros2"),
+        (("--format", "csv", "--ensemble", 3), 2, "--ensemble with a planned motion"),
+    ):
+        done = run("export", out, "--to", tmp_path / "none", *options)
+        assert (done.code, words in done.err) == (code, True), done.err
+        assert not (tmp_path / "none").exists()
+    assert run("export", out, "--to", tmp_path / "again", "--format", "csv").code == 7
+    assert run("export", out, "--to", tmp_path / "again", "--format", "csv", "--force").code == 0
+    assert not (tmp_path / "again" / "joint_trajectory.yaml").exists()
+
+
 def test_the_command_writes_a_whole_folder(tmp_path: Path, run: Run) -> None:
     out = tmp_path / "traj"
     keys = {

@@ -1,4 +1,4 @@
-"""dynid export: a stored model as a file for other programs."""
+"""dynid export: a stored model, or a stored motion, as files for other programs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from dynid.cli.common import ConfigOption, TopicOption, print_diagnostics, say, 
 
 
 def command(
-    run: Annotated[Path, typer.Argument(help="Run folder of dynid identify.", metavar="RUN")],
-    to: Annotated[Path, typer.Option("--to", help="File to write; must not exist.")],
+    run: Annotated[
+        Path,
+        typer.Argument(help="Run folder of dynid identify, or plan folder of dynid excite.", metavar="RUN"),
+    ],
+    to: Annotated[Path, typer.Option("--to", help="File, for a motion folder, to write; must not exist.")],
     kind: Annotated[
         str | None,
         typer.Option(
             "--format",
-            help="urdf, mjcf, sdf, c, json, actuators, lerobot, khalil, pinocchio or samples. Default: by the suffix.",
+            help="urdf, mjcf, sdf, c, json, actuators, lerobot, khalil, pinocchio or samples; else by the suffix. "
+            "Of a motion: those of 'dynid excite', with commas between several.",
         ),
     ] = None,
     source: Annotated[
@@ -73,9 +77,10 @@ def command(
     topic: TopicOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
-    """Write a stored model as URDF, MJCF, C code, JSON or a table."""
+    """Write a stored model as URDF, MJCF, C code, JSON or a table, or a planned motion for another controller."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import DynidError, UsageError
+    from dynid.excitation.folder import is_plan
     from dynid.exporters import export
     from dynid.exporters.export import summary_lines
     from dynid.exporters.model import ExportModel
@@ -83,6 +88,14 @@ def command(
     from dynid.run.store import load
     from dynid.verbs.external_torque import thresholds
 
+    if is_plan(run):
+        model_alone = {
+            "--source": source, "--root": root, "--allow-unphysical": allow_unphysical, "--feasible": feasible,
+            "--ensemble": ensemble, "--posterior": posterior, "--validate": validation,
+            "--free-motion": free_motion, "--config": config, "--topic": topic,
+        }  # fmt: skip
+        _motion(run, to, kind, [name for name, given in model_alone.items() if given], force)
+        return
     if validation and not ensemble:
         raise UsageError(
             "validate-ensemble",
@@ -126,3 +139,26 @@ def command(
     set_results(lambda: {"files": exported.files, "change_of_torque": exported.moved})
     for line in summary_lines(exported, stored):
         say(line)
+
+
+def _motion(plan: Path, to: Path, kind: str | None, others: list[str], force: bool) -> None:
+    from dynid.base.errors import UsageError
+    from dynid.excitation.export import Format
+    from dynid.excitation.folder import write_stored
+
+    names = tuple(map(str, Format))
+    forms = [] if kind is None else [name.strip() for name in kind.split(",")]
+    if not forms or not set(forms) <= set(names):
+        raise UsageError(
+            "motion-format",
+            found="no --format" if kind is None else f"--format {kind}",
+            expected="of " + ", ".join(names) + " for a planned motion",
+        )
+    if others:
+        raise UsageError(
+            "motion-format", found=f"{', '.join(others)} with a planned motion", expected="a run of a model"
+        )
+    written = write_stored(plan, to, forms, force=force)
+    set_results(lambda: {"files": written})
+    for path in written:
+        say(f"written: {path}")
