@@ -11,10 +11,11 @@ optimised here by the same sequential quadratic programming (SLSQP), not by thei
 Parameter errors: of 200 simulated least-squares fits with torque noise of 1 % of the effort limits at 100 Hz, the root
 mean square over base parameters of their errors in units of torque (column size in usual motion), median, N m.
 
-Enough: how long motions of 6 s, each designed as `dynid watch --next` does from what the recordings before leave
-unknown, take until `dynid watch` says that every base parameter is known as well as after the default motion of
-`dynid excite` (30 s, recorded whole), over these 30 s. Simulated, recorded with noise, and watched as a user would;
-of four robots, three have friction that the model does not describe. What both predict is compared on another motion.
+Enough: how long motions of 6 s, the first designed by `dynid excite` for the criterion precision, each of the others as
+`dynid watch --next` does from what the recordings before leave unknown, take until `dynid watch` says that every base
+parameter is known as well as after the default motion of `dynid excite` (30 s, recorded whole), over these 30 s.
+Simulated, recorded with noise, and watched as a user would; of four robots, three have friction that the model does not
+describe. What both predict is compared on another motion.
 
 A line a case is appended to OUT.jsonl; cases that are there are not run again.
 """
@@ -37,7 +38,6 @@ from scipy.interpolate import CubicSpline
 
 from dynid.base.arrays import Float
 from dynid.cli.watch import MARGIN, NEXT_SECONDS
-from dynid.excitation.after import information_known
 from dynid.excitation.collision import collision_model
 from dynid.excitation.criteria import Criterion, Information
 from dynid.excitation.design import Task
@@ -45,12 +45,12 @@ from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
 from dynid.excitation.settings import LimitsTable, MotionSettings, MotionTable, SearchTable
 from dynid.excitation.shapes import robot_shapes
-from dynid.online.precision import precision_of
+from dynid.online.precision import information_left, precision_of
 from dynid.online.watch import Watcher, WatchSettings
 from dynid.robot import load_example
 from dynid.signals.samples import Samples
 from dynid.simulation.rig import Rig, SensorFile
-from dynid.simulation.setup import ControllerFile, PlantFile, Setup, build_plant
+from dynid.simulation.setup import ControllerFile, IntegratorSection, PlantFile, Setup, build_plant
 from dynid.terms.default import DEFAULT_TERMS
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
@@ -64,6 +64,8 @@ RATE, FITS = 100.0, 200
 WAY_POINTS = 12
 # Of the simulated sensors: rows a second, N m, rad; rows that are shown to the watcher at once; s between recordings.
 LOGGED, TORQUE_NOISE, POSITION_NOISE, AT_ONCE, PAUSE = 250.0, 1.0, 2e-5, 50, 1.0
+# s, of its integration: LuGre's bristles are too stiff for longer ones in some motions.
+STEP = 5e-4
 LUGRE = {"kind": "lugre", "viscous": 4.0, "coulomb": 4.0, "static": 6.0, "stiffness": 2e3, "damping": 20.0}
 # Default precision of `dynid watch`; s after which a series that is not enough is given up; of each search.
 ASKED, MOST, SEARCH = 0.05, 45.0, SearchTable(starts=2, iterations=40, workers=1)
@@ -184,7 +186,8 @@ class Simulated:
     def __init__(self, robot: Robot) -> None:
         self.robot = load_example(robot.name)
         controller = ControllerFile.model_validate({"kind": robot.controller})
-        self.setup = Setup(build_plant(self.robot, PlantFile.model_validate(robot.plant)), controller)
+        plant = build_plant(self.robot, PlantFile.model_validate(robot.plant))
+        self.setup = Setup(plant, controller, IntegratorSection(step=STEP))
         effort, position = {"noise": TORQUE_NOISE}, {"noise": POSITION_NOISE}
         self.rig = Rig(SensorFile.model_validate({"rate": LOGGED, "position": position, "effort": effort}))
         self.watcher = Watcher(self.robot, WatchSettings(DEFAULT_TERMS))
@@ -223,14 +226,7 @@ class Simulated:
         settings = MotionSettings(motion=table, limits=self.limits, search=replace(SEARCH, seed=seed))
         current = described(self.robot, DEFAULT_TERMS, Criterion(table.criterion))
         if asked is not None:
-            watcher, estimate = self.watcher, self.watcher.estimate
-            information = information_known(
-                self.robot, DEFAULT_TERMS, watcher.base, estimate.root[:-1, :-1], estimate.noise**0.5,
-                watcher.rows_a_second, precision_of(watcher, asked).asked,
-            )  # fmt: skip
-            theta = np.zeros(len(watcher.base.names))
-            theta[watcher.base.independent] = watcher.trajectory.value[-1]
-            current = Current(information, theta, MARGIN)
+            current = Current(*information_left(self.watcher, asked), MARGIN)
         bounds = bounds_of(self.robot, settings, current)
         return motion_of(settings, current.information, bounds).trajectory
 
@@ -255,7 +251,7 @@ def enough(name: str, seed: int) -> dict[str, object]:
     whole, short = Simulated(ROBOTS[name]), Simulated(ROBOTS[name])
     whole.record(whole.designed(MotionTable(), seed), 1000 + seed, None)
     asked = ASKED * float(precision_of(whole.watcher, ASKED).share.max())
-    first = MotionTable(seconds=NEXT_SECONDS)
+    first = MotionTable(seconds=NEXT_SECONDS, criterion="precision")
     known, reached, k = False, [], 0
     while not known and short.seconds < MOST:
         motion = short.designed(first, seed + k, asked if k else None)

@@ -15,18 +15,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate.recursive import Forgetting
+from dynid.estimate.residuals import rows_alike_of
 from dynid.online.precision import precision_of
 from dynid.online.stream import RowStream, StreamRows, Thinner, watch_lines
-from dynid.online.watch import Watcher, WatchSettings
+from dynid.online.watch import ResidualTrail, Watcher, WatchSettings
 from dynid.report.trajectories import Followed, trajectory_html
 from dynid.robot import load_example, load_robot
 from dynid.robot.model import RobotModel
 from dynid.rows import ElasticRows, PowerRows, TorqueRows
+from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
 from dynid.testing import random_robot, smooth_samples
+from dynid.trajectories.trajectory import FourierTrajectory
 from tests.command_line import Run
 
 TERMS = RigidBody() + Viscous() + Coulomb(0.02) + Offset()
@@ -222,7 +226,63 @@ def test_intervals_know_of_the_rows_filter() -> None:
         ratios.append((track.value[-1] - watcher.base.reduce(theta)) / track.std[-1])
     size = float(np.sqrt(np.mean(np.square(ratios))))
     assert 0.5 < size < 1.6
-    assert watcher.alike > 20  # as many equations in a row say the same
+    assert watcher.white > 20  # as many equations in a row say the same
+    assert watcher.correlated == ()
+
+
+def test_intervals_know_of_noise_that_stays_alike_for_long() -> None:
+    """Slow motion among noise with a memory of half a second: errors are as large as the deviations say."""
+    robot = random_robot(1, 2, 0.0)
+    theta = np.append(robot.inertia_prior.ravel(), np.repeat([0.5, 0.4, 0.1], 2))
+    sine, cosine = np.random.default_rng(1).normal(0.0, 0.8, (2, 2, 4))
+    motion = FourierTrajectory(np.zeros(2), sine, cosine, 0.04, 40.0, 2.0)
+    t = np.arange(0.0, 40.0, 0.004)
+    q, dq, ddq = motion.motion(t)
+    clean = TERMS.torque(robot, Samples.from_motion(q, dq, ddq), theta)
+    kept = np.exp(-0.004 / 0.5)
+    ratios, white = [], []
+    for seed in range(5):
+        drawn = np.random.default_rng(seed).normal(size=clean.shape)
+        noise = lfilter([np.sqrt(1.0 - kept**2)], [1.0, -kept], drawn, axis=0)
+        watcher = Watcher(robot, WatchSettings(TERMS))
+        watcher.feed(t, q, clean + 0.02 * clean.std(axis=0) * noise, dq)
+        watcher.finish()
+        assert watcher.correlated == robot.joint_names
+        track = watcher.trajectory
+        ratios.append((track.value[-1] - watcher.base.reduce(theta)) / track.std[-1])
+        white.append(ratios[-1] * np.sqrt((watcher.alike / watcher.white).mean()))
+    assert 0.5 < np.sqrt(np.mean(np.square(ratios))) < 1.6
+    assert np.sqrt(np.mean(np.square(white))) > 1.6
+
+
+def test_a_joint_weighs_by_its_own_noise() -> None:
+    """A noisy shoulder does not spoil a quiet wrist: the estimate is that of weights by the true deviations."""
+    robot = random_robot(1, 2, 0.0)
+    theta = np.append(robot.inertia_prior.ravel(), np.repeat([0.5, 0.4, 0.1], 2))
+    motion = smooth_samples(robot, 12_000, seed=1)
+    noise = np.array([1.0, 0.02]) * np.random.default_rng(0).normal(size=(12_000, 2))
+    tau = TERMS.torque(robot, motion, theta) + noise
+    watcher = Watcher(robot, WatchSettings(TERMS))
+    watcher.feed(motion.t, motion.q, tau, motion.dq)
+    watcher.finish()
+    assert watcher.spread[0] / watcher.spread[1] == pytest.approx(50.0, rel=0.15)
+    estimate, found = watcher.estimate, []
+    for weights in ([1.0, 2500.0], [1.0, 1.0]):
+        estimate.reweigh(weights)
+        found.append(np.abs(estimate.value - watcher.base.reduce(theta)) / watcher.trajectory.std[-1])
+    assert np.sqrt((found[0] ** 2).mean()) < 2.0
+    assert np.sqrt((found[1] ** 2).mean()) > 2.0 * np.sqrt((found[0] ** 2).mean())
+
+
+def test_residuals_are_kept_in_unbroken_stretches() -> None:
+    rng = np.random.default_rng(0)
+    series = [lfilter([1.0], [1.0, -0.98], rng.normal(size=(4000, 2)), axis=0) for _ in range(2)]
+    trail = ResidualTrail()
+    for start, one in zip((0, 4010), series, strict=True):
+        for first in range(0, 4000, 130):
+            part = one[first : first + 130]
+            trail.add(start + first + np.arange(len(part)), part, 5, 1000.0)
+    np.testing.assert_allclose(trail.alike(), 5 * rows_alike_of([one[::5] for one in series]))
 
 
 @pytest.mark.parametrize("forgetting", [Forgetting(memory=2.0), Forgetting(memory=2.0, direction="excited")])

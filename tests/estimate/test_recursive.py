@@ -55,6 +55,41 @@ def test_recursive_is_batch() -> None:
         greatest = eigenvalues
 
 
+def test_weights_given_late_are_weights_given_first() -> None:
+    rng = np.random.default_rng(8)
+    truth = rng.normal(0, 1, 6)
+    early = RecursiveLeastSquares(np.arange(6), variance=1e6, weights=(1.0, 9.0))
+    late = RecursiveLeastSquares(np.arange(6), variance=1e6)
+    parts = [equations(rng, truth, 7) for _ in range(10)]
+    for part in parts:
+        early.update(part)
+        late.update(part)
+    assert np.abs(early.value - late.value).max() > 1e-3
+    late.reweigh((1.0, 9.0))
+    np.testing.assert_allclose(late.root, early.root, rtol=1e-9, atol=1e-9)
+    squares, counts = late.residuals
+    for group in range(2):
+        left = [
+            part.panels[group][-1] - late.value[part.columns[group]] @ part.panels[group][:-1]
+            for part in parts
+        ]
+        assert squares[group] == pytest.approx(float((np.concatenate(left) ** 2).sum()), rel=1e-9)
+    np.testing.assert_array_equal(counts, [70, 70])
+
+
+@pytest.mark.parametrize(
+    "forgetting", [Forgetting(memory=20.0), Forgetting(reset=7.0), Forgetting(20.0, "excited")]
+)
+def test_the_noise_is_found_whatever_is_forgotten(forgetting: Forgetting) -> None:
+    rng = np.random.default_rng(9)
+    truth = rng.normal(0, 1, 6)
+    found = RecursiveLeastSquares(np.arange(6), forgetting=forgetting)
+    for _ in range(60):
+        found.update(equations(rng, truth, 30, noise=0.1), 1.0)
+    squares, counts = found.residuals
+    np.testing.assert_allclose(squares / counts, 0.01, rtol=0.2)
+
+
 def test_samples_one_by_one_are_the_textbook_recursion() -> None:
     rng = np.random.default_rng(1)
     truth = rng.normal(0, 1, 4)

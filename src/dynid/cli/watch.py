@@ -151,6 +151,12 @@ def command(
         _report(watcher, precision, whole=True)
         if files is not None:
             _write(files, watcher, METHODS[kind])
+        if watcher.correlated:
+            diagnostics.warn(
+                "expected-intervals",
+                f"the residuals of {', '.join(watcher.correlated)} follow the motion, which noise does not; rows "
+                "that are alike count as one, yet the intervals may still be too narrow",
+            )
         if following is not None and not precision_of(watcher, precision).enough:
             _next(watcher, following, plan, precision)
     else:
@@ -231,32 +237,19 @@ def _report(watcher: Watcher, precision: float, whole: bool = False) -> None:
 
 
 def _next(watcher: Watcher, folder: Path, plan: Path | None, precision: float) -> None:
-    import numpy as np
-
-    from dynid.excitation.after import information_known
     from dynid.excitation.checks import checks_of
     from dynid.excitation.folder import write_plan
     from dynid.excitation.plan_file import read_plan_file
     from dynid.excitation.settings import MotionSettings, MotionTable
-    from dynid.online.precision import precision_of
+    from dynid.online.precision import information_left
     from dynid.report.plan import plan_html
     from dynid.verbs.knowledge import Current
     from dynid.verbs.motion import bounds_of, motion_of
 
-    short = MotionSettings(motion=MotionTable(seconds=NEXT_SECONDS, frequency=1.0 / NEXT_SECONDS))
+    short = MotionSettings(motion=MotionTable(seconds=NEXT_SECONDS))
     settings = short if plan is None else read_plan_file(plan)
-    estimate, robot = watcher.estimate, watcher.robot
-    information = information_known(
-        robot,
-        watcher.settings.terms,
-        watcher.base,
-        estimate.root[:-1, :-1],
-        max(estimate.noise, 1e-300) ** 0.5,
-        watcher.rows_a_second,
-        precision_of(watcher, precision).asked,
-    )
-    theta = np.zeros(len(watcher.base.names))
-    theta[watcher.base.independent] = watcher.trajectory.value[-1]
+    robot = watcher.robot
+    information, theta = information_left(watcher, precision)
     made = motion_of(settings, information, bounds_of(robot, settings, Current(information, theta, MARGIN)))
     say(checks_of(made).headline)
     for path in write_plan(made, folder, settings, plan_html(made)):

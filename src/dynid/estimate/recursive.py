@@ -71,7 +71,9 @@ class RecursiveLeastSquares:
         self._spread = np.array(spread)
         self._weights = weights
         self._prior = self._fresh(np.zeros(b) if start is None else np.asarray(start, dtype=np.float64))
-        self._groups: dict[bytes, tuple[Int, Float]] = {}
+        self._groups: dict[tuple[int, bytes], tuple[Int, Float]] = {}
+        # Equations by group, less what is forgotten; and those before the last reset, with their residuals' squares.
+        self._counts = self._old_counts = self._old_squares = np.zeros(0)
         self._whole: Float | None = self._prior
         self._since_reset = 0.0
 
@@ -83,18 +85,33 @@ class RecursiveLeastSquares:
         part: slice | Int = slice(None) if keep is None else keep
         panels = [np.ascontiguousarray(panel[:, part]) for panel in equations.panels]
         places = [self._places(columns) for columns in equations.columns]
-        scaled = [panel * np.sqrt(self._weight(g)) for g, panel in enumerate(panels)]
         self.count += sum(panel.shape[1] for panel in panels)
+        if not len(self._counts):
+            self._counts, self._old_counts, self._old_squares = np.zeros((3, len(panels)))
         kept = float(np.exp(-0.5 * seconds / self.forgetting.memory))
-        if self.forgetting.direction == "excited" and kept < 1.0:
-            self._update_directions(places, scaled, kept)
+        if self._by_direction and kept < 1.0:
+            self._update_directions(
+                places, [panel * np.sqrt(self._weight(g)) for g, panel in enumerate(panels)], kept
+            )
         else:
-            self._update_groups(places, scaled, kept)
+            self._counts = kept**2 * self._counts
+            self._update_groups(places, panels, kept)
+        self._counts = self._counts + [panel.shape[1] for panel in panels]
         self._since_reset += seconds
         if self._since_reset >= self.forgetting.reset:
+            self._old_squares, self._old_counts = self.residuals
+            self._counts = np.zeros(len(panels))
             self._prior = self._fresh(self.value)
             self._groups.clear()
             self._whole, self._since_reset = self._prior, 0.0
+
+    def reweigh(self, weights: Sequence[float]) -> None:
+        """Gives the groups other weights, as if they had had them from the start.
+
+        Where only excited directions are forgotten, later equations alone get them.
+        """
+        self._weights = weights
+        self._whole = None
 
     @property
     def value(self) -> Float:
@@ -116,8 +133,27 @@ class RecursiveLeastSquares:
 
     @property
     def noise(self) -> float:
-        """Variance of the equations' noise, from their residuals."""
-        return float(self.root[-1, -1]) ** 2 / max(self.count - len(self.columns), 1)
+        """Variance of the equations' noise, from their residuals, in units of the weights."""
+        return float(self.root[-1, -1]) ** 2 / max(float(self._counts.sum()) - len(self.columns), 1.0)
+
+    @property
+    def residuals(self) -> tuple[Float, Float]:
+        """Sums of the squares (g,) that the estimate leaves of each group, without weights, and their equations (g,).
+
+        Where only excited directions are forgotten no group is known by itself: all share what is left, weighted.
+        """
+        if self._by_direction:
+            share = self._counts / max(float(self._counts.sum()), 1.0)
+            return self._old_squares + share * float(self.root[-1, -1]) ** 2, self._old_counts + self._counts
+        error = np.append(self.value, -1.0)
+        squares = np.array(self._old_squares)
+        for (group, _), (place, R) in self._groups.items():
+            squares[group] += float(np.sum((R @ error[place]) ** 2))
+        return squares, self._old_counts + self._counts
+
+    @property
+    def _by_direction(self) -> bool:
+        return self.forgetting.direction == "excited" and np.isfinite(self.forgetting.memory)
 
     @property
     def root(self) -> Float:
@@ -125,9 +161,9 @@ class RecursiveLeastSquares:
         if self._whole is None:
             b = len(self.columns)
             lines = [self._prior.T]
-            for place, R in self._groups.values():
+            for (group, _), (place, R) in self._groups.items():
                 wide = np.zeros((b + 1, len(R)))
-                wide[place] = R.T
+                wide[place] = R.T * np.sqrt(self._weight(group))
                 lines.append(wide)
             self._whole = qr_panel(np.ascontiguousarray(np.concatenate(lines, axis=1)))
         return self._whole
@@ -136,8 +172,8 @@ class RecursiveLeastSquares:
         self._prior = kept * self._prior
         if kept < 1.0:
             self._groups = {key: (place, kept * R) for key, (place, R) in self._groups.items()}
-        for place, panel in zip(places, panels, strict=True):
-            key = place.tobytes()
+        for group, (place, panel) in enumerate(zip(places, panels, strict=True)):
+            key = group, place.tobytes()
             both = np.concatenate([self._groups[key][1].T, panel], axis=1) if key in self._groups else panel
             self._groups[key] = place, qr_panel(np.ascontiguousarray(both))
         self._whole = None
@@ -158,6 +194,7 @@ class RecursiveLeastSquares:
         root = np.array(root)
         root[:-1] -= (1.0 - kept) * seen @ (seen.T @ root[:-1])
         self._prior = qr_panel(np.ascontiguousarray(np.concatenate([root.T, news.T], axis=1)))
+        self._groups.clear()
         self._whole = self._prior
 
     def _fresh(self, start: Float) -> Float:
@@ -219,17 +256,20 @@ class TrajectoryRecorder:
         """Writes down values, standard deviations and eigenvalues of P, (b,) each, at a time."""
         self._rows.append((t, value, std, eigenvalues))
 
-    def note_least_squares(self, t: float, estimate: RecursiveLeastSquares, alike: float = 1.0) -> None:
-        """Writes down the estimate at a time, with deviations from P and the residuals so far.
+    def note_least_squares(
+        self, t: float, estimate: RecursiveLeastSquares, variance: float | None = None
+    ) -> None:
+        """Writes down the estimate at a time, with deviations from P and the variance of independent equations.
 
-        alike: how many equations in a row say the same, because a filter ran over them.
+        variance: in units of the weights; None = that of the residuals so far.
         """
         root = estimate.root
         inverse = solve_triangular(root[:-1, :-1], np.eye(len(self.names)))
+        noise = estimate.noise if variance is None else variance
         self.note(
             t,
             inverse @ root[:-1, -1],
-            np.sqrt(alike * estimate.noise * (inverse**2).sum(axis=1)),
+            np.sqrt(noise * (inverse**2).sum(axis=1)),
             estimate.eigenvalues,
         )
 

@@ -38,27 +38,26 @@ def information_known(
     robot: RobotModel,
     terms: Terms,
     base: BaseMap,
-    root: Float,
-    deviation: float,
+    recorded: Float,
+    noise: Float,
     rate: float,
     asked: Float | None = None,
 ) -> Information:
     """The criterion of a motion to be recorded beside what an online estimate knows.
 
-    base: its base parameters.    root: (b, b) triangle of its equations, in their own units.
-    deviation: of their residuals, N m (N), for all joints alike.    rate: Hz, independent equations a second and joint.
+    base: its base parameters.    recorded: (b, b) triangle of its equations, in units of their noise.
+    noise: (n,) deviation of an equation, N m (N), times the root of how many carry the information of one independent.
+    rate: Hz, equations a second and joint.
     asked: (b,) deviations to which they are to be known, the criterion; None = the greatest determinant.
     Raises UnfitDataError where the base parameters are not those of torque rows.
     """
-    information = information_of(robot, terms, np.full(robot.n, deviation))
+    information = information_of(robot, terms, noise)
     if not np.array_equal(base.independent, information.base.independent):
         raise UnfitDataError(
             "factor-model", found="base parameters of other rows", expected="those of torque rows"
         )
     criterion = Criterion.LOGDET if asked is None else Criterion.PRECISION
-    return replace(
-        information, recorded=np.asarray(root) / deviation, rate=rate, asked=asked, criterion=criterion
-    )
+    return replace(information, recorded=recorded, rate=rate, asked=asked, criterion=criterion)
 
 
 def _triangle(base: BaseMap, robot: RobotModel, factors: Factors, noise: Float) -> Float:

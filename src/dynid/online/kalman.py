@@ -143,7 +143,7 @@ class KalmanWatcher(Watcher):
             return None
         self._every_row = max(1, int(1.0 / (self.kalman.rate * step) * (1.0 + 1e-6)))
         self._speed = np.abs(np.gradient(head.q, head.t, axis=0)).max(axis=0)
-        covariance = WIDENED**2 * self.alike * self.estimate.noise * self.estimate.covariance
+        covariance = WIDENED**2 * self.variance * self.estimate.covariance
         noise = KalmanNoise(
             force=_white(head.tau) / np.sqrt(self._every_row),
             position=_white(head.q),

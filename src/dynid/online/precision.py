@@ -1,4 +1,4 @@
-"""Whether a recording is enough: how well each base parameter is known against what was asked for."""
+"""Whether a recording is enough, how well each base parameter is known against what was asked for, and what is left."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
+from dynid.excitation.after import information_known
+from dynid.excitation.criteria import Information
 from dynid.online.watch import Watcher
 
 # Standard deviations of a 95 % interval.
@@ -59,3 +61,24 @@ def precision_of(watcher: Watcher, asked: float) -> Precision:
     with np.errstate(divide="ignore"):
         share = np.where(room > 0, WIDE * track.std[-1] / np.maximum(room, 1e-300), np.inf)
     return Precision(watcher.names, np.asarray(share), np.asarray(room / WIDE))
+
+
+def information_left(watcher: Watcher, asked: float) -> tuple[Information, Float]:
+    """The criterion of the motion to record next, and the estimate (p,) so far, dependent parameters as 0.
+
+    Raises UnfitDataError where the base parameters are not those of torque rows.
+    """
+    robot, base = watcher.robot, watcher.base
+    spread = watcher.spread if len(watcher.spread) == robot.n else np.full(robot.n, watcher.variance**0.5)
+    information = information_known(
+        robot,
+        watcher.settings.terms,
+        base,
+        watcher.estimate.root[:-1, :-1] / watcher.variance**0.5,
+        spread,
+        watcher.rows_a_second,
+        precision_of(watcher, asked).asked,
+    )
+    theta = np.zeros(len(base.names))
+    theta[base.independent] = watcher.trajectory.value[-1]
+    return information, theta

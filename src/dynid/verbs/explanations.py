@@ -26,7 +26,8 @@ OF_MOTIONS = (
         ("warning",),
         """A motion to be recorded after a run is designed as if the run's residuals were noise. Those of these joints
         stay alike over far longer than noise behind the run's filter: the model lacks something there, by an amount
-        that the next motion changes.""",
+        that the next motion changes. `dynid watch` counts rows that are alike as one, so that it says `enough`
+        later.""",
         """Record the motion all the same, and find what the model lacks: the report's diagnosis, or the default choice
         of the model in place of given terms.""",
         """Without rotor inertias in the model of a simulated arm, intervals came out 0.9 to 1.7 times as wide as

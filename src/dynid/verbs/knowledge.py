@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import Place, UsageError
-from dynid.estimate.residuals import noise_rows_a_sample, rows_a_sample
+from dynid.estimate.residuals import beyond_noise, noise_rows_a_sample, rows_a_sample
 from dynid.excitation.after import information_after
 from dynid.excitation.criteria import Criterion, Information
 from dynid.excitation.plan import information_of, prior_theta
@@ -20,9 +20,6 @@ from dynid.terms.term import Terms
 
 # By so much may torque exceed that of a description, whose masses are rough.
 DESCRIBED_SHARE = 0.1
-# Residuals correlated over so many times longer than white noise behind the same filter hold errors of the model: with
-# the right terms it is 1.0 to 1.6 times on simulated recordings of 15 s, without rotor inertias up to 12 times.
-BEYOND_NOISE = 3.0
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ def correlated_joints(run: Identification) -> tuple[str, ...]:
     if residuals is None or not isinstance(used, Mapping):
         return ()
     white = noise_rows_a_sample(residuals.rate, used["cutoff"], used["order"])
-    beyond = rows_a_sample(residuals) > BEYOND_NOISE * white
+    beyond = beyond_noise(rows_a_sample(residuals), white)
     return tuple(name for name, far in zip(residuals.joint_names, beyond, strict=True) if far)
 
 
