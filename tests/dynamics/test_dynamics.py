@@ -230,6 +230,22 @@ def test_one_state_is_as_many_and_lists_are_arrays() -> None:
                 np.testing.assert_allclose(b, a[66], rtol=0, atol=1e-9)
 
 
+def test_arrays_of_any_layout_type_and_origin_are_states() -> None:
+    model = arm()
+    q, dq, ddq = states(model.robot, 70)
+    read_only = q.copy()
+    read_only.flags.writeable = False
+    single = q.astype(np.float32)
+    for method in (model.inverse_dynamics, model.forward_dynamics):
+        wanted = method(q, dq, ddq)
+        for other in (np.asfortranarray(q), np.repeat(q, 2, axis=0)[::2], read_only, q.astype(">f8")):
+            np.testing.assert_array_equal(method(other, dq, ddq), wanted)
+        np.testing.assert_array_equal(method(single, dq, ddq), method(single.astype(np.float64), dq, ddq))
+        own = method(q[0], dq[0], ddq[0])
+        own += 1.0  # results share no memory with each other, nor with what the kernel keeps
+        np.testing.assert_allclose(method(q[0], dq[0], ddq[0]), wanted[0], rtol=1e-12, atol=1e-12)
+
+
 def test_what_does_not_fit_is_said() -> None:
     model = arm()
     q = np.zeros(7)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -101,10 +101,11 @@ class Dynamics:
         Raises UsageError for arrays of another shape.
         Source: recursive Newton-Euler, Luh, Walker and Paul 1980.
         """
-        fast = self._native()
-        if fast is not None:
+        # A single call from a control loop is done in a microsecond or two; Python's own steps would double it.
+        if self._plain and (fast := self._bodies.native()) is not None:
             try:
-                return np.asarray(fast.inverse_dynamics(q, dq, ddq, 1))
+                torque: Float = fast.inverse_dynamics(q, dq, ddq, 1)
+                return torque
             except (TypeError, ValueError):
                 pass  # lists, or what does not fit, as will be said
         (x, v, a), shape = self._states(q, dq, ddq)
@@ -163,18 +164,20 @@ class Dynamics:
         Raises SolverError if a mass matrix is not positive definite, as where bodies are not physical.
         Source: Featherstone 2008, chapter 6.
         """
-        fast = self._native()
-        if fast is not None:
+        if self._plain and (fast := self._bodies.native()) is not None:
             try:
                 force = np.asarray(tau) - self.friction(dq) if friction else tau
-                found, positive = fast.forward_dynamics(q, dq, force, 1)
+                acceleration: Float
+                acceleration, positive = fast.forward_dynamics(q, dq, force, 1)
                 if positive:
-                    return np.asarray(found)
+                    return acceleration
             except (TypeError, ValueError):
                 pass  # lists, or what does not fit, as will be said
         (x, v, u), shape = self._states(q, dq, tau)
         if friction:
             u = u - self._friction(v)
+        if self._plain:
+            return self._bodies.forward_dynamics(x, v, u).reshape(shape)
         still = np.zeros_like(x)
         force = u - self.rigid_torque(x, v, still)
         return self._accelerated(self.mass_matrix(x), force).reshape(shape)
@@ -379,10 +382,6 @@ class Dynamics:
     def _plain(self) -> bool:
         # Whether all of the rigid robot is in the bodies.
         return not self.robot.has_mimic and not self._coupled_mass.any() and self.tilt is None
-
-    def _native(self) -> Any:
-        # A single call from a control loop is done in a microsecond or two; Python's own steps would double it.
-        return self._bodies.native() if self._plain else None
 
     def _with_drives(self, M: Float) -> Float:
         total = M + np.diag(self.rotor) if self.robot.has_mimic else M

@@ -24,11 +24,12 @@ void scattered(const double* lines, long start, long count, long width, double* 
 struct States {
   long T;
   std::vector<std::size_t> shape;
-  States(const Robot& robot, In q, In second, In third) {
+  template <class Array>
+  States(const Robot& robot, const Array& q, const Array& second, const Array& third) {
     const std::size_t n = static_cast<std::size_t>(robot.view.n), axes = q.ndim();
-    for (const In& one : {q, second, third}) {
-      bool fits = one.ndim() == axes && (axes == 1 || axes == 2) && one.shape(axes - 1) == n;
-      if (fits && axes == 2) fits = one.shape(0) == q.shape(0);
+    for (const Array* one : {&q, &second, &third}) {
+      bool fits = one->ndim() == axes && (axes == 1 || axes == 2) && one->shape(axes - 1) == n;
+      if (fits && axes == 2) fits = one->shape(0) == q.shape(0);
       if (!fits) throw nb::value_error("motion is (samples, joints) or (joints), all of it alike");
     }
     T = axes == 1 ? 1 : static_cast<long>(q.shape(0));
@@ -46,11 +47,17 @@ template <class Work>
 void by_blocks(const Robot& robot, long T, int threads, std::size_t lines, const Work& work) {
   nb::gil_scoped_release free;
   over((T + shard_samples - 1) / shard_samples, threads, [&](long shard) {
-    const std::size_t n = static_cast<std::size_t>(robot.view.n);
-    const Buffer scratch = raw_buffer(robot.scratch()), input = raw_buffer(4 * n * block_samples);
-    const Buffer out = raw_buffer(lines * block_samples);
+    const std::size_t inputs = 4 * static_cast<std::size_t>(robot.view.n) * block_samples, outputs = lines * block_samples;
+    // Kept by the thread: a control loop calls again and again, and memory would be a tenth of each call.
+    static thread_local Buffer kept;
+    static thread_local std::size_t size = 0;
+    if (const std::size_t needed = inputs + outputs + robot.scratch(); size < needed) {
+      kept = raw_buffer(needed);
+      size = needed;
+    }
+    double *input = kept.get(), *out = input + inputs, *scratch = out + outputs;
     for (long start = shard * shard_samples; start < std::min(T, (shard + 1) * shard_samples); start += block_samples)
-      work(start, std::min<long>(block_samples, T - start), input.get(), out.get(), scratch.get());
+      work(start, std::min<long>(block_samples, T - start), input, out, scratch);
   });
 }
 
@@ -64,25 +71,29 @@ Bodies::Bodies(InInt parent, InInt kind, In axis, In rotation, In translation, I
   armature_.assign(armature.data(), armature.data() + n);
 }
 
-Out Bodies::inverse_dynamics(In q, In dq, In ddq, int threads) const {
+nb::object Bodies::inverse_dynamics(nb::handle positions, nb::handle velocities, nb::handle accelerations, int threads) const {
   const int n = robot_.view.n;
+  const Doubles q(positions), dq(velocities), ddq(accelerations);
   const States states(robot_, q, dq, ddq);
-  Buffer result = raw_buffer(static_cast<std::size_t>(states.T) * n);
+  nb::object made = empty_array(states.shape);
+  const Doubles result(made, true);
   const long part = static_cast<long>(n) * block_samples;
   by_blocks(robot_, states.T, threads, n, [&](long start, long count, double* input, double* out, double* scratch) {
     gathered(q.data(), start, count, n, input);
     gathered(dq.data(), start, count, n, input + part);
     gathered(ddq.data(), start, count, n, input + 2 * part);
     table().inverse_block(robot_.view, inertia_.data(), armature_.data(), input, static_cast<int>(count), out, scratch);
-    scattered(out, start, count, n, result.get());
+    scattered(out, start, count, n, result.data());
   });
-  return array(std::move(result), states.shape);
+  return made;
 }
 
-nb::tuple Bodies::forward_dynamics(In q, In dq, In tau, int threads) const {
+nb::tuple Bodies::forward_dynamics(nb::handle positions, nb::handle velocities, nb::handle torques, int threads) const {
   const int n = robot_.view.n;
+  const Doubles q(positions), dq(velocities), tau(torques);
   const States states(robot_, q, dq, tau);
-  Buffer result = raw_buffer(static_cast<std::size_t>(states.T) * n);
+  nb::object made = empty_array(states.shape);
+  const Doubles result(made, true);
   const long part = static_cast<long>(n) * block_samples, lines = static_cast<long>(n) * (n + 1);
   std::atomic<bool> positive{true};
   by_blocks(robot_, states.T, threads, n, [&](long start, long count, double* input, double* out, double* scratch) {
@@ -93,9 +104,9 @@ nb::tuple Bodies::forward_dynamics(In q, In dq, In tau, int threads) const {
     gathered(tau.data(), start, count, n, input + 3 * part);
     if (!table().forward_block(robot_.view, inertia_.data(), armature_.data(), input, static_cast<int>(count), out, work.get(), scratch))
       positive = false;
-    scattered(out, start, count, n, result.get());
+    scattered(out, start, count, n, result.data());
   });
-  return nb::make_tuple(array(std::move(result), states.shape), positive.load());
+  return nb::make_tuple(made, positive.load());
 }
 
 nb::tuple Bodies::momentum(In q, In dq, int threads) const {

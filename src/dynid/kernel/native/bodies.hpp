@@ -8,8 +8,8 @@ namespace dynid_native {
 class Bodies {
  public:
   Bodies(InInt parent, InInt kind, In axis, In rotation, In translation, In gravity, InInt mask, In inertia, In armature);
-  Out inverse_dynamics(In q, In dq, In ddq, int threads) const;
-  nb::tuple forward_dynamics(In q, In dq, In tau, int threads) const;
+  nb::object inverse_dynamics(nb::handle q, nb::handle dq, nb::handle ddq, int threads) const;
+  nb::tuple forward_dynamics(nb::handle q, nb::handle dq, nb::handle tau, int threads) const;
   nb::tuple momentum(In q, In dq, int threads) const;
   Out placements(In q, int threads) const;
 
