@@ -23,6 +23,8 @@ from dynid.terms.choice import LogFacts
 from dynid.terms.term import Of, Term, Terms
 
 # A single cause removes so much of the difference on left-out blocks, and every other leaves so many times its error.
+# Of 17 simulated cases of benchmarks/causes.py six have a cause to be named; it is first in all of them, and the next
+# one leaves 1.22 to 12 times its error.
 MOST, AHEAD = 0.5, 1.2
 # By so much at least consistent bodies predict worse: less is within what the choice of the blocks makes.
 LEAST = 0.01
