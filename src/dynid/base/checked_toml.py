@@ -230,10 +230,10 @@ def _input_errors(
     for item in error.errors(include_url=False):
         path = prefix + _located(item["loc"], data, item["type"] == "missing")
         # An empty file has a first line all the same; a command line has none.
-        paths.append(path)
         place = Place(file=file, line=line_of(path, lines) or (1 if Path(file).suffix else None))
         name = ".".join(str(part) for part in path)
         if item["type"] == "extra_forbidden":
+            paths.append(path)
             do = _meant(model, path[len(prefix) :]) or "remove it"
             beside = _beside(model, path[len(prefix) :])
             few = f"one of {', '.join(beside)}" if 0 < len(beside) <= _FEW else "a known key"
@@ -241,6 +241,7 @@ def _input_errors(
                 InputError("unknown-key", found=f"unknown key '{name}'", expected=few, do=do, place=place)
             )
         elif item["type"] == "missing" and isinstance(path[-1], str):
+            paths.append(path)
             found.append(
                 InputError("missing-key", found=f"no key '{name}'", expected="it is required", place=place)
             )
@@ -256,7 +257,7 @@ def _input_errors(
                 InputError("wrong-value", found=f"{name} = {value}", expected=expected, place=place),
                 *found[index + 1 :],
             ]
-    return InputErrors(_deepest(found, wrong, paths))
+    return InputErrors(_deepest(found, wrong, (*paths, *wrong)))
 
 
 def _deepest(

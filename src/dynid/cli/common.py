@@ -20,7 +20,7 @@ RobotArgument = Annotated[Path, typer.Argument(help=ROBOT_HELP, metavar="ROBOT")
 LogsArgument = Annotated[
     list[Path],
     typer.Argument(
-        help="Logs: text, Parquet, LeRobot, NumPy, MATLAB, HDF5, PyTorch, ROS bags (or folders), MCAP.",
+        help="Logs: text, JSON, Parquet, LeRobot, NumPy, MATLAB, HDF5, PyTorch, ROS bags (or folders), MCAP.",
         metavar="LOG...",
     ),
 ]
