@@ -38,6 +38,7 @@ from dynid.identification.experiment import Experiment
 from dynid.identification.settings import DEFAULT_TERMS
 from dynid.kernel import gravity_torque
 from dynid.log import mapping
+from dynid.log.calibration import MotorCalibration, calibration_json
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.report.sections import SECTIONS
@@ -234,9 +235,11 @@ def test_robot_examples_load_without_a_warning(page: str, text: str, tmp_path: P
 def test_experiment_examples_are_valid(page: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name_of(text)
     path.write_text(text, encoding="utf-8")
+    robot = load_example("arm7")
+    motors = {name: MotorCalibration(range_min=1000, range_max=3000) for name in robot.joint_names}
+    (tmp_path / "my_follower.json").write_bytes(calibration_json(motors))
     experiment = Experiment.read(path)
     settings = experiment.settings()
-    robot = load_example("arm7")
     assert settings.model.columns(robot)
     log = experiment.content.log
     assert log is not None
