@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import fields, replace
 
 import numpy as np
@@ -56,3 +58,19 @@ def test_two_walks_at_a_time_do_not_disturb_each_other() -> None:
         spilled.add(batch(seed, 20))
     for one, other in zip(spilled, spilled, strict=True):
         assert np.array_equal(one.q, other.q)
+
+
+def test_batches_are_freed_without_a_search_for_cycles() -> None:
+    """A batch that kept itself would wait for the collector, and a day of batches with it."""
+    rng = np.random.default_rng(0)
+    for theta in (None, rng.normal(size=(20, 2))):
+        samples = Samples.from_motion(*rng.normal(size=(3, 20, 2)))
+        samples = replace(samples, theta=theta, dtheta=theta, ddtheta=theta)
+        assert len(samples.motor) == 20
+        kept = weakref.ref(samples)
+        gc.disable()
+        try:
+            del samples
+            assert kept() is None
+        finally:
+            gc.enable()

@@ -110,15 +110,18 @@ class Samples:
             return self
         return replace(self, keep=np.any([self.keep, *self.left_out.values()], axis=0), left_out={})
 
-    @cached_property
+    @property
     def motor(self) -> Samples:
         """The same samples with the motors' reflected motion in place of the links'; themselves with one encoder.
 
         Raises UsageError if the motor's position came without its derivatives.
         """
-        if self.theta is None:
-            return self
-        if self.dtheta is None or self.ddtheta is None:
+        # What keeps itself is freed only by a search for cycles, which comes late for large arrays.
+        return self if self.theta is None else self._of_motors
+
+    @cached_property
+    def _of_motors(self) -> Samples:
+        if self.theta is None or self.dtheta is None or self.ddtheta is None:
             raise UsageError(
                 "samples-motor", found="theta without dtheta and ddtheta", expected="all three or none"
             )
