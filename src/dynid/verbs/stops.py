@@ -178,7 +178,7 @@ STOPS = (
         "limit-count limit-share limit-margin capsule capsules floor free-knots counts candidates channel-terms family "
         "focus format geometry noise prediction shrinkage sweep-speeds torque-sines torque-sines-model torque-spread "
         "urscript run rate precision rtde rtde-robot rtde-protocol clearance stage start tool-solid "
-        "removed-option",
+        "removed-option motion-format",
         """Limits, obstacles or the model leave no room for the motion, options contradict one another, or the plan
         of a log is not in it.""",
         """Give limits with the description or the options; start from fewer constraints and add them one by one.""",
