@@ -80,7 +80,6 @@ def command(
     """Write a stored model as URDF, MJCF, C code, JSON or a table, or a planned motion for another controller."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import DynidError, UsageError
-    from dynid.excitation.folder import is_plan
     from dynid.exporters import export
     from dynid.exporters.export import summary_lines
     from dynid.exporters.model import ExportModel
@@ -88,7 +87,7 @@ def command(
     from dynid.run.store import load
     from dynid.verbs.external_torque import thresholds
 
-    if is_plan(run):
+    if (run / "plan.json").is_file() and _is_plan(run):
         model_alone = {
             "--source": source, "--root": root, "--allow-unphysical": allow_unphysical, "--feasible": feasible,
             "--ensemble": ensemble, "--posterior": posterior, "--validate": validation,
@@ -139,6 +138,12 @@ def command(
     set_results(lambda: {"files": exported.files, "change_of_torque": exported.moved})
     for line in summary_lines(exported, stored):
         say(line)
+
+
+def _is_plan(folder: Path) -> bool:
+    from dynid.excitation.folder import is_plan  # loads what designs motions
+
+    return is_plan(folder)
 
 
 def _motion(plan: Path, to: Path, kind: str | None, others: list[str], force: bool) -> None:

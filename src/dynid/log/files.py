@@ -42,6 +42,8 @@ _OWN: tuple[LogReader, ...] = (
     EchoReader(),
     CsvReader(),
 )
+# Endings that say how a file is written, and not what it holds: an installed reader may know better.
+_ANYBODYS = (".json", ".jsonl", ".yaml", ".yml", ".txt", ".log")
 READERS: Registry[LogReader] = Registry("reader", "dynid.readers", {one.name: one for one in _OWN})
 
 
@@ -140,7 +142,7 @@ def _no_folder(path: Path) -> bool:
 
 def _readers(suffix: str) -> list[LogReader]:
     own = list(READERS.builtin.values())
-    if suffix and not any(suffix in one.suffixes for one in own):
+    if suffix in _ANYBODYS or (suffix and not any(suffix in one.suffixes for one in own)):
         READERS.get(suffix[1:])  # an installed reader of such files is loaded now
     added: list[Any] = list(READERS.added.values())
     return [*(one() if isinstance(one, type) else one for one in added), *own]

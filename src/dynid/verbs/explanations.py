@@ -187,8 +187,8 @@ OF_EXPORTS = (
         ("warning",),
         """A LeRobot calibration was written, but not all of what was asked for: the range of the motor that is named
         would leave the turn of its encoder, or the model has no zero offsets (`calibration-same`).""",
-        """Write the offset as `offset` under `[log.position]`; or add `zero_offset` to the terms, and identify
-        again.""",
+        """Write the offset as `offset` under `[log.position]`; or identify with `--auto`, which looks for zero
+        offsets.""",
         also=("calibration-same",),
     ),
     Explanation(
