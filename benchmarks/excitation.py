@@ -1,6 +1,6 @@
 """Designed motions beside those of figaroh and robot_payload_id, and short motions after one another beside a long one.
 
-    python benchmarks/excitation.py OUT.jsonl [--seeds 5] [--seconds 31] [--cpu 20] [--only designs|enough]
+    python benchmarks/excitation.py OUT.jsonl [--seeds 5] [--first 0] [--seconds 31] [--cpu 20] [--only designs|enough]
 
 Designs: one robot (UR5e, floor, links apart), the same limits, length and processor time, five seeds; medians of
 condition number, log determinant and parameter errors. Criteria and parametrisations of the others are as published,
@@ -271,6 +271,9 @@ def main() -> None:
     )
     parser.add_argument("out", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument(
+        "--first", type=int, default=0, help="First seed, of others than a choice was made on."
+    )
     parser.add_argument("--seconds", type=float, default=31.0)
     parser.add_argument("--cpu", type=float, default=20.0)
     parser.add_argument("--only", choices=("designs", "enough"))
@@ -278,7 +281,7 @@ def main() -> None:
     lines = options.out.read_text().splitlines() if options.out.exists() else []
     there = {one["case"]: one for one in map(json.loads, lines)}
     cases: dict[str, Callable[[], dict[str, object]]] = {}
-    for seed in range(options.seeds):
+    for seed in range(options.first, options.first + options.seeds):
         if options.only != "enough":
             for name in designs(options.seconds):
                 case = f"{name} {seed} {options.seconds:g} s {options.cpu:g} s"

@@ -17,9 +17,10 @@ MAX_BYTES = 64_000_000
 MAX_DEPTH = 256
 MAX_ELEMENTS = 200_000
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
-# An encoding that is not UTF-8 has to be said on top: such a file stays as it is.
+# An encoding that is not UTF-8 has to be said on top: such a file stays as it is. No possessive repeats: around groups
+# those of Python 3.11.2 lose their match.
 _LATE_DECLARATION = re.compile(
-    rb"""((?:\xef\xbb\xbf)?(?:\s|<!--(?:(?!-->).)*+-->)++)"""
+    rb"""((?:\xef\xbb\xbf)?(?:\s|<!--[^-]*(?:-(?!->)[^-]*)*-->)+)"""
     rb"""(<\?xml\s+version=["']1\.[0-9]["'](?:\s+encoding=["'](?:utf-8|UTF-8|us-ascii|US-ASCII)["'])?(?:\s+standalone=["']\w+["'])?\s*\?>)""",
     re.DOTALL,
 )
