@@ -227,6 +227,16 @@ module std_msgs { module msg { struct Header {
 """
 
 
+def test_text_where_a_message_has_bytes_is_damage(robot: RobotModel, tmp_path: Path) -> None:
+    path = storage(write_bag(tmp_path / "run_db3", STATES))
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE messages SET data = 'text' WHERE id = 7")
+    connection.commit()
+    connection.close()
+    with pytest.raises(InputError, match="holds str in place of bytes"):
+        read_log(path, robot)
+
+
 def test_definitions_in_idl(robot: RobotModel, tmp_path: Path) -> None:
     path = storage(write_bag(tmp_path / "run_db3", STATES))
     connection = sqlite3.connect(path)

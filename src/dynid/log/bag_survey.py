@@ -243,6 +243,14 @@ def blocks(
         return topic, received, list(decoders[topic].decode(block, numbers[topic] - len(block), seconds))
 
     for topic, time, raw in bag.messages(decoders):
+        if not isinstance(raw, bytes | bytearray | memoryview):  # SQLite keeps any type in any column
+            raise InputError(
+                "damaged",
+                found=f"a message of topic '{topic.name}' that holds {type(raw).__name__} in place of bytes",
+                expected="serialised messages",
+                do="repair the file, or record it again",
+                place=Place(file=str(bag.path)),
+            )
         raws[topic].append(raw)
         times[topic].append(time)
         if len(raws[topic]) >= rows:
