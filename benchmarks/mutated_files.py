@@ -24,6 +24,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def mutated_json(data: bytes, rng: np.random.Generator) -> bytes:
         if rng.integers(4) == 0:
             del holder[key]
         else:
-            holder[key] = OTHER_VALUES[rng.integers(len(OTHER_VALUES))]
+            holder[key] = deepcopy(OTHER_VALUES[rng.integers(len(OTHER_VALUES))])
     return json.dumps(tree).encode()
 
 
