@@ -28,7 +28,7 @@ from dynid.run.store import load
 from dynid.spatial.inertia import from_com, to_com
 from dynid.terms.term import Of
 from dynid.verbs.save import save
-from dynid.verbs.summary import link_lines
+from dynid.verbs.summary import _millimetres, link_lines
 from tests.estimate.test_partial_prior import LINKS, RATE, arm, torque
 
 WRONG = (1.3, 1.2, 1.0, 1.0)
@@ -218,3 +218,13 @@ def test_the_table_is_kept_in_the_run_folder(run: Identification, tmp_path: Path
     ):
         assert name in rows
         assert f"`{name}`" in section
+
+
+@pytest.mark.parametrize(
+    ("centre", "shown"),
+    [((0.0124, -0.3, 0.0), "12, -300, 0"), ((1e307, 0.0, 0.0), "-"), ((np.nan, 0.0, 0.0), "-")],
+)
+def test_centres_are_whole_millimetres_where_these_are_numbers(
+    centre: tuple[float, float, float], shown: str
+) -> None:
+    assert _millimetres(centre) == shown

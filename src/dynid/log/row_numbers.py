@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.log.log import Table, Text
 
 ROW, MOTION = "row", "motion"
@@ -20,31 +20,36 @@ _ROWS = 32768
 
 def with_row_numbers(table: Table) -> Table:
     """The table with a column "row" of row numbers, where it has none of that name."""
-    return table if ROW in table.column_names or not table.column_names else _Numbered(table)
+    return table if ROW in table.column_names or not table.column_names else _OneMore(table, ROW)
 
 
-class _Numbered:
-    def __init__(self, table: Table) -> None:
+class _OneMore:
+    """A table with one column more, whose values follow from the numbers of the rows."""
+
+    def __init__(self, table: Table, name: str) -> None:
         self.path: Path = table.path
-        self.column_names = (*table.column_names, ROW)
+        self.column_names = (*table.column_names, name)
         self.row_count = table.row_count
-        self._table = table
+        self._table, self._name = table, name
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._table, name)
+
+    def _values(self, rows: Int) -> Float | Text:
+        return rows.astype(np.float64)
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
         """Yields batches of the named columns."""
-        stored = tuple(name for name in columns if name != ROW) or self._table.column_names[:1]
+        stored = tuple(name for name in columns if name != self._name) or self._table.column_names[:1]
         row = start
         for batch in self._table.batches(stored, rows, start, stop):
             one = batch[stored[0]]
             count = len(one.codes) if isinstance(one, Text) else len(one)
-            numbers = np.arange(row, row + count, dtype=np.float64)
+            values = self._values(np.arange(row, row + count, dtype=np.int64))
             row += count
-            yield {name: numbers if name == ROW else batch[name] for name in columns}
+            yield {name: values if name == self._name else batch[name] for name in columns}
 
 
 def with_motions(table: Table, time: str) -> Table:
@@ -52,12 +57,9 @@ def with_motions(table: Table, time: str) -> Table:
     return table if MOTION in table.column_names or time not in table.column_names else _Motions(table, time)
 
 
-class _Motions:
+class _Motions(_OneMore):
     def __init__(self, table: Table, time: str) -> None:
-        self.path: Path = table.path
-        self.column_names = (*table.column_names, MOTION)
-        self.row_count = table.row_count
-        self._table = table
+        super().__init__(table, MOTION)
         begins: list[int] = []
         row, last = 0, -np.inf
         for batch in table.batches((time,), _ROWS):
@@ -69,18 +71,5 @@ class _Motions:
         self._begins = np.array(begins, dtype=np.int64)
         self._names = tuple(f"{table.path.stem} {k + 1}" for k in range(len(begins) + 1))
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._table, name)
-
-    def batches(
-        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
-    ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns."""
-        stored = tuple(name for name in columns if name != MOTION) or self._table.column_names[:1]
-        row = start
-        for batch in self._table.batches(stored, rows, start, stop):
-            one = batch[stored[0]]
-            count = len(one.codes) if isinstance(one, Text) else len(one)
-            codes = np.searchsorted(self._begins, np.arange(row, row + count), side="right").astype(np.int64)
-            row += count
-            yield {name: Text(codes, self._names) if name == MOTION else batch[name] for name in columns}
+    def _values(self, rows: Int) -> Text:
+        return Text(np.searchsorted(self._begins, rows, side="right").astype(np.int64), self._names)

@@ -81,7 +81,9 @@ def _known(value: float) -> str:
 
 
 def _millimetres(centre: Sequence[float]) -> str:
-    return ", ".join(f"{round(1000 * c):d}" for c in centre) if np.isfinite(centre).all() else "-"
+    # In mm first: what is finite in metres may not be.
+    shown = [1000.0 * float(c) for c in centre]
+    return ", ".join(f"{round(c):d}" for c in shown) if np.isfinite(shown).all() else "-"
 
 
 def parameter_lines(result: Identification) -> list[str]:
