@@ -14,7 +14,7 @@ from dynid.feasible.cones import PRIMAL_TOLERANCE
 from dynid.feasible.constraints import ColumnBounds, DensityLimit, PhysicalBodies
 from dynid.feasible.density import barrier, compactness, density, no_denser, slack
 from dynid.feasible.entropic import divergence
-from dynid.feasible.interior import Entropic
+from dynid.feasible.entropic_problem import Entropic
 from dynid.feasible.problem import PRIOR_WEIGHT, Distance, feasible_parameters
 from dynid.feasible.whitened import Whitened
 from dynid.spatial.inertia import from_com, to_com, transformed

@@ -11,8 +11,10 @@ from dynid.base.arrays import Float
 from dynid.feasible import problem
 from dynid.feasible.bodies import body_columns, least_eigenvalues
 from dynid.feasible.constraints import ColumnBounds, PhysicalBodies, TotalMass, all_conditions
+from dynid.feasible.density import DENSEST, compactness
 from dynid.feasible.entropic import divergence
-from dynid.feasible.interior import Entropic, entropic_optimum
+from dynid.feasible.entropic_problem import Entropic
+from dynid.feasible.interior import entropic_optimum
 from dynid.feasible.problem import PRIOR_WEIGHT, Distance, feasible_parameters
 from dynid.feasible.whitened import Whitened
 from dynid.terms import Coulomb, RigidBody, Viscous
@@ -132,3 +134,35 @@ def test_a_point_where_nothing_exists_is_no_answer() -> None:
     found = entropic_optimum(one, -bounds, bounds)
     assert found is not None
     assert one.value(program.unknowns(found[0])) <= one.value(program.unknowns(prior))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_data_that_want_bodies_that_cannot_be_are_answered_in_few_steps(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    A, _, columns, prior, spread = case(seed, -3.0)
+    truth = prior + 3.0 * spread * np.random.default_rng(seed).normal(size=len(prior))
+    rows = np.column_stack([A * spread, A @ truth]) * 10.0
+    weight = np.full(len(prior), PRIOR_WEIGHT)
+    program = Whitened.of(rows, prior, prior, spread, weight)
+    bodies = body_columns(columns)
+    one = Entropic(program, bodies, prior, weight, compactness(DENSEST))
+    lower = np.array([-np.inf if k in bodies else c.lower for k, c in enumerate(columns)])
+    steps, smooth = [0], Entropic.smooth
+
+    def counted(problem: Entropic, u: Float, ease: float = 1.0) -> tuple[Float, Float]:
+        steps[0] += 1
+        return smooth(problem, u, ease)
+
+    monkeypatch.setattr(Entropic, "smooth", counted)
+    found = entropic_optimum(one, lower, np.full(len(prior), np.inf))
+    assert found is not None
+    assert steps[0] < 150  # Newton's method on the value alone: up to 254, and no answer for one seed
+    theta = found[0]
+    assert (theta >= lower).all()
+    least = one.value(program.unknowns(theta))
+    rng = np.random.default_rng(seed)
+    for size in (1e-2, 1e-4, 1e-6):
+        for _ in range(20):
+            there = np.maximum(theta + size * spread * rng.normal(size=len(theta)), lower)
+            assert one.value(program.unknowns(there)) >= least * (1.0 - 1e-12)

@@ -19,8 +19,9 @@ from dynid.feasible.constraints import Condition, Convex, DensityLimit, all_cond
 from dynid.feasible.density import BARRIER, barrier, compactness
 from dynid.feasible.determinant import solve_program
 from dynid.feasible.entropic import divergence, entropic_program
+from dynid.feasible.entropic_problem import Entropic
 from dynid.feasible.geodesic import geodesic, linearised
-from dynid.feasible.interior import Entropic, entropic_optimum
+from dynid.feasible.interior import entropic_optimum
 from dynid.feasible.whitened import Whitened
 from dynid.kernel import solve_triangular
 from dynid.terms.term import Column

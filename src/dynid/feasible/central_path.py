@@ -1,0 +1,159 @@
+"""The entropic optimum within bounds, nearly: a primal-dual path on which the distance weighs less and less."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from dynid.base.arrays import Float, Int
+from dynid.feasible.density import BARRIER
+from dynid.feasible.entropic_problem import Entropic, products, traces, turned_basis
+from dynid.kernel import cho_factor, cho_solve
+
+STEPS = 100
+# Value over weight that the path begins with.
+GENTLE = 1e4
+# A step ends at this share of the way to a border; after one of that length at least the weight falls so much.
+BACK, LONG, FALL = 0.95, 0.6, 0.1
+# How far inside bounds the path begins, in spreads; the share of the weight that bounds have at its end.
+INSIDE, SHARP = 0.1, 1e-6
+# The path ends where a step gains no more than this share of the weight.
+LOOSE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class _Bounds:
+    """sign theta[index] >= edge, (b,) each, in spreads: lower bounds with sign +, upper ones with sign -."""
+
+    index: Int
+    sign: Float
+    edge: Float
+
+    @staticmethod
+    def of(lower: Float, upper: Float, spread: Float) -> _Bounds:
+        """Those of (p,) that are finite."""
+        low, high = np.flatnonzero(np.isfinite(lower)), np.flatnonzero(np.isfinite(upper))
+        index = np.concatenate([low, high])
+        sign = np.concatenate([np.ones(len(low)), -np.ones(len(high))]) / spread[index]
+        return _Bounds(index, sign, np.concatenate([lower[low], -upper[high]]) / spread[index])
+
+    def room(self, theta: Float) -> Float:
+        """How far parameters (p,) are inside, (b,)."""
+        return np.asarray(self.sign * theta[self.index] - self.edge)
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """u (p,), and what stands against it: S P = w of bodies, z s = w of density limits, y t = w of bounds.
+
+    S: (nb, 4, 4).    s, z: (nb,).    t, y: (b,). The slacks s and t need not agree with u before the end.
+    """
+
+    u: Float
+    S: Float
+    s: Float
+    z: Float
+    t: Float
+    y: Float
+
+    def moved(self, way: _Point, length: float) -> _Point:
+        """After a part of a step."""
+        return _Point(
+            *(getattr(self, name) + length * getattr(way, name) for name in self.__dataclass_fields__)
+        )
+
+
+def near_optimum(problem: Entropic, lower: Float, upper: Float) -> tuple[Float, Float] | None:
+    """Parameters (p,) near the minimum within bounds (p,), and -1 or 1 (p,) for those held at their lower or upper one.
+
+    None if the path stalls. Newton's method on the conditions of `_Point` with those of a minimum. Where the data want
+    bodies that cannot be, it needs some 30 steps, and Newton's method on the value alone hundreds.
+    Source: Wright 1997, chapters 5 and 10; Helmberg, Rendl, Vanderbei and Wolkowicz 1996 for the matrices.
+    """
+    program, others = problem.program, problem.others
+    low, high = np.where(others, lower, -np.inf), np.where(others, upper, np.inf)
+    bounds = _Bounds.of(low, high, program.spread)
+    theta = problem.first()
+    inside = np.minimum(
+        INSIDE * program.spread, np.where(np.isfinite(high - low), (high - low) / 4.0, np.inf)
+    )
+    theta = np.clip(theta, low + inside, high - inside)
+    u = program.unknowns(theta)
+    heaviest, value = float(problem.weight.max()), problem.value(u)
+    if not np.isfinite(value):
+        return None
+    ease, sharp = max(1.0, value / (GENTLE * heaviest)), 1.0
+    edge, limit = (1.0 - BARRIER) * problem.of_bodies, 4.0 * BARRIER * problem.of_bodies
+    s, t = problem.rooms(theta), bounds.room(theta)
+    S = ease * edge[:, None, None] * np.linalg.inv(problem.inertias(theta))
+    point = _Point(u, S, s, ease * limit / s, t, ease * heaviest / t)
+    for _ in range(STEPS):
+        try:
+            way, gained, length = _step(problem, bounds, point, ease, sharp * ease * heaviest)
+        except LinAlgError:
+            return None
+        point = point.moved(way, length)
+        if length == 1.0 and ease == 1.0 and sharp == SHARP and gained <= LOOSE * heaviest:
+            force = point.y > point.t
+            side = np.zeros(len(theta))
+            side[bounds.index[force]] = -np.sign(bounds.sign[force])
+            return program.theta(point.u), side
+        if length >= LONG:
+            sharp = max(SHARP, sharp * FALL) if ease == 1.0 else sharp
+            ease = max(1.0, ease * FALL)
+    return None
+
+
+def _step(
+    problem: Entropic, bounds: _Bounds, at: _Point, ease: float, of_bounds: float
+) -> tuple[_Point, float, float]:
+    """Newton's step for weights `ease` times as great, what it gains, and how much of it stays inside.
+
+    of_bounds: their weight.
+    """
+    program = problem.program
+    theta, spread, T = program.theta(at.u), program.spread, program.T
+    edge, limit = ease * (1.0 - BARRIER) * problem.of_bodies, ease * 4.0 * BARRIER * problem.of_bodies
+    P = problem.inertias(theta)
+    inverse = np.asarray(np.linalg.inv(P))
+    turned = turned_basis(inverse)
+    f, slope, bent = problem.limits(theta, P, turned)
+    curve = products(turned, turned_basis(at.S))
+    curve = (curve + curve.transpose(0, 2, 1)) / 2.0 - at.z[:, None, None] * bent
+    curve += (at.z / at.s)[:, None, None] * slope[:, :, None] * slope[:, None, :]
+    push = edge[:, None] * traces(turned) + ((limit - at.z * (f - at.s)) / at.s)[:, None] * slope
+    room, rows = bounds.room(theta), (bounds.sign * spread[bounds.index])[:, None] * T[bounds.index]
+    gradient, hessian = problem.smooth(at.u, ease)
+    force, stiffness = problem.of_unknowns(push, curve)
+    right = force - gradient + rows.T @ ((of_bounds - at.y * (room - at.t)) / at.t)
+    u = cho_solve(cho_factor(hessian + stiffness + (rows.T * (at.y / at.t)) @ rows), right)
+    by = spread * (T @ u)
+    change = problem.inertias(by)
+    half = inverse @ change @ at.S
+    s, t = (slope * by[problem.bodies]).sum(axis=1) + f - at.s, rows @ u + room - at.t
+    way = _Point(
+        u,
+        edge[:, None, None] * inverse - at.S - (half + half.transpose(0, 2, 1)) / 2.0,
+        s,
+        (limit - at.z * s) / at.s - at.z,
+        t,
+        (of_bounds - at.y * t) / at.t - at.y,
+    )
+    ratios = [
+        way.s / at.s,
+        way.z / at.z,
+        way.t / at.t,
+        way.y / at.y,
+        _ratios(P, change),
+        _ratios(at.S, way.S),
+    ]
+    least = min(float(one.min(initial=0.0)) for one in ratios)
+    return way, float(right @ u), min(1.0, BACK / max(-least, BACK))
+
+
+def _ratios(matrices: Float, changes: Float) -> Float:
+    # Eigenvalues (nb, 4) of changes over symmetric positive definite matrices.
+    inverse = np.linalg.inv(np.linalg.cholesky(matrices))
+    return np.asarray(np.linalg.eigvalsh(inverse @ changes @ inverse.transpose(0, 2, 1)))

@@ -1,0 +1,191 @@
+"""Least squares with the entropic distance of bodies from their priors, as a function with slopes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.eigenvalues import generalised_eigenvalues
+from dynid.feasible.density import BARRIER, slack
+from dynid.feasible.whitened import Whitened
+from dynid.spatial.inertia import pseudo_inertia
+
+# How near to the edge of physical consistency a first guess may come.
+INSIDE = 0.9
+BASIS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
+
+
+@dataclass(frozen=True, eq=False)
+class Entropic:
+    """f(u) = ||data u + start||^2 + sum over others w (theta - centre)^2 / spread^2 + sum over bodies w D(P || P0).
+
+    bodies: (nb, 10) columns of each.    weight: (p,) w; that of a body's mass counts for the body.
+    compactness: c of `dynid.feasible.density`; D is then (1 - BARRIER) of the entropic distance and BARRIER of the
+    barrier of the density limit, which are the same for c = 0, no limit.
+    """
+
+    program: Whitened
+    bodies: Int
+    centre: Float
+    weight: Float
+    compactness: float = 0.0
+
+    @cached_property
+    def of_bodies(self) -> Float:
+        """(nb,) weights of the bodies."""
+        return np.asarray(self.weight[self.bodies[:, 0]])
+
+    @cached_property
+    def others(self) -> Bool:
+        """(p,) which parameters belong to no body."""
+        mask = np.ones(len(self.centre), dtype=np.bool_)
+        mask[self.bodies] = False
+        return mask
+
+    @cached_property
+    def _roots(self) -> Float:
+        # Roots of the weights of what belongs to no body.
+        return np.asarray(np.sqrt(self.weight[self.others]))
+
+    @cached_property
+    def _prior_log_det(self) -> Float:
+        return np.asarray(np.linalg.slogdet(self.inertias(self.centre))[1])
+
+    @cached_property
+    def _prior_traces(self) -> Float:
+        # (nb, 10) of tr(P0^-1 E_k).
+        inverses = np.linalg.inv(self.inertias(self.centre))
+        return np.asarray(inverses.reshape(-1, 16) @ BASIS.reshape(10, 16).T)
+
+    @cached_property
+    def _linear(self) -> Float:
+        # (nb, 10) slopes of D without its logarithms.
+        share, masses = self._prior_shares, self.centre[self.bodies[:, 0]]
+        found = self._prior_traces * (1.0 - BARRIER + BARRIER / (1.0 - share))[:, None]
+        found[:, 0] -= 6.0 * BARRIER * share / (1.0 - share) / masses
+        return np.asarray(found)
+
+    @cached_property
+    def _prior_shares(self) -> Float:
+        # (nb,) c m^(3/2) / det(P)^(1/4) of the priors: the square root of their density over the greatest.
+        return self._shares(self.centre, self._prior_log_det)
+
+    def _shares(self, theta: Float, log_det: Float) -> Float:
+        return np.asarray(self.compactness * theta[self.bodies[:, 0]] ** 1.5 * np.exp(-log_det / 4))
+
+    def inertias(self, theta: Float) -> Float:
+        """Pseudo-inertias (nb, 4, 4) of parameters."""
+        return np.asarray((theta[self.bodies] @ BASIS.reshape(10, 16)).reshape(-1, 4, 4))
+
+    def _log_dets(self, inertias: Float) -> Float | None:
+        # (nb,) of bodies that are physically consistent, None where one is not.
+        try:
+            triangles = np.linalg.cholesky(inertias)
+        except LinAlgError:
+            return None
+        return np.asarray(2.0 * np.log(triangles.diagonal(axis1=1, axis2=2)).sum(axis=1))
+
+    def rooms(self, theta: Float) -> Float:
+        """(nb,) f = det(P)^(1/4) - c m^(3/2) of every body."""
+        log_det = np.asarray(np.linalg.slogdet(self.inertias(theta))[1])
+        return np.asarray(np.exp(log_det / 4) * (1.0 - self._shares(theta, log_det)))
+
+    def value(self, u: Float) -> float:
+        """f, infinite where a body is not physically consistent."""
+        program = self.program
+        theta = program.theta(u)
+        log_det = self._log_dets(self.inertias(theta))
+        if log_det is None:
+            return np.inf
+        here = self._shares(theta, log_det)
+        if not (here < 1.0).all():
+            return np.inf
+        trace = (self._prior_traces * theta[self.bodies]).sum(axis=1)
+        others = self.others
+        far = self._roots * (theta[others] - self.centre[others]) / program.spread[others]
+        missed = program.data @ u + program.start
+        masses, at_prior = self.bodies[:, 0], self._prior_shares
+        away = trace - 4.0 - 6.0 * at_prior * (theta[masses] / self.centre[masses] - 1.0)
+        limit = away / (1.0 - at_prior) - 4.0 * np.log((1.0 - here) / (1.0 - at_prior))
+        entropy = (1.0 - BARRIER) * (trace - 4.0) + BARRIER * limit - (log_det - self._prior_log_det)
+        return float(missed @ missed + far @ far + self.of_bodies @ entropy)
+
+    def slopes(self, u: Float) -> tuple[Float, Float]:
+        """Gradient (p,) and Hessian (p, p) at a u where every body exists."""
+        theta, own = self.program.theta(u), self.of_bodies
+        inertias = self.inertias(theta)
+        turned = turned_basis(np.asarray(np.linalg.inv(inertias)))
+        f, slope, bent = self.limits(theta, inertias, turned)
+        edge, limit = (1.0 - BARRIER) * own, 4.0 * BARRIER * own / f
+        curve = edge[:, None, None] * products(turned, turned)
+        curve += (limit / f)[:, None, None] * slope[:, :, None] * slope[:, None, :] - limit[
+            :, None, None
+        ] * bent
+        push = edge[:, None] * traces(turned) + limit[:, None] * slope
+        gradient, hessian = self.smooth(u)
+        force, stiffness = self.of_unknowns(push, curve)
+        return gradient - force, hessian + stiffness
+
+    def smooth(self, u: Float, ease: float = 1.0) -> tuple[Float, Float]:
+        """Gradient (p,) and Hessian (p, p) of f without its logarithms, all weights `ease` times as great."""
+        program, others = self.program, self.others
+        theta, spread, T = program.theta(u), program.spread, program.T[others]
+        gradient = np.zeros(len(theta))
+        gradient[others] = 2.0 * (self.weight * (theta - self.centre) / spread)[others]
+        gradient[self.bodies] = self.of_bodies[:, None] * self._linear * spread[self.bodies]
+        missed = program.data @ u + program.start
+        return (
+            2.0 * program.data.T @ missed + ease * (program.T.T @ gradient),
+            2.0 * program.gram + ease * ((T.T * (2.0 * self.weight[others])) @ T),
+        )
+
+    def limits(self, theta: Float, inertias: Float, turned: Float) -> tuple[Float, Float, Float]:
+        """`rooms` of parameters (nb,) with gradient (nb, 10) and Hessian (nb, 10, 10); turned: P^-1 E_k."""
+        masses = theta[self.bodies[:, 0]]
+        root, trace = np.exp(np.linalg.slogdet(inertias)[1] / 4), traces(turned)
+        slope = root[:, None] * trace / 4.0
+        bent = trace[:, :, None] * trace[:, None, :] / 16.0 - products(turned, turned) / 4.0
+        bent *= root[:, None, None]
+        slope[:, 0] -= 1.5 * self.compactness * np.sqrt(masses)
+        bent[:, 0, 0] -= 0.75 * self.compactness / np.sqrt(masses)
+        return root - self.compactness * masses**1.5, slope, bent
+
+    def of_unknowns(self, push: Float, curve: Float) -> tuple[Float, Float]:
+        """Forces (nb, 10) and stiffnesses (nb, 10, 10) of the bodies' parameters as (p,) and (p, p) of u."""
+        program = self.program
+        own, T = program.spread[self.bodies], program.T[self.bodies]
+        turned = (curve * own[:, :, None] * own[:, None, :]) @ T
+        flat = T.reshape(-1, len(program.T))
+        return flat.T @ (push * own).ravel(), flat.T @ turned.reshape(flat.shape)
+
+    def first(self) -> Float:
+        """The program's reference (p,), with every body drawn towards its centre until it exists."""
+        theta = self.program.reference.copy()
+        for ten in self.bodies:
+            prior, aim = pseudo_inertia(self.centre[ten]), pseudo_inertia(theta[ten])
+            least = float(generalised_eigenvalues(aim - prior, prior)[0])
+            share = 1.0 if least > -INSIDE else INSIDE / -least
+            theta[ten] = self.centre[ten] + share * (theta[ten] - self.centre[ten])
+            while not slack(theta[ten], self.compactness) > 0:
+                theta[ten] = (theta[ten] + self.centre[ten]) / 2
+        return theta
+
+
+def turned_basis(matrices: Float) -> Float:
+    """M E_k (nb, 10, 4, 4) of matrices M (nb, 4, 4), with P = sum pi_k E_k."""
+    return np.asarray(matrices[:, None] @ BASIS)
+
+
+def traces(turned: Float) -> Float:
+    """(nb, 10) of matrices."""
+    return np.asarray(turned.trace(axis1=2, axis2=3))
+
+
+def products(first: Float, second: Float) -> Float:
+    """tr(A_k B_l) (nb, 10, 10) of matrices (nb, 10, 4, 4)."""
+    flat = second.transpose(0, 1, 3, 2).reshape(-1, 10, 16)
+    return np.asarray(first.reshape(-1, 10, 16) @ flat.transpose(0, 2, 1))
