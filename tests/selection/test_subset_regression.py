@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear, nnls
 
-from dynid.choose.subset_regression import SubsetRegression, nonnegative
+from dynid.choose.bounds import nonnegative
+from dynid.choose.subset_regression import SubsetRegression
 from dynid.kernel import qr_panel
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

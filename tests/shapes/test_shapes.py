@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import lsq_linear, minimize
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.choose import search
 from dynid.choose.variable_projection import Scale
 from dynid.factor.comparison import Candidate, compare, gain, standard_error
+from dynid.factor.factor import stack
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log
@@ -39,6 +40,7 @@ from dynid.terms import (
     Terms,
     Viscous,
 )
+from dynid.terms.column import Of
 from dynid.terms.transmission import OnMotor
 from dynid.testing import random_robot, smooth_samples
 from dynid.verbs.save import save
@@ -108,6 +110,48 @@ def test_variable_projection_finds_the_least_squares_of_everything(result: Ident
     )
     assert here <= best.fun * (1 + 1e-5)
     np.testing.assert_allclose(best.x, 1.0, atol=5e-3)
+
+
+def test_a_shape_that_is_given_stays_beside_one_that_is_sought(tmp_path: Path) -> None:
+    terms = BODIES + Sigmoid(8.0, (0.1, -0.15)) + Offset()
+    theta = parameters(ROBOT, terms, rotor_inertia=0.2, viscous=0.5, sigmoid=3.0, offset=0.2)
+    own = write(tmp_path / "sigmoid.parquet", terms, theta, 30.0, 4, 0.02)
+    found = identify(ROBOT, own, replace(SETTINGS, terms=BODIES + Sigmoid(slope=8.0) + Offset()), threads=1)
+    (sigmoid,) = (one for one in found.terms if isinstance(one, Sigmoid))
+    np.testing.assert_array_equal(sigmoid.shape_table(ROBOT)[:, 0], 8.0)
+    assert [shape.name for shape in found.shapes] == ["shift1", "shift2"]
+    for shape, true in zip(found.shapes, (0.1, -0.15), strict=True):
+        assert abs(shape.value - true) < 4 * shape.std < 0.05
+
+
+def test_shapes_are_those_of_least_squares_without_negative_friction(tmp_path: Path) -> None:
+    # Friction that fades exponentially is of no shape that is sought: the best one needs viscous friction below zero.
+    terms = BODIES + Coulomb(WIDTH) + Stribeck(0.5, exponent=1.0)
+    theta = parameters(ROBOT, terms, rotor_inertia=0.2, viscous=0.02, coulomb=0.5, stribeck=2.0)
+    own = write(tmp_path / "exponential.parquet", terms, theta, 30.0, 6, 0.01)
+
+    def fit(velocity: float | tuple[float, ...] | None) -> Identification:
+        model = BODIES + Coulomb(WIDTH) + Stribeck(velocity)
+        return identify(ROBOT, own, replace(SETTINGS, terms=model), threads=1)
+
+    found = fit(None)
+    here = tuple(shape.value for shape in found.shapes)
+
+    def costs(share: float) -> list[float]:
+        """With joint 1's shape at a share of what was found: without bounds, and with them."""
+        moved = fit((share * here[0], here[1]))
+        index = moved.estimate.base.independent
+        mask = np.isin(np.arange(len(moved.estimate.columns)), index)
+        weights = np.asarray(found.estimate.weights)
+        R = stack([factor.select(mask) for factor in moved.factors.total], index, weights)
+        columns = [moved.estimate.columns[i] for i in index]
+        lower = [0.0 if c.of is Of.JOINT and c.lower >= 0 else -np.inf for c in columns]
+        ends = (np.full(len(index), -np.inf), np.array(lower))
+        return [float(lsq_linear(R[:, :-1], R[:, -1], (low, np.inf), method="bvls").cost) for low in ends]
+
+    below, least, above = (costs(share) for share in (0.97, 1.0, 1.03))
+    assert least[1] < min(below[1], above[1])
+    assert below[0] < least[0]  # where the search without bounds would have gone
 
 
 def test_the_search_is_repeatable_and_threads_do_not_matter(result: Identification, log: Log) -> None:
@@ -269,7 +313,7 @@ def test_shapes_at_motors_that_move_several_joints(
 def test_scales_go_there_and_back() -> None:
     motion = JointMotion(1.2, 0.3, 2.0)
     for term in (Sigmoid(), Stribeck(), Presliding()):
-        scale = Scale.of(term, motion)
+        scale = Scale.of(term, motion, np.ones(len(term.shapes), dtype=np.bool_))
         for u in (np.zeros(len(term.shapes)), np.full(len(term.shapes), 0.37), np.ones(len(term.shapes))):
             np.testing.assert_allclose(scale.unit(scale.value(u)), u, atol=1e-12)
             assert (scale.value(u) >= scale.low * (1 - 1e-12) - 1e-12).all()

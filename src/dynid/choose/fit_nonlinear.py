@@ -10,12 +10,14 @@ import numpy as np
 from dynid.base.arrays import Bool
 from dynid.base.errors import UsageError
 from dynid.choose.bodies_as_load import with_loads
+from dynid.choose.bounds import bounded_columns
 from dynid.choose.friction_forms import choose_forms, worth_of_shapes
 from dynid.choose.search import Fitted, NonlinearFit, Search, base_names
 from dynid.choose.separable import Lines, SeparableProblem, joint_problem
 from dynid.choose.shaped import nominal
-from dynid.choose.variable_projection import Scale, variable_projection
+from dynid.choose.variable_projection import Scale, Start, variable_projection
 from dynid.robot.model import RobotModel
+from dynid.terms.column import Of
 from dynid.terms.curve import ShapedTerm
 from dynid.terms.joint_term import joint_indices
 from dynid.terms.term import Term, Terms
@@ -48,11 +50,11 @@ def fit_nonlinear(terms: Terms, search: Search, start: Terms | None = None) -> N
     estimated: dict[int, Bool] = {}
     for i, term in enumerate(chosen):
         if isinstance(term, ShapedTerm) and term.shapes:
-            unknown = np.asarray(np.isnan(term.shape_table(search.robot)).any(axis=1))
+            unknown = np.isnan(term.shape_table(search.robot))
             alive = term.alive(search.robot, search.moved).reshape(len(unknown), -1)
-            rows = unknown & alive.any(axis=1)
-            if rows.any():
-                estimated[i] = rows
+            unknown &= np.asarray(alive.any(axis=1))[:, None]
+            if unknown.any():
+                estimated[i] = unknown
     near = tried if start is None else start
     first = nominal(chosen, search.robot) if near is None else near
     found = refine(NonlinearFit(first, estimated), search, fresh=near is None)
@@ -117,9 +119,12 @@ def _one_pass(
 ) -> tuple[Terms, float]:
     separable, static = constant.separable, constant.static
     terms, change = nonlinear.terms, 0.0
+    # Friction below zero would stand for what a shape misses, and the fit that is reported has none of it.
+    columns = terms.columns(search.robot)
+    bounded = bounded_columns(columns, constant.fitted.estimate)
     every = range(len(separable.factors.blocks)) if blocks is None else blocks
-    for position, rows in nonlinear.estimated.items():
-        for row in np.flatnonzero(rows).tolist():
+    for position, free in nonlinear.estimated.items():
+        for row in np.flatnonzero(free.any(axis=1)).tolist():
             term = terms.terms[position]
             if not isinstance(term, ShapedTerm):
                 continue
@@ -127,14 +132,15 @@ def _one_pass(
             trial = Terms((term.of_joint(search.robot, joint),))
             extra = _without(terms, nonlinear.estimated, position, joint, search.robot)
             own = joint_problem(separable, static, extra, separable.lines(trial))
+            mine = {column.name for column in columns if column.of is Of.JOINT and column.owner == joint}
+            rest, held = own.without(own.alone_here(bounded & mine))
             motion = separable.motion(joint, term)
             table = term.shape_table(search.robot)
-            start = (joint, None if fresh else table[row])
-            nothing = np.zeros((0, len(own.blocks)))
+            start = Start(joint, table[row], free[row], fresh)
             found = variable_projection(
-                own, own.reduced(every), nothing, term, start, motion, search.seed + joint
+                rest, rest.reduced(every), held, term, start, motion, search.seed + joint, bounded
             )
-            scale = Scale.of(term, motion)
+            scale = Scale.of(term, motion, free[row])
             change = max(change, float(np.abs(scale.unit(found.shape) - scale.unit(table[row])).max()))
             table = table.copy()
             table[row] = found.shape

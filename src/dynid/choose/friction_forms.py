@@ -107,40 +107,41 @@ def worth_of_shapes(terms: Terms, found: NonlinearFit, search: Search) -> tuple[
     robot = search.robot
     asked = {type(term) for term in terms if isinstance(term, ShapedTerm) and term.shapes}
     mine: dict[int, Bool] = {
-        i: rows for i, rows in found.estimated.items() if type(found.terms.terms[i]) in asked
+        i: free for i, free in found.estimated.items() if type(found.terms.terms[i]) in asked
     }
     if not mine:
         return ()
-    others, own = list[Term](), list[tuple[ShapedTerm, int]]()
+    others, own = list[Term](), list[tuple[ShapedTerm, int, Bool]]()
     for i, term in enumerate(found.terms):
         if i not in mine or not isinstance(term, ShapedTerm):
             others.append(term)
             continue
         acting = joint_indices(robot, term.joints)
-        kept = [joint for joint, estimated in zip(acting, mine[i], strict=True) if not estimated]
+        kept = [joint for joint, free in zip(acting, mine[i], strict=True) if not free.any()]
         others += [term.of_joints(robot, kept)] if kept else []
         own += [
-            (term.of_joint(robot, j), j) for j, estimated in zip(acting, mine[i], strict=True) if estimated
+            (term.of_joint(robot, j), j, free) for j, free in zip(acting, mine[i], strict=True) if free.any()
         ]
-    fitted = search.fit(Terms((*others, *(term for term, _ in own))))
+    fitted = search.fit(Terms((*others, *(term for term, _, _ in own))))
     if not search.can_compare(fitted):
         return ()
     separable = search.separable(fitted)
-    without = [term.rival((robot.joint_names[joint],)) for term, joint in own]
+    without = [term.rival((robot.joint_names[joint],)) for term, joint, _ in own]
     open_terms = [
-        Terms((term.with_shape_table(np.full_like(term.shape_table(robot), np.nan)),)) for term, _ in own
+        Terms((term.with_shape_table(np.where(free, np.nan, term.shape_table(robot))),))
+        for term, _, free in own
     ]
     tried = [
         tuple(_tried(one, separable.motion(joint, term), search))
-        for one, (term, joint) in zip(open_terms, own, strict=True)
+        for one, (term, joint, _) in zip(open_terms, own, strict=True)
     ]
-    here = [Terms((term,)) for term, _ in own]
+    here = [Terms((term,)) for term, _, _ in own]
     shelf = _Shelf.of(
         Terms(tuple(others)), [*here, *without, *(model for one in tried for model in one)], search
     )
     comparison = shelf.comparison(fitted, search)
     choices = []
-    for i, (term, joint) in enumerate(own):
+    for i, (term, joint, _) in enumerate(own):
         base = tuple(label for k, one in enumerate(here) if k != i for label in shelf.labels(one))
         rival = _subject(without[i].terms[0]) if without[i].terms else "without"
         forms = [
@@ -192,8 +193,10 @@ def _tried(terms: Terms, motion: JointMotion, search: Search) -> Iterator[Terms]
     """Terms of one joint with their open shapes at every value that is tried."""
     options: list[list[Term]] = []
     for term in terms:
-        if isinstance(term, ShapedTerm) and np.isnan(term.shape_table(search.robot)).any():
-            options.append([term.with_shape_table(one[None, :]) for one in term.tried(motion)])
+        table = term.shape_table(search.robot) if isinstance(term, ShapedTerm) else np.zeros(0)
+        if isinstance(term, ShapedTerm) and np.isnan(table).any():
+            tried = [np.where(np.isnan(table), one, table) for one in term.tried(motion)]
+            options.append([term.with_shape_table(one) for one in tried])
         else:
             options.append([term])
     yield from (Terms(one) for one in product(*options))

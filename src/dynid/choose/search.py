@@ -65,7 +65,8 @@ class LatestKept:
 class NonlinearFit:
     """A model without open choices.
 
-    estimated: by position in `terms`, which joints' shapes (m,) were estimated.    choices: the comparisons made.
+    estimated: by position in `terms`, which shapes of which joints (m, s) were estimated.    choices: the comparisons
+    made.
     """
 
     terms: Terms

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.parallel import ordered_map
+from dynid.choose.bounds import least_squares_within_bounds
 from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Factor, Factors, stack
 from dynid.kernel import Panels, qr_panel
@@ -223,8 +225,11 @@ class ReducedProblem:
         basis = orthonormal(A)
         return ReducedProblem(A, basis, beyond(A, basis, y), own, scale)
 
-    def project(self, C: Float) -> tuple[Float, Float]:
-        """Coefficients of trial lines C (c, own rows), and the residual of the whole problem, (rows,)."""
+    def project(self, C: Float, bounded: Bool) -> tuple[Float, Float]:
+        """Coefficients of trial lines C (c, own rows), and the residual of the whole problem, (rows,).
+
+        bounded: (c,) which coefficients are at least zero.
+        """
         rows = len(self.y_left)
         full = np.zeros((rows, len(C)))
         full[rows - len(self.own) :] = (C * self.scale).T[self.own]
@@ -232,6 +237,9 @@ class ReducedProblem:
         norm = np.linalg.norm(full, axis=0)
         size = np.where(norm > 1e-12 * max(float(norm.max(initial=0.0)), 1e-300), norm, np.inf)
         a = np.linalg.lstsq(full / size, self.y_left, rcond=1e-10)[0] / size
+        if (a[bounded] < 0).any():
+            triangle = qr_panel(np.vstack([(full / size).T, self.y_left]))
+            a = least_squares_within_bounds(triangle, np.arange(len(C)), bounded) / size
         return a, self.y_left - full @ a
 
 
@@ -302,6 +310,24 @@ class JointProblem:
             A[self.shared.index(name), len(other) :] = line[inside] * scale
         y = np.concatenate([other[:, -1], self.target[inside] * scale])
         return ReducedProblem.of(A, y, np.flatnonzero(own), self.scale)
+
+    def without(self, names: Collection[str]) -> tuple[JointProblem, dict[str, Float]]:
+        """The problem without some of the columns that stay, and their lines (rows,) in it, in the model's order."""
+        own = self._own_lines
+        lines = {name: own[name] for name in self.shared if name in names}
+        kept = [[name not in names for name in group] for group in self.names]
+        rest = replace(
+            self,
+            names=tuple(tuple(compress(group, keep)) for group, keep in zip(self.names, kept, strict=True)),
+            values=tuple(tuple(compress(group, keep)) for group, keep in zip(self.values, kept, strict=True)),
+        )
+        return rest, lines
+
+    def alone_here(self, names: Collection[str]) -> frozenset[str]:
+        """Those of some columns that stay and count in no other equations."""
+        others = (f for g, f in enumerate(self.separable.factors.total) if g not in self.groups)
+        elsewhere = {self.separable.column_names[i] for f in others for i in f.columns}
+        return frozenset(names).intersection(self.shared) - elsewhere
 
     @property
     def _own_lines(self) -> dict[str, Float]:

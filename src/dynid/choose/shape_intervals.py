@@ -135,26 +135,35 @@ def _described(
     theta = fitted.estimate.full_vector
     found: list[ShapeEstimate] = []
     slopes: list[Slope | None] = []
-    for position, rows in nonlinear.estimated.items():
+    for position, free in nonlinear.estimated.items():
         term = nonlinear.terms.terms[position]
         if not isinstance(term, ShapedTerm):
             continue
-        for joint in np.array(joint_indices(robot, term.joints))[rows].tolist():
+        for joint, mine in zip(joint_indices(robot, term.joints), free, strict=True):
+            if not mine.any():
+                continue
             one = term.of_joint(robot, joint)
-            scale = Scale.of(one, separable.motion(joint, one))
+            scale = Scale.of(one, separable.motion(joint, one), mine)
             own = np.array([theta[names.index(c.name)] for c in one.columns(robot)])
             shape = one.shape_table(robot)[0]
-            for k, at in enumerate(scale.unit(shape)):
+            places = zip(np.flatnonzero(mine).tolist(), scale.unit(shape), scale.low, scale.high, strict=True)
+            for k, at, low, high in places:
                 edge = not EDGE < at < 1.0 - EDGE
-                found.append(_shape_estimate(one, joint, k, float(shape[k]), scale, robot, edge))
-                size = abs(shape[k]) if one.shapes[k].positive else scale.high[k] - scale.low[k]
+                found.append(_shape_estimate(one, joint, k, float(shape[k]), (low, high), robot, edge))
+                size = abs(shape[k]) if one.shapes[k].positive else high - low
                 hidden = edge or not own.any()
                 slopes.append(None if hidden else Slope(one, joint, k, own, STEP * float(size)))
     return found, slopes
 
 
 def _shape_estimate(
-    term: ShapedTerm, joint: int, k: int, value: float, scale: Scale, robot: RobotModel, edge: bool
+    term: ShapedTerm,
+    joint: int,
+    k: int,
+    value: float,
+    bounds: tuple[float, float],
+    robot: RobotModel,
+    edge: bool,
 ) -> ShapeEstimate:
     return ShapeEstimate(
         name=term.shape_name(k, joint),
@@ -163,8 +172,8 @@ def _shape_estimate(
         unit=term.shape_unit(robot, k, joint),
         value=value,
         std=np.nan,
-        lower=float(scale.low[k]),
-        upper=float(scale.high[k]),
+        lower=float(bounds[0]),
+        upper=float(bounds[1]),
         note="at an edge of its range" if edge else "",
     )
 

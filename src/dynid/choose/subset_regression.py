@@ -9,15 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.factor.factor import Factors, stack, triangle_of
+from dynid.choose.bounds import independent, least_squares, least_squares_within_bounds
+from dynid.factor.factor import Factors, stack
 from dynid.factor.folds import Fold, block_counts
 from dynid.kernel import qr_panel, solve_triangular
 
-DEPENDENT = 1e-6
 # A column that a model explains down to this share of itself offers it nothing.
 FAINT = 1e-4
-# Of a gradient, relative to what it is the product of; and steps of an active set a coefficient.
-ROUNDING, MOST_STEPS = 1e-12, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +150,7 @@ class SubsetRegression:
         rest = np.setdiff1d(np.arange(len(self.names)), index)
         parts = []
         for training, left_out in self.folds:
-            kept, _ = _independent(training, index)
+            kept, _ = independent(training, index)
             behind = [*rest, len(self.names)]
             R = qr_panel(np.ascontiguousarray(training[:, [*kept, *behind]].T))
             k = len(kept)
@@ -165,79 +163,12 @@ class SubsetRegression:
 
     def _solved(self, triangle: Float, index: Int) -> Float:
         """(c,) least-squares coefficients of some columns, zero elsewhere; one that depends on others is left out."""
-        kept, R = _independent(triangle, index)
-        k = len(kept)
-        x = np.zeros(len(self.names))
-        x[kept] = solve_triangular(R[:k, :k], R[:k, k], check_finite=False)
-        return x
+        return least_squares(triangle, index)
 
     def _within_bounds(self, triangle: Float, index: Int) -> Float:
-        """(c,) as `_solved`, `bounded` columns at least zero.
-
-        With the free columns eliminated first, [R11 R12 z1; 0 R22 z2], the bounded ones are min ||R22 x - z2||, x >= 0.
-        Source: Lawson and Hanson 1974, chapter 23.
-        """
-        x = self._solved(triangle, index)
+        """(c,) as `_solved`, `bounded` columns at least zero."""
         bounded = np.array([self.names[i] in self.bounded for i in index], dtype=np.bool_)
-        if (x[index[bounded]] >= 0).all():
-            return x
-        kept, R = _independent(triangle, np.concatenate([index[~bounded], index[bounded]]))
-        k, f = len(kept), int(np.isin(kept, index[~bounded]).sum())
-        scale = np.linalg.norm(R[f:k, f:k], axis=0)
-        part = nonnegative(R[f:k, f:k] / scale, R[f:k, k]) / scale
-        x = np.zeros(len(self.names))
-        x[kept[f:]] = part
-        x[kept[:f]] = solve_triangular(R[:f, :f], R[:f, k] - R[:f, f:k] @ part, check_finite=False)
-        return x
-
-
-def _independent(triangle: Float, index: Int) -> tuple[Int, Float]:
-    """Some columns less those that depend on others among them, and the triangle of what is left with the target."""
-    kept = index
-    while True:
-        R = triangle_of(triangle, np.append(kept, triangle.shape[1] - 1))
-        size = np.linalg.norm(R[:, :-1], axis=0)
-        weak = np.abs(np.diag(R)[:-1]) <= DEPENDENT * np.where(size > 0, size, 1.0)
-        if not weak.any():
-            return kept, R
-        kept = kept[~weak]
-
-
-def nonnegative(R: Float, z: Float) -> Float:
-    """The x >= 0 with the least ||R x - z|| for columns R (m, k) that are independent.
-
-    Active set: from the coefficients that are positive without bounds, one leaves at the first bound that is met on the
-    way to the next solution, and the one enters whose gradient is steepest. Source: Lawson and Hanson 1974, chapter 23.
-    """
-    k = R.shape[1]
-    square, along = R.T @ R, R.T @ z
-    limit = ROUNDING * np.sqrt(np.diag(square) * float(z @ z))
-    x, free = np.zeros(k), np.zeros(k, dtype=np.bool_)
-    wanted = _least_squares(R, z) > 0
-    for _ in range(MOST_STEPS * (k + 1)):
-        free |= wanted
-        while True:
-            step = np.zeros(k)
-            step[free] = _least_squares(R[:, free], z)
-            below = free & (step <= 0)
-            if not below.any():
-                break
-            share = np.min(x[below] / np.maximum(x[below] - step[below], np.finfo(np.float64).tiny))
-            x = x + share * (step - x)
-            free &= ~(below & (x <= ROUNDING * np.abs(step)))
-            x[~free] = 0.0
-        x = step
-        slope = np.where(free, -np.inf, along - square @ x - limit)
-        wanted = np.arange(k) == np.argmax(slope)
-        if not slope.max(initial=-np.inf) > 0:
-            return x
-    return x
-
-
-def _least_squares(A: Float, b: Float) -> Float:
-    """The x with the least ||A x - b|| for independent columns."""
-    R = qr_panel(np.vstack([A.T, b]))
-    return np.asarray(np.linalg.solve(R[:-1, :-1], R[:-1, -1]))
+        return least_squares_within_bounds(triangle, index, bounded)
 
 
 def _merged(triangles: Float, width: int) -> Float:

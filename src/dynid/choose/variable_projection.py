@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,20 +20,24 @@ REFINED = 2
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Shapes on the scale they are estimated on, every one from 0 to 1."""
+    """Those of a joint's shapes (s,) that are estimated, f of them, on a scale from 0 to 1 each.
+
+    low, high: bounds (f,).    positive: which are on a logarithmic scale, (f,).    free: which of all these are, (s,).
+    """
 
     low: Float
     high: Float
     positive: Bool
+    free: Bool
 
     @staticmethod
-    def of(term: ShapedTerm, motion: JointMotion) -> Scale:
+    def of(term: ShapedTerm, motion: JointMotion, free: Bool) -> Scale:
         """From the term's bounds for a motion."""
-        bounds = term.range_of(motion)
-        return Scale(bounds[:, 0], bounds[:, 1], np.array([shape.positive for shape in term.shapes]))
+        low, high = term.range_of(motion)[free].T
+        return Scale(low, high, np.array([shape.positive for shape in term.shapes])[free], free)
 
     def value(self, u: Float) -> Float:
-        """Shapes (s,) of a point in the unit cube."""
+        """Estimated shapes (f,) of a point in the unit cube."""
         a, b = self._ends()
         x = a + u * (b - a)
         return np.where(self.positive, np.exp(np.where(self.positive, x, 0.0)), x)
@@ -41,7 +45,8 @@ class Scale:
     def unit(self, shape: Float) -> Float:
         """The point in the unit cube of shapes (s,), clipped to it."""
         a, b = self._ends()
-        x = np.where(self.positive, np.log(np.where(self.positive, shape, 1.0)), shape)
+        own = shape[self.free]
+        x = np.where(self.positive, np.log(np.where(self.positive, own, 1.0)), own)
         return np.clip((x - a) / (b - a), 0.0, 1.0)
 
     def _ends(self) -> tuple[Float, Float]:
@@ -49,6 +54,21 @@ class Scale:
             return np.where(self.positive, np.log(np.where(self.positive, x, 1.0)), x)
 
         return scaled(self.low), scaled(self.high)
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where a search for a joint's shapes begins.
+
+    shape: (s,) present values, which those stay at that are given.    free: (s,) which are estimated.
+    fresh: whether to begin with several starts, those of the term, the present ones and seeded random ones, of which
+    the best two are refined; else with the present ones alone.
+    """
+
+    joint: int
+    shape: Float
+    free: Bool
+    fresh: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,50 +82,57 @@ class Found:
 def variable_projection(
     own: JointProblem,
     problem: ReducedProblem,
-    fixed: Float,
+    fixed: Mapping[str, Float],
     term: ShapedTerm,
-    place: tuple[int, Float | None],
+    start: Start,
     motion: JointMotion,
     seed: int,
+    bounded: Collection[str] = (),
 ) -> Found:
     """Shapes of a term on one joint with the least residual, every coefficient eliminated.
 
-    fixed: (c, rows) trial lines that stay.    place: the joint, and shapes to start from alone (None = several starts:
-    those of the term, its present ones and seeded random ones; the best two are refined).
+    fixed: lines (rows,) by name of columns that are solved for beside the trial's.
+    bounded: names of columns, of `fixed` and of the term, whose coefficients are not negative.
     """
-    joint, present = place
-    robot = own.separable.assembly.robot
-    scale = Scale.of(term, motion)
+    joint, robot = start.joint, own.separable.assembly.robot
+    scale = Scale.of(term, motion, start.free)
 
+    names = [*fixed, *(column.name for column in term.of_joint(robot, joint).columns(robot))]
+    signed = np.array([name in bounded for name in names], dtype=np.bool_)
     latest: dict[bytes, Float] = {}
+
+    def shape_at(u: Float) -> Float:
+        shape = start.shape.copy()
+        shape[start.free] = scale.value(u)
+        return shape
 
     def residual(u: Float) -> Float:
         key = u.tobytes()
         if key not in latest:
-            lines = own.trial(Terms((term.of_joint(robot, joint, scale.value(u)),)))
+            lines = own.trial(Terms((term.of_joint(robot, joint, shape_at(u)),)))
             latest.clear()
-            latest[key] = problem.project(np.concatenate([fixed, lines]))[1]
+            latest[key] = problem.project(np.vstack([*fixed.values(), lines]), signed)[1]
         return latest[key]
 
     def jacobian(u: Float) -> Float:
         return forward_difference(residual, u)
 
-    if present is not None:
-        starts = [scale.unit(present)]
-    else:
+    if start.fresh:
         rng = np.random.default_rng(seed)
-        starts = [scale.unit(start) for start in term.starts(motion)]
-        starts += [rng.uniform(0.05, 0.95, len(scale.low)) for _ in range(RANDOM_STARTS)]
-        costs = [float(np.sum(residual(start) ** 2)) for start in starts]
-        starts = [starts[i] for i in np.argsort(costs, kind="stable")[:REFINED]]
+        points = [scale.unit(shape) for shape in term.starts(motion)]
+        points += [rng.uniform(0.05, 0.95, len(scale.low)) for _ in range(RANDOM_STARTS)]
+        costs = [float(np.sum(residual(point) ** 2)) for point in points]
+        points = [points[i] for i in np.argsort(costs, kind="stable")[:REFINED]]
+    else:
+        points = [scale.unit(start.shape)]
     found: list[Found] = []
-    for start in starts:
-        inside = np.clip(start, 1e-6, 1.0 - 1e-6)
+    for point in points:
+        inside = np.clip(point, 1e-6, 1.0 - 1e-6)
         done = least_squares(
             residual, inside, jac=jacobian, bounds=(0.0, 1.0), xtol=1e-5, ftol=1e-8, max_nfev=30
         )
         u = np.asarray(done.x)
-        found.append(Found(scale.value(u), 2.0 * float(done.cost)))
+        found.append(Found(shape_at(u), 2.0 * float(done.cost)))
     return min(found, key=lambda one: one.cost)
 
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from dynid.choose.bounds import bounded_columns
 from dynid.choose.search import Fitted, Search
 from dynid.choose.subset_regression import SubsetRegression
 from dynid.choose.wide_model import KEPT, WideModel
 from dynid.factor.base import random_states
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of
-from dynid.terms.catalogue import CATALOGUE
-from dynid.terms.column import Column, Of
-from dynid.terms.exports import MotionBasis
-from dynid.terms.joint_term import JointTerm
-from dynid.terms.term import Term, Terms
+from dynid.terms.term import Terms
 
 # States that show on which joints an effect acts.
 FEW = 3
-# Standard errors below zero at which dry friction is taken to drive a joint: the other sign by chance once in 700.
-DRIVEN = 3.0
 
 
 def wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Factors, SubsetRegression]:
@@ -44,29 +38,5 @@ def wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Fa
     names = [column.name for column in wide.terms.columns(robot)]
     weights = np.asarray(fitted.estimate.weights)
     columns, folds = np.flatnonzero(wanted), folds_of(factors, search.folds)
-    bounded = _bounded(wide.terms.columns(robot), fitted)
+    bounded = bounded_columns(wide.terms.columns(robot), fitted.estimate)
     return factors, SubsetRegression.of(factors, names, columns, weights, folds, bounded)
-
-
-def _bounded(columns: Sequence[Column], fitted: Fitted) -> list[str]:
-    """Names of columns of friction, rotors and springs that are not negative by nature.
-
-    Coefficients of a body's columns are those of base parameters, sums of several. Dry friction that drives a joint
-    beyond chance is a sign of the log, which every model of it shows: that joint is compared without bounds.
-    """
-    estimate = fitted.estimate
-    driven = {
-        estimate.columns[i].owner
-        for i, value, std in zip(estimate.base.independent, estimate.value, estimate.std, strict=True)
-        if _is_dry(estimate.columns[i]) and value < -DRIVEN * std
-    }
-    return [
-        column.name
-        for column in columns
-        if column.lower >= 0 and column.of is not Of.BODY and column.owner not in driven
-    ]
-
-
-def _is_dry(column: Column) -> bool:
-    kind = CATALOGUE.get(column.term, Term)
-    return issubclass(kind, JointTerm) and kind.exports_as is MotionBasis.SIGN
