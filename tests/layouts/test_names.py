@@ -52,6 +52,13 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
         ("Achse # Istposition [°]", "position", "measured", "deg"),
         ("Achse # Drehmoment [Nm]", "torque", "", "N m"),
         ("Gelenk # Geschwindigkeit [°/s]", "velocity", "", "deg/s"),
+        ("Achse#_Ist[Grad]", "position", "measured", "deg"),
+        ("Achse#_Soll[Grad]", "position", "commanded", "deg"),
+        ("Motorstrom_A#[%]", "raw", "", "raw"),
+        ("Motorstrom A# [A]", "current", "", "A"),
+        ("joint_#_torque [%]", "raw", "", "raw"),
+        ("J#_deg", "position", "", "deg"),
+        ("J#_error [deg]", "position", "model", "deg"),
         ("vitesse articulation #", "velocity", "", "unknown"),
         ("posición eje #", "position", "", "unknown"),
         ("关节#角度", "position", "", "unknown"),
@@ -69,6 +76,18 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
 def test_words_say_what_columns_are(name: str, quantity: str, role: str, unit: str) -> None:
     (one,) = found(numbered(name)).values()
     assert (one.meaning.quantity, one.meaning.role, one.meaning.unit) == (quantity, role, unit)
+
+
+@pytest.mark.parametrize("clock", ["t", "time_s", "millis", "micros", "Zeit [ms]"])
+def test_the_clock_of_one_joint_is_none_of_its_signals(clock: str) -> None:
+    columns = [clock, "angle_deg", "speed_rpm", "current_mA"]
+    one = found(columns, ("pivot",))
+    assert set(one) == set(columns[1:])
+    ((_, meaning),) = single([clock], ())
+    assert meaning.quantity == "time"
+    assert meaning.unit == {"time_s": "s", "millis": "ms", "micros": "us", "Zeit [ms]": "ms"}.get(
+        clock, "unknown"
+    )
 
 
 def test_a_unit_of_another_quantity_is_a_doubt() -> None:

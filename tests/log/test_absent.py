@@ -161,6 +161,53 @@ def test_joints_without_effort_are_held_where_they_stand(robot: RobotModel, tmp_
     )
 
 
+def two_arms(folder: Path) -> Path:
+    """A waist that carries two arms of two joints each."""
+    parts = [
+        ("waist", "base", "torso", "revolute", "0 0 1", 9, -2), ("a1", "torso", "la1", "revolute", "0 1 0", 4, -2),
+        ("a2", "la1", "la2", "revolute", "0 1 0", 3, -2), ("b1", "torso", "lb1", "revolute", "0 1 0", 4, -2),
+        ("b2", "lb1", "lb2", "revolute", "0 1 0", 3, -2),
+    ]  # fmt: skip
+    text = "".join(
+        LINK.format(name=name, parent=parent, child=child, kind=kind, axis=axis, mass=mass, lower=lower)
+        for name, parent, child, kind, axis, mass, lower in parts
+    )
+    path = folder / "arms.urdf"
+    path.write_text(f'<robot name="arms"><link name="base"/>{text}</robot>')
+    return path
+
+
+def test_what_stands_still_apart_from_all_motion_is_held(tmp_path: Path) -> None:
+    robot, rng, t = load_robot(two_arms(tmp_path)), np.random.default_rng(1), np.arange(2000) / 100.0
+    q = np.tile([0.0, 0.0, 0.0, 0.4, -0.2], (2000, 1))
+    q[:, 1] += np.sin(1.3 * t)
+    encoders = q + 1e-4 * rng.normal(size=q.shape)
+    dq = np.gradient(q, 0.01, axis=0)
+    tau = inverse_dynamics(robot.tree, robot.inertia_prior, q, dq, np.gradient(dq, 0.01, axis=0))
+    tau += 0.1 * rng.normal(size=tau.shape)
+
+    def read(name: str, q: Float, tau: Float) -> Log:
+        columns = {f"q_{one}": q[:, j] for j, one in enumerate(robot.joint_names)}
+        columns |= {f"tau_{one}": tau[:, j] for j, one in enumerate(robot.joint_names)}
+        return read_log(written(tmp_path / f"{name}.csv", {"t": t} | columns), robot)
+
+    # The waist carries the arm that moves, and a2 moves with it: their torque says something.
+    log = read("one", encoders, tau)
+    assert log.robot.joint_names == ("waist", "a1", "a2")
+    assert log.robot.locked == pytest.approx({"b1": 0.4, "b2": -0.2}, abs=1e-3)
+    assert texts(log)[0].startswith(
+        "at rest, with all that they carry and that carries them: joints 'b1' at 0.4"
+    )
+    # An effort of one value is none where the joint stands still, whatever carries it; the rest of an arm is not.
+    constant = tau.copy()
+    constant[:, [2, 4]] = 0.3, 0.1
+    log = read("constant", encoders + np.outer(np.sin(t), [1, 0, 0, 0, 0]), constant)
+    assert log.robot.joint_names == ("waist", "a1", "b1")
+    assert texts(log)[0].startswith("at rest, with an effort that never changes: joints 'a2' at ")
+    # A robot that stands still is none of it.
+    assert read("still", np.zeros_like(q), tau).robot.n == 5
+
+
 def test_joints_that_no_topic_of_a_bag_holds_are_held(robot: RobotModel, tmp_path: Path) -> None:
     columns = motion(robot)
     t = columns["t"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numpy.testing import assert_allclose
 
 import dynid
 from dynid.base.errors import DynidError, InputError, RefusedError, ResourceError
 from dynid.log.contents import contents
+from dynid.log.csv import CsvReader
 from dynid.log.files import open_table
 from dynid.log.read import Log, read_log
 from dynid.robot import load_robot
@@ -332,3 +336,31 @@ def test_damage_has_one_message(kind: str, robot: RobotModel, tmp_path: Path) ->
         codes.add(code)
     assert codes <= {0, 3, 4, 7}
     assert codes & {3, 4, 7}
+
+
+def test_program_that_ends_before_its_log_ends_as_it_wants_to(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text("t q\n" + "0.001 0.123456789\n" * 600_000)
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom dynid.log.csv import CsvReader\n"
+        f"batches = CsvReader().open(Path({str(path)!r})).batches(('t', 'q'), 100)\n"
+        "assert len(next(batches)['t']) == 100\nsys.exit(3)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 3, done.stderr
+
+
+@pytest.mark.parametrize("size", [40, 64, 1000])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_blocks_of_text_end_with_whole_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, end: str
+) -> None:
+    rows = [(0.01 * k, f"run {k}{end}again" if k % 3 else "run") for k in range(50)]
+    path = tmp_path / "quoted.csv"
+    path.write_bytes(("t,name" + end + "".join(f'{t:.2f},"{name}"{end}' for t, name in rows)).encode())
+    monkeypatch.setattr("dynid.log.csv.BLOCK_BYTES", size)
+    table = CsvReader().open(path)
+    found = list(table.batches(("t", "name"), 7))
+    assert_allclose(np.concatenate([batch["t"] for batch in found]), [t for t, _ in rows], atol=1e-12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from dynid.log.mapping import canonical_map, channel_map, suggestion
 from dynid.log.read import read_log
 from dynid.log.section import LogSection
 from dynid.log.write import canonical_columns, write_log
-from dynid.robot.model import RobotModel
+from dynid.robot.model import JointType, RobotModel
 
 PLAIN = """\
 time = { column = "stamp", unit = "ms" }
@@ -42,6 +43,30 @@ def test_offsets_are_in_the_declared_unit(robot: RobotModel) -> None:
     mapping = resolved(text, robot)
     assert mapping.position_offset["elbow"] == pytest.approx(-math.pi / 2)
     assert mapping.position_sign == {"elbow": -1.0}
+
+
+def slider(robot: RobotModel) -> RobotModel:
+    return replace(robot, joint_types=(JointType.REVOLUTE, JointType.PRISMATIC))
+
+
+def test_units_by_joint_fit_what_turns_and_what_slides(robot: RobotModel) -> None:
+    table = PLAIN.replace('"deg"', '{ shoulder = "deg", elbow = "mm" }')
+    table += 'effort = { columns = "i{number}", unit = { shoulder = "mN m", elbow = "N" } }'
+    mapping = resolved(table, slider(robot))
+    assert mapping.position["shoulder"] == Channel("pos_shoulder", "deg", math.pi / 180)
+    assert mapping.position["elbow"] == Channel("pos_elbow", "mm", 1e-3)
+    assert [one.factor for one in mapping.effort.values()] == [1e-3, 1.0]
+    assert mapping.effort_quantity == "torque"
+    with pytest.raises(InputErrors, match=r"unit 'mm'; expected one of rad, deg"):
+        resolved(table, robot)
+    for wrong, message in (
+        (PLAIN, "'deg' for all joints, of which 'elbow' slides"),
+        (PLAIN.replace('"deg"', '{ shoulder = "deg" }'), "no unit of 'elbow'"),
+        (PLAIN.replace('"deg"', '{ shoulder = "deg", elbow = "m", wrist = "m" }'), "joint 'wrist'"),
+        (table.replace('"mN m"', '"A"'), "current and torque"),
+    ):
+        with pytest.raises(InputErrors, match=message):
+            resolved(wrong, slider(robot))
 
 
 @pytest.mark.parametrize(

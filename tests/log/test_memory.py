@@ -24,6 +24,9 @@ from dynid.testing import random_robot, simulated_log
 
 ROBOT = random_robot(21, 3, 0.0)
 NAMES = ROBOT.joint_names
+# The second joint slides.
+UNITS = {name: "mm" if slides else "deg" for name, slides in zip(NAMES, ROBOT.prismatic, strict=True)}
+IN_UNITS = np.where(ROBOT.prismatic, 1e3, np.degrees(1.0))
 
 
 @pytest.fixture(scope="module")
@@ -138,13 +141,12 @@ def test_unsigned_codes_are_read_from_a_file(arrays: dict[str, Any], tmp_path: P
 
 def test_mapping_may_be_plain_data(arrays: dict[str, Any]) -> None:
     few = small(arrays)
-    data = {"stamp": 1000.0 * few["t"]} | {
-        f"pos{j + 1}": np.degrees(few["q"][:, j]) for j in range(3)
-    }  # fmt: skip
+    shown = few["q"] * IN_UNITS
+    data = {"stamp": 1000.0 * few["t"]} | {f"pos{j + 1}": shown[:, j] for j in range(3)}
     data |= {f"current{j + 1}": few["tau"][:, j] for j in range(3)}
     mapping = {
         "time": {"column": "stamp", "unit": "ms"},
-        "position": {"columns": "pos{number}", "unit": "deg"},
+        "position": {"columns": "pos{number}", "unit": UNITS},
         "effort": {"columns": "current{number}", "unit": "N m"},
     }
     log = Log.from_frame(pa.table(data), ROBOT, mapping)
@@ -159,9 +161,11 @@ def test_units_and_order_of_joints_are_declared(arrays: dict[str, Any]) -> None:
     swapped = {key: few[key][:, ::-1] for key in ("q", "tau")}
     other = Log.from_arrays(ROBOT, few["t"], **swapped, joints=NAMES[::-1])
     assert np.array_equal(other.read(other.trajectories[0]).q, few["q"])
-    degrees = Log.from_arrays(ROBOT, 1e3 * few["t"], np.degrees(few["q"]), units={"t": "ms", "q": "deg"})
+    degrees = Log.from_arrays(ROBOT, 1e3 * few["t"], few["q"] * IN_UNITS, units={"t": "ms", "q": UNITS})
     assert np.allclose(degrees.read(degrees.trajectories[0]).q, few["q"], rtol=1e-14)
     assert not degrees.has_effort
+    with pytest.raises(InputErrors, match="'deg' for all joints, of which 'joint2' slides"):
+        Log.from_arrays(ROBOT, few["t"], few["q"], units={"q": "deg"})
     assert plain.sha256 != other.sha256
 
 

@@ -134,7 +134,9 @@ def _unit(
         return _torque_or_not(robot, said, motion, scale, compared, question)
     if said.quantity == "current":
         return _current(robot, scale, known, compared, question)
-    return Decision(UNIT, None, (f"'{said.quantity}' is no unit of torque or current",), question, UNITS)
+    if said.unit == "raw" and not said.doubt:
+        return Decision(UNIT, "raw", (who,), options=UNITS)
+    return Decision(UNIT, None, ("its name does not say it",), question, UNITS)
 
 
 def _torque_or_not(
@@ -277,8 +279,9 @@ def _gains(
         guess = [1 / abs(scale.slopes[j]) if scale.informative[j] else 1 / scale.middle for j in places]
         guess = [value / size for value in guess]
         why = (*why, f"if the masses of the description were right it would be {_listed(guess)}")
-    one = "A" if current else unit.value
-    question = f"how many N m at the joint is one {one}? {len(joints)} numbers from base to tip, with commas"
+    one = "is one A" if current else "are worth 1 of it"
+    count = f"{len(joints)} numbers from base to tip, with commas" if len(joints) > 1 else "one number"
+    question = f"how many N m at the joint {one}? {count}"
     return Decision(GAINS, None, why, question), {}, ""
 
 

@@ -17,7 +17,7 @@ _WORD = re.compile(
 )
 # German makes one word of two.
 _COMPOUND = re.compile(
-    r"(?<![a-z])(ist|soll)(?=position|winkel|lage|moment|dreh|strom|geschw)", re.IGNORECASE
+    r"(?<![a-z])(ist|soll|motor|achs|gelenk)(?=position|winkel|lage|moment|dreh|strom|geschw)", re.IGNORECASE
 )
 # Dots above a letter are derivatives, accents are not.
 _DERIVED = re.compile("([qθ])(\u0307\u0307|[\u0307\u0308])")
@@ -64,7 +64,7 @@ _CURRENT = {"current", "currents", "cur", "curr", "i", "iq", "amps", "amp", "amp
 _RAW = {"load", "loads", "pwm", "duty"}
 _TEMPERATURE = {"temp", "temperature", "temperatures", "temperatur", "温度"}
 _TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "utime", "tm", "ts", "zeit", "zeitstempel",
-         "temps", "tempo", "tiempo", "时间", "时刻"}  # fmt: skip
+         "millis", "micros", "temps", "tempo", "tiempo", "时间", "时刻"}  # fmt: skip
 _EFFORT = {"effort", "efforts", "eff"}
 _TRAJECTORY = {"traj", "trajectory", "episode", "run", "experiment", "motion", "segment", "trial"}
 _MEASURED = {"actual", "act", "meas", "measured", "measure", "measurement", "fb", "feedback", "present", "real",
@@ -84,7 +84,7 @@ _NOT_OF_JOINTS = {"tcp", "tool", "flange", "pose", "cartesian", "cart", "wrench"
 # Words that say nothing of what is measured.
 _PLAIN = {"joint", "joints", "axis", "axes", "arm", "robot", "state", "states", "observation", "data", "j", "field",
           "msg", "log", "values", "value", "link", "topic", "header", "actuator", "actuators", "a", "base", "achse",
-          "gelenk", "axe", "eje", "asse", "giunto", "dof", "关节", "轴"}  # fmt: skip
+          "achs", "gelenk", "axe", "eje", "asse", "giunto", "dof", "关节", "轴"}  # fmt: skip
 _UNITS = {
     "rad": ("position", "rad"), "radians": ("position", "rad"), "radian": ("position", "rad"),
     "deg": ("position", "deg"), "degree": ("position", "deg"), "degrees": ("position", "deg"),
@@ -96,10 +96,14 @@ _UNITS = {
     "amps": ("current", "A"), "ms": ("time", "ms"), "msec": ("time", "ms"), "us": ("time", "us"),
     "usec": ("time", "us"), "ns": ("time", "ns"), "nsec": ("time", "ns"), "sec": ("time", "s"),
     "°": ("position", "deg"), "°/s": ("velocity", "deg/s"), "u/min": ("velocity", "rpm"),
+    "grad": ("position", "deg"), "grad/s": ("velocity", "deg/s"),
+    "millis": ("time", "ms"), "micros": ("time", "us"),
     "secs": ("time", "s"), "seconds": ("time", "s"), "degc": ("temperature", "degC"),
 }  # fmt: skip
 # Letters that are a unit only where brackets or their place at the end behind a fitting quantity say so.
 _LETTERS = {"s": ("time", "s"), "a": ("current", "A"), "m": ("position", "m"), "%": ("raw", "raw")}
+# Quantities that a column has by its unit where no other word says more: "Achse1 [Grad]", "J1_rad".
+_SAID_BY_UNIT = ("position", "velocity", "torque")
 _KINDS: tuple[tuple[str, set[str]], ...] = (
     ("acceleration", _ACCELERATION),
     ("velocity", _VELOCITY),
@@ -218,7 +222,8 @@ def families(
             found.append((template, members))
             left = [one for one in left if one not in members.values()]
     if len(joints) == 1:
-        found += [(one, {joints[0]: one}) for one in left]
+        of_rows = {name for name, said in single(left, known) if said.quantity in ("time", "trajectory")}
+        found += [(one, {joints[0]: one}) for one in left if one not in of_rows]
     return _with_bare(
         [*labelled, *(_family(template, members, joints, known, bag) for template, members in found)]
     )
@@ -248,6 +253,46 @@ def _letters(template: str) -> str | None:
         return None
     spelt = words(template.replace(place.group(), " "))
     return " ".join(word for word in spelt if word not in _PLAIN | _MEASURED)
+
+
+# Of a joint that slides: by the last words of a name, or its bracket.
+_UNITS_OF_SLIDES = {
+    "position": {"m": "m", "mm": "mm"},
+    "velocity": {"m/s": "m/s", "m s": "m/s", "mps": "m/s", "mm/s": "mm/s", "mm s": "mm/s", "mmps": "mm/s"},
+    "effort": {"n": "N", "kn": "kN"},
+}
+
+
+def columns_of_slide(joint: str, columns: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Columns that name a joint and a unit of length, speed or force: (column, unit) of position, velocity, effort.
+
+    Left out where several do, or the name says that it was commanded or computed.
+    """
+    found: dict[str, list[tuple[str, str]]] = {kind: [] for kind in _UNITS_OF_SLIDES}
+    for column in columns:
+        place = _bounded(joint, column)
+        if place is None:
+            continue
+        rest = f"{column[: place[0]]} {column[place[1] :]}"
+        bracket, spelt = _BRACKETED_UNIT.search(rest), words(_BRACKETED_UNIT.sub("", rest))
+        ends = [bracket.group(1).strip().lower()] if bracket else [" ".join(spelt[-2:]), " ".join(spelt[-1:])]
+        kinds = {
+            "effort" if name == "torque" else name for name, vocabulary in _KINDS if set(spelt) & vocabulary
+        }
+        kinds |= {"effort"} if "force" in spelt else set()
+        if len(kinds) > 1 or _role(spelt, set(spelt)) in ("commanded", "model"):
+            continue
+        for kind, units in _UNITS_OF_SLIDES.items():
+            unit = next((units[end] for end in ends if end in units), None)
+            if unit is not None and kinds <= {kind}:
+                found[kind].append((column, unit))
+                break
+    return {kind: one[0] for kind, one in found.items() if len(one) == 1}
+
+
+def naming(joint: str, columns: Iterable[str]) -> list[str]:
+    """Columns whose names hold that of a joint as a word."""
+    return [column for column in columns if _bounded(joint, column) is not None]
 
 
 def is_filtered(template: str) -> bool:
@@ -544,10 +589,14 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None) -> Mean
             return Meaning("effort", role, stated[1] if stated else UNKNOWN, "name")
         # "current position" is the present one.
         kinds, role = other, role or "measured"
+    if not kinds and stated and stated[0] in _SAID_BY_UNIT:
+        kinds = [stated[0]]
     if len(kinds) != 1:
         return Meaning("", role, stated[1] if stated else UNKNOWN, "")
     unit = stated[1] if stated else UNKNOWN
     quantity = kinds[0]
+    if stated == _LETTERS["%"] and quantity in ("torque", "effort", "current"):  # of what is rated
+        return Meaning("raw", role, unit, "name")
     if stated and stated[0] != quantity and not (quantity == "effort" and stated[0] in ("torque", "current")):
         return Meaning(
             quantity, role, UNKNOWN, "name", doubt=f"the name says {stated[1]}, a unit of {stated[0]}"
@@ -570,6 +619,8 @@ def _role(spelt: Sequence[str], have: set[str]) -> str:
 
 def _alone(have: set[str], spelt: Sequence[str], stated: tuple[str, str] | None) -> Meaning:
     if have & _TIME and not have & {"start", "end", "duration", "step", "delta", "execution"}:
+        if stated is None and len(spelt) == 1:  # "millis"
+            stated = _UNITS.get(spelt[0])
         return Meaning("time", "", stated[1] if stated and stated[0] == "time" else UNKNOWN, "name")
     if have & _TRAJECTORY and not have & set().union(*(kind for _, kind in _KINDS)):
         return Meaning("trajectory", "", UNKNOWN, "name")

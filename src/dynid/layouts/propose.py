@@ -16,7 +16,16 @@ from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.effort import Effort, decide_effort
 from dynid.layouts.excerpt import Excerpt, excerpt
 from dynid.layouts.nameless import is_nameless, nameless
-from dynid.layouts.names import Family, Meaning, families, joint_labels, most_fitting, single
+from dynid.layouts.names import (
+    Family,
+    Meaning,
+    columns_of_slide,
+    families,
+    joint_labels,
+    most_fitting,
+    naming,
+    single,
+)
 from dynid.layouts.order import decide_order, in_order
 from dynid.layouts.physics import Recording, unwrapped
 from dynid.layouts.presets import Preset, presets
@@ -26,16 +35,19 @@ from dynid.log.calibration import motor_of, rad_per_percent, read_calibration
 from dynid.robot.model import RobotModel
 
 LOCK = "robot.lock."
+_NAMED = 4  # columns that are listed
+KINDS_OF_SLIDES = ("position", "velocity", "effort")
 # Joints of hands, whose place hardly matters to an arm.
 _HAND = ("finger", "gripper", "jaw", "hand", "claw", "thumb", "knuckle")
 
 
 @dataclass(frozen=True)
 class Group:
-    """The columns of one channel by joint."""
+    """The columns of one channel by joint.    slides: column and unit of joints that slide where the others turn."""
 
     family: Family
     columns: dict[str, str]
+    slides: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -114,11 +126,27 @@ def propose(
     if "effort" not in chosen and "position" in chosen:
         stand_in(robot, look, chosen, found, decisions, given)
     missing = chosen["position"].missing if "position" in chosen else ()
-    held = [_held(robot, joint, _apart(robot, joint, missing), given) for joint in missing]
+    slides = _slides(robot, look, chosen, missing)
+    if slides:
+        said = [f"{column} {unit}" for own in slides.values() for column, unit in own.values()]
+        verb = "slides" if len(slides) == 1 else "slide"
+        why = f"{', '.join(slides)} {verb}, in columns of other units: {', '.join(said)}"
+        decisions.append(Decision("log.position.slides", "as their names say", (why,), likely=True))
+        missing = tuple(joint for joint in missing if joint not in slides)
+    taken = {column for one in chosen.values() for column in one.columns}
+    left = [name for name in look.names if name not in taken]
+    held = [
+        _held(robot, joint, _apart(robot, joint, missing), given, naming(joint, left)) for joint in missing
+    ]
     decisions += held
     groups, decisions, effort_gains = _settle(robot, look, clock, chosen, known, given, decisions)
     decisions = with_gains(look, found, chosen, {k: one.columns for k, one in groups.items()}, decisions)
+    groups = {
+        kind: replace(one, slides={joint: own[kind] for joint, own in slides.items() if kind in own})
+        for kind, one in groups.items()
+    }
     used = {column for group in groups.values() for column in group.columns.values()}
+    used |= {column for group in groups.values() for column, _ in group.slides.values()}
     used |= {clock.column.value or "", clock.trajectory.value or ""}
     return Proposal(
         robot,
@@ -131,6 +159,24 @@ def propose(
         tuple(name for name in look.names if name not in used),
         {one.said(entry.source): one.title for one in known for entry in one.channel},
     )
+
+
+def _slides(
+    robot: RobotModel, look: Excerpt, chosen: Mapping[str, Family], missing: Sequence[str]
+) -> dict[str, dict[str, tuple[str, str]]]:
+    """Columns of joints that slide, by joint and channel, where those of the others are angles.
+
+    A joint is found if it has a column of every channel that the others have.
+    """
+    taken = {column for one in chosen.values() for column in one.columns}
+    left = [name for name in look.numeric if name not in taken]
+    found = {}
+    for joint in missing:
+        own = columns_of_slide(joint, left) if robot.prismatic[robot.joint_names.index(joint)] else {}
+        wanted = [kind for kind, one in chosen.items() if joint in one.missing and kind in KINDS_OF_SLIDES]
+        if own and all(kind in own for kind in wanted):
+            found[joint] = {kind: own[kind] for kind in wanted}
+    return found
 
 
 def _assigned(
@@ -355,11 +401,22 @@ def _bodies_on_the_way(robot: RobotModel) -> list[set[int]]:
     return lines
 
 
-def _held(robot: RobotModel, joint: str, apart: bool, answers: Answers) -> Decision:
-    """Where a joint stands that the log does not have.    apart: whether that matters to none that it has."""
+def _held(
+    robot: RobotModel, joint: str, apart: bool, answers: Answers, named: Sequence[str] = ()
+) -> Decision:
+    """Where a joint stands that the log does not have.
+
+    apart: whether that matters to none that it has.    named: columns of the log that name it nevertheless.
+    """
     key, j = f"{LOCK}{joint}", robot.joint_names.index(joint)
     rest = float(np.clip(0.0, robot.limits.lower[j], robot.limits.upper[j]))
     why = f"the log has no column of '{joint}': it is held"
+    if named:
+        shown = ", ".join(named[:_NAMED]) + (", ..." if len(named) > _NAMED else "")
+        why = (
+            f"no column of '{joint}' is one of these groups, though {shown} name{'s' if len(named) == 1 else ''} it: "
+            "it is held; columns and unit may be tables by joint"
+        )
     if apart:
         found = Decision(
             key, f"{rest:g}", (f"{why}; it stands on a branch of its own, where its place does not matter",)

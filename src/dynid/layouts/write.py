@@ -194,7 +194,7 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     group = p.groups.get(kind)
     shaky = not p[ORDER].sure or not which.sure
     where = _columns(group) if group is not None and not shaky else '"?"'
-    entry = [f"columns = {where}", f"unit = {_quoted(unit.value or UNKNOWN)}"]
+    entry = [f"columns = {where}", f"unit = {_units(group, unit.value or UNKNOWN)}"]
     entry += [f"side = {_quoted(side.value)}"] if side.value else []
     if calibration.question or calibration.value:
         entry += [f"calibration = {_quoted(calibration.value or '?')}"]
@@ -235,9 +235,20 @@ def _drive(p: Proposal) -> list[str]:
     return lines
 
 
+def _units(group: Group | None, unit: str) -> str:
+    """One unit for all joints, or by joint where some slide."""
+    if group is None or not group.slides:
+        return _quoted(unit)
+    own = {joint: of_slide for joint, (_, of_slide) in group.slides.items()}
+    return _table({joint: _quoted(one) for joint, one in (dict.fromkeys(group.columns, unit) | own).items()})
+
+
 def _columns(group: Group) -> str:
     """A template where it names the columns, else a table."""
     columns = group.columns
+    if group.slides:
+        own = {joint: column for joint, (column, _) in group.slides.items()}
+        return _table({joint: _quoted(column) for joint, column in (columns | own).items()})
     if group.family.labels:
         # By name, as the log says it: a template would say it by a number that happens to be the joint's.
         return _table({joint: _quoted(column) for joint, column in columns.items()})

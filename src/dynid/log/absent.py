@@ -7,13 +7,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dynid.base.arrays import Bool
+from dynid.base.arrays import Bool, Float
 from dynid.base.errors import InputError, Place
 from dynid.log.log import ChannelMap, RawChunk
 from dynid.robot.model import RobotModel
 
 # rad or m; no joint that moves on purpose moves less, and encoders of fingers are as noisy.
 STILL = 2e-3
+# Why joints are held.
+WITHOUT = "without effort in the log"
+UNCHANGED = "at rest, with an effort that never changes"
+APART = "at rest, with all that they carry and that carries them"
 _GROUPS = ("position", "velocity", "effort")
 _OF_JOINTS = (
     *_GROUPS, "motor_position", "motor_velocity", "temperature", "command_position", "command_velocity",
@@ -65,9 +69,9 @@ def without_joints(mapping: ChannelMap, joints: Iterable[str]) -> ChannelMap:
 
 @dataclass
 class EffortWatch:
-    """Joints whose effort is not there or always 0, while a log passes by.
+    """Joints whose effort says nothing of the motion, while a log passes by.
 
-    mute: (n,) joints without effort so far.
+    mute: (n,) joints without effort, or with one that is always 0, so far.
     """
 
     robot: RobotModel
@@ -78,34 +82,37 @@ class EffortWatch:
         n = self.robot.n
         self.mute = np.ones(n, dtype=np.bool_)
         self._low, self._high = np.full(n, np.inf), np.full(n, -np.inf)
+        self._least, self._most = np.full(n, np.inf), np.full(n, -np.inf)
 
     def see(self, chunk: RawChunk) -> None:
         """Looks at the next rows."""
         if chunk.tau is not None:
             self.mute &= ~((chunk.tau != 0) & np.isfinite(chunk.tau)).any(axis=0)
-        fine = np.isfinite(chunk.q)
-        self._low = np.minimum(self._low, chunk.q.min(axis=0, initial=np.inf, where=fine))
-        self._high = np.maximum(self._high, chunk.q.max(axis=0, initial=-np.inf, where=fine))
+            self._least, self._most = _widened(self._least, self._most, chunk.tau)
+        self._low, self._high = _widened(self._low, self._high, chunk.q)
 
     @property
     def idle(self) -> bool:
-        """Whether no joint can be found any more: the last ones of every chain have an effort."""
-        return not self._ends().any()
+        """Whether no joint can be found any more: the last ones of every chain have an effort and moved."""
+        return not (self._ends() | self._apart()).any()
 
-    def held(self) -> dict[str, tuple[float, float]]:
-        """Joints that are to be held: (where, in the middle of their motion; its range).
+    def held(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """Joints that are to be held, by reason: (where, in the middle of their motion; its range).
 
-        Those that carry no joint with an effort, and those without a channel of effort that stand still.
+        Those that carry no joint with an effort, those without a channel of effort that stand still, and those that
+        stand still with all that they carry and that carries them: the model's torque is one number then, and what is
+        measured of it differs by friction at rest. An effort of a joint at rest that never changes is none.
         Raises InputError for a joint without a channel of effort that moves others.
         """
-        names, ends = self.robot.joint_names, self._ends()
-        if self.mute.all():
+        names, ends, apart = self.robot.joint_names, self._ends(), self._apart()
+        if self._silent().all() or apart.all():
             return {}
-        found: dict[str, tuple[float, float]] = {}
-        for j in np.flatnonzero(self.mute):
+        found: dict[str, dict[str, tuple[float, float]]] = {}
+        for j in np.flatnonzero(self._silent() | apart):
             moved = float(self._high[j] - self._low[j])
-            if ends[j] or (names[j] not in self.mapping.effort and moved <= STILL):
-                found[names[j]] = (
+            if ends[j] or apart[j] or (names[j] not in self.mapping.effort and moved <= STILL):
+                why = WITHOUT if self.mute[j] else UNCHANGED if ends[j] else APART
+                found.setdefault(why, {})[names[j]] = (
                     float(0.5 * self._low[j] + 0.5 * self._high[j]) if moved >= 0 else 0.0,
                     max(moved, 0.0),
                 )
@@ -119,12 +126,34 @@ class EffortWatch:
                 )
         return found
 
+    def _stood(self) -> Bool:
+        return np.asarray(self._high - self._low <= STILL)
+
+    def _silent(self) -> Bool:
+        # A wrist that was not moved holds its own weight in all poses of the arm: an effort that never changes is no
+        # measurement.
+        return self.mute | (self._stood() & (self._most <= self._least))
+
+    def _apart(self) -> Bool:
+        # Joints at rest all of whose bodies, those that these carry and those that carry them are at rest.
+        robot = self.robot
+        moves = robot.projection != 0
+        moving = (moves & ~self._stood()).any(axis=1)
+        related = np.zeros(robot.n, dtype=np.bool_)  # to a body that a joint moves
+        for i in range(robot.n_bodies):
+            line = [i]
+            while robot.parent[line[-1]] >= 0:
+                line.append(int(robot.parent[line[-1]]))
+            if moving[line].any():
+                related |= moves[line].any(axis=0)
+        return self._stood() & ~related
+
     def _ends(self) -> Bool:
         # Joints without effort all of whose further joints have none.
-        robot, ends = self.robot, self.mute.copy()
-        moves = robot.projection != 0
+        robot, silent = self.robot, self._silent()
+        ends, moves = silent.copy(), robot.projection != 0
         for i in range(robot.n_bodies):
-            if not (moves[i] & ~self.mute).any():
+            if not (moves[i] & ~silent).any():
                 continue
             above = int(robot.parent[i])
             while above >= 0:
@@ -133,12 +162,19 @@ class EffortWatch:
         return ends
 
 
-def reason_of(found: Mapping[str, tuple[float, float]], robot: RobotModel) -> str:
-    """Why joints are held that a log has no effort of, in words."""
+def _widened(low: Float, high: Float, values: Float) -> tuple[Float, Float]:
+    fine = np.isfinite(values)
+    return (
+        np.minimum(low, values.min(axis=0, initial=np.inf, where=fine)),
+        np.maximum(high, values.max(axis=0, initial=-np.inf, where=fine)),
+    )
+
+
+def reason_of(why: str, found: Mapping[str, tuple[float, float]], robot: RobotModel) -> str:
+    """Why joints are held whose effort says nothing, in words."""
     moving = [
         f"'{name}' by {moved:.2g} {'m' if robot.prismatic[robot.joint_names.index(name)] else 'rad'}"
         for name, (_, moved) in found.items()
         if moved > STILL
     ]
-    text = "without effort in the log"
-    return text + (f" (moving {', '.join(moving[:_LISTED])}, which is left out)" if moving else "")
+    return why + (f" (moving {', '.join(moving[:_LISTED])}, which is left out)" if moving else "")

@@ -18,7 +18,7 @@ from dynid.base.errors import InputError, Place
 from dynid.log.dialect import BLANK, MISSING, Dialect, cut_off, dialect_of
 from dynid.log.log import ColumnInfo, Text
 
-# Text that is parsed at once. Arrow reads about a hundred blocks ahead, which were 0.8 GB at 8 MB each.
+# Text that is parsed at once.
 BLOCK_BYTES = 2_000_000
 # Of a line that is named.
 SHOWN = 60
@@ -94,13 +94,11 @@ class CsvTable:
 
         blank = self.dialect.delimiter == BLANK
 
-        def opened(kinds: Mapping[str, Any]) -> Any:
-            return pacsv.open_csv(
-                pa.PythonFile(_Lines(self.path, self.dialect, self._cut and self._cut[0]), mode="r"),
+        def parsed(block: bytes, kinds: Mapping[str, Any]) -> Any:
+            return pacsv.read_csv(
+                pa.BufferReader(block),
                 read_options=pacsv.ReadOptions(
-                    block_size=BLOCK_BYTES,
-                    use_threads=True,
-                    column_names=list(self.column_names),
+                    block_size=max(len(block), 1), use_threads=True, column_names=list(self.column_names)
                 ),
                 parse_options=pacsv.ParseOptions(
                     delimiter="\t" if blank else self.dialect.delimiter,
@@ -117,36 +115,52 @@ class CsvTable:
             )
 
         try:
-            # The types are guessed from the first block: a column that begins with whole numbers, or with nothing,
-            # must not be held to that further down, and a name that is a date is still a name.
-            with opened({}) as first_look:
-                kinds = {}
-                for field in first_look.schema:
-                    if pa.types.is_integer(field.type) or pa.types.is_null(field.type):
-                        kinds[field.name] = pa.float64()
-                    elif pa.types.is_temporal(field.type):
-                        kinds[field.name] = pa.string()
-            stream = opened(kinds)
+            kinds: dict[str, Any] = {}
             position = 0
-            for batch in stream:
-                for first in range(0, batch.num_rows, rows):
-                    piece = batch.slice(first, rows)
-                    a = max(start - position, 0)
-                    b = piece.num_rows if stop is None else min(stop - position, piece.num_rows)
-                    if b > a:
-                        yield {
-                            name: self._column(piece.column(name).slice(a, b - a), name, position + a)
-                            for name in columns
-                        }
-                    position += piece.num_rows
-                    if stop is not None and position >= stop:
-                        return
+            for block in self._blocks():
+                if not kinds:
+                    # The types are guessed from the first block: a column that begins with whole numbers, or with
+                    # nothing, must not be held to that further down, and a name that is a date is still a name.
+                    for field in parsed(block, {}).schema:
+                        kinds[field.name] = field.type
+                        if pa.types.is_integer(field.type) or pa.types.is_null(field.type):
+                            kinds[field.name] = pa.float64()
+                        elif pa.types.is_temporal(field.type):
+                            kinds[field.name] = pa.string()
+                for batch in parsed(block, kinds).to_batches():
+                    for first in range(0, batch.num_rows, rows):
+                        piece = batch.slice(first, rows)
+                        a = max(start - position, 0)
+                        b = piece.num_rows if stop is None else min(stop - position, piece.num_rows)
+                        if b > a:
+                            yield {
+                                name: self._column(piece.column(name).slice(a, b - a), name, position + a)
+                                for name in columns
+                            }
+                        position += piece.num_rows
+                        if stop is not None and position >= stop:
+                            return
         except MemoryError:
             raise
         except pa.ArrowException as error:
-            if "Empty CSV file" in str(error):
-                return
             raise self._explained(error, columns) from error
+
+    def _blocks(self) -> Iterator[bytes]:
+        """The rows as text of about BLOCK_BYTES, each a whole number of lines.
+
+        They are read here and not by a stream of Arrow's: its threads read ahead by calling Python, which ends in an
+        abort, or never, where the program ends before the file does.
+        """
+        rest = b""
+        with _Lines(self.path, self.dialect, self._cut and self._cut[0]) as lines:
+            while data := lines.read(BLOCK_BYTES):
+                rest += data
+                end = _whole_lines(rest, self.dialect.broken)
+                if rest[:end].strip(b"\r\n"):
+                    yield rest[:end]
+                rest = rest[end:]
+        if rest.strip(b"\r\n"):
+            yield rest
 
     def _column(self, array: Any, name: str, first_row: int) -> Float | Text:
         import pyarrow.types as kinds
@@ -213,6 +227,14 @@ class CsvTable:
             do=do,
             place=Place(file=str(self.path), line=line, row=row),
         )
+
+
+def _whole_lines(text: bytes, quoted: bool) -> int:
+    """Length of the lines of a text that are whole.    quoted: cells in quotes may hold ends of lines."""
+    end = text.rfind(b"\n") + 1
+    while quoted and end > 0 and text.count(b'"', 0, end) % 2:
+        end = text.rfind(b"\n", 0, end - 1) + 1
+    return end
 
 
 class _Lines(io.RawIOBase):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
@@ -14,7 +14,7 @@ from dynid.base.errors import DynidError, InputError, InputErrors, Place
 from dynid.base.units import factor
 from dynid.log.calibration import PERCENT, check_ranges, motor_of, rad_per_percent, read_calibration
 from dynid.log.log import Channel, ChannelMap
-from dynid.log.section import JointEntry, LogSection, MotorEntry, PositionEntry, TimeEntry
+from dynid.log.section import EffortEntry, JointEntry, LogSection, MotorEntry, PositionEntry, TimeEntry, Unit
 from dynid.robot.model import RobotModel
 
 # A run of the columns of an array, as NumPy writes it: q[0:6], counted from 0, the end not included.
@@ -41,6 +41,8 @@ _ANY = (
     "raw",
     "none",
 )
+
+_OF_TURNS, _OF_SLIDES = ("angle", "angular velocity", "torque"), ("length", "velocity", "force")
 
 
 def channel_map(
@@ -239,11 +241,7 @@ class _Resolver:
         }
         further = {"effort": effort, "velocity": velocity, "temperature": temperature, **commands}
         self.require_positions(position, further)
-        quantity = "torque"
-        if s.effort is not None:
-            kinds = ("torque", "force", "current", "raw")
-            with suppress(InputError):  # it is in the list already
-                quantity, _ = factor(s.effort.unit, kinds, self.place("effort"))
+        quantity = self.effort_quantity(s.effort)
         resolved = ChannelMap(
             time=Channel(time.column, time.unit, self.factor(time.unit, ("time",), "time")),
             position=position,
@@ -258,7 +256,7 @@ class _Resolver:
                 for name, entry in s.extra.items()
             },
             trajectory=s.trajectory,
-            effort_quantity="torque" if quantity == "force" else quantity,
+            effort_quantity=quantity,
             effort_side=(s.effort.side if s.effort and s.effort.side else str(self.robot.drive.torque_side)),
             position_side=convention.side,
             position_offset=offset,
@@ -371,7 +369,6 @@ class _Resolver:
         if entry is None:
             return {}
         share = entry.unit == PERCENT and key in ("position", "command_position")
-        scale = 1.0 if share else self.factor(entry.unit, quantities, key)
         names = self.robot.joint_names
         if not isinstance(entry.columns, dict):
             template = OWN_COLUMNS.get(key, "") if entry.columns is None else entry.columns
@@ -394,8 +391,71 @@ class _Resolver:
                 joint: column for joint, column in entry.columns.items() if self.known(joint, key, "columns")
             }
         columns = {joint: columns[joint] for joint in names if joint in columns}
-        scales = self.calibrated(key, columns) if share else dict.fromkeys(columns, scale)
-        return {joint: Channel(columns[joint], entry.unit, scales[joint]) for joint in columns}
+        if share:
+            return {j: Channel(columns[j], PERCENT, one) for j, one in self.calibrated(key, columns).items()}
+        return {
+            j: Channel(columns[j], *one)
+            for j, one in self.units(key, entry.unit, quantities, columns).items()
+        }
+
+    def units(
+        self, key: str, unit: Unit, quantities: tuple[str, ...], joints: Iterable[str]
+    ) -> dict[str, tuple[str, float]]:
+        """Unit and factor to SI by joint; of a table each has to be one of its joint, which turns or slides."""
+        if isinstance(unit, str):
+            scale, joints = self.factor(unit, quantities, key), list(joints)
+            slides = [j for j in joints if self.robot.prismatic[self.robot.joint_names.index(j)]]
+            if scale != 1.0 and 0 < len(slides) < len(joints) and key not in ("effort", "temperature"):
+                self.errors.append(
+                    InputError(
+                        "unit",
+                        found=f"'{unit}' for all joints, of which '{slides[0]}' slides and others turn",
+                        expected="a unit of its own for each",
+                        do=f"write unit = {{ JOINT = UNIT, ... }} with one of length for '{slides[0]}'",
+                        place=self.place(key, "unit"),
+                    )
+                )
+            return dict.fromkeys(joints, (unit, scale))
+        for joint in unit:
+            self.known(joint, key, "unit")
+        found = {}
+        for joint in joints:
+            if joint not in unit:
+                self.errors.append(
+                    InputError(
+                        "unit",
+                        found=f"no unit of '{joint}'",
+                        expected="one for every joint, or one for all",
+                        do=f'add {joint} = "..." to unit',
+                        place=self.place(key, "unit"),
+                    )
+                )
+                continue
+            others = _OF_TURNS if self.robot.prismatic[self.robot.joint_names.index(joint)] else _OF_SLIDES
+            own = tuple(one for one in quantities if one not in others)
+            found[joint] = (unit[joint], self.factor(unit[joint], own, key, "unit", joint))
+        return found
+
+    def effort_quantity(self, entry: EffortEntry | None) -> str:
+        """Torque (or force), current or raw: one for all joints."""
+        if entry is None:
+            return "torque"
+        found = []
+        for unit in [entry.unit] if isinstance(entry.unit, str) else dict.fromkeys(entry.unit.values()):
+            with suppress(InputError):  # it is in the list already
+                found.append(factor(unit, ("torque", "force", "current", "raw"), self.place("effort"))[0])
+        kinds = {"torque" if one == "force" else one for one in found}
+        if len(kinds) > 1:
+            self.errors.append(
+                InputError(
+                    "unit",
+                    found=f"efforts that are {' and '.join(sorted(kinds))}",
+                    expected="torques and forces, or currents, or raw values of all joints",
+                    do="give each joint's drive_gain under [robot] and declare all as raw",
+                    place=self.place("effort", "unit"),
+                )
+            )
+        return next(iter(sorted(kinds)), "torque")
 
     def calibrated(self, key: str, columns: Mapping[str, str]) -> dict[str, float]:
         """Rad in one percent of the range of every joint's motor."""

@@ -113,7 +113,7 @@ def _mapped_log(
 
 
 def _held(log: Log) -> Log:
-    # Joints whose effort was not measured are held where they are.
+    # Joints whose effort says nothing are held where they are.
     if not log.mapping.effort:
         return log
     watch = EffortWatch(log.robot, log.mapping)
@@ -127,9 +127,12 @@ def _held(log: Log) -> Log:
     found = watch.held()
     if not found:
         return log
-    remarks = Diagnostics()
-    values = {name: at for name, (at, _) in found.items()}
-    locked(log.robot, values, reason_of(found, log.robot), remarks)
+    remarks, robot = Diagnostics(), log.robot
+    values: dict[str, float] = {}
+    for why, joints in found.items():
+        places = {name: at for name, (at, _) in joints.items()}
+        robot = locked(robot, places, reason_of(why, joints, robot), remarks)
+        values |= places
     return log._holding(values, tuple(remarks))
 
 

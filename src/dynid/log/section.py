@@ -10,6 +10,8 @@ from dynid.base.checked_toml import Strict, key
 from dynid.log.calibration import MotorCalibration
 
 Columns = str | list[str] | dict[str, str]
+Unit = str | dict[str, str]
+_BY_JOINT = "one for all joints, or a table joint -> unit where a robot has slides too"
 
 
 class TimeEntry(Strict):
@@ -23,7 +25,7 @@ class JointEntry(Strict):
     """One channel a joint: a template, a run of an array's columns, a list or a table; None = dynid's own."""
 
     columns: Columns | None = key(None, "as for positions; without it `dq_{joint}`")
-    unit: str = key(doc="one for all joints", kind="a unit of velocity")
+    unit: Unit = key(doc=_BY_JOINT, kind="a unit of velocity")
 
 
 class TimedEntry(JointEntry):
@@ -42,8 +44,8 @@ class PositionEntry(JointEntry):
         "a template with `{joint}` (name), `{number}` (from 1) or `{index}` (from 0), a run such as `q[0:6]`, a list "
         "in the order of the robot's joints, or a table joint -> column; without it `q_{joint}`",
     )
-    unit: str = key(
-        doc="one for all joints; a robot with slides too is logged in rad and m; `%`: of each motor's `calibration`",
+    unit: Unit = key(
+        doc=f"{_BY_JOINT} (`rad` alone: m for these); `%`: of each motor's `calibration`",
         kind="a unit of angle or length",
     )
     calibration: str | dict[str, MotorCalibration] | None = key(
@@ -69,7 +71,7 @@ class MotorEntry(TimedEntry):
     """Motor positions, reflected ("link") or as the motors turn ("motor"); offset and sign as for positions."""
 
     columns: Columns | None = key(None, "as for positions, but a table may name some joints only; needed")
-    unit: str = key(doc="one for all joints", kind="a unit of angle or length")
+    unit: Unit = key(doc=_BY_JOINT, kind="a unit of angle or length")
     side: Literal["link", "motor"] = key(
         "link", "link: reflected, divided by the gear ratio already; motor: as the motor turns"
     )
@@ -89,7 +91,7 @@ class EffortEntry(TimedEntry):
     """Joint effort: torque, force, current or raw, on the motor's or the link's side; None = as the robot says."""
 
     columns: Columns | None = key(None, "as for positions; without it `tau_{joint}`")
-    unit: str = key(doc="one for all joints", kind="a unit of torque, force, current, raw")
+    unit: Unit = key(doc=_BY_JOINT, kind="a unit of torque, force, current, raw")
     side: Literal["link", "motor"] | None = key(
         None, "side of a torque; the robot file's `torque_side` without it"
     )

@@ -66,8 +66,10 @@ EXPLANATIONS = (
         "joint-held",
         "joints that are held at one position",
         ("warning", "note"),
-        """The description has joints that the log does not have (a hand, a gripper), or that you locked. Their
-        bodies move with the link before them.""",
+        """The description has joints that the log does not have (a hand, a gripper), or that you locked, or that
+        stood still and whose effort says nothing: it is missing, never changes, or nothing that they carry or that
+        carries them moved either (the other arm, the legs on their stand). Their bodies move with the link before
+        them.""",
         """`--lock JOINT=VALUE` where they stood elsewhere than the message says.""",
     ),
     Explanation(

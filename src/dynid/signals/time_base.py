@@ -80,7 +80,7 @@ def find_time_base(stretches: Sequence[Rows], joints: int) -> TimeBase:
     reasons = []
     if share > SHARE_HELD:
         fresh = [(t[~h], q[:, ~h]) for (t, q), h in zip(logged, held, strict=True)]
-        better = _missed(fresh) / miss
+        better = _relative(_missed(fresh), miss)
         if _gain(better) < BETTER:
             logged, miss = fresh, _missed(fresh)
             step = float(np.median(np.concatenate([np.diff(t) for t, _ in logged])))
@@ -93,7 +93,7 @@ def find_time_base(stretches: Sequence[Rows], joints: int) -> TimeBase:
     moved = np.concatenate([a - b for (a, _), (b, _) in zip(even, logged, strict=True)])
     scatter = float(np.sqrt(np.mean(moved**2)))
     if scatter > SCATTER * step and all((np.diff(t) > 0).all() for t, _ in even):
-        better = _missed(even) / miss
+        better = _relative(_missed(even), miss)
         if _gain(better) < BETTER:
             base = TimeBase(base.drop_held, rows_each_side, step)
             reasons.append(
@@ -192,6 +192,11 @@ def _missed(stretches: Sequence[Rows]) -> Float:
         span = t[k + 2] - t[k - 2]
         errors.append((q[:, k] - predicted)[:, span < PAUSE_STEPS * 2.0 * np.median(span)])
     return np.asarray(np.sqrt(np.mean(np.concatenate(errors, axis=1) ** 2, axis=1)))
+
+
+def _relative(after: Float, before: Float) -> Float:
+    # (n,) nan of joints that were missed by nothing: they stand at a position without digits.
+    return np.asarray(np.divide(after, before, out=np.full(len(before), np.nan), where=before > 0.0))
 
 
 def _gain(ratio: Float) -> float:

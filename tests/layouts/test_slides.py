@@ -1,0 +1,82 @@
+"""Robots whose joints turn and slide: columns in degrees beside others in millimetres."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from dynid.base.arrays import Float
+from dynid.layouts.names import columns_of_slide
+from dynid.layouts.propose import propose
+from dynid.layouts.write import experiment_text
+from dynid.log.read import read_log
+from dynid.robot import load_robot
+
+LINK = '<link name="{0}"><inertial><origin xyz="{1}"/><mass value="{2}"/><inertia ixx="{3}" iyy="{3}" izz="{3}" ixy="0" ixz="0" iyz="0"/></inertial></link>'  # noqa: E501
+JOINT = '<joint name="{}" type="{}"><parent link="{}"/><child link="{}"/><origin xyz="{} 0 0"/><axis xyz="0 0 1"/><limit lower="{}" upper="{}" velocity="9" effort="200"/></joint>'  # noqa: E501
+SCARA = (
+    '<robot name="scara"><link name="base"/>'
+    + LINK.format("arm", "0.2 0 0", 9.0, 0.1)
+    + LINK.format("forearm", "0.15 0.01 0", 6.0, 0.05)
+    + LINK.format("spindle", "0.01 0 0", 2.0, 0.01)
+    + LINK.format("flange", "0.03 0.01 0", 1.0, 0.005)
+    + JOINT.format("j1", "revolute", "base", "arm", 0, -2.5, 2.5)
+    + JOINT.format("j2", "revolute", "arm", "forearm", 0.35, -2.5, 2.5)
+    + JOINT.format("j3", "prismatic", "forearm", "spindle", 0.3, -0.2, 0)
+    + JOINT.format("j4", "revolute", "spindle", "flange", 0, -6, 6)
+    + "</robot>"
+)
+SLIDES = np.array([False, False, True, False])
+
+
+def motion(path: Path) -> tuple[Float, Float, Float, Float]:
+    model = pin.buildModelFromUrdf(str(path))
+    data, rng, t = model.createData(), np.random.default_rng(3), np.arange(4000) / 200.0
+    rate, phase = rng.uniform(1, 5, (3, 4)), rng.uniform(0, 6, (3, 4))
+    size, angle = np.array([0.7, 0.8, 0.03, 1.5]), t[:, None, None] * rate + phase
+    q = size * np.sin(angle).sum(1) - np.array([0, 0, 0.1, 0])
+    dq, ddq = size * (rate * np.cos(angle)).sum(1), -size * (rate**2 * np.sin(angle)).sum(1)
+    tau = np.array([pin.rnea(model, data, *one) for one in zip(q, dq, ddq, strict=True)])
+    return t, q, dq, tau + 0.02 * np.abs(tau).max(axis=0) * np.sign(dq)
+
+
+@pytest.mark.parametrize("length", [("mm", "mm/s", 1e3), ("m", "m/s", 1.0)])
+def test_a_slide_is_read_in_its_own_units(length: tuple[str, str, float], tmp_path: Path) -> None:
+    robot_file, log_file = tmp_path / "scara.urdf", tmp_path / "log.csv"
+    robot_file.write_text(SCARA)
+    unit, speed, scale = length
+    t, q, dq, tau = motion(robot_file)
+    factor = np.where(SLIDES, scale, np.rad2deg(1.0))
+    names = ["time [s]"]
+    names += [f"J{k + 1} position [{unit if SLIDES[k] else 'deg'}]" for k in range(4)]
+    names += [f"J{k + 1} velocity [{speed if SLIDES[k] else 'deg/s'}]" for k in range(4)]
+    names += [f"J{k + 1} force [N]" if SLIDES[k] else f"J{k + 1} torque [Nm]" for k in range(4)]
+    table = np.column_stack([t, q * factor, dq * factor, tau])
+    np.savetxt(log_file, table, delimiter=",", header=",".join(names), comments="", fmt="%.9g")
+    robot = load_robot(robot_file)
+    found = propose(robot, log_file)
+    assert not found.open
+    assert not found.unused
+    log = read_log(log_file, robot, tomllib.loads(experiment_text(found, "dynid init"))["log"])
+    chunk = next(iter(log.chunks(log.trajectories[0])))
+    assert chunk.dq is not None
+    assert chunk.tau is not None
+    rows = slice(0, len(chunk.q))
+    for measured, true in ((chunk.q, q), (chunk.dq, dq), (chunk.tau, tau)):
+        np.testing.assert_allclose(measured, true[rows], atol=1e-6)
+
+
+def test_columns_that_were_commanded_or_are_two_say_nothing() -> None:
+    columns = ["z_pos_mm", "z_vel_mm_s", "z force [N]"]
+    assert columns_of_slide("z", columns) == {
+        "position": ("z_pos_mm", "mm"),
+        "velocity": ("z_vel_mm_s", "mm/s"),
+        "effort": ("z force [N]", "N"),
+    }
+    assert columns_of_slide("z", ["z_target_mm", "z_pos_mm"]) == {"position": ("z_pos_mm", "mm")}
+    assert columns_of_slide("z", ["z_pos_mm", "z2 pos mm", "z (mm)"]) == {}
+    assert columns_of_slide("y", columns) == {}
