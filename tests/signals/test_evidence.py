@@ -255,6 +255,14 @@ def streamed(base: TimeBase, t: Float, lines: Float, size: int = 10**6) -> tuple
     return np.concatenate([a for a, _ in found]), np.concatenate([x for _, x in found], axis=1)
 
 
+def test_a_joint_that_reads_zero_says_nothing_of_the_clock() -> None:
+    polls, _, lines = polled(run_of(2.0))
+    moving = find_time_base([(polls, lines)], 3)
+    still = np.insert(lines, 3, 0.0, axis=0)
+    found = find_time_base([(polls, still)], 4)
+    assert (found.drop_held, found.smoothing) == (moving.drop_held, moving.smoothing)
+
+
 def test_held_rows_and_scattered_stamps_are_found() -> None:
     polls, times, lines = polled(run_of(2.0))
     base = find_time_base([(polls, lines)], 3)

@@ -45,7 +45,7 @@ class RowsChoice:
     """Rows with the reason for them; evidence: as plain data.
 
     trusted: whether accelerations can be relied on, as far as is known.
-    state_cutoff: Hz, what positions are low-passed at in place of the setting; None = the setting stays.
+    state_cutoff: Hz, what positions are low-passed at where the setting is higher; None = the setting stays.
     """
 
     rows: Rows
@@ -58,7 +58,9 @@ class RowsChoice:
         """The log prepared as the rows need it."""
         if self.state_cutoff is None:
             return asked
-        return replace(asked, settings=replace(asked.settings, state_cutoff=self.state_cutoff))
+        lowered = tuple(min(one, self.state_cutoff) for one in asked.settings.state_cutoffs(asked.joints))
+        alike = lowered[0] if len(set(lowered)) == 1 else lowered
+        return replace(asked, settings=replace(asked.settings, state_cutoff=alike))
 
     def describe(self) -> dict[str, Any]:
         """Plain data for the run folder and the report."""
@@ -87,7 +89,7 @@ def choose_rows(
     sink.note("rows", str(choice))
     asked = prepared.asked
     if choice.state_cutoff is not None:
-        set_to = float(prepared.settings.state_cutoff)
+        set_to = max(prepared.settings.state_cutoffs(prepared.joints))
         change = f"positions are low-passed at {choice.state_cutoff:.2g} Hz, not at {set_to:.3g} Hz"
         why = "the motion ends there, and what lies above is noise"
         if asked.state_cutoff == "auto" and asked.cutoff == "auto":
@@ -163,7 +165,7 @@ def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared
     if torque.held:
         reason += f"; {torque.reason}"
     asked = RowsChoice(momentum, reason, evidence, trusted=False)
-    if noise.enough >= float(prepared.settings.state_cutoff):
+    if noise.enough >= max(prepared.settings.state_cutoffs(prepared.joints)):
         return asked
     quiet = replace(asked, state_cutoff=noise.enough)
     after = acceleration_noise(quiet.prepared(prepared), windows)

@@ -16,7 +16,7 @@ from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.signals.cutoff import choose_cutoff
 from dynid.signals.density import averaged_density
-from dynid.signals.filter import zero_phase_filter
+from dynid.signals.filter import HIGHEST_SHARE, zero_phase_filter
 from dynid.signals.prepare import Prepared
 from dynid.signals.resample import at_times, is_uniform
 from dynid.signals.samples import Samples
@@ -124,12 +124,17 @@ def _derivative_gain(x: Float, order: int) -> Float:
 
 
 def _gain(prepared: Prepared, frequency: Float) -> Float:
+    # (n, F) of both filters together.
     s, rate = prepared.settings, prepared.source_rate
-    gain = np.ones_like(frequency)
-    for cutoff, order in ((float(s.state_cutoff), s.state_order), (float(s.cutoff), s.order)):
-        if cutoff < 0.45 * rate:
-            gain = gain * zero_phase_filter(cutoff, order, rate).gain(frequency)
-    return gain
+    whole = np.ones_like(frequency)
+
+    def gain(cutoff: float, order: int) -> Float:
+        return (
+            zero_phase_filter(cutoff, order, rate).gain(frequency) if cutoff < HIGHEST_SHARE * rate else whole
+        )
+
+    states = np.array([gain(cutoff, s.state_order) for cutoff in s.state_cutoffs(prepared.joints)])
+    return states * gain(float(s.cutoff), s.order)
 
 
 @dataclass(frozen=True)

@@ -351,7 +351,9 @@ OF_FITS = (
         ("warning",),
         """Physically consistent bodies fit a joint 1.2 times as badly, and predict left-out blocks a little worse.
         They are kept, and the constraints in force are named.""",
-        """Look for a rotor, a hand or load, a drive gain or a lean of the base that the model lacks.""",
+        """Nothing has to be done: scores and exports are those of the bodies that are kept. A rotor, a hand or load,
+        a drive gain or a lean of the base that the model lacks may be behind it; where one of them is,
+        [`likely-cause`](findings.md#likely-cause) names it.""",
         """Both are fitted, and compared on blocks that were left out.""",
     ),
     Explanation(
@@ -360,7 +362,8 @@ OF_FITS = (
         ("warning",),
         """Rotors, each drive gain, a lean of the base and the last link's description were freed in turn, and the
         errors on left-out blocks say which of them it is, or that none stands out.""",
-        """Mend or declare what is named.""",
+        """Mend or declare what is named. Where none stands out, this log names nothing to mend, and the figures of
+        the run stand as they are.""",
         f"""A cause is named where freeing it removes {100 * MOST:g} % of what consistency costs on left-out blocks,
         and every other one leaves at least {AHEAD:g} times its error (`benchmarks/causes.py`).""",
     ),

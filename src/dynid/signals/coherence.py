@@ -22,6 +22,7 @@ WINDOW_SECONDS = 4.0  # spectra resolve 0.25 Hz
 LOWEST, BANDS_AN_OCTAVE, HALF_WIDTH = 0.5, 4, 0.2  # Hz; bands reach 20 % to both sides
 LEAST_HALF_WIDTH = 0.3  # Hz, so that a band holds at least two lines
 LEAST_ROWS = 256
+BLOCK_SECONDS = 2.0  # of held-out torque: several periods of any cut-off
 INDEPENDENT = 1e-6
 SMOOTHED_SIGN = (
     0.1  # of the root mean square speed: width over which the trial's Coulomb friction changes sign
@@ -116,6 +117,40 @@ def torque_coherence(robot: RobotModel, parts: Sequence[Signals], rate: float) -
     frequency, torque = fits[0][0], fits[0][2].sum(axis=0)
     above = np.array([torque[frequency > centre].sum() for centre in centres]) / max(torque.sum(), 1e-300)
     return TorqueCoherence(centres, best[:, :-1].T.copy(), best[:, -1].copy(), above)
+
+
+def held_out_misfits(
+    robot: RobotModel, parts: Sequence[Signals], rate: float, cutoff: float, order: int, edge: float
+) -> Float:
+    """Torque that the trial model misses on blocks of two seconds that it was not fitted to, (B, n) sums of squares.
+
+    The model is that of `torque_coherence`, fitted joint by joint; both sides of its equations are low-passed.
+    cutoff: Hz.    order: of that filter.    edge: s, left out at both ends of each stretch.
+    """
+    thinning = max(1, int(rate // (OVERSAMPLING * 2.0 * cutoff)))
+    slow = rate / thinning
+    stretches = [_Stretch.of(part, rate, thinning) for part in parts if part.tau is not None]
+    stretches = [s for s in stretches if s.q.shape[1] / slow > 2.0 * edge + BLOCK_SECONDS]
+    if not stretches:
+        return np.zeros((0, robot.n))
+    speed = np.sqrt(np.mean(np.concatenate([s.dq for s in stretches], axis=1) ** 2, axis=1))
+    low, skipped = zero_phase_filter(cutoff, order, slow), max(1, int(edge * slow))
+    grams: list[list[Float]] = []
+    for s in (s.with_panels(robot, speed) for s in stretches):
+        equations = [
+            low(np.concatenate([panel, s.tau[j : j + 1]]))[:, skipped:-skipped:2]
+            for j, panel in enumerate(s.panels)
+        ]
+        count = max(1, round(2 * equations[0].shape[1] / (BLOCK_SECONDS * slow)))
+        for own in np.array_split(np.arange(equations[0].shape[1]), count):
+            grams.append([lines[:, own] @ lines[:, own].T for lines in equations])
+    total = [np.sum([gram[j] for gram in grams], axis=0) for j in range(robot.n)]
+
+    def missed(gram: Float, rest: Float) -> float:
+        error = np.append(_solved(rest), -1.0)
+        return float(error @ gram @ error)
+
+    return np.array([[missed(g, whole - g) for g, whole in zip(gram, total, strict=True)] for gram in grams])
 
 
 @dataclass(frozen=True, eq=False)

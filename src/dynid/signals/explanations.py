@@ -15,6 +15,14 @@ EXPLANATIONS = (
         different cut-offs are different figures.""",
     ),
     Explanation(
+        "state-cutoff",
+        "joints whose position is filtered more than the others'",
+        ("note",),
+        """The position of a joint has more noise than motion below the common cut-off, as with a coarse encoder, and
+        its torque is predicted better without it: noise of accelerations makes inertias too small.""",
+        """Nothing, or set `state_cutoff` under `[prepare]`: a number for all joints, a list, or a table of some.""",
+    ),
+    Explanation(
         "velocity",
         "which velocity is used",
         ("note",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -10,6 +11,9 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.kernel import zero_phase
+
+# Of the sampling rate; a low pass above it takes nothing away and is left out.
+HIGHEST_SHARE = 0.45
 
 
 @lru_cache(maxsize=64)
@@ -76,6 +80,31 @@ class ZeroPhase:
         if T < 2:
             return np.array(lines[:, start::step])
         return zero_phase(lines, self.sections, self.settled, min(self.settling, T - 1), start, step)
+
+
+def low_passed(
+    lines: Float, cutoffs: Sequence[float], order: int, rate: float, start: int = 0, step: int = 1
+) -> Float:
+    """Lines (L, T), each through the zero-phase low pass of its own cut-off (Hz), at samples start, start + step, ...
+
+    Those whose cut-off is at least 0.45 of the rate stay as they are.
+    """
+    distinct = sorted(set(cutoffs))
+    found = np.empty((len(lines), len(range(start, lines.shape[1], step))))
+    for cutoff in distinct:
+        own = slice(None) if len(distinct) == 1 else np.flatnonzero(np.equal(cutoffs, cutoff))
+        if cutoff < HIGHEST_SHARE * rate:
+            part = np.ascontiguousarray(lines[own])
+            found[own] = zero_phase_filter(cutoff, order, rate)(part, start, step)
+        else:
+            found[own] = lines[own, start::step]
+    return found
+
+
+def settling_of(cutoffs: Sequence[float], order: int, rate: float) -> int:
+    """Samples that `low_passed` needs on each side."""
+    filters = (zero_phase_filter(c, order, rate) for c in set(cutoffs) if c < HIGHEST_SHARE * rate)
+    return max((one.settling for one in filters), default=0)
 
 
 def butterworth(order: int, cutoff: float, rate: float) -> Float:

@@ -11,7 +11,7 @@ from dynid.base.arrays import Float, locked
 from dynid.log.read import Log
 from dynid.signals.density import density
 from dynid.signals.differentiate import first_difference, second_difference
-from dynid.signals.filter import zero_phase_filter
+from dynid.signals.filter import low_passed
 from dynid.signals.prepare import Prepared
 from dynid.signals.samples import Samples
 
@@ -25,7 +25,8 @@ class MotionNoise:
 
     position, velocity: (n,) standard deviation, rad and rad/s (m, m/s).    motor_position, motor_velocity: (n,) of
     second encoders, None = there are none.    measured: whether velocities were measured, not differentiated.
-    rate: of the log, Hz.    decimation: log samples a sample.    cutoff, order: of the filter before differentiation.
+    rate: of the log, Hz.    decimation: log samples a sample.    cutoffs, order: (n,) Hz, of the filter before
+    differentiation.
     """
 
     position: Float
@@ -35,7 +36,7 @@ class MotionNoise:
     measured: bool
     rate: float
     decimation: int
-    cutoff: float
+    cutoffs: tuple[float, ...]
     order: int
 
     def __post_init__(self) -> None:
@@ -58,7 +59,7 @@ class MotionNoise:
             measured=settings.velocity == "measured",
             rate=prepared.source_rate,
             decimation=prepared.state_decimation,
-            cutoff=float(settings.state_cutoff),
+            cutoffs=settings.state_cutoffs(n),
             order=settings.state_order,
         )
 
@@ -98,9 +99,7 @@ class MotionNoise:
         )
 
     def _smooth(self, lines: Float) -> Float:
-        if self.cutoff >= 0.45 * self.rate:
-            return lines
-        return zero_phase_filter(self.cutoff, self.order, self.rate)(lines)
+        return low_passed(lines, self.cutoffs, self.order, self.rate)
 
 
 def _levels(log: Log) -> tuple[Float, Float, Float | None, Float | None]:

@@ -5,7 +5,7 @@ Windows overlap by what the filters need, so the result equals that of one pass 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -21,12 +21,13 @@ from dynid.signals.align import pieces
 from dynid.signals.coherence import Signals, torque_coherence
 from dynid.signals.cutoff import CutoffEvidence, choose_cutoff
 from dynid.signals.differentiate import first_difference, second_difference
-from dynid.signals.filter import ZeroPhase
+from dynid.signals.filter import ZeroPhase, low_passed, settling_of
 from dynid.signals.first_look import median_step, signals_for_evidence, time_base, windows_of
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.resample import at_times, bracketed, is_uniform, sensible_rate
 from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
+from dynid.signals.settings import ByJoint, Preparation
+from dynid.signals.state_cutoff import StateCutoffs, choose_state_cutoffs, confirmed_by_torque
 from dynid.signals.time_base import LONGEST_HOLD, TimeBase
 from dynid.signals.velocity import VelocityEvidence, compare_velocities, fused, settling
 from dynid.signals.windows import Cutter, Window, between
@@ -47,7 +48,8 @@ class Prepared:
 
     settings: with every "auto" replaced.    rate: of the samples, Hz.
     source_rate: of the uniform grid before thinning, Hz.
-    evidence: for an automatic cut-off.    velocities: for an automatic choice of the velocity.
+    evidence: for an automatic cut-off.    velocities: for an automatic choice of the velocity.    states: for automatic
+    cut-offs of the positions.
     time_bases: by trajectory, what is done to its rows; () = nothing.
     asked: the settings before they were resolved.
     """
@@ -59,6 +61,7 @@ class Prepared:
     final_decimation: int
     evidence: CutoffEvidence | None = None
     velocities: VelocityEvidence | None = None
+    states: StateCutoffs | None = None
     time_bases: tuple[TimeBase, ...] = ()
     asked: Preparation = field(default_factory=Preparation)
 
@@ -97,6 +100,7 @@ class Prepared:
             "equation_rate_hz": self.rate / self.final_decimation,
             "evidence": self.evidence.describe() if self.evidence is not None else None,
             "velocity": self.velocities.describe() if self.velocities is not None else None,
+            "states": self.states.describe() if self.states is not None else None,
             "time": [base.reason for base in self.time_bases],
         }
 
@@ -105,13 +109,8 @@ class Prepared:
             yield self.process(window)
 
     @cached_property
-    def _state_filter(self) -> ZeroPhase | None:
-        cutoff = float(self.settings.state_cutoff)
-        return (
-            ZeroPhase(cutoff, self.settings.state_order, self.source_rate)
-            if cutoff < 0.45 * self.source_rate
-            else None
-        )
+    def _state_cutoffs(self) -> tuple[float, ...]:
+        return self.settings.state_cutoffs(self.joints)
 
     @cached_property
     def _thinning_filter(self) -> ZeroPhase | None:
@@ -125,11 +124,9 @@ class Prepared:
     @cached_property
     def overlap(self) -> int:
         """Samples of the uniform grid that a window needs on each side."""
-        own = (
-            max((f.settling for f in (self._state_filter, self._thinning_filter) if f is not None), default=0)
-            + settling(self.source_rate, self.settings.crossover)
-            + 6
-        )
+        states = settling_of(self._state_cutoffs, self.settings.state_order, self.source_rate)
+        thinning = 0 if self._thinning_filter is None else self._thinning_filter.settling
+        own = max(states, thinning) + settling(self.source_rate, self.settings.crossover) + 6
         return own + (self.parallel_filter().settling + 2) * self.state_decimation
 
     def windows(self, watch: LogWatch | None = None) -> Iterator[Window]:
@@ -236,13 +233,12 @@ class Prepared:
 
     def _motion(self, q: Float, dq: Float | None, index: Int) -> tuple[Float, Float, Float]:
         # Filters at the full rate, so that differences are taken over neighbouring samples, and keeps the indexed ones.
-        smooth, rate = self._state_filter, self.source_rate
+        rate, order, cutoffs = self.source_rate, self.settings.state_order, self._state_cutoffs
         if dq is not None:
-            dq = fused(q, dq, rate, self.settings.crossover)
-            dq = smooth(dq) if smooth is not None else dq
-            thinned = smooth(q, int(index[0]), self.state_decimation) if smooth is not None else q[:, index]
+            dq = low_passed(fused(q, dq, rate, self.settings.crossover), cutoffs, order, rate)
+            thinned = low_passed(q, cutoffs, order, rate, int(index[0]), self.state_decimation)
             return thinned, dq[:, index], first_difference(dq, rate, index)
-        q = smooth(q) if smooth is not None else q
+        q = low_passed(q, cutoffs, order, rate)
         return q[:, index], first_difference(q, rate, index), second_difference(q, rate, index)
 
     def _resampled(self, window: Window, grid: Float) -> tuple[Float, Bool]:
@@ -311,15 +307,15 @@ def prepare(
         if base.reason:
             sink.note("time-base", f"trajectory '{trajectory.name}': {base.reason}")
     evidence, signals, cutoff = None, list[Signals](), settings.cutoff
-    if "auto" in (cutoff, settings.velocity):
+    named = settings.state_cutoff
+    if "auto" in (cutoff, settings.velocity, named) or isinstance(named, dict):
         signals = signals_for_evidence(log, rate, bases)
     if cutoff == "auto":
         evidence = _cutoff(log, signals, rate, settings)
         cutoff = evidence.chosen
         sink.note("cutoff", f"parallel filter at {cutoff:g} Hz: {evidence.reason}")
-    state = settings.state_cutoff
-    if state == "auto":
-        state = min(STATE_RATIO * cutoff, 0.4 * rate)
+    common = min(STATE_RATIO * cutoff, 0.4 * rate)
+    given = _given(named, log.robot.joint_names)
     if not cutoff < 0.45 * rate:
         raise UsageError(
             "cutoff",
@@ -329,26 +325,33 @@ def prepare(
     needed = STATE_OVERSAMPLING * cutoff
     D = max(1, int(rate // needed)) if settings.decimate else 1
     final = max(1, int(rate / D // (FINAL_OVERSAMPLING * cutoff))) if settings.decimate else 1
-    trim = 1.0 / cutoff if settings.trim == "auto" else settings.trim
-    resolved = replace(
-        settings,
-        cutoff=float(cutoff),
-        state_cutoff=float(state),
-        rate=rate,
-        trim=float(trim),
-    )
+    resolved = replace(settings, cutoff=float(cutoff), rate=rate)
     velocities = None
     if resolved.velocity == "auto":
         names = log.robot.joint_names
-        velocities = compare_velocities(signals, rate, float(state), resolved.state_order, names)
+        widest = max((common if np.isnan(one) else one for one in given), default=common)
+        velocities = compare_velocities(signals, rate, widest, resolved.state_order, names)
         resolved = _with_velocity(resolved, velocities, sink)
+    states = None
+    # Springs are read from the difference of two encoders, which pass the same filter.
+    if np.isnan(given).any() and not log.mapping.motor_position:
+        states = _states(log, signals, rate, common, resolved)
+        if (states.chosen < common)[np.isnan(given)].any():
+            sink.note("state-cutoff", states.reason)
+    chosen = np.full(log.robot.n, common) if states is None else states.chosen
+    state = np.where(np.isnan(given), chosen, given)
+    trim = 1.0 / min(cutoff, float(state.min())) if settings.trim == "auto" else settings.trim
+    alike = bool((state == state[0]).all())
+    resolved = replace(
+        resolved, state_cutoff=float(state[0]) if alike else tuple(state.tolist()), trim=float(trim)
+    )
     if log.duration < 4 * resolved.shortest and log.duration < 20 / cutoff:
         raise UnfitDataError(
             "too-short",
             found=f"{log.duration:.3g} s of data",
             expected=f"at least {20 / cutoff:.3g} s at a cut-off of {cutoff:g} Hz",
         )
-    return Prepared(log, resolved, rate, D, final, evidence, velocities, bases, settings)
+    return Prepared(log, resolved, rate, D, final, evidence, velocities, states, bases, settings)
 
 
 def _cutoff(log: Log, signals: list[Signals], rate: float, settings: Preparation) -> CutoffEvidence:
@@ -360,6 +363,36 @@ def _cutoff(log: Log, signals: list[Signals], rate: float, settings: Preparation
     looks = [torque_coherence(log.robot, kind, rate) for kind in kinds]
     found = max((look for look in looks if look is not None), key=lambda look: look.end, default=None)
     return choose_cutoff([s.q for s in signals], rate, log.robot.joint_names, found)
+
+
+def _given(named: ByJoint, joint_names: Sequence[str]) -> Float:
+    """(n,) Hz, the cut-offs of positions that were asked for; nan = automatic."""
+    if isinstance(named, dict):
+        strange = [joint for joint in named if joint not in joint_names]
+        if strange:
+            raise UsageError(
+                "unknown-joint",
+                found=f"prepare.state_cutoff of joint '{strange[0]}'",
+                expected="one of " + ", ".join(joint_names),
+            )
+        return np.array([named.get(joint, np.nan) for joint in joint_names])
+    if isinstance(named, Sequence) and not isinstance(named, str) and len(named) != len(joint_names):
+        raise UsageError(
+            "joint-count",
+            found=f"prepare.state_cutoff of {len(named)} numbers",
+            expected=f"{len(joint_names)}, in the order {', '.join(joint_names)}",
+        )
+    asked = np.nan if isinstance(named, str) else named
+    return np.array(np.broadcast_to(np.asarray(asked, dtype=np.float64), len(joint_names)))
+
+
+def _states(
+    log: Log, signals: list[Signals], rate: float, common: float, settings: Preparation
+) -> StateCutoffs:
+    found = choose_state_cutoffs(signals, rate, common, settings, log.robot.joint_names)
+    if not found.differ:
+        return found
+    return confirmed_by_torque(found, log.robot, windows_of(signals, rate), rate, settings)
 
 
 def _with_velocity(

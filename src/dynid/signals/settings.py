@@ -8,6 +8,8 @@ from typing import Literal
 from dynid.base.options import check_options, option
 
 Auto = float | Literal["auto"]
+# One frequency for all joints, one a joint, or some joints' by name.
+ByJoint = float | tuple[float, ...] | dict[str, float] | Literal["auto"]
 
 # Hz; slower than one turn in a quarter of an hour nothing is identified from, and a filter that slow rounds to nothing.
 LOWEST_FREQUENCY = 1e-3
@@ -42,12 +44,16 @@ class Preparation:
     order: int = option(
         4, "order of that Butterworth filter, run forward and backward", least=1, most=HIGHEST_ORDER
     )
-    state_cutoff: Auto = option(
+    state_cutoff: ByJoint = option(
         "auto",
-        "cut-off of the filter over positions before they are differentiated; auto: `cutoff`, at most 0.4 of the rate",
+        "cut-off of the filter over positions before they are differentiated; auto: `cutoff`, at most 0.4 of the rate, "
+        "and lower for joints whose position has more noise than motion there; a table names some joints, the others "
+        "are auto",
         unit="Hz",
         least=LOWEST_FREQUENCY,
         most=HIGHEST_RATE / 2,
+        kind=f"a number from {LOWEST_FREQUENCY:g} to {HIGHEST_RATE / 2:g} (Hz), a list of one a joint, a table joint "
+        "-> number, or 'auto'",
     )
     state_order: int = option(4, "order of that filter", least=1, most=HIGHEST_ORDER)
     velocity: Literal["auto", "differentiate", "measured"] = option(
@@ -104,3 +110,10 @@ class Preparation:
 
     def __post_init__(self) -> None:
         check_options(self, "prepare")
+
+    def state_cutoffs(self, n: int) -> tuple[float, ...]:
+        """(n,) Hz, of settings without "auto"."""
+        given = self.state_cutoff
+        if isinstance(given, (str, dict)):
+            raise TypeError(f"the cut-offs of {given!r} are not known before the log is")
+        return tuple(float(one) for one in given) if isinstance(given, (tuple, list)) else (float(given),) * n

@@ -13,7 +13,7 @@ from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.joint_term import JointTerm
-from dynid.terms.payload import find_load
+from dynid.terms.payload import find_load, outermost
 from dynid.terms.residual_tests import FitAnalysis, Level, Notice
 from dynid.terms.term import Scale, Symbol
 
@@ -30,6 +30,9 @@ HEAVY_SWING = 0.1
 SCALE_DOUBT, SCALE_EXPLAINED, SCALE_SPREAD = 1.4, 0.8, 0.25
 # A load leaves next to nothing of the distance from the description; a factor on all bodies looks like one by half.
 LOAD_ALONE = 0.9
+# Of gravity's torque a load leaves this share of what a factor leaves, where masses that are off by some 15 % hide how
+# little it leaves of the distance in all parameters.
+LOAD_LEAVES = 0.5
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,8 @@ class DriveGain(JointTerm):
             """Check `effort.unit`, `effort.side`, `drive_gain` and gear ratios against the data sheet. A known
             load decides: hang it on, record again, and `dynid payload RUN LOG --expected KG` says what the
             torque is worth.""",
-            f"""One factor has to explain {100 * SCALE_EXPLAINED:g} % of the difference and agree between joints; a
-            load at the last body that would explain it as well is named instead (`payload`). It takes a
+            f"""One factor has to explain {100 * SCALE_EXPLAINED:g} % of the difference and agree between joints, and
+            more of it than a load at the last body does, which is named instead (`payload`). It takes a
             description with masses: where those are rough, so is this.""",
             "Accept it if the description's masses are placeholders and the torque's unit is certain.",
         ),
@@ -120,7 +123,11 @@ def _of_scale(fit: FitAnalysis) -> Iterator[Notice]:
     if scale.explained < SCALE_EXPLAINED or scale.spread > SCALE_SPREAD:
         return
     load = find_load(fit)
-    if load is not None and load.sure and load.explained > LOAD_ALONE:
+    if (
+        load is not None
+        and load.sure
+        and max(load.explained - LOAD_ALONE, scale.by_load - scale.explained) > 0
+    ):
         return
     yield Notice(
         "torque-scale",
@@ -160,12 +167,14 @@ class CommonScale:
     """One factor between described and identified gravity torque.
 
     factor: of all joints together.    explained: share of their distance that it explains, 0 to 1.
-    spread: greatest deviation of a joint's own factor from it, as a share.
+    spread: greatest deviation of a joint's own factor from it, as a share.    by_load: share of that distance that
+    weight and centre of a load on one of the outermost bodies explain.
     """
 
     factor: float
     explained: float
     spread: float
+    by_load: float
 
 
 def common_scale(fit: FitAnalysis) -> CommonScale | None:
@@ -193,7 +202,22 @@ def common_scale(fit: FitAnalysis) -> CommonScale | None:
     apart = float(((a - b) ** 2).sum())
     left = float(((a - factor * b) ** 2).sum())
     spread = float(np.abs(own / factor - 1.0).max())
-    return CommonScale(factor, 1.0 - left / max(apart, 1e-300), spread)
+    of_loads = [_gravity_of_load(robot, q, body)[:, :, heavy] / swing[heavy] for body in outermost(robot)]
+    by_load = max(_explained(columns.reshape(len(columns), -1).T, (a - b).ravel()) for columns in of_loads)
+    return CommonScale(factor, 1.0 - left / max(apart, 1e-300), spread, by_load)
+
+
+def _gravity_of_load(robot: RobotModel, q: Float, body: int) -> Float:
+    """Gravity's torque (4, N, n) of one kg and of one kg m along each axis on a body, without its mean."""
+    columns = np.zeros((4, robot.n_bodies, 10))
+    columns[np.arange(4), body, np.arange(4)] = 1.0
+    torque = np.array([gravity_torque(robot.tree, one, q) @ robot.projection for one in columns])
+    return np.asarray(torque - torque.mean(axis=1, keepdims=True))
+
+
+def _explained(columns: Float, wanted: Float) -> float:
+    found, *_ = np.linalg.lstsq(columns, wanted, rcond=1e-9)
+    return 1.0 - float(((wanted - columns @ found) ** 2).sum()) / max(float((wanted**2).sum()), 1e-300)
 
 
 def heaviness(fit: FitAnalysis) -> float | None:

@@ -185,7 +185,7 @@ def find_load(fit: FitAnalysis) -> Load | None:
     C, d = C / np.outer(scale, scale), distance / scale
     # A little of its own for every direction, so that no exact agreement is asked of a description.
     C += 1e-6 * np.eye(len(C))
-    found = [_load(robot, C, d, B / scale[:, None], body) for body in _outermost(robot)]
+    found = [_load(robot, C, d, B / scale[:, None], body) for body in outermost(robot)]
     return min(found, key=lambda one: one.p_value, default=None)
 
 
@@ -223,6 +223,7 @@ def _unsure(body: Float) -> Float:
     return np.asarray(sum((np.outer(part, part) for part in parts), start=extra))
 
 
-def _outermost(robot: RobotModel) -> list[int]:
+def outermost(robot: RobotModel) -> list[int]:
+    """Bodies that carry no other."""
     parents = set(robot.parent.tolist())
     return [i for i in range(robot.n_bodies) if i not in parents]

@@ -165,4 +165,4 @@ def _behind_springs(
 def encoder_noise(n: int, position: float | Sequence[float]) -> MotionNoise:
     """White noise of positions, filtered at the cut-off and differentiated."""
     level = np.broadcast_to(np.asarray(position, dtype=np.float64), (n,))
-    return MotionNoise(level, np.zeros(n), level, np.zeros(n), False, RATE, 1, CUTOFF, 4)
+    return MotionNoise(level, np.zeros(n), level, np.zeros(n), False, RATE, 1, (CUTOFF,) * n, 4)

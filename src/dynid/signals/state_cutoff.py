@@ -1,0 +1,199 @@
+"""Cut-offs of positions by joint: where noise of the encoder outweighs the motion, and the torque agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.robot.model import RobotModel
+from dynid.signals.coherence import Signals, held_out_misfits
+from dynid.signals.density import averaged_density
+from dynid.signals.filter import HIGHEST_SHARE, low_passed, zero_phase_filter
+from dynid.signals.settings import Preparation
+from dynid.signals.velocity import fused
+
+# White noise is measured where no arm moves, as shares of the sampling rate.
+FLOOR_BAND = (0.25, 0.45)
+WINDOW_SECONDS, LEAST_WINDOW = 4.0, 256
+# Noise in an acceleration makes its inertia too small by its share of the power: a thousandth shows in no log.
+NEGLIGIBLE = 1e-3
+STEPS_AN_OCTAVE = 4
+LOWEST = 1.0  # Hz: slower filters need seconds to settle
+# Periods of the filter that are left out at the ends of windows, and blocks of held-out torque that a judgement takes.
+EDGE_PERIODS, LEAST_BLOCKS = 1.5, 6
+BEYOND_CHANCE = 2.0  # standard errors
+# Neighbouring lines of a spectrum behind Hann's window share their scatter: a sum of lines varies as much more.
+NEIGHBOURS = 35.0 / 18.0
+# Of the log, that may be left out at the ends of its segments, one period of the filter at each.
+SPARED = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class StateCutoffs:
+    """Cut-offs of the filter before differentiation, and why.
+
+    chosen: (n,) Hz.    common: Hz, of joints whose noise does not matter.    noise, left: (n,) share of noise in the
+    power of the acceleration behind both filters, at the common cut-off and at the chosen one.
+    """
+
+    joint_names: tuple[str, ...]
+    common: float
+    chosen: Float
+    noise: Float
+    left: Float
+
+    @property
+    def reason(self) -> str:
+        """One sentence."""
+        parts = [
+            f"'{name}' at {at:.2g} Hz (noise in the power of its acceleration: {100 * after:.2g} in place of "
+            f"{100 * before:.2g} %)"
+            for name, at, before, after in zip(
+                self.joint_names, self.chosen, self.noise, self.left, strict=True
+            )
+            if at < self.common
+        ]
+        return f"low-passed before they are differentiated where noise outweighs their motion, {', '.join(parts)}"
+
+    @property
+    def differ(self) -> bool:
+        """Whether any joint has a cut-off of its own."""
+        return bool((self.chosen < self.common).any())
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data for the run folder."""
+        return {
+            "joints": list(self.joint_names),
+            "state_cutoff_hz": self.chosen.tolist(),
+            "common_hz": self.common,
+            "noise_at_common": self.noise.tolist(),
+            "noise_at_chosen": self.left.tolist(),
+        }
+
+
+def choose_state_cutoffs(
+    parts: Sequence[Signals],
+    rate: float,
+    common: float,
+    settings: Preparation,
+    joint_names: tuple[str, ...],
+) -> StateCutoffs:
+    """Lowers the cut-off of each joint to where its acceleration has the least error, if noise matters there.
+
+    The signal x that is differentiated m times (a position twice, a velocity once) has the density P = S + N, of which
+    the median between a quarter and 0.45 of the rate is the noise N. A low pass of gain H before the parallel filter of
+    gain G leaves noise in the acceleration and takes signal from it,
+
+        E(H) = sum_f w^(2m) G^2 (H^2 N + (1 - H)^2 (P - N)),
+
+    least where noise outweighs the signal, as with Wiener's filter. Noise that is left makes inertias too small, since
+    it is in the regressor; signal that is lost is missed on the left side alone and makes nothing wrong. So of the
+    cut-offs whose error is the least within the scatter of the spectrum it is the lowest.
+    Cut-offs lie below `common` by quarters of an octave, not below 1 Hz nor where a tenth of the log would be spent at
+    the ends of its segments. Joints of which noise has less than a thousandth of the acceleration's power keep the
+    common one.
+
+    rate, common: Hz.    settings: with cut-off, orders and velocity as resolved.
+    Source: Wiener 1949; errors in the regressor: Fuller 1987, section 1.1.
+    """
+    measured, cutoff = settings.velocity == "measured", float(settings.cutoff)
+    times = 1 if measured else 2
+    lines = [
+        part.q if part.dq is None or not measured else fused(part.q, part.dq, rate, settings.crossover)
+        for part in parts
+    ]
+    n, seconds = len(joint_names), np.array([line.shape[1] / rate for line in lines])
+    nothing = StateCutoffs(joint_names, common, np.full(n, common), np.zeros(n), np.zeros(n))
+    size = int(min(max(x.shape[1] for x in lines) - times, max(LEAST_WINDOW, WINDOW_SECONDS * rate)))
+    if size < LEAST_WINDOW or common >= HIGHEST_SHARE * rate:
+        return nothing
+    steps = [np.diff(x, times, axis=1) for x in lines if x.shape[1] >= size + times]
+    frequency, density = averaged_density(steps, rate, size)
+    # Differences first, so that slow motion does not leak upwards; then the gain of differentiation in their place.
+    step_gain = 2.0 * np.sin(np.pi * frequency / rate)
+    inside = (frequency > 0) & (frequency < HIGHEST_SHARE * rate)
+    frequency, density = frequency[inside], density[:, inside] / step_gain[inside] ** (2 * times)
+    floor = np.median(density[:, frequency >= FLOOR_BAND[0] * rate], axis=1)
+    weight = (2.0 * np.pi * frequency) ** (2 * times)
+    if cutoff < HIGHEST_SHARE * rate:
+        weight = weight * zero_phase_filter(cutoff, settings.order, rate).gain(frequency) ** 2
+    least = max(LOWEST, 2.0 * len(seconds) / (SPARED * float(seconds.sum())))
+    octaves = np.log2(max(common / least, 1.0))
+    candidates = common * 2.0 ** (-np.arange(int(STEPS_AN_OCTAVE * octaves) + 1) / STEPS_AN_OCTAVE)
+    gains = np.array(
+        [zero_phase_filter(float(c), settings.state_order, rate).gain(frequency) for c in candidates]
+    )
+    noise = np.outer((weight * gains**2).sum(axis=1), floor)
+    lost = (weight * (1.0 - gains) ** 2) @ (density - floor[:, None]).T
+    power = (weight * gains**2) @ density.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(power > 0, noise / power, 0.0)
+    # The least error is known to within the scatter of the spectrum: the lowest cut-off within it leaves least noise.
+    least_error = np.argmin(noise + lost, axis=0)
+    count = sum(max(2 * x.shape[1] // size - 1, 1) for x in steps)
+    best = least_error.copy()
+    for j, k in enumerate(least_error):
+        differ = weight * ((1.0 - gains) ** 2 - (1.0 - gains[k]) ** 2)
+        scatter = floor[j] * np.sqrt(NEIGHBOURS * (differ**2).sum(axis=1) / count)
+        within = noise[:, j] + lost[:, j] <= noise[k, j] + lost[k, j] + BEYOND_CHANCE * scatter
+        best[j] = np.flatnonzero(within)[-1]
+    best = np.where(share[0] > NEGLIGIBLE, best, 0)
+    chosen = np.array([float(f"{candidates[k]:.2g}") if k else common for k in best])
+    return StateCutoffs(joint_names, common, chosen, share[0], share[best, np.arange(n)])
+
+
+def confirmed_by_torque(
+    found: StateCutoffs,
+    robot: RobotModel,
+    parts: Sequence[Signals],
+    rate: float,
+    settings: Preparation,
+) -> StateCutoffs:
+    """Keeps the cut-offs with which a joint's own torque is predicted better; the others are the common one again.
+
+    What looks like noise of a position may be motion: a drive answers its encoder's noise, and a trembling arm is no
+    noise. Then torque follows it, and filtering it away makes the prediction worse. So for each joint a trial model is
+    fitted with and without its own cut-off; of the logarithm of the ratio of what both miss on held-out blocks of its
+    torque, the mean has to lie two standard errors below zero.
+    parts: (n, T) positions, velocities and torques.    settings: with cut-off, orders and velocity as resolved.
+    """
+    measured, order = settings.velocity == "measured", settings.state_order
+    edge = EDGE_PERIODS / float(found.chosen.min())
+
+    def misfits(cutoffs: Float) -> Float:
+        low = [_filtered(part, cutoffs.tolist(), order, rate, measured, settings.crossover) for part in parts]
+        return held_out_misfits(robot, low, rate, float(settings.cutoff), settings.order, edge)
+
+    n = len(found.joint_names)
+    common = np.full(n, found.common)
+    before = misfits(common)
+    kept = np.zeros(n, dtype=np.bool_)
+    for j in np.flatnonzero(found.chosen < found.common) if len(before) >= LEAST_BLOCKS else ():
+        after = misfits(np.where(np.arange(n) == j, found.chosen, common))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            change = np.log(after[:, j] / before[:, j])
+        error = change.std(ddof=1) / np.sqrt(len(change))
+        kept[j] = bool(change.mean() < -BEYOND_CHANCE * error)
+    return replace(
+        found,
+        chosen=np.where(kept, found.chosen, common),
+        left=np.where(kept, found.left, found.noise),
+    )
+
+
+def _filtered(
+    part: Signals,
+    cutoffs: Sequence[float],
+    order: int,
+    rate: float,
+    measured: bool,
+    crossover: Sequence[float] | None,
+) -> Signals:
+    dq = None
+    if measured and part.dq is not None:
+        dq = low_passed(fused(part.q, part.dq, rate, crossover), cutoffs, order, rate)
+    return Signals(low_passed(part.q, cutoffs, order, rate), dq, part.tau)
