@@ -1,10 +1,12 @@
 """The model object against pinocchio: times of one sample in a batch, and of one call, of inverse and forward dynamics.
 
-    python benchmarks/dynamics.py [--robot arm7] [--samples 1000] [--repeats 60]
+    python benchmarks/dynamics.py [--robot arm7] [--samples 1000] [--repeats 60] [--headers]
 
 One thread each; the least of many times of about a millisecond is shown, so that other programs on the machine count
-little. Pinocchio is timed in a loop in C++ (its compiled library; needs the package cmeel-eigen) and call by call from
-Python; dynid in batches, call by call from Python, and its exported C code in a loop in C.
+little. Pinocchio is timed in a loop in C++ and call by call from Python; dynid in batches, call by call from Python,
+and its exported C code in a loop in C. The loop in C++ takes a compiler, the package pin, whose library it links, and
+Eigen's headers: pip install cmeel-eigen, apt install libeigen3-dev, or a folder named by EIGEN_INCLUDE. With --headers
+pinocchio's templates are compiled for this processor instead (minutes). What is missing is said.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -34,12 +37,13 @@ from dynid.exporters.names import c_identifier
 from dynid.kernel import backend
 from dynid.robot import load_example
 from dynid.robot.model import RobotModel
+from dynid.spatial.inertia import from_com
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 LOOP = 50_000  # calls of compiled loops
+COMPILED = "PINOCCHIO_ENABLE_TEMPLATE_INSTANTIATION"  # take the library's code where it has some
 # As pinocchio's own CMake targets set them.
 DEFINED = (
-    "PINOCCHIO_ENABLE_TEMPLATE_INSTANTIATION",
     "BOOST_MPL_LIMIT_LIST_SIZE=30",
     "BOOST_MPL_LIMIT_VECTOR_SIZE=30",
     "BOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
@@ -70,6 +74,13 @@ int main(int argc, char **argv) {
 """
 
 
+def with_bodies(robot: RobotModel) -> RobotModel:
+    """The robot, with a ball of 2 kg and 0.1 m, 0.1 m off the joint's axis, for a body that its description lacks."""
+    ball = from_com(2.0, np.array([0.1, 0.0, 0.05]), 0.4 * 2.0 * 0.1**2 * np.eye(3))
+    known = np.isfinite(robot.inertia_prior).all(axis=1)
+    return replace(robot, inertia_prior=np.where(known[:, None], robot.inertia_prior, ball))
+
+
 def plain(robot: RobotModel) -> Dynamics:
     """The description's bodies alone, which is what rnea and aba compute."""
     nothing = np.zeros(robot.n)
@@ -86,25 +97,46 @@ def tree_file(robot: RobotModel, path: Path) -> None:
     path.write_text(" ".join(repr(float(x)) for x in numbers))
 
 
-def build_cpp(folder: Path) -> Path | None:
-    """The loop in C++, or None where a compiler or headers are missing."""
-    prefix = Path(pin.__file__).resolve().parents[4]
-    places = [
-        Path(one) / "cmeel.prefix/include/eigen3"
-        for one in (*sys.path, *os.environ.get("EIGEN", "").split(":"))
+def eigen_places(prefix: Path) -> list[Path]:
+    """Where Eigen's headers may be: named by hand, beside pinocchio or another Python package, the system's."""
+    named = [Path(one) for one in os.environ.get("EIGEN_INCLUDE", "").split(os.pathsep) if one]
+    packages = [
+        one / "include/eigen3" for one in (Path(one) / "cmeel.prefix" for one in sys.path) if one.is_dir()
     ]
-    eigen = next((one for one in places if one.is_dir()), None)
-    compiler = shutil.which("g++")
-    if compiler is None or eigen is None or not (prefix / "include/pinocchio").is_dir():
-        return None
-    command = [compiler, "-std=c++17", "-O3", "-DNDEBUG", *(f"-D{one}" for one in DEFINED)]
-    command += [f"-I{prefix / 'include'}", f"-I{eigen}", str(SOURCE), "-o", "theirs", f"-L{prefix / 'lib'}"]
-    command += ["-lpinocchio_default", f"-Wl,-rpath,{prefix / 'lib'}"]
+    system = [Path("/usr/include/eigen3"), Path("/usr/local/include/eigen3")]
+    return list(dict.fromkeys([*named, prefix / "include/eigen3", *packages, *system]))
+
+
+def missing_parts(compiler: str | None, prefix: Path, places: list[Path]) -> list[str]:
+    """What the loop in C++ cannot be built without, in words."""
+    missing = [] if compiler else ["no C++ compiler (c++ or g++) on the path"]
+    for header in ("pinocchio/multibody.hpp", "boost/variant.hpp"):
+        if not (prefix / "include" / header).is_file():
+            missing.append(f"no {header} below {prefix / 'include'} (pip install pin)")
+    if not any((one / "Eigen/Core").is_file() for one in places):
+        searched = ", ".join(str(one) for one in places)
+        missing.append(
+            f"no Eigen/Core (pip install cmeel-eigen, or EIGEN_INCLUDE=FOLDER); searched: {searched}"
+        )
+    return missing
+
+
+def build_cpp(folder: Path, headers: bool) -> tuple[Path | None, str]:
+    """The loop in C++, or None and why there is none."""
+    prefix = Path(pin.__file__).resolve().parents[4]
+    compiler, places = shutil.which("c++") or shutil.which("g++"), eigen_places(prefix)
+    missing = missing_parts(compiler, prefix, places)
+    if compiler is None or missing:
+        return None, "\n".join(missing)
+    eigen = next(one for one in places if (one / "Eigen/Core").is_file())
+    command = [compiler, "-std=c++17", "-O3", "-DNDEBUG", "-w", *(f"-D{one}" for one in DEFINED)]
+    command += [f"-I{prefix / 'include'}", f"-I{eigen}", str(SOURCE), "-o", "theirs"]
+    library = [f"-D{COMPILED}", f"-L{prefix / 'lib'}", "-lpinocchio_default", f"-Wl,-rpath,{prefix / 'lib'}"]
+    command += ["-march=native"] if headers else library
     built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if built.returncode:
-        print(built.stderr[-2000:])
-        return None
-    return folder / "theirs"
+        return None, f"{' '.join(command)}\nended with status {built.returncode}:\n{built.stderr[-2000:]}"
+    return folder / "theirs", ""
 
 
 def build_c(model: Dynamics, folder: Path) -> Path:
@@ -161,8 +193,11 @@ def main() -> None:
     parser.add_argument("--robot", default="arm7")
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=60)
+    parser.add_argument(
+        "--headers", action="store_true", help="compile pinocchio's templates for this processor"
+    )
     options = parser.parse_args()
-    robot = load_example(options.robot)
+    robot = with_bodies(load_example(options.robot))
     model, theirs = plain(robot), pinocchio_model(robot)
     data, T, few = theirs.createData(), options.samples, 200
     q, dq, third = np.random.default_rng(0).uniform(-1.0, 1.0, (3, T, robot.n))
@@ -188,7 +223,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tree_file(robot, folder / "tree.txt")
-        cpp, c = build_cpp(folder), build_c(model, folder)
+        (cpp, why_not), c = build_cpp(folder, options.headers), build_c(model, folder)
         for _ in range(options.repeats):
             for side, (count, work) in sides.items():
                 times.setdefault(side, []).append(nanoseconds(work, count))
@@ -204,7 +239,7 @@ def main() -> None:
         peer = best.get(f"pinocchio C++, {side.rsplit(', ', 1)[1]}")
         print(f"{side:<42}{value:>9.0f}" + (f"{value / peer:>8.2f} of pinocchio's C++" if peer else ""))
     if cpp is None:
-        print("pinocchio's C++ was not timed: it takes g++ and pip install cmeel-eigen")
+        print(f"pinocchio's C++ was not timed:\n{why_not}")
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def by_sysid(train: Log, unseen: Log, limit: float) -> dict[str, Any]:
     from mujoco.sysid._src import timeseries
 
     names = train.robot.joint_names
-    text = new_mjcf(ExportModel.of_description(train.robot)).decode()
+    text = new_mjcf(ExportModel.of_description(train.robot), soft=True).decode()
     sensors = "".join(f'<jointpos name="at_{name}" joint="{name}"/>' for name in names)
     spec = mujoco.MjSpec.from_string(text.replace("</mujoco>", f"<sensor>{sensors}</sensor></mujoco>"))
     spec.option.timestep = FIT_STEP

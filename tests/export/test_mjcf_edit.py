@@ -137,7 +137,8 @@ def without_numbers(data: bytes) -> bytes:
             start = data.rfind(b">", 0, tag.start) + 1
             spans.append((start if not data[start : tag.start].strip() else tag.start, tag.end))
         elif tag.name == "joint":
-            spans += [tag.wholes[key] for key in ("armature", "damping", "frictionloss") if key in tag.wholes]
+            friction = ("frictionloss", "solreffriction", "solimpfriction")
+            spans += [tag.wholes[key] for key in ("armature", "damping", *friction) if key in tag.wholes]
     kept, position = [], 0
     for start, end in sorted(spans):
         kept.append(data[position:start])

@@ -18,7 +18,7 @@ from dynid.report.section import Page
 from dynid.report.sections.replay import ReplaySection
 from dynid.robot import load_example
 from dynid.run.store import keep_replay, load
-from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
+from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, TorsionSpring, Viscous
 
 pytest.importorskip("mujoco")
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()
@@ -77,6 +77,68 @@ def test_its_torque_is_that_of_the_scores(
     torque, _ = row(replayed, "MuJoCo", "identified")
     # Scores are relative to the measured torque with its offset.
     np.testing.assert_allclose(torque, scores.relative, rtol=0.05)
+
+
+def test_the_first_row_is_what_the_model_misses(
+    result: dynid.Result, unseen: dynid.Log, replayed: TorqueReplay
+) -> None:
+    scores = dynid.validate(result, unseen).scores
+    torque, _ = row(replayed, "dynid", "identified")
+    np.testing.assert_allclose(torque, scores.relative, rtol=0.05)
+    (first,) = (one for one in replayed.rows if one.program == "dynid")
+    assert first.all_torque is not None
+    assert torque.min() <= first.all_torque <= torque.max()
+
+
+def sprung(robot: object, log: dynid.Log, stiffness: float) -> dynid.Log:
+    """The log, with a torsion spring about the second joint that the robot's file knows nothing of."""
+    (whole,) = (log.read(one) for one in log.trajectories)
+    tau = np.array(whole.tau)
+    tau[:, 1] += stiffness * whole.q[:, 1]
+    return dynid.Log.from_arrays(robot, whole.t, whole.q, tau, whole.dq)  # type: ignore[arg-type]  # of load_example
+
+
+def test_what_no_file_holds_has_rows_of_its_own(unseen: dynid.Log) -> None:
+    robot = load_example("arm7")
+    train = sprung(robot, dynid.simulate(robot, seconds=10.0, seed=1), 60.0)
+    spring = TorsionSpring((robot.joint_names[1],), label="balance")
+    found = dynid.identify(robot, train, dynid.Settings(terms=TERMS + spring))
+    replayed = found.replay(sprung(robot, unseen, 60.0))
+    own, _ = row(replayed, "dynid", "identified")
+    for program in ("MuJoCo", "pinocchio"):
+        if program == "pinocchio":
+            pytest.importorskip("pinocchio")
+        alone, moved = row(replayed, program, "identified")
+        beside, moved_beside = row(replayed, program, "identified, with torsion_spring")
+        np.testing.assert_allclose(beside, own, rtol=0, atol=1e-3)
+        assert alone[1] > 10 * own[1]
+        np.testing.assert_allclose(np.delete(alone, 1), np.delete(beside, 1), rtol=1e-9)
+        if moved is not None and moved_beside is not None:
+            assert moved_beside[1] < 0.1 * moved[1]
+    assert "Neither file holds torsion_spring." in replayed.lines()
+
+
+def test_files_hold_consistent_bodies_and_so_are_replayed(
+    result: dynid.Result, unseen: dynid.Log, tmp_path: Path
+) -> None:
+    heavy = np.array(result.estimate.parameters)
+    heavy[0] = -5.0  # kg, of a first link that no simulator takes
+    fields = {name: getattr(result, name) for name in dynid.Result.__dataclass_fields__}
+    broken = dynid.Result(
+        **(
+            fields
+            | {"estimate": replace(result.estimate, parameters=heavy, consistent=result.estimate.parameters)}
+        )
+    )
+    replayed = broken.replay(unseen)
+    assert replayed.made_consistent
+    torque, motion = row(replayed, "MuJoCo", "identified")
+    expected, expected_motion = row(result.replay(unseen), "MuJoCo", "identified")
+    np.testing.assert_allclose(torque, expected, rtol=1e-12)
+    assert motion is not None
+    assert expected_motion is not None
+    np.testing.assert_allclose(motion, expected_motion, rtol=1e-12)
+    assert "not physically consistent" in repr(replayed)
 
 
 def test_the_table_tells_what_was_done(replayed: TorqueReplay) -> None:

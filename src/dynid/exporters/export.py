@@ -146,10 +146,10 @@ def export(
     thetas, moved = run.estimate.parameters[None], None
     if drawn is not None:
         thetas = drawn.parameters
-    elif (feasible or (chosen in _SIMULATED and not allow_unphysical)) and ExportModel.of_run(
-        run
-    ).unphysical():
-        theta, moved = closest_consistent(run)
+    elif (feasible or (chosen in _SIMULATED and not allow_unphysical)) and (
+        consistent := consistent_parameters(run)
+    ):
+        theta, moved = consistent
         thetas = theta[None]
         joints = ", ".join(
             f"'{name}' {100 * part:.2g} %"
@@ -171,6 +171,14 @@ def export(
             files |= files_of(request, target, theta)
     write_files(files)
     return Exported(tuple(files), drawn, moved)
+
+
+def consistent_parameters(run: Identification) -> tuple[Float, Float] | None:
+    """What URDF, MJCF and SDF hold where the run's own parameters are not physically consistent, else None.
+
+    Parameters (p,) and the change of torque (g,), see `closest_consistent`.
+    """
+    return closest_consistent(run) if ExportModel.of_run(run).unphysical() else None
 
 
 def export_parameters(

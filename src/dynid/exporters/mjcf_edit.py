@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.exporters.mjcf import quaternion
+from dynid.exporters.mjcf import DRY, quaternion
 from dynid.exporters.model import ExportModel, kept_share, shared_text
 from dynid.exporters.urdf import join, require_same_tree
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
@@ -25,6 +25,8 @@ from dynid.spatial.inertia import from_com, to_com, transformed
 _SAME = 1e-13
 _TURNS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 _JOINT = ("armature", "damping", "frictionloss")
+# MuJoCo's own solreffriction and solimpfriction.
+_SOLREF, _SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
 
 
 class NotEditable(Exception):
@@ -224,6 +226,11 @@ def _edit_joint(
     for key, old, new in zip(_JOINT, now, wanted, strict=True):
         if abs(old - new) > _SAME * abs(new) or (key == "damping" and damping[1:].any()):
             edits.set(tag, key, repr(new))
+    # How friction gives way stays as its author chose it.
+    chosen = not (np.array_equal(m.dof_solref[dof], _SOLREF) and np.array_equal(m.dof_solimp[dof], _SOLIMP))
+    if new > 0 and abs(old - new) > _SAME * new and not chosen:
+        for name, value in DRY.items():
+            edits.set(tag, name, value)
 
 
 def _edit_zero(

@@ -85,19 +85,22 @@ def replay(run: Identification, log: Log, diagnostics: Diagnostics | None = None
     if np.isfinite(run.robot.inertia_prior).all():
         models.append(ExportModel.of_description(run.robot))
     errors = []
-    for model in models:
-        parts = [_errors(model, servo, log, one) for one in log.trajectories]
+    for soft, model in zip((False, True), models, strict=False):
+        parts = [_errors(model, servo, log, one, soft) for one in log.trajectories]
         errors.append(np.sqrt(np.mean(np.concatenate(parts) ** 2, axis=0)))
     return Replay(run.robot.joint_names, errors[0], errors[1] if len(errors) > 1 else None, log.duration)
 
 
-def _errors(model: ExportModel, servo: Servo, log: Log, trajectory: Trajectory) -> Float:
-    """Simulated less measured positions (T, n)."""
+def _errors(model: ExportModel, servo: Servo, log: Log, trajectory: Trajectory, soft: bool) -> Float:
+    """Simulated less measured positions (T, n).
+
+    soft: whether friction gives way as MuJoCo's own does, whose numbers a description has.
+    """
     mujoco = load_mujoco()
     bare = replace(
         model, robot=model.robot.with_servo(None)
     )  # the law is computed here, where it has a delay
-    scene = compiled(new_mjcf(bare).decode())
+    scene = compiled(new_mjcf(bare, soft).decode())
     scene.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
     data = mujoco.MjData(scene)
     places, speeds = _joints(mujoco, scene, log.robot.joint_names)

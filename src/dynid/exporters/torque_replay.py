@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,10 +15,12 @@ import numpy as np
 from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, UnfitDataError, UsageError
+from dynid.base.overview import listed
 from dynid.dynamics import Dynamics
-from dynid.exporters.export import edited_source, export
+from dynid.exporters.export import consistent_parameters, edited_source, export
+from dynid.exporters.mixed import motors_of
 from dynid.exporters.mjcf import new_mjcf
-from dynid.exporters.model import ExportModel
+from dynid.exporters.model import ExportModel, beyond_joints, peak_speeds
 from dynid.exporters.urdf_new import new_urdf
 from dynid.log.read import Log
 from dynid.run.result import Identification
@@ -25,9 +28,10 @@ from dynid.signals.parallel import ParallelFilter
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
-from dynid.terms.exports import MotionBasis, smooth_sign
+from dynid.terms.exports import Mixed, MotionBasis, mixed_torque, smooth_sign
+from dynid.terms.gravity_tilt import Lean
 from dynid.terms.joint_term import JointTerm
-from dynid.terms.term import Scale
+from dynid.terms.term import Scale, Term
 
 # s: long enough for a wrong mass to show, short enough for the measured torque, without feedback, to hold the robot.
 WINDOW = 0.25
@@ -53,12 +57,12 @@ _WINDOWS, _STEP = 80, 1e-3
 class TorqueReplayRow:
     """What one program makes of one description, by joint.
 
-    program: MuJoCo or pinocchio.
-    description: "identified"; "identified, in your file", the robot's own URDF or MJCF changed in place;
-    "as described", the robot's own; "bodies as described", with the identified rotors and friction, which descriptions
-    often lack.
+    program: MuJoCo, pinocchio, or dynid for the model with all of its effects.
+    description: "identified"; "identified, in your file", the robot's own URDF or MJCF changed in place; "identified,
+    with ...", what files cannot hold applied as a force beside; "as described", the robot's own; "bodies as described,
+    all else identified", since descriptions often lack rotors and friction.
     torque: (n,) root of the mean square of measured less computed torque over that of the measured torque, filtered as
-    in scores.
+    in scores.    all_torque: the same of all joints together.
     motion: (n,) the same of position after each window's start, over that of the measured displacement from there, when
     the measured torque drives the robot; None where the program does not move it.
     why: what kept it from being replayed, "" for nothing.
@@ -69,6 +73,7 @@ class TorqueReplayRow:
     torque: Float | None = None
     motion: Float | None = None
     why: str = ""
+    all_torque: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("torque", "motion"):
@@ -78,36 +83,60 @@ class TorqueReplayRow:
 
 @dataclass(frozen=True, eq=False)
 class TorqueReplay:
-    """A log replayed by several programs.    window: s, of motion under measured torque.    windows: their number."""
+    """A log replayed by several programs.
+
+    window: s, of motion under measured torque.    windows: their number.
+    lacking: what the identified model has and neither file holds.
+    made_consistent: whether the files hold the nearest physically consistent bodies in place of the run's own.
+    """
 
     joint_names: tuple[str, ...]
     rows: tuple[TorqueReplayRow, ...]
     window: float
     windows: int
+    lacking: tuple[str, ...] = ()
+    made_consistent: bool = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What keeps the files from being the model, a sentence each."""
+        found = [f"Neither file holds {', '.join(self.lacking)}."] if self.lacking else []
+        if self.made_consistent:
+            found.append(
+                "The run's own bodies are not physically consistent; the files hold the nearest ones that are."
+            )
+        return tuple(found)
 
     def lines(self) -> list[str]:
         """A table: errors by joint in percent."""
         wide = max(10, *(len(name) + 2 for name in self.joint_names))
+        shown = [
+            (f"{row.program}, {row.description}, {what}", values, total)
+            for row in self.rows
+            for what, values, total in (("torque", row.torque, row.all_torque), ("motion", row.motion, None))
+            if values is not None
+        ]
+        head = max((len(name) for name, _, _ in shown), default=0)
         lines = [
             f"replayed: torque by inverse dynamics, and motion in {self.windows} windows of {self.window:g} s under "
             "measured torque, error in %",
-            f"{'':<46}" + "".join(f"{name:>{wide}}" for name in self.joint_names),
+            f"{'':<{head}}{'all':>8}" + "".join(f"{name:>{wide}}" for name in self.joint_names),
         ]
-        for row in self.rows:
-            head = f"{row.program}, {row.description}"
-            if row.why:
-                lines.append(f"{head}: {row.why}")
-            for what, values in (("torque", row.torque), ("motion", row.motion)):
-                if values is not None:
-                    lines.append(
-                        f"{head + ', ' + what:<46}" + "".join(f"{100 * x:>{wide}.3g}" for x in values)
-                    )
-        return lines
+        for name, values, total in shown:
+            whole = "" if total is None else _percent(total)
+            lines.append(f"{name:<{head}}{whole:>8}" + "".join(f"{_percent(x):>{wide}}" for x in values))
+        lines += [f"{row.program}, {row.description}: {row.why}" for row in self.rows if row.why]
+        return [*lines, *self.notes]
 
     def plain(self) -> dict[str, Any]:
         """Plain data, as run folders keep it."""
         rows = [
-            {"program": row.program, "description": row.description, "why": row.why}
+            {
+                "program": row.program,
+                "description": row.description,
+                "why": row.why,
+                "all_torque": row.all_torque,
+            }
             | {
                 name: None if x is None else x.tolist()
                 for name, x in (("torque", row.torque), ("motion", row.motion))
@@ -120,6 +149,7 @@ class TorqueReplay:
             "window": self.window,
             "windows": self.windows,
             "rows": rows,
+            "notes": list(self.notes),
         }
 
     def __repr__(self) -> str:
@@ -132,7 +162,9 @@ def replay_torque(run: Identification, log: Log, *, window: float = WINDOW) -> T
     The log is filtered as in the identification. Effects of the measurement (offsets, gains), which describe the log
     and not the robot, are taken off the measured torque first, for all rows alike. Rotors, which URDF cannot hold, are
     added as pinocchio's armature would; dry friction of inverse dynamics has the model's smoothed sign, that of motion
-    in MuJoCo is its own. A program that is not installed, or does not take the model, is named in its row.
+    in MuJoCo is its own. Whole effects that no file holds, as springs or coupled drives, stand in rows of their own, as
+    the torque that they have along the measured motion. A program that is not installed, or does not take the model, is
+    named in its row.
     window: s of motion from a measured state.
 
     Raises UsageError for a window that is not positive, UnfitDataError for a log without one.
@@ -142,24 +174,55 @@ def replay_torque(run: Identification, log: Log, *, window: float = WINDOW) -> T
     settings: Any = run.preparation["settings"]
     prepared = prepare(log, replace(Preparation(**settings), rate=None), Diagnostics())
     batches, filtered = list(prepared), prepared.parallel_filter()
-    whole = [_Part(one, _of_robot(run, one)) for one in batches]
+    consistent = consistent_parameters(run)
+    theta = run.estimate.parameters if consistent is None else consistent[0]
+    model = replace(ExportModel.of_terms(run.robot, run.terms, theta), peak=peak_speeds(run))
+    whole = [_part(run, theta, model, one) for one in batches]
     starts = _windows(whole, window)
-    models: list[tuple[str, Dynamics | None, str]] = [("identified", ExportModel.of_run(run), "")]
+    names = tuple(dict.fromkeys(_apart(run, theta, model)))
+    with_names = f"identified, with {listed(names)}" if names else ""
+    cases = [_Case("identified", model)]
+    if names:
+        cases.append(_Case(with_names, model, applied=True))
     try:
         described = Dynamics.of_description(run.robot)
-        models.append(("as described", described, ""))
-        drives = replace(ExportModel.of_run(run), inertia=described.inertia)
-        models.append(("bodies as described", drives, ""))
+        bodies = replace(model, inertia=described.inertia)
+        cases += [
+            _Case("as described", described),
+            _Case("bodies as described, all else identified", bodies, applied=bool(names)),
+        ]
     except UsageError as error:
-        models.append(("as described", None, f"not replayed: {error.found}"))
+        cases.append(_Case("as described", None, why=f"not replayed: {error.found}"))
+    torque, total = _torque_error(whole, [part.predicted for part in whole], filtered)
+    rows = [TorqueReplayRow("dynid", "identified", torque, all_torque=total)]
     with tempfile.TemporaryDirectory(prefix="dynid-replay-") as folder:
-        rows = _rows(run, models, whole, starts, filtered, _own_file(run, Path(folder)))
-    return TorqueReplay(run.robot.joint_names, tuple(rows), window, len(starts))
+        rows += _rows(cases, whole, starts, filtered, _own_file(run, Path(folder)))
+    lacking = [*model.left_out, *beyond_joints(model, motors=True)]
+    lacking += ["the shape of friction curves, but for the nearest viscous and Coulomb friction"] * bool(
+        model.curves
+    )
+    return TorqueReplay(
+        run.robot.joint_names,
+        tuple(rows),
+        window,
+        len(starts),
+        tuple(dict.fromkeys(lacking)),
+        consistent is not None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    # applied: with the torque of what files cannot hold, as a force beside.
+    name: str
+    model: Dynamics | None
+    why: str = ""
+    file: Path | None = None
+    applied: bool = False
 
 
 def _rows(
-    run: Identification,
-    models: Sequence[tuple[str, Dynamics | None, str]],
+    cases: Sequence[_Case],
     whole: Sequence[_Part],
     starts: Sequence[tuple[int, int, int]],
     filtered: ParallelFilter,
@@ -167,23 +230,30 @@ def _rows(
 ) -> list[TorqueReplayRow]:
     rows = []
     for label, program, suffix in (("MuJoCo", _mujoco, ".xml"), ("pinocchio", _pinocchio, ".urdf")):
-        cases: list[tuple[str, Dynamics | None, str, Path | None]] = [(*one, None) for one in models]
+        wanted = list(cases)
         if own is not None and own.suffix == suffix:
-            cases.insert(1, ("identified, in your file", ExportModel.of_run(run), "", own))
-        for name, model, why, file in cases:
-            if model is None:
-                rows.append(TorqueReplayRow(label, name, why=why))
+            wanted.insert(1, replace(cases[0], name="identified, in your file", file=own))
+        for case in wanted:
+            if case.model is None:
+                rows.append(TorqueReplayRow(label, case.name, why=case.why))
                 continue
-            plain = _without_offset(model)
+            plain = _without_offset(case.model)
+            parts = (
+                whole if case.applied else [replace(part, apart=np.zeros_like(part.tau)) for part in whole]
+            )
             try:
-                computed, motion = program(plain, whole, starts, file)
-                torque = _torque_error(whole, computed, filtered)
-                rows.append(TorqueReplayRow(label, name, torque, motion))
+                computed, motion = program(plain, parts, starts, case.file)
+                torque, total = _torque_error(whole, computed, filtered)
+                rows.append(TorqueReplayRow(label, case.name, torque, motion, all_torque=total))
             except ImportError:
-                rows.append(TorqueReplayRow(label, name, why="not replayed: the program is not installed"))
+                rows.append(
+                    TorqueReplayRow(label, case.name, why="not replayed: the program is not installed")
+                )
             except (ValueError, RuntimeError) as error:  # bodies or files that it does not take
                 rows.append(
-                    TorqueReplayRow(label, name, why=f"not replayed: {' '.join(str(error).split())[:200]}")
+                    TorqueReplayRow(
+                        label, case.name, why=f"not replayed: {' '.join(str(error).split())[:200]}"
+                    )
                 )
     return rows
 
@@ -218,21 +288,59 @@ def _without_shapes(text: bytes) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
+    # tau: (T, n) measured, less what the model says of the measurement.    predicted: (T, n) by the run, of the same.
+    # apart: (T, n) of effects of the robot that no file holds.
     samples: Samples
     tau: Float
+    predicted: Float
+    apart: Float
 
 
-def _of_robot(run: Identification, samples: Samples) -> Float:
-    # Measured torque less what the model says of the measurement.
-    tau, first = np.array(samples.tau), 0
+def _part(run: Identification, theta: Float, model: ExportModel, samples: Samples) -> _Part:
+    of_log = _torque(run, theta, samples, _is_of_log)
+    predicted = _torque(run, run.estimate.parameters, samples, lambda _, __: True)
+    apart = _torque(run, theta, samples, partial(_is_apart, run)) + _known(run, samples)
+    apart += mixed_torque(motors_of(model.mixed)[1], tuple(MotionBasis), samples.dq, samples.ddq)
+    return _Part(samples, samples.tau - of_log, predicted + _known(run, samples) - of_log, apart)
+
+
+def _torque(
+    run: Identification, theta: Float, samples: Samples, which: Callable[[Term, Float], bool]
+) -> Float:
+    # (T, n) of some terms with parameters theta (p,).
+    tau, first = np.zeros_like(samples.tau), 0
     for term in run.terms:
-        count = len(term.columns(run.robot))
-        own = run.estimate.parameters[first : first + count]
-        constant = isinstance(term, JointTerm) and term.exports_as is MotionBasis.ONE
-        if term.of_log or constant or term.scale is Scale.FREES:
-            tau -= term.torque(run.robot, term.seen(samples), own)
-        first += count
+        own = theta[first : (first := first + len(term.columns(run.robot)))]
+        if which(term, own):
+            tau += term.torque(run.robot, term.seen(samples), own)
     return tau
+
+
+def _known(run: Identification, samples: Samples) -> Float:
+    known = (term.known_torque(run.robot, samples) for term in run.terms)
+    return sum((one for one in known if one is not None), np.zeros_like(samples.tau))
+
+
+def _is_of_log(term: Term, _: Float) -> bool:
+    constant = isinstance(term, JointTerm) and term.exports_as is MotionBasis.ONE
+    return term.of_log or constant or term.scale is Scale.FREES
+
+
+def _is_apart(run: Identification, term: Term, own: Float) -> bool:
+    if _is_of_log(term, own):
+        return False
+    pieces = term.exported(run.robot, own)
+    return pieces is None or any(isinstance(piece, Lean) for piece in pieces)
+
+
+def _apart(run: Identification, theta: Float, model: ExportModel) -> list[str]:
+    # Names of the effects that no file holds, but that act on the robot.
+    found, first = [], 0
+    for term in run.terms:
+        own = theta[first : (first := first + len(term.columns(run.robot)))]
+        if _is_apart(run, term, own):
+            found.append(term.name)
+    return [*found, *(part.term for part in motors_of(model.mixed)[1])]
 
 
 def _without_offset(model: Dynamics) -> ExportModel:
@@ -262,8 +370,10 @@ def _windows(parts: Sequence[_Part], window: float) -> list[tuple[int, int, int]
     return [found[k] for k in np.unique(np.linspace(0, len(found) - 1, _WINDOWS).round().astype(int))]
 
 
-def _torque_error(parts: Sequence[_Part], computed: Sequence[Float], filtered: ParallelFilter) -> Float:
-    # Low-passed and thinned as in scores, which both sides of the equation are.
+def _torque_error(
+    parts: Sequence[_Part], computed: Sequence[Float], filtered: ParallelFilter
+) -> tuple[Float, float]:
+    # By joint and of all, low-passed and thinned as in scores, which both sides of the equation are.
     errors, sizes = [], []
     for part, tau in zip(parts, computed, strict=True):
         n, s = tau.shape[1], part.samples
@@ -272,12 +382,29 @@ def _torque_error(parts: Sequence[_Part], computed: Sequence[Float], filtered: P
         kept = s.keep[filtered.kept(s.with_left_out)]
         errors.append(sound[:n, kept].T)
         sizes.append(sound[n:, kept].T)
-    return _relative(errors, sizes)
+    together = _relative([one.reshape(-1, 1) for one in errors], [one.reshape(-1, 1) for one in sizes])
+    return _relative(errors, sizes), float(together[0])
+
+
+def _percent(share: float) -> str:
+    # A robot that falls away from its path is off by any factor.
+    return f"{100 * share:.3g}" if share < 10.0 else "> 1000"
 
 
 def _relative(errors: Iterable[Float], sizes: Iterable[Float]) -> Float:
     total, whole = (sum((np.asarray(x) ** 2).sum(axis=0) for x in parts) for parts in (errors, sizes))
     return np.asarray(np.sqrt(np.asarray(total) / np.maximum(np.asarray(whole), np.finfo(np.float64).tiny)))
+
+
+def _dry(model: ExportModel, dq: Float) -> Float:
+    # Of joints and of motors that move several, with the model's smoothed sign.
+    signs = np.column_stack([smooth_sign(dq[:, j], float(w)) for j, w in enumerate(model.width)])
+    return np.asarray(model.coulomb * signs + mixed_torque(_of_motors(model), (MotionBasis.SIGN,), dq, dq))
+
+
+def _of_motors(model: ExportModel) -> list[Mixed]:
+    left = {id(part) for part in motors_of(model.mixed)[1]}
+    return [part for part in model.mixed if id(part) not in left]
 
 
 def _mujoco(
@@ -312,11 +439,11 @@ def _mujoco(
             data.qpos[places], data.qvel[places], data.qacc[places] = q[k], dq[k], ddq[k]
             mujoco.mj_inverse(theirs, data)
             tau[k] = P.T @ data.qfrc_inverse[places]
-        computed.append(tau + model.coulomb * _signs(model, s.dq))
+        computed.append(tau + _dry(model, s.dq) + part.apart)
     theirs.opt.disableflags = driven
     off, moved = [], []
     for i, a, b in windows:
-        s, tau = parts[i].samples, parts[i].tau
+        s, tau = parts[i].samples, parts[i].tau - parts[i].apart
         count = max(1, round(1.0 / s.rate / _STEP))
         theirs.opt.timestep = 1.0 / s.rate / count
         mujoco.mj_resetData(theirs, data)
@@ -341,10 +468,6 @@ def _order(mujoco: Any, theirs: Any, names: Sequence[str]) -> list[int]:
 
     written = unique([xml_name(name) or "joint" for name in names])
     return [mujoco.mj_name2id(theirs, mujoco.mjtObj.mjOBJ_JOINT, name) for name in written]
-
-
-def _signs(model: ExportModel, dq: Float) -> Float:
-    return np.column_stack([smooth_sign(dq[:, j], float(w)) for j, w in enumerate(model.width)])
 
 
 def _pinocchio(
@@ -372,5 +495,7 @@ def _pinocchio(
                 full[joint.idx_q : joint.idx_q + joint.nq] = x if joint.nq == 1 else (np.cos(x), np.sin(x))
             v[at], a[at] = dq[k], ddq[k]
             tau[k] = P.T @ pin.rnea(theirs, data, full, v, a)[at]
-        computed.append(tau + model.rotor * s.ddq + model.friction(s.dq))
+        turning = mixed_torque(_of_motors(model), (MotionBasis.ACCELERATION, MotionBasis.SPEED), s.dq, s.ddq)
+        drives = model.rotor * s.ddq + model.viscous * s.dq + turning
+        computed.append(tau + drives + _dry(model, s.dq) + part.apart)
     return computed, None

@@ -27,7 +27,14 @@ class ReplaySection:
             for what in ("torque", "motion"):
                 values = row.get(what)
                 if values is not None:
-                    rows.append(_row(row, what, [_shown(x, commands) for x in values]))
+                    whole = row.get("all_torque") if what == "torque" else None
+                    rows.append(
+                        _row(
+                            row,
+                            what,
+                            [_shown(x, commands) for x in (*(() if commands else (whole,)), *values)],
+                        )
+                    )
             if row.get("why"):
                 rows.append(_row(row, "", []) | {"why": row["why"]})
         return render(
@@ -39,6 +46,7 @@ class ReplaySection:
                 "window": None if found is None else found.get("window"),
                 "windows": None if found is None else found.get("windows"),
                 "logs": [] if found is None else found.get("logs", []),
+                "notes": [] if found is None else found.get("notes", []),
             },
         )
 
