@@ -171,6 +171,7 @@ def summary(found: Payload) -> dict[str, Any]:
         "interval": found.interval()[0].tolist(),
         "by_scale": found.scale_half_width(),
         "centre": found.centre.tolist(),
+        "centre_half": found.half_width()[1:4].tolist(),
         "scale": found.scale.factor.tolist(),
         "scale_half": found.scale.half_width.tolist(),
         "described": None if np.isnan(found.scale.described) else found.scale.described,

@@ -35,7 +35,7 @@ from dynid.verbs.payload import (
     payload_lines,
     scale_rule,
 )
-from dynid.verbs.payload_fit import LoadEstimate, ScaleRule, View
+from dynid.verbs.payload_fit import LoadEstimate, Nuisances, ScaleRule, View
 from dynid.verbs.payload_tool import tool_text
 from dynid.verbs.save import save
 from tests.command_line import Run
@@ -55,7 +55,10 @@ def arm() -> RobotModel:
     return replace(robot, inertia_prior=np.array(bodies))
 
 
-def write(robot: RobotModel, path: Path, seed: int, load: np.ndarray, noise: float = 0.05) -> Log:
+def write(
+    robot: RobotModel, path: Path, seed: int, load: np.ndarray, noise: float = 0.05, hose: float = 0.0
+) -> Log:
+    """A log of an arm with a load; hose: N m about every joint of a hose along the arm, which both logs have."""
     rng = np.random.default_rng(seed)
     t = np.arange(0.0, 25.0, 0.005)
     q, dq, ddq = np.zeros((3, len(t), robot.n))
@@ -67,6 +70,7 @@ def write(robot: RobotModel, path: Path, seed: int, load: np.ndarray, noise: flo
     inertia = np.array(robot.inertia_prior)
     inertia[-1] += load
     tau = inverse_dynamics(robot.tree, inertia, q, dq, ddq) + 0.5 * dq + 0.4 * np.tanh(dq / 0.02)
+    tau += hose * (np.sqrt(1.0 + (q + 0.5) ** 2) + np.tanh(2.0 * q))
     tau += rng.normal(0, noise, tau.shape)
     columns = {f"q_{j}": q[:, i] for i, j in enumerate(robot.joint_names)}
     columns |= {f"tau_{j}": tau[:, i] for i, j in enumerate(robot.joint_names)}
@@ -134,6 +138,24 @@ def test_gains_that_are_off_are_no_part_of_the_mass_by_the_description(
     factor, least, most = by[ScaleRule.GAINS].explaining(2.0)
     assert least < factor < most
     assert abs(factor * 1.3 - 1.0) < 0.05
+
+
+def test_a_hose_along_the_arm_is_no_part_of_the_load(unloaded: Identification, tmp_path: Path) -> None:
+    """Torque by the position of the joints, in both logs and of no form that the model has, bends no centre."""
+    robot = unloaded.robot
+    free, full = (
+        write(robot, tmp_path / f"{seed}.parquet", seed, load, hose=0.3)
+        for seed, load in ((1, np.zeros(10)), (2, LOAD))
+    )
+    run = identify(robot, free, Settings(automatic=False), threads=1)
+    found, blind = (
+        find_payload(run, full, unloaded=free, nuisances=Nuisances(position=size), threads=1)
+        for size in (Nuisances().position, 1e-9)
+    )
+    centre = np.array([0.05, -0.08, 0.15])
+    off, blindly_off = (np.linalg.norm(one.centre - centre) for one in (found, blind))
+    assert off < 0.5 * blindly_off
+    assert (np.abs(found.centre - centre) <= found.half_width()[1:4]).all()
 
 
 def test_the_rule_of_the_scale() -> None:

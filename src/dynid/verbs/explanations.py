@@ -155,7 +155,8 @@ OF_EXPORTS = (
         ("warning",),
         """Parts that are fixed to a body weigh more, in the description, than all that was identified there. They
         are written with a share of it.""",
-        """Take out of the description what the robot did not carry.""",
+        """Take out of the description what the robot did not carry, and identify again. Where it did carry it, the
+        description's weight of it is wrong, or the torque's scale is.""",
     ),
     Explanation(
         "unphysical",

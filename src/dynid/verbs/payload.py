@@ -67,8 +67,8 @@ class Payload:
     """A physically consistent load on the last body, with 95 % intervals.
 
     parameters: (10,) m, mcx, ..., Izz about the joint frame of `body`.
-    covariance: (10, 10), of the residuals' noise, the scale of torque (`by_scale`), drift of gains, friction, lean, and
-    of how far consistency moved the load.
+    covariance: (10, 10), of the residuals' noise, the scale of torque (`by_scale`), drift of gains, friction, lean,
+    torque by position, and of how far consistency moved the load.
     blocks: of time in the loaded log.    standstills: that count.    views: mass (kg) and half width by view.
     relative, relative_without: torque error of the loaded log with the load in the model, and without it.
     """
@@ -273,8 +273,8 @@ def payload(
 ) -> Payload:
     """The payload at the last body of an identified robot, from a log with it mounted: one consistent body.
 
-    Motion and standstills are fitted together; gains, friction, its growth with the load, and a lean of the base are
-    nuisances with plausible sizes, which the intervals hold.
+    Motion and standstills are fitted together; gains, friction, its growth with the load, hoses and a lean of the
+    base are nuisances with plausible sizes, which the intervals hold.
     log, unloaded: a Log or a data frame, with the load and without; unloaded None = the run's own log.
     scale: "gains" or "description", what fixes the size of all torques; None = declared gains, else the description's
     masses.

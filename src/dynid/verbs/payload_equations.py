@@ -27,6 +27,9 @@ LEAST_BLOCKS = 3
 # Standstills that two nuisances a joint leave something of.
 LEAST_POSES = 6
 CHANGES = ("fv", "fc", "fl", "fo")
+# Of a smooth torque by the position of its joint, which a hose or a cable makes: a spring, and harmonics of a turn.
+HARMONICS = (1, 2)
+POSITION = ("spring", *(f"{wave}{k}" for k in HARMONICS for wave in ("sin", "cos")))
 GRAVITY = 4
 
 
@@ -34,7 +37,8 @@ GRAVITY = 4
 class LoadedLog(NominalTerm):
     """What a loaded log has beside the run's model and the load's inertia, each effect linear in its parameters.
 
-    By joint, changes of friction, fv dq + fc sign(dq) + fl |tau_rigid| sign(dq) + fo. Of the base, a lean by small
+    By joint, changes of friction, fv dq + fc sign(dq) + fl |tau_rigid| sign(dq) + fo, and torque by the position,
+    k q + sum_k (s_k sin(k q) + c_k cos(k q)), which both logs have. Of the base, a lean by small
     angles about two horizontal axes a, b: dG(a x g), dG(b x g). Of the load, the gravity of a mass and first moments
     that its accelerations do not have, (dm, dmcx, dmcy, dmcz): the weight apart from the inertia.
     inertia: ten numbers a body, of tau_rigid and G.
@@ -47,19 +51,24 @@ class LoadedLog(NominalTerm):
     of_log = True
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """4 n of friction, two of the lean, four of the weight."""
+        """4 n of friction, 5 n of the position, two of the lean, four of the weight."""
         units = ("N m s/rad", "N m", "1", "N m")
         friction = [
             Column(f"load_{kind}{j + 1}", unit, self.name, j)
             for j in range(robot.n)
             for kind, unit in zip(CHANGES, units, strict=True)
         ]
+        position = [
+            Column(f"load_{kind}_{j + 1}", "N m/rad" if kind == "spring" else "N m", self.name, j)
+            for j in range(robot.n)
+            for kind in POSITION
+        ]
         lean = [Column(f"load_lean{k}", "rad", self.name, 0, of=Of.ROBOT) for k in "ab"]
         weight = [
             Column(f"load_weight_{symbol}", unit, self.name, 0, of=Of.ROBOT)
             for symbol, unit in zip(("m", "mcx", "mcy", "mcz"), ("kg", *("kg m",) * 3), strict=True)
         ]
-        return (*friction, *lean, *weight)
+        return (*friction, *position, *lean, *weight)
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """Torque of one unit each."""
@@ -70,6 +79,8 @@ class LoadedLog(NominalTerm):
         carried = np.abs(nominal.rigid(robot, samples.q, samples.dq, samples.ddq))
         kinds = (samples.dq, sign, carried * sign, np.ones_like(sign))
         friction = [kind * own[j] for j in range(robot.n) for kind in kinds]
+        turns = [wave(k * samples.q) for k in HARMONICS for wave in (np.sin, np.cos)]
+        position = [kind * own[j] for j in range(robot.n) for kind in (samples.q, *turns)]
         lean = [
             nominal.rigid(replace(robot, gravity=np.cross(axis, robot.gravity)), samples.q, still, still)
             for axis in level_axes(robot.gravity)
@@ -81,7 +92,12 @@ class LoadedLog(NominalTerm):
         weight = np.zeros((GRAVITY, len(samples), robot.n))
         for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
             weight[columns - (10 * robot.n_bodies - 10), :, j] = values
-        return (*friction, *lean, *weight)
+        return (*friction, *position, *lean, *weight)
+
+
+def own_columns(n: int) -> int:
+    """Columns of `LoadedLog` for n joints."""
+    return (len(CHANGES) + len(POSITION)) * n + 2 + GRAVITY
 
 
 def level_axes(gravity: Float) -> Float:
@@ -121,7 +137,7 @@ class LoadEquations:
     @property
     def count(self) -> int:
         """All columns."""
-        return self.p + 6 * self.n + 2 + GRAVITY
+        return self.p + own_columns(self.n) + 2 * self.n
 
     @property
     def changes(self) -> Int:
@@ -129,14 +145,20 @@ class LoadEquations:
         return np.asarray(self.p + np.arange(4 * self.n).reshape(self.n, 4))
 
     @property
+    def position(self) -> Int:
+        """(n, 5) columns of torque by the position, as in POSITION."""
+        first = self.p + len(CHANGES) * self.n
+        return np.asarray(first + np.arange(len(POSITION) * self.n).reshape(self.n, len(POSITION)))
+
+    @property
     def lean(self) -> Int:
         """(2,) columns of the lean."""
-        return np.asarray(self.p + 4 * self.n + np.arange(2))
+        return np.asarray(self.p + (len(CHANGES) + len(POSITION)) * self.n + np.arange(2))
 
     @property
     def weight(self) -> Int:
         """(4,) columns of the weight apart from the inertia."""
-        return np.asarray(self.p + 4 * self.n + 2 + np.arange(GRAVITY))
+        return np.asarray(self.lean[-1] + 1 + np.arange(GRAVITY))
 
     @property
     def rest(self) -> Int:
@@ -201,7 +223,7 @@ class LoadLogs:
         own = run.estimate.base.mask
         with_load = own.copy()
         with_load[last] = True
-        every = np.ones(4 * robot.n + 2 + GRAVITY, dtype=np.bool_)
+        every = np.ones(own_columns(robot.n), dtype=np.bool_)
         moving, _ = self._factors(self.loaded, carried, np.concatenate([with_load, every]))
         if len(moving.blocks) < LEAST_BLOCKS:
             raise UnfitDataError(
@@ -228,7 +250,8 @@ class LoadLogs:
         run = self.run
         if self.alone is not None:
             friction = np.array([kind == "fl" for kind in CHANGES] * run.robot.n)
-            also = np.concatenate([friction, [True, True], [False] * GRAVITY])
+            position = [True] * (len(POSITION) * run.robot.n)
+            also = np.concatenate([friction, position, [True, True], [False] * GRAVITY])
             return self._factors(self.alone, inertia, np.concatenate([own, also]))[0]
         if run.factors.group_names != run.robot.joint_names:
             raise UsageError(
@@ -253,7 +276,8 @@ class LoadLogs:
         still = np.zeros_like(poses.q)
         samples = Samples.from_motion(poses.q, still, still, poses.tau)
         terms = run.terms + LoadedLog(tuple(inertia.ravel().tolist()))
-        also = np.concatenate([np.zeros(4 * n, dtype=np.bool_), np.ones(2 + GRAVITY, dtype=np.bool_)])
+        also = np.ones(own_columns(n), dtype=np.bool_)
+        also[: len(CHANGES) * n] = False
         panels = terms.torque_regressor(robot, samples, np.concatenate([wanted, also]), poses.tau)
         count = len(wanted) + len(also)
         joints = []
