@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import math
+from dataclasses import MISSING
+
 import pytest
+from pydantic import PydanticSchemaGenerationError, TypeAdapter
 
 from dynid.base.errors import InputError
-from dynid.base.named_options import named_kind, option_value
+from dynid.base.named_options import fields_of, named_kind, option_value
+from dynid.base.options import constrained, taken
+from dynid.estimate import CATALOGUE as ESTIMATORS
 from dynid.rows import MomentumRows
+from dynid.rows.catalogue import CATALOGUE as ROWS
 from dynid.terms import Coulomb, SpinningRotor
+from dynid.terms.catalogue import CATALOGUE as TERMS
 
 KINDS = {"torque": ("rate", "order"), "power": ()}
 
@@ -58,3 +67,41 @@ def test_options_are_of_the_kind_of_their_field() -> None:
             option_value(kind, "x", option, value)
         assert reported.value.identifier == "wrong-value"
         assert says in str(reported.value)
+
+
+EDGES: tuple[object, ...] = (
+    *(0, 1, -1, 3, 0.0, 0.5, 1.0, -2.5, 1e308, math.inf, math.nan, 10**400, True, False, None),
+    *(
+        "",
+        "a",
+        "huber",
+        "joint",
+        "prior",
+        "ü",
+        "\ud800",
+        [],
+        [1],
+        [0.5, 2],
+        ["a", "b"],
+        [[0, 0, 1]],
+        [[0, 0]],
+        [None],
+    ),
+    *((1, 2), {"a": 1}, [True], ["a", 1]),
+)
+
+
+def test_plain_values_are_taken_as_pydantic_takes_them() -> None:
+    kinds = [kind for known in (TERMS, ROWS, ESTIMATORS) for kind in known.builtin.values()]
+    count = 0
+    for one in (one for kind in kinds for one in fields_of(kind).values()):
+        try:
+            adapter = TypeAdapter(constrained(one.hint, one.option))
+        except PydanticSchemaGenerationError:  # a term, a lever: no plain value
+            continue
+        for value in EDGES:
+            read = taken(one.hint, one.option, value)
+            if read is not MISSING:
+                count += 1
+                assert repr(read) == repr(adapter.validate_json(json.dumps(value), strict=True)), (one, value)
+    assert count > len(kinds)  # it is not that none was taken

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import is_dataclass
+from dataclasses import MISSING, is_dataclass
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from dynid.base.errors import InputError
-from dynid.base.options import Described, constrained, options_of
+from dynid.base.options import Described, constrained, options_of, taken
 from dynid.base.registry import Registry
 
 Kind = TypeVar("Kind")
@@ -26,9 +26,13 @@ def option_value(kind: type[Any], name: str, option: str, value: Any) -> Any:
 
     Raises InputError for a value of another type or out of range.
     """
+    one = options_of(kind)[option]
+    read = taken(one.hint, one.option, value)
+    if read is not MISSING:
+        return read
+    # Loaded for what is wrong, and for values of other types: it takes as long as a small command.
     from pydantic import TypeAdapter, ValidationError
 
-    one = options_of(kind)[option]
     # As JSON, in which types are strict and lists may be tuples all the same.
     plain = json.dumps(value, default=lambda date: {"date": str(date)})
     try:

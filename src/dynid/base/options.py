@@ -19,6 +19,8 @@ from dynid.base.errors import UsageError
 _KEY = "option"
 # What an option is not: the name of a kind, which no one chooses.
 _NAME = "name"
+# Numbers beyond it are left to the checks that say what is wrong: whole ones may be too large for a float.
+_LARGEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,36 @@ def literals(hint: Any) -> tuple[str, ...]:
         parts = get_args(hint)
         return () if str in parts else tuple(text for part in parts for text in literals(part))
     return ()
+
+
+def taken(hint: Any, one: Option, value: Any) -> Any:
+    """A plain value, as JSON has it, as a field of this type holds it: a whole number as float, a list as tuple.
+
+    MISSING for one that it does not take, and for a type that is not made of numbers, texts and tuples alone.
+    """
+    origin, parts = get_origin(hint), get_args(hint)
+    if _is_union(hint):
+        found = [read for part in parts if (read := taken(part, one, value)) is not MISSING]
+        return found[0] if len(found) == 1 else MISSING
+    if origin is tuple and isinstance(value, list | tuple):
+        each = parts[:1] * len(value) if parts[-1] is Ellipsis else parts
+        read = [taken(part, one, item) for part, item in zip(each, value, strict=False)]
+        return tuple(read) if len(each) == len(value) and MISSING not in read else MISSING
+    kind = type(value)
+    fits = (
+        (hint is float and _is_sure(value, (float, int)) and one.allows(value))
+        or (hint is int and _is_sure(value, (int,)) and one.allows(value))
+        or (hint is str and kind is str and value.isascii() and value in (one.choices or (value,)))
+        or (origin is Literal and kind is str and value in parts)
+        or (hint in (bool, type(None)) and kind is hint)
+    )
+    if not fits:
+        return MISSING
+    return float(value) if hint is float else value
+
+
+def _is_sure(value: Any, kinds: tuple[type, ...]) -> bool:
+    return type(value) in kinds and -_LARGEST <= value <= _LARGEST
 
 
 def constrained(hint: Any, one: Option) -> Any:

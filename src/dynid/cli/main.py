@@ -17,6 +17,7 @@ from dynid.base.errors import NOWHERE, DynidError, Place, ResourceError, UsageEr
 from dynid.cli.ending import clear_away, interruption, listen, say_bug, say_interrupted
 from dynid.cli.output import finish, note, reset, say, with_output
 from dynid.cli.plugins import WithPlugins, load_named, with_plugins
+from dynid.cli.values import PlainCommand
 
 # New objects between two searches for cycles, and searches of the young between those of the older: with Python's 700 a
 # tenth of a small command goes into searching modules that are being loaded, which hold none that could go.
@@ -88,7 +89,9 @@ def application(names: tuple[str, ...]) -> typer.Typer:
         for name, plugins in commands:
             if name in names:
                 whole = with_output(name, import_module(f"dynid.cli.{name}").command)
-                made.command(name, rich_help_panel=group)(with_plugins(whole) if plugins else whole)
+                made.command(name, cls=PlainCommand, rich_help_panel=group)(
+                    with_plugins(whole) if plugins else whole
+                )
     made.callback(invoke_without_command=True)(options)
     return made
 

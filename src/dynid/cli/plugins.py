@@ -12,6 +12,7 @@ from dynid.base.registry import Registry, load_plugins
 from dynid.cli.added_options import Values, with_options
 from dynid.cli.common import release_outputs
 from dynid.cli.output import with_output
+from dynid.cli.values import PlainCommand, read_plainly
 
 PLUGIN = "plugin"
 PluginOption = Annotated[
@@ -45,6 +46,11 @@ def load_named(names: list[str] | None) -> list[str] | None:
 class WithPlugins(TyperGroup):
     """dynid's commands, then those of named plug-ins and of installed packages, which are imported when called."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Reads the arguments before the command's name."""
+        read_plainly(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Runs the command; the outputs that it claimed are free again when it ends.
 
@@ -66,7 +72,7 @@ class WithPlugins(TyperGroup):
         if own is not None or cmd_name not in COMMANDS:
             return own
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(cmd_name)(with_output(cmd_name, COMMANDS[cmd_name]))
+        app.command(cmd_name, cls=PlainCommand)(with_output(cmd_name, COMMANDS[cmd_name]))
         return typer.main.get_command(app)
 
     def list_commands(self, ctx: Any) -> list[str]:

@@ -10,8 +10,9 @@ from typing import Any
 
 from pydantic import create_model
 
-from dynid.base.checked_toml import Lines, Strict, key, model_of, read_toml, validate, words_of
+from dynid.base.checked_toml import Strict, key, model_of, validate, words_of
 from dynid.base.options import options_of
+from dynid.base.toml_file import Lines, read_toml
 from dynid.excitation.settings import MotionSettings, ObstacleTable, SolidTable
 
 _TABLES = {one.name: type(getattr(MotionSettings(), one.name)) for one in fields(MotionSettings)}

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.checked_toml import read_bytes
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
+from dynid.base.input_file import read_bytes
 from dynid.dynamics.thresholds import Thresholds
 from dynid.exporters.ensemble import Ensemble, Width, closest_consistent, sample_parameters, spread_on
 from dynid.exporters.files import check_targets, write_files

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.checked_toml import read_bytes
 from dynid.base.errors import DynidError, InputError, Place
+from dynid.base.input_file import read_bytes
 from dynid.base.registry import Need, refuse_missing
 from dynid.exporters.model import ExportModel
 from dynid.robot.model import RobotModel

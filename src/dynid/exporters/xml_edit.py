@@ -9,8 +9,8 @@ from pathlib import Path
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
-from dynid.base.checked_toml import read_bytes
 from dynid.base.errors import InputError, Place
+from dynid.base.input_file import read_bytes
 from dynid.robot.xml import MAX_BYTES, Element, parse
 
 _TAG = re.compile(rb"<[^\s/>]+")

@@ -13,9 +13,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dynid.base.checked_toml import Strict, key, line_of, read_toml, validate
+from dynid.base.checked_toml import Strict, key, validate
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, RefusedError
 from dynid.base.tables import read_table
+from dynid.base.toml_file import line_of, read_toml
 
 # Columns of a catalogue; the last one may be left out.
 COLUMNS = ("type", "serial", "time", "path", "trajectory")

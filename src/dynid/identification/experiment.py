@@ -9,12 +9,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from dynid.base.checked_toml import Key, Lines, line_of, read_toml, validate
+from dynid.base.checked_toml import validate
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
 from dynid.base.named_options import fields_of, meant, option_value
 from dynid.base.options import options_of
 from dynid.base.registry import load_plugins, named_for
+from dynid.base.toml_file import Key, Lines, line_of, read_toml
 from dynid.estimate import CATALOGUE, Estimator, FeasibleFit
 from dynid.feasible.catalogue import constraint_from_spec
 from dynid.feasible.limits import with_hull_of_mesh

@@ -16,8 +16,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dynid.base.checked_toml import Strict, key, read_bytes, validate
+from dynid.base.checked_toml import Strict, key, validate
 from dynid.base.errors import InputError, Place
+from dynid.base.input_file import read_bytes
 
 # The unit of positions that are shares of a motor's calibrated range.
 PERCENT = "%"

@@ -9,8 +9,8 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from dynid.base.checked_toml import Key, line_of
 from dynid.base.errors import DynidError, InputError, InputErrors, Place
+from dynid.base.toml_file import Key, line_of
 from dynid.base.units import factor
 from dynid.log.calibration import PERCENT, check_ranges, motor_of, rad_per_percent, read_calibration
 from dynid.log.log import Channel, ChannelMap

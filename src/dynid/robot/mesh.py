@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.base.checked_toml import read_bytes
 from dynid.base.errors import InputError, Place, ResourceError
+from dynid.base.input_file import read_bytes
 
 MAX_BYTES = 100_000_000
 # m: links are shorter, what is longer was drawn in millimetres.

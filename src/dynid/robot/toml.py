@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.checked_toml import read_toml, validate
+from dynid.base.checked_toml import validate
 from dynid.base.errors import InputError, UsageError
+from dynid.base.toml_file import read_toml
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.robot.source import RobotFile

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.checked_toml import Key, Lines, line_of
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors, Place
+from dynid.base.toml_file import Key, Lines, line_of
 from dynid.robot.link_checks import AS_PRIOR, NOT_NEGATIVE, inertia_problem, slightly_impossible
 from dynid.robot.model import JointType, Limits
 from dynid.robot.toml_schema import Description, Inertial

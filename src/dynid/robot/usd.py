@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.checked_toml import read_bytes
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, RefusedError, ResourceError
+from dynid.base.input_file import read_bytes
 from dynid.robot.link_checks import check_size, checked_tree, held_still
 from dynid.robot.link_model import model_of_links
 from dynid.robot.links import Link, LinkInertial, LinkJoint

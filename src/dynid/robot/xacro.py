@@ -10,9 +10,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from dynid.base.checked_toml import read_bytes
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError
+from dynid.base.input_file import read_bytes
 from dynid.robot.packages import find_package
 from dynid.robot.reading import Reading
 from dynid.robot.xml import MAX_BYTES, Element, parse

@@ -10,8 +10,8 @@ from pathlib import Path
 from xml.parsers import expat
 
 from dynid.base.arrays import LARGEST_VALUE
-from dynid.base.checked_toml import read_bytes
 from dynid.base.errors import DynidError, InputError, Place, RefusedError
+from dynid.base.input_file import read_bytes
 
 MAX_BYTES = 64_000_000
 MAX_DEPTH = 256

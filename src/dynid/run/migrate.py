@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dynid.base.checked_toml import read_toml
 from dynid.base.errors import InputError, Place
+from dynid.base.toml_file import read_toml
 
 # Of run.json and model.json.
 FORMAT = 3

@@ -11,8 +11,9 @@ import numpy as np
 from pydantic import Field
 
 from dynid.base.arrays import Float
-from dynid.base.checked_toml import Strict, read_toml, validate
+from dynid.base.checked_toml import Strict, validate
 from dynid.base.errors import UsageError
+from dynid.base.toml_file import read_toml
 from dynid.robot.drive import TorqueSide
 from dynid.robot.model import RobotModel
 from dynid.simulation.motion import SimulatedMotion

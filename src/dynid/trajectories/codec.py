@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.checked_toml import read_bytes
 from dynid.base.errors import DynidError, InputError, Place, UsageError
+from dynid.base.input_file import read_bytes
 from dynid.trajectories.basis import BasisTrajectory, FourierBasis, SplineBasis
 from dynid.trajectories.chain import Chain, Together
 from dynid.trajectories.moves import SmoothMoves

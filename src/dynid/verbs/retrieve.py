@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Float, locked
-from dynid.base.checked_toml import read_bytes
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
+from dynid.base.input_file import read_bytes
 from dynid.base.numbers import number_of
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.prior import parameter_spread
