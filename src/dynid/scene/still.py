@@ -27,7 +27,9 @@ def still_png(scene: Scene, width: int = 760, height: int = 440, q: Float | None
     """
     wide, high = _FINER * width, _FINER * height
     nearness = np.zeros(wide * high)
-    picture = np.zeros((wide * high, 4))
+    # The number of its tint at each sample, 0 where nothing is; tints: colour and cover of each number.
+    tint = np.zeros(wide * high, dtype=np.int32)
+    tints = [np.zeros((1, 4))]
     pose = (scene.home if q is None else np.asarray(q))[None]
     R, p = scene.placements(pose)
     view, eye = _camera(scene, *scene.ball(pose))
@@ -47,11 +49,16 @@ def still_png(scene: Scene, width: int = 760, height: int = 440, q: Float | None
         screen = np.column_stack([across, 1.0 / np.maximum(x[:, 2], _NEAR)])
         colours = np.minimum(np.outer(shade, palette[scene.owner(surface)]) * (255 / 225), 255.0)
         before = (x[surface.triangles, 2] > _NEAR).all(axis=1)
-        _fill(nearness, picture, screen[surface.triangles[before]], colours[before], wide, high)
-    small = picture.reshape(height, _FINER, width, _FINER, 4).sum(axis=(1, 3))
-    cover = small[..., 3:] / _FINER**2
-    rgb = small[..., :3] / np.maximum(small[..., 3:], 1.0)
-    return _png(np.concatenate([rgb, 255.0 * cover], axis=-1).round().astype(np.uint8))
+        number = sum(len(known) for known in tints) + np.arange(np.count_nonzero(before))
+        _fill(nearness, tint, screen[surface.triangles[before]], number, wide, high)
+        tints.append(np.column_stack([colours[before], np.ones(len(number))]))
+    pixels = tint.reshape(height, _FINER, width, _FINER).swapaxes(1, 2).reshape(height * width, -1)
+    covered = pixels.any(axis=1)
+    total = np.concatenate(tints)[pixels[covered]].sum(axis=1)
+    rgba = np.column_stack([total[:, :3] / total[:, 3:], 255.0 * total[:, 3] / _FINER**2])
+    picture = np.zeros((height * width, 4), dtype=np.uint8)
+    picture[covered] = rgba.round()
+    return _png(picture.reshape(height, width, 4))
 
 
 def _camera(scene: Scene, centre: Float, radius: float) -> tuple[Float, Float]:
@@ -68,8 +75,11 @@ def _camera(scene: Scene, centre: Float, radius: float) -> tuple[Float, Float]:
     return view, centre + DISTANCE * radius * out
 
 
-def _fill(nearness: Float, picture: Float, corners: Float, colours: Float, wide: int, high: int) -> None:
-    # corners: (T, 3, 3) x, y, 1/depth.    By triangle its rows, by row its span, by span its pixels.
+def _fill(
+    nearness: Float, tint: npt.NDArray[np.int32], corners: Float, number: Int, wide: int, high: int
+) -> None:
+    # corners: (T, 3, 3) x, y, 1/depth.    number: (T,) of the tints, ascending, above those that are there.
+    # By triangle its rows, by row its span, by span its samples.
     first = np.ceil(corners[..., 1].min(axis=1) - 0.5).clip(0, high).astype(np.int64)
     last = np.floor(corners[..., 1].max(axis=1) - 0.5).clip(-1, high - 1).astype(np.int64)
     triangle, row = _counted_up(np.maximum(last - first + 1, 0))
@@ -82,13 +92,11 @@ def _fill(nearness: Float, picture: Float, corners: Float, colours: Float, wide:
     plane = _planes(corners)[triangle[span]]
     at = row[span] * wide + column
     z = plane[:, 0] * (column + 0.5) + plane[:, 1] * (row[span] + 0.5) + plane[:, 2]
-    # The nearest at each pixel stands last, and stays.
-    order = np.lexsort((z, at))
-    at, z, owner = at[order], z[order], triangle[span][order]
-    kept = np.flatnonzero(np.append(at[1:] != at[:-1], True)[: len(at)])
-    kept = kept[z[kept] > nearness[at[kept]]]
-    nearness[at[kept]] = z[kept]
-    picture[at[kept], :3], picture[at[kept], 3] = colours[owner[kept]], 1.0
+    # Of those before what is there the nearest at each sample stays, of equally near ones the last.
+    nearer = np.flatnonzero(z > nearness[at])
+    np.maximum.at(nearness, at[nearer], z[nearer])
+    nearest = nearer[z[nearer] == nearness[at[nearer]]]
+    np.maximum.at(tint, at[nearest], number[triangle[span[nearest]]])
 
 
 def _counted_up(count: Int) -> tuple[Int, Int]:
