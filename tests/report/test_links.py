@@ -22,7 +22,6 @@ from dynid.report.sections.joints import JointsSection
 from dynid.report.sections.links import LinksSection
 from dynid.robot import load_robot
 from dynid.run.links import DATAS, PRIORS, joint_values, links, mass_findings
-from dynid.run.regression import regression_of_run
 from dynid.run.result import Identification
 from dynid.run.store import load
 from dynid.spatial.inertia import from_com, to_com
@@ -105,7 +104,7 @@ def test_a_body_that_is_hardly_there_or_at_a_limit_is_said(run: Identification) 
 
 
 def test_a_mass_far_from_the_description_is_warned_of_unless_the_data_say_it(run: Identification) -> None:
-    regression = regression_of_run(run)
+    regression = run.regression
     assert mass_findings(run.robot, run.estimate, regression) == ()
     names = [link.name for link in links(run)[0]]
     for factor in (0.1, 10.0):
@@ -132,7 +131,7 @@ def test_a_mass_that_no_description_gives_and_that_may_be_none_is_noted(run: Ide
         for column in run.estimate.columns
     )
     unknown = replace(run.estimate, columns=columns)
-    regression = replace(regression_of_run(run), columns=columns)
+    regression = replace(run.regression, columns=columns)
     half = np.array([link.mass.half for link in links(replace(run, estimate=unknown))[0]])
     open_ = [link.name for link, h in zip(links(run)[0], half, strict=True) if h >= link.mass.value]
     noted = mass_findings(run.robot, unknown, regression)

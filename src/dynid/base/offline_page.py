@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 _ESCAPED_IN_JSON = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+_END = re.compile("</(?i:script|style)")
 
 
 def script_json(data: object) -> str:
@@ -34,9 +37,14 @@ def own_text(path: Path) -> str:
     Raises ValueError for a text that would end the element it stands in.
     """
     text = path.read_text(encoding="utf-8").replace("\r\n", "\n").replace("\r", "\n")
-    if "</script" in text.lower() or "</style" in text.lower():
+    if ends_element(text):
         raise ValueError(f"{path.name} would end its own element")
     return text
+
+
+def ends_element(text: str) -> bool:
+    """Whether a text would end the script or style element it stands in."""
+    return _END.search(text) is not None
 
 
 def _sha256(script: str) -> str:

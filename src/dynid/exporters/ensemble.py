@@ -22,7 +22,6 @@ from dynid.identification.further_log import torque_factors
 from dynid.identification.settings import ON_FACTORS
 from dynid.kernel import solve_triangular
 from dynid.log.read import Log
-from dynid.run.regression import regression_of_run
 from dynid.run.result import Identification
 from dynid.terms.term import Of
 
@@ -173,7 +172,7 @@ def held_out_error(run: Identification, consistent: bool = True) -> Float:
     on its own data. The prior keeps the strength that the run found, or refits would each search for one.
     Source: Burman 1989 (bias-corrected cross-validation).
     """
-    regression = replace(regression_of_run(run), value_only=True)
+    regression = replace(run.regression, value_only=True)
     factors, estimator = regression.factors, _estimator(run, consistent)
     parts = folds_of(factors)
     if not parts:
@@ -317,7 +316,7 @@ def _covariance(run: Identification) -> Float:
     estimate = run.estimate
     if not run.shapes:
         return estimate.covariance
-    factors, columns = regression_of_run(run).factors, estimate.base.independent
+    factors, columns = run.regression.factors, estimate.base.independent
     b = len(columns)
     inverse = solve_triangular(stack(factors.total, columns, estimate.weights)[:b, :b], np.eye(b))
     return block_jackknife(factors, columns, estimate.full_vector, inverse, estimate.weights)[0]
@@ -348,7 +347,7 @@ def closest_consistent(run: Identification) -> tuple[Float, Float]:
     estimate = run.estimate
     theta = estimate.consistent
     if not len(theta):
-        regression = replace(regression_of_run(run), value_only=True)
+        regression = replace(run.regression, value_only=True)
         fit = replace(_constrained(run), inner=WLS(), strength=_PRIOR_WEIGHT, weights="joint")
         theta = fit.around(regression, estimate).parameters
     return theta, _fitted_spread(run, (theta @ estimate.base.B.T - estimate.value)[None])

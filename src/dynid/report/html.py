@@ -10,7 +10,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from dynid.base.atomic_write import staged_files
-from dynid.base.offline_page import own_text, page_policy, script_json
+from dynid.base.offline_page import ends_element, own_text, page_policy, script_json
 from dynid.report.figures import DARK
 from dynid.report.section import TEMPLATES, Page, render
 from dynid.report.sections import SECTIONS
@@ -76,6 +76,6 @@ def _asset(name: str) -> str:
 
 
 def _trusted(text: str) -> Markup:
-    if "</script" in text.lower() or "</style" in text.lower():
+    if ends_element(text):
         raise ValueError("an embedded text would end its own element")
     return Markup(text)  # noqa: S704  (the package's own files, or JSON without any markup character)

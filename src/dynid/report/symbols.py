@@ -15,6 +15,8 @@ from dynid.terms.term import Column, Of
 
 _NAME = re.compile(r"([A-Za-z]+)(\d+)")
 _SHOWN = 4
+# A factor of a sum that is so near to one is one: rounding of the base map.
+_ROUNDING = 1.1e-8
 
 
 def owner(column: Column, robot: RobotModel) -> str:
@@ -85,6 +87,6 @@ def formula(row: Float, lead: int, columns: tuple[Column, ...], robot: RobotMode
 
 def _piece(factor: float, name: Markup, first: bool) -> Markup:
     size = abs(factor)
-    text = "" if np.isclose(size, 1.0, rtol=1e-9) else f"{size:.4g} "
+    text = "" if abs(size - 1.0) <= _ROUNDING else f"{size:.4g} "
     sign = "" if first and factor > 0 else "+ " if factor > 0 else f"{MINUS} "
     return Markup('<span class="piece">{}{}{}</span>').format(sign, text, name)

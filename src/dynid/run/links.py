@@ -24,7 +24,6 @@ from dynid.feasible.density import DENSEST, density
 from dynid.feasible.description import limits_of_robot
 from dynid.feasible.problem import Distance
 from dynid.robot.model import RobotModel
-from dynid.run.regression import regression_of_run
 from dynid.run.result import Identification
 from dynid.spatial.inertia import is_physical
 from dynid.terms.term import Column, Of
@@ -101,7 +100,7 @@ def links(one: Identification) -> tuple[tuple[Link, ...], Value]:
     if not len(bodies):
         return (), Value(0.0, np.nan, 0.0, np.nan)
     theta = exported_parameters(estimate)
-    figures = _Figures.of(estimate, regression_of_run(one))
+    figures = _Figures.of(estimate, one.regression)
     prior = np.array([column.prior for column in columns])
     hulls, known = _hulls(one), inertia_known(columns)
     found = []
@@ -194,7 +193,7 @@ class JointValue:
 def joint_values(one: Identification) -> tuple[JointValue, ...]:
     """What the model has of every joint, in the order of the joints."""
     estimate, found = one.estimate, []
-    figures = _Figures.of(estimate, regression_of_run(one))
+    figures = _Figures.of(estimate, one.regression)
     half = dict(zip(estimate.base.independent.tolist(), estimate.half_width().tolist(), strict=True))
     theta = exported_parameters(estimate)
     for j, (column, category) in enumerate(zip(estimate.columns, estimate.base.categories(), strict=True)):

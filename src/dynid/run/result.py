@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from dynid.base.diagnostics import Diagnostics, claim_codes
@@ -11,10 +12,13 @@ from dynid.base.findings import Verdict
 from dynid.choose.selection import Selection
 from dynid.choose.shapes import Choice, ShapeEstimate
 from dynid.diagnosis.finding import ResidualFinding
-from dynid.estimate.estimator import Estimate
+from dynid.estimate.estimator import Estimate, Regression
+from dynid.estimate.influence import Influence, influence_of
+from dynid.estimate.prior import likely_bodies, parameter_spread
 from dynid.estimate.residuals import Residuals
 from dynid.estimate.scores import Scores
 from dynid.factor.base import BaseMap
+from dynid.factor.data_base import influence
 from dynid.factor.factor import Factors
 from dynid.robot.model import RobotModel
 from dynid.terms.term import Terms
@@ -74,6 +78,20 @@ class Identification:
         """Codes of claims that the user accepted for this run."""
         accept: Any = self.experiment.get("accept", ())
         return claim_codes(accept)
+
+    @cached_property
+    def regression(self) -> Regression:
+        """The regression that the run came from: factors, base parameters and priors, without its samples."""
+        columns, base = self.estimate.columns, self.estimate.base
+        held = {int(c) for factor in self.factors.total for c in factor.columns}
+        factors = self.factors if held <= set(base.independent.tolist()) else self.factors.select(base.mask)
+        spread = parameter_spread(self.robot, columns, influence(factors, base))
+        return Regression(columns, base, factors, spread, likely=likely_bodies(self.robot, columns, spread))
+
+    @cached_property
+    def influence(self) -> Influence | None:
+        """What each group of equations and block of time says of the estimate; None where factors are of another."""
+        return influence_of(self.estimate, self.factors)
 
     def __repr__(self) -> str:
         return f"Identification of '{self.robot.name}': {self.verdict.level.upper()}: {self.verdict.headline}"

@@ -16,7 +16,6 @@ from dynid.estimate.homogeneity import Homogeneity, Part, homogeneity
 from dynid.estimate.least_squares import WLS
 from dynid.factor.factor import stack
 from dynid.kernel import solve_triangular
-from dynid.run.regression import regression_of_run
 from dynid.run.result import Identification
 from dynid.terms.term import Of
 
@@ -47,7 +46,7 @@ class Fit:
     @staticmethod
     def of(run: Identification) -> Fit:
         """Raises UnfitDataError for a run of fewer than three blocks."""
-        regression = regression_of_run(run)
+        regression = run.regression
         estimate = WLS().fit(regression)
         b = estimate.base.rank
         triangle = stack(regression.factors.total, estimate.base.independent, estimate.weights)[:b, :b]

@@ -11,7 +11,6 @@ import numpy as np
 
 from dynid.base.arrays import Float, of_size
 from dynid.base.tables import read_table, write_table
-from dynid.estimate.influence import influence_of
 from dynid.estimate.residuals import Residuals
 from dynid.estimate.verdict import Standing, base_verdicts, full_verdicts, how_well
 from dynid.factor.factor import Block, Factor, Factors
@@ -133,7 +132,7 @@ def score_columns(one: Identification) -> dict[str, Any]:
 def _evidence(one: Identification, others: int) -> dict[str, list[Any]]:
     """By base parameter, the joint and the block of time that inform it most, and the block it hangs on most."""
     b = one.estimate.base.rank
-    found = influence_of(one.estimate, one.factors)
+    found = one.influence
     blocks = one.factors.blocks
     empty: dict[str, list[Any]] = {
         "informed_by": [""] * (b + others),

@@ -8,7 +8,6 @@ import numpy as np
 from markupsafe import Markup
 
 from dynid.base.arrays import Float
-from dynid.estimate.influence import influence_of
 from dynid.estimate.residuals import Residuals
 from dynid.factor.base import BaseMap, Category
 from dynid.report.figures import (
@@ -73,7 +72,7 @@ class ExcitationSection:
 
 def _segments(identification: Identification) -> list[dict[str, str]]:
     """The blocks of time that the result hangs on most."""
-    found = influence_of(identification.estimate, identification.factors)
+    found = identification.influence
     if found is None:
         return []
     estimate, blocks = identification.estimate, identification.factors.blocks

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from dynid.base.arrays import Bool, Float
 from dynid.choose.shapes import ShapeEstimate
-from dynid.estimate.influence import Influence, influence_of
+from dynid.estimate.influence import Influence
 from dynid.estimate.uncertainty import DESCRIBED, Intervals
 from dynid.estimate.verdict import Known, ParameterVerdict, Word, base_verdicts, full_verdicts, how_well
 from dynid.factor.base import Category
@@ -56,7 +56,7 @@ class ParametersSection:
         truth = base_truth(identification)
         counts = {str(word): sum(v.word is word for v in verdicts) for word in Word}
         categories = estimate.base.categories()
-        found = influence_of(estimate, identification.factors)
+        found = identification.influence
         evidence = _no_evidence(len(verdicts)) if found is None else _evidence(identification, found)
         return render(
             "parameters.html.jinja",
