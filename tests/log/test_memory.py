@@ -199,7 +199,7 @@ def test_the_hash_is_of_the_values(arrays: dict[str, Any]) -> None:
 
 def test_checks_of_logs_name_the_row(arrays: dict[str, Any]) -> None:
     few = small(arrays)
-    few["t"][100] = 0.0
+    few["t"][100:160] = 0.0
     log = Log.from_arrays(ROBOT, **few, name="bench")
     (only,), watch = log.trajectories, LogWatch(log, Diagnostics())
     with pytest.raises(UnfitDataError, match=r"bench.*row 100.*time that runs back"):

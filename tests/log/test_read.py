@@ -155,23 +155,6 @@ def test_row_groups_do_not_show(robot: RobotModel, tmp_path: Path) -> None:
     assert equal(a.read(a.trajectories[0]), b.read(b.trajectories[0]))
 
 
-def test_statistics_of_the_file_only_save_time(robot: RobotModel, tmp_path: Path) -> None:
-    holes = np.where(np.arange(T) == 5, np.nan, t)
-    for name, times in (("whole", t), ("holes", holes)):
-        for reported in (True, False):
-            table = pa.table({"t": times, **COLUMNS})
-            path = tmp_path / f"{name}_{reported}.parquet"
-            pq.write_table(table, path, row_group_size=150, write_statistics=reported)
-            assert (open_table(path).extent("t") is not None) == reported  # type: ignore[attr-defined]  # text tables have it
-        a, b = (
-            read_log(tmp_path / f"{name}_{reported}.parquet", robot).trajectories[0]
-            for reported in (True, False)
-        )
-        assert (a.first_row, a.row_count, a.start_time, a.end_time) == (
-            (b.first_row, b.row_count, b.start_time, b.end_time)
-        )
-
-
 def test_trajectories_of_many_files(robot: RobotModel, tmp_path: Path) -> None:
     def part(name: str, rows: slice, names: Sequence[str] | None = None) -> Path:
         return write_log(tmp_path / name, t[rows], {k: v[rows] for k, v in COLUMNS.items()}, names)

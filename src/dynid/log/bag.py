@@ -164,7 +164,7 @@ class BagTable:
         return ColumnInfo("float64", topics[0].name, (count,), row_count=count, rate=rate)
 
     def extent(self, column: str) -> tuple[float, float] | None:
-        """Least and greatest time; None for other columns."""
+        """First and last time where it ascends; None for other columns."""
         return self._sources.extent() if self._sources is not None and column == TIME else None
 
     def batches(

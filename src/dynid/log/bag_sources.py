@@ -104,8 +104,10 @@ class Sources:
         main = self.sources[0]
         return main.count - (main.undated if self.header else 0) if len(self.sources) == 1 else None
 
-    def extent(self) -> tuple[float, float]:
-        """First and last time in s."""
+    def extent(self) -> tuple[float, float] | None:
+        """First and last time in s, None where header stamps do not ascend."""
+        if self.header and not all(one.ascending for one in self.sources[0].sorts):
+            return None
         return (self.low - self.origin) / SECOND, (self.high - self.origin) / SECOND
 
     def stream(self, columns: Collection[str]) -> Iterator[dict[str, Float]]:

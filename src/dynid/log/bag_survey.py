@@ -33,9 +33,9 @@ Block = tuple[Int, Sequence[Group]]
 class Sort:
     """Messages of one topic that hold the same numbers of the same joints.
 
-    zeros: how many of the `count` stamps are 0; first and last are those of the others.    received: first and last
-    time of reception.    finite: number of finite values of each item.    times: (k, 2) stamp and reception of the
-    first ones.
+    zeros: how many of the `count` stamps are 0; first and last are those of the others.    ascending: whether each of
+    them is at least the one before.    received: first and last time of reception.    finite: number of finite values
+    of each item.    times: (k, 2) stamp and reception of the first ones.
     """
 
     topic: Topic
@@ -45,6 +45,7 @@ class Sort:
     zeros: int = 0
     first: int = np.iinfo(np.int64).max
     last: int = -1
+    ascending: bool = True
     received: tuple[int, int] = (np.iinfo(np.int64).max, -1)
     finite: dict[Item, int] = field(default_factory=dict)
     times: list[Int] = field(default_factory=list)
@@ -60,6 +61,7 @@ class Sort:
         self.count += len(group.stamp)
         self.zeros += len(group.stamp) - len(stamps)
         if len(stamps):
+            self.ascending &= bool((np.diff(stamps, prepend=self.last) >= 0).all())
             self.first, self.last = min(self.first, int(stamps.min())), max(self.last, int(stamps.max()))
         self.received = (
             min(self.received[0], int(received.min())),

@@ -19,13 +19,13 @@ from dynid.log.peaks import look_at_peaks
 from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
 from dynid.log.recording_faults import RecordingWatch
 from dynid.log.summary import LogSummary, TrajectorySummary
+from dynid.log.time_order import DAMAGED_SHARE, longest_step
 
 if TYPE_CHECKING:  # what findings mean is told without the readers of logs
     from dynid.log.read import Log
 
 MIN_ROWS = 50
 MOVED = 2e-3
-GAP_STEPS, GAP_LEAST = 6.0, 0.02
 MISSING_SHARE = 0.01
 DUPLICATE_SHARE = 0.05
 TORQUE_STATES = 4000
@@ -33,11 +33,6 @@ TORQUE_STATES = 4000
 FOLLOWS_CLOSELY, SAME_FACTOR = 0.9, 0.1
 # Differences over 20 ms take up to 5 % off fast motion, and not the same of every joint.
 CLOCK_DOUBT, CLOCK_ALIKE, CLOCK_STOP = 0.05, 0.02, 2.0
-
-
-def longest_step(median: float) -> float:
-    """Time steps above this count as gaps: six median steps, but at least 20 ms, which no motion jumps over."""
-    return max(GAP_STEPS * median, GAP_LEAST)
 
 
 def check_log(
@@ -51,9 +46,9 @@ def check_log(
     balanced: (n,) joints whose gravity a spring or counterbalance of the model may carry, None = none.
     progress: called with the seconds of data that were read since it was called before.
 
-    Raises UnfitDataError for time that runs backwards, contradicting duplicate stamps, more than 1 % missing values,
-    a log without motion or with too few samples. Claims: signs, units, joint orders or compensation of gravity that
-    contradict the robot.
+    Raises UnfitDataError for time that runs backwards in more than a few rows, contradicting duplicate stamps, more
+    than 1 % missing values, a log without motion or with too few samples. Claims: signs, units, joint orders or
+    compensation of gravity that contradict the robot.
     """
     watch = LogWatch(log, diagnostics, balanced)
     for trajectory in log.trajectories:
@@ -153,8 +148,12 @@ class LogWatch:
         one.rows += len(chunk.t)
         if not np.isfinite(chunk.t).all():
             row = chunk.first_row + int(np.flatnonzero(~np.isfinite(chunk.t))[0])
-            raise UnfitDataError("time-missing", found="a row without time", expected="a time stamp in every row",
-                                 place=Place(file=one.file, row=row))  # fmt: skip
+            raise UnfitDataError(
+                "time-missing",
+                found="rows without time",
+                expected=f"a time stamp in all but {100 * DAMAGED_SHARE:.0f} % of the rows",
+                place=Place(file=one.file, row=row),
+            )
         backwards = np.flatnonzero(dt < 0)
         if len(backwards):
             k = int(backwards[0])

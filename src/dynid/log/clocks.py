@@ -13,10 +13,7 @@ from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
 from dynid.log.log import Channel, Table, Text
 from dynid.log.selection import ROWS, cell_number, column_numbers
-
-# Between two samples further apart than this nothing is known: six median steps, but at least 20 ms, which no motion
-# jumps over.
-GAP_STEPS, GAP_LEAST = 6.0, 0.02
+from dynid.log.time_order import longest_step
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +29,8 @@ class _Series:
             return np.full(len(t), np.nan)
         right = np.clip(np.searchsorted(self.t, t), 1, len(self.t) - 1)
         step = self.t[right] - self.t[right - 1]
-        longest = max(GAP_STEPS * float(np.median(np.diff(self.t))), GAP_LEAST)
+        # Between two samples that a gap parts nothing is known.
+        longest = longest_step(float(np.median(np.diff(self.t))))
         known = (step <= longest) | (t == self.t[right]) | (t == self.t[right - 1])
         known &= (t >= self.t[0]) & (t <= self.t[-1])
         return np.where(known, np.interp(t, self.t, self.values), np.nan)

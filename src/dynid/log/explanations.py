@@ -6,6 +6,7 @@ from dynid.base.explanation import TRAPS, Explanation
 from dynid.log.checks import CLOCK_DOUBT, CLOCK_STOP, DUPLICATE_SHARE, MIN_ROWS, MISSING_SHARE
 from dynid.log.peaks import COARSE, SATURATED_SHARE
 from dynid.log.recording_faults import FROZEN_SECONDS
+from dynid.log.time_order import DAMAGED_SHARE
 
 EXPLANATIONS = (
     Explanation(
@@ -187,6 +188,16 @@ EXPLANATIONS = (
         f"""Exact duplicates were dropped. More than {100 * DUPLICATE_SHARE:g} % of a trajectory is an error: the
         logger then writes faster than the robot reports.""",
         """Log at the rate at which the robot reports.""",
+    ),
+    Explanation(
+        "damaged-stamps",
+        "rows whose time cannot be",
+        ("note",),
+        f"""Rows whose time stamp is no number, or contradicts those of the rows around them, were left out: they are
+        what a recorder leaves that starts, or is interrupted, in the middle of a message. More than
+        {100 * DAMAGED_SHARE:g} % of the part that is used is an error (`time-missing`, `time-backwards`): nothing says
+        then which stamps are right.""",
+        """Nothing, where they are few. `sort = true` under `[log]` keeps rows that are only out of order.""",
     ),
     Explanation(
         "missing-values",

@@ -38,7 +38,7 @@ class Table(Protocol):
     """An open file of equally long columns, read in batches; what a log reader hands out.
 
     To add a file format write one class with these members and register its reader in dynid.log.files. It may also have
-    `extent(column)`, the least and greatest number of a column where the file itself says, or None; `info(column)`, a
+    `extent(column)`, the first and last number of a column that is known to ascend, else None; `info(column)`, a
     ColumnInfo; `streams`, a mapping of names to columns that share rows, where not all do; `trajectory`, the column
     that names the motion of each row; `left_out`, what the file holds besides columns, in words; `remarks`, diagnostics
     for the user; and `sha256`, the hash of what is no single file.
@@ -172,7 +172,10 @@ class ChannelMap:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A contiguous run of rows of one file: what one motion of the robot left in the log."""
+    """A contiguous run of rows of one file: what one motion of the robot left in the log.
+
+    left_out: rows of the file that are not read, as their time stamps are damaged.
+    """
 
     name: str
     file: Path
@@ -180,6 +183,7 @@ class Trajectory:
     row_count: int
     start_time: float
     end_time: float
+    left_out: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -187,7 +191,8 @@ class RawChunk:
     """Consecutive rows of one trajectory in SI units, still on the log's own time stamps.
 
     t (T,), every other array (T, n) in the order of the robot's joints, None where not logged; nan = missing.
-    first_row: row number within the file, counted from 0 at the first data row.
+    first_row: row number within the file, counted from 0 at the first data row; rows that are left out further down do
+    not count.
     effort is joint-side torque or force (drive gain, gear ratio and sign applied).
     theta, dtheta: motor motion brought to the joint; that of the link for joints without a second encoder.
     commands: (T, 3 n), positions, velocities and feed-forward, of drives that close their loop on board.

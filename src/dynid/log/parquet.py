@@ -75,21 +75,6 @@ class ParquetTable:
         """What the file's schema says of a column."""
         return self._columns.info(column, self.row_count)
 
-    def extent(self, column: str) -> tuple[float, float] | None:
-        """Least and greatest value of a column of numbers by the file's own statistics, None where it has none."""
-        meta = self._file.metadata
-        paths = [meta.schema.column(i).path for i in range(meta.num_columns)]
-        if column not in paths:
-            return None
-        index = paths.index(column)
-        found = [meta.row_group(g).column(index).statistics for g in range(meta.num_row_groups)]
-        if not found or not all(s is not None and s.has_min_max for s in found):
-            return None
-        ends = [value for s in found for value in (s.min, s.max)]
-        if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in ends):
-            return None
-        return float(min(ends)), float(max(ends))
-
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:

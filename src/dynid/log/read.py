@@ -33,6 +33,9 @@ from dynid.log.selection import ROWS, Selection, column_numbers, selected, traje
 from dynid.robot.locking import lock_joints, locked, rest_position
 from dynid.robot.model import RobotModel
 
+# Of the rows that a note lists.
+SHOWN_ROWS = 5
+
 
 def read_log(
     paths: str | Path | Sequence[str | Path],
@@ -109,7 +112,23 @@ def _mapped_log(
         tables = [OnOneClock(table, chosen.time, positions, clocks) for table in tables]
     found = trajectories_in(tables, chosen)
     wanted = [Selection(one) if isinstance(one, str) else one for one in select]
-    return _held(Log(robot, chosen, tuple(tables), tuple(selected(found, wanted)), tuple(remarks)))
+    trajectories = tuple(selected(found, wanted))
+    for one in trajectories:
+        _report_left_out(one, remarks)
+    return _held(Log(robot, chosen, tuple(tables), trajectories, tuple(remarks)))
+
+
+def _report_left_out(one: Trajectory, remarks: Diagnostics) -> None:
+    if one.left_out:
+        shown = ", ".join(map(str, one.left_out[:SHOWN_ROWS])) + (
+            " ..." if len(one.left_out) > SHOWN_ROWS else ""
+        )
+        remarks.note(
+            "damaged-stamps",
+            f"trajectory '{one.name}': {len(one.left_out)} of {one.row_count} row(s) are left out, as their time "
+            f"stamps are missing or contradict those of the rows around them: {shown}",
+            Place(file=str(one.file), row=one.left_out[0]),
+        )
 
 
 def _held(log: Log) -> Log:
@@ -349,8 +368,14 @@ class Log:
         row = trajectory.first_row
         for batch in table.batches(columns, rows, row, row + trajectory.row_count):
             numbers = {name: column_numbers(values, name, table, row) for name, values in batch.items()}
-            yield row, numbers
-            row += len(numbers[columns[0]])
+            count = len(numbers[columns[0]])
+            a, b = np.searchsorted(trajectory.left_out, (row, row + count)) if trajectory.left_out else (0, 0)
+            if b > a:
+                out = np.array(trajectory.left_out[a:b]) - row
+                numbers = {name: np.delete(values, out) for name, values in numbers.items()}
+            if b - a < count:
+                yield row, numbers
+            row += count
 
 
 def as_log(log: Any, robot: RobotModel, extra: Sequence[str] = ()) -> Log:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import LARGEST_VALUE, Float
 from dynid.base.errors import InputError, Place
 from dynid.base.numbers import number_of
 from dynid.base.options import option
 from dynid.log.log import ChannelMap, Table, Text, Trajectory
+from dynid.log.time_order import TimeOrder, damaged_stamps, missing_stamps
 
 ROWS = 32768
 
@@ -71,29 +71,47 @@ def cell_number(cell: str) -> float:
     return number_of(cell or "nan")
 
 
-def trajectories_in(tables: Sequence[Table], m: ChannelMap) -> list[Trajectory]:
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """The trajectories of files, and the time stamps of those in which some are damaged, by file and first row."""
+
+    trajectories: tuple[Trajectory, ...]
+    orders: Mapping[tuple[Path, int], TimeOrder]
+
+    def part(self, one: Trajectory, start: float, end: float) -> Trajectory:
+        """A trajectory from start to end (s), without the rows whose stamps are damaged."""
+        order = self.orders.get((one.file, one.first_row))
+        out = order.left_out(start, end) if order is not None else ()
+        return replace(one, start_time=start, end_time=end, left_out=out)
+
+
+def trajectories_in(tables: Sequence[Table], m: ChannelMap) -> Contents:
     """Trajectories of all tables; raises InputError where the rows of one do not stand together."""
     found: list[Trajectory] = []
+    orders: dict[tuple[Path, int], TimeOrder] = {}
     for table in tables:
         runs = _runs(table, m)
-        names = [name for name, *_ in runs]
+        names = [run.name for run in runs]
         again = next((name for i, name in enumerate(names) if name in names[:i]), None)
         if again is not None:
-            rows = [first for name, first, *_ in runs if name == again]
+            rows = [run.first for run in runs if run.name == again]
             raise InputError(
                 "interleaved",
                 found=f"trajectory '{again}' in several pieces (rows {', '.join(map(str, rows[:4]))})",
                 expected="the rows of a trajectory together",
                 place=Place(file=str(table.path), row=rows[1]),
             )
-        found += [
-            Trajectory(name, table.path, first, count, start, end) for name, first, count, start, end in runs
-        ]
+        for run in runs:
+            start, end = run.start, run.end
+            if not run.ascends:
+                order = orders[table.path, run.first] = _order(table, m, run)
+                start, end = order.ends()
+            found.append(Trajectory(run.name, table.path, run.first, run.count, start, end))
     # A name that several files use is qualified by its file: by the stem, or by as much of the path as it takes.
     for qualified in (_by_stem, _by_path):
         uses = Counter(one.name for one in found)
         found = [replace(one, name=qualified(one)) if uses[one.name] > 1 else one for one in found]
-    return found
+    return Contents(tuple(found), orders)
 
 
 def _stem(path: Path) -> str:
@@ -109,17 +127,40 @@ def _by_path(one: Trajectory) -> str:
     return f"{one.file}:{one.name.rpartition(':')[2]}"
 
 
-def _runs(table: Table, m: ChannelMap) -> list[tuple[str, int, int, float, float]]:
+@dataclass
+class _Run:
+    """Consecutive rows of one name.    ascends: whether each has a time, and none runs back."""
+
+    name: str
+    first: int
+    count: int = 0
+    start: float = np.nan
+    end: float = np.nan
+    ascends: bool = True
+    last: float = -LARGEST_VALUE
+
+    def add(self, t: Float) -> None:
+        self.count += len(t)
+        known = t[np.isfinite(t)]
+        if len(known):
+            self.start = float(np.fmin(self.start, known.min()))
+            self.end = float(np.fmax(self.end, known.max()))
+        self.ascends &= bool(self.last <= t[0] and (t[1:] >= t[:-1]).all() and t[-1] <= LARGEST_VALUE)
+        self.last = float(t[-1])
+
+
+def _runs(table: Table, m: ChannelMap) -> list[_Run]:
     extent = getattr(table, "extent", None)
     if m.trajectory is None and extent is not None and table.row_count:
         ends = extent(m.time.column)
         if ends is not None:
-            return [(_stem(table.path), 0, table.row_count, ends[0] * m.time.factor, ends[1] * m.time.factor)]
+            start, end = (one * m.time.factor for one in ends)
+            return [_Run(_stem(table.path), 0, table.row_count, start, end)]
     columns = (m.time.column, *((m.trajectory,) if m.trajectory else ()))
-    runs: list[list[Any]] = []
+    runs: list[_Run] = []
     row = 0
     for batch in table.batches(columns, ROWS * 4):
-        t = column_numbers(batch[m.time.column], m.time.column, table, row) * m.time.factor
+        t = _times(batch, table, m, row)
         labels = (
             batch[m.trajectory]
             if m.trajectory
@@ -133,33 +174,44 @@ def _runs(table: Table, m: ChannelMap) -> list[tuple[str, int, int, float, float
             if b == a:
                 continue
             name = labels.names[labels.codes[a]] if labels.codes[a] >= 0 else ""
-            part = t[a:b][np.isfinite(t[a:b])]
-            low, high = (float(part.min()), float(part.max())) if len(part) else (np.nan, np.nan)
-            if runs and runs[-1][0] == name:
-                runs[-1][2] += b - a
-                runs[-1][3] = float(np.fmin(runs[-1][3], low))
-                runs[-1][4] = float(np.fmax(runs[-1][4], high))
-            else:
-                runs.append([name, row + a, b - a, low, high])
+            if not runs or runs[-1].name != name:
+                runs.append(_Run(name, row + a))
+            runs[-1].add(t[a:b])
         row += len(t)
     if not runs:
         raise InputError(
             "no-rows", found="a log without rows", expected="data", place=Place(file=str(table.path))
         )
-    return [(name, first, count, start, end) for name, first, count, start, end in runs]
+    return runs
+
+
+def _order(table: Table, m: ChannelMap, run: _Run) -> TimeOrder:
+    t = np.empty(run.count)
+    at = 0
+    for batch in table.batches((m.time.column,), ROWS * 4, run.first, run.first + run.count):
+        part = _times(batch, table, m, run.first + at)
+        t[at : at + len(part)] = part
+        at += len(part)
+    return TimeOrder(run.first, t, missing_stamps(t) if m.sort else damaged_stamps(t))
+
+
+def _times(batch: Mapping[str, Float | Text], table: Table, m: ChannelMap, row: int) -> Float:
+    return column_numbers(batch[m.time.column], m.time.column, table, row) * m.time.factor
 
 
 def _label(value: float) -> str:
     return str(int(value)) if np.isfinite(value) and value == int(value) else repr(float(value))
 
 
-def selected(found: list[Trajectory], wanted: Sequence[Selection]) -> Iterator[Trajectory]:
+def selected(found: Contents, wanted: Sequence[Selection]) -> Iterator[Trajectory]:
     """The wanted ones, each once; raises InputError for a pattern that matches none and for an empty window."""
-    names = [one.name for one in found]
+    names = [one.name for one in found.trajectories]
     given: set[Trajectory] = set()
     for selection in wanted:
         hits = [
-            one for one in found if one.name == selection.pattern or fnmatchcase(one.name, selection.pattern)
+            one
+            for one in found.trajectories
+            if one.name == selection.pattern or fnmatchcase(one.name, selection.pattern)
         ]
         if not hits:
             near = get_close_matches(selection.pattern, names, n=1, cutoff=0.4)
@@ -170,13 +222,13 @@ def selected(found: list[Trajectory], wanted: Sequence[Selection]) -> Iterator[T
                 do=f"did you mean '{near[0]}'?" if near else "",
             )
         for one in hits:
-            part = _part(one, selection)
+            part = found.part(one, *_span(one, selection))
             if part not in given:
                 given.add(part)
                 yield part
 
 
-def _part(one: Trajectory, selection: Selection) -> Trajectory:
+def _span(one: Trajectory, selection: Selection) -> tuple[float, float]:
     start, end = one.start_time, one.end_time
     if selection.part is not None:
         a, b = selection.part
@@ -184,7 +236,7 @@ def _part(one: Trajectory, selection: Selection) -> Trajectory:
     if selection.window is not None:
         start, end = max(start, selection.window[0]), min(end, selection.window[1])
     if (start, end) == (one.start_time, one.end_time):
-        return one
+        return start, end
     if not start < end:
         asked = selection.window if selection.window is not None else selection.part
         raise InputError(
@@ -193,4 +245,4 @@ def _part(one: Trajectory, selection: Selection) -> Trajectory:
             expected=f"a part of its {one.start_time:.6g} to {one.end_time:.6g} s",
             place=Place(file=str(one.file)),
         )
-    return replace(one, start_time=start, end_time=end)
+    return start, end

@@ -56,14 +56,6 @@ class _WholeStamps:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._table, name)
 
-    def extent(self, column: str) -> tuple[float, float] | None:
-        """Least and greatest number of a column, where the file says so."""
-        known = getattr(self._table, "extent", None)
-        found: tuple[float, float] | None = (
-            known(column) if known is not None and column not in self._pairs else None
-        )
-        return found
-
     def info(self, column: str) -> ColumnInfo:
         """What the file says of a column; a sum is in seconds."""
         known = getattr(self._table, "info", None)

@@ -9,8 +9,9 @@ import numpy as np
 
 from dynid.base.diagnostics import CLAIMS, Diagnostics
 from dynid.base.errors import UnfitDataError
-from dynid.log.checks import check_log, longest_step
+from dynid.log.checks import check_log
 from dynid.log.read import Log
+from dynid.log.time_order import longest_step
 from dynid.signals.align import Piece, clean_rows, pieces
 from dynid.signals.coherence import Signals
 from dynid.signals.resample import at_times, is_uniform

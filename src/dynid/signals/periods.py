@@ -11,9 +11,9 @@ import numpy as np
 from dynid.base.arrays import Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place, UnfitDataError, UsageError
-from dynid.log.checks import longest_step
 from dynid.log.log import Trajectory
 from dynid.log.read import Log
+from dynid.log.time_order import longest_step
 from dynid.signals.align import Piece, pieces
 from dynid.signals.first_look import median_step
 from dynid.signals.resample import at_times, sensible_rate

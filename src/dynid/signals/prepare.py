@@ -15,8 +15,9 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
-from dynid.log.checks import LogWatch, longest_step
+from dynid.log.checks import LogWatch
 from dynid.log.read import Log
+from dynid.log.time_order import longest_step
 from dynid.signals.align import pieces
 from dynid.signals.coherence import Signals, torque_coherence
 from dynid.signals.cutoff import CutoffEvidence, choose_cutoff

@@ -85,8 +85,8 @@ STOPS = (
     _stop(
         "time that does not go on",
         "time-backwards duplicate-time time-missing time-stands unknown-unit unit interleaved",
-        """Time runs back, stands still or is missing in a row, two different rows have one stamp, or the unit of a
-        channel is not known.""",
+        """Time stands still, runs back or is missing in more than a few rows, two different rows have one stamp, or the
+        unit of a channel is not known.""",
         """`sort = true` under `[log]` where rows are only out of order; else the unit or the resolution of the
         time column is wrong. Rows of several motions need a column that distinguishes them: `trajectory` under
         `[log]`.""",
