@@ -21,11 +21,13 @@ from dynid.log.read import Log, Selection, read_log
 from dynid.log.write import write_log
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
+from dynid.run.store import load
 from dynid.run.validation import validate
 from dynid.signals.settings import Preparation
 from dynid.terms import ChannelTorque, Offset, RigidBody, Terms, Viscous
 from dynid.testing import random_robot, simulated_log, smooth_samples
 from dynid.verbs.inspection import describe_base
+from dynid.verbs.save import save
 
 ROBOT = random_robot(21, 3, 0.0)
 SETTINGS = Settings(terms=DEFAULT_TERMS, preparation=Preparation(cutoff=8.0))
@@ -226,17 +228,37 @@ def test_a_channel_in_the_log_can_be_a_term(tmp_path: Path) -> None:
     assert found.estimate.parameters[index] == pytest.approx(0.7, abs=0.01)
 
 
-def test_a_joint_at_rest_loses_its_friction(tmp_path: Path) -> None:
+def resting_log(folder: Path) -> Log:
+    """The last joint stands still; its friction or brake holds all of the load but for what noise shows."""
     samples = smooth_samples(ROBOT, 4000, seed=4, rate=200.0)
     still = np.array(samples.q)
     still[:, 2] = 0.3
     moving = np.array([True, True, False])
     frozen = type(samples).from_motion(still, samples.dq * moving, samples.ddq * moving, rate=200.0)
     tau = DEFAULT_TERMS.torque(ROBOT, frozen, truth(ROBOT))
+    tau[:, 2] = 0.4 + 0.01 * np.random.default_rng(0).normal(size=len(tau))
     columns = {f"q_joint{j + 1}": still[:, j] for j in range(3)}
     columns |= {f"tau_joint{j + 1}": tau[:, j] for j in range(3)}
-    log = read_log(write_log(tmp_path / "a.parquet", samples.t, columns), ROBOT)
+    return read_log(write_log(folder / "a.parquet", samples.t, columns), ROBOT)
+
+
+def test_a_joint_at_rest_is_not_judged(tmp_path: Path) -> None:
+    log = resting_log(tmp_path)
     found = identify(ROBOT, log, SETTINGS, threads=1)
+    held_out, again = found.validations[0].scores, validate(found, log, threads=1).scores
+    assert held_out.at_rest == found.training.scores.at_rest == again.at_rest == ("joint3",)
+    assert held_out.r2[2] < 0.0
+    assert "joint3" not in held_out.useless
+    by_code = {one.code: one for one in found.verdict.findings}
+    assert by_code["joint-not-judged"].title.startswith("joint3")
+    assert not {"useless-joint", "poor-joint"} & set(by_code)
+    assert found.verdict.level != "poor"
+    save(found, tmp_path / "run")
+    assert load(tmp_path / "run").validations[0].scores.at_rest == ("joint3",)
+
+
+def test_a_joint_at_rest_loses_its_friction(tmp_path: Path) -> None:
+    found = identify(ROBOT, resting_log(tmp_path), SETTINGS, threads=1)
     assert "joint-at-rest" in [d.identifier for d in found.diagnostics.warnings]
     assert found.estimate.base.rank < found.structural.rank
     kept = {found.estimate.columns[i].name for i in found.estimate.base.independent}

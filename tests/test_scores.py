@@ -9,7 +9,7 @@ import pytest
 
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate import OLS, WLS, Estimate, Regression
-from dynid.estimate.scores import Origin, Scores, Sums, cross_validate
+from dynid.estimate.scores import Origin, Scores, Sums, cross_validate, worse_than_constant
 from dynid.factor.factor import Factors
 from dynid.testing import synthetic_regression
 
@@ -64,6 +64,23 @@ def test_perfect_and_useless_predictions() -> None:
     np.testing.assert_allclose(mean.sde, measured.std(axis=0))
     zero = scores(measured, np.zeros_like(measured))
     np.testing.assert_allclose(zero.relative, 1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_as_good_as_a_constant_is_not_called_worse(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    measured = rng.normal(1.0, 1.0, (40, 50, 2))
+    # The right mean but for what chance does to it, and a whole spread away from it.
+    predicted = np.stack([np.full((40, 50), 1.01), measured[..., 1] + rng.normal(0.0, 1.5, (40, 50))], axis=2)
+    parts = [Sums.of_arrays(m, p) for m, p in zip(measured, predicted, strict=True)]
+    np.testing.assert_array_equal(worse_than_constant(parts), [False, True])
+
+
+def test_without_blocks_nothing_is_called_worse() -> None:
+    measured, predicted = data()
+    assert scores(measured, predicted + 100.0).worse == ()
+    one = Sums.of_arrays(measured, predicted + 100.0)
+    assert not worse_than_constant([one]).any()
 
 
 def test_scores_without_meaning_are_nan_or_infinite_not_errors() -> None:

@@ -31,6 +31,7 @@ def held_out_scores(
     scored = [g for g, name in enumerate(group_names) if name in search.robot.joint_names]
     constant = constant_part_of(fitted, nonlinear, search)
     sums: list[Sums] = []
+    blocks: list[Sums] = []
     for fold in folds_of(fitted.factors, search.folds):
         training = fold.training.tolist()
         found = refine(nonlinear, search, fresh=False, blocks=training, constant=constant)
@@ -43,9 +44,12 @@ def held_out_scores(
             source = replace(source, assembly=replace(source.assembly, terms=found.terms))
         part = replace(fitted.regression, factors=factors.subset(training), source=source)
         theta = estimator.fit(part).full_vector
-        sums.append(Sums.of_factors(factors.subset(fold.held_out.tolist()), theta, scored))
+        held_out = factors.subset(fold.held_out.tolist())
+        sums.append(Sums.of_factors(held_out, theta, scored))
+        blocks += Sums.of_blocks(held_out, theta, scored)
     total = sums[0]
     for one in sums[1:]:
         total = total + one
     names = dict.fromkeys(block.trajectory for block in fitted.factors.blocks)
-    return total.scores(Origin.HELD_OUT_BLOCKS, [group_names[g] for g in scored], tuple(names), left_out)
+    scored_names = [group_names[g] for g in scored]
+    return total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)

@@ -8,7 +8,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from dynid.base.arrays import Float, locked
+from dynid.base.arrays import Bool, Float, locked
+from dynid.base.distributions import student_cumulative
 from dynid.base.errors import UnfitDataError
 from dynid.base.overview import Overview, listed
 from dynid.estimate.estimator import Estimator, Regression
@@ -28,6 +29,8 @@ class Origin(StrEnum):
 RANGE_MARGIN = 0.05
 # A share of samples beyond the training's range that is worth a word.
 BEYOND_NOTED = 0.02
+# Chance that a model no worse than a constant torque misses so much more than it over blocks of time.
+WORSE_BY_CHANCE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,9 @@ class Scores:
     all_samples: the same figures with these samples; None = nothing was left out, or they have not been scored.
     motion: range of the motion that was scored; None = not known.
     beyond: share of the samples, (n,), outside the training's range by quantity; empty = not compared.
+    worse: joints on which a constant torque misses less, beyond chance over blocks of time.
+    at_rest: joints that stood still: friction at rest may hold any part of their load, so that no share of their torque
+    is the model's to miss.
     """
 
     origin: Origin
@@ -93,6 +99,8 @@ class Scores:
     all_samples: Scores | None = None
     motion: MotionRange | None = None
     beyond: Mapping[str, Float] = field(default_factory=dict)
+    worse: tuple[str, ...] = ()
+    at_rest: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.joint_names)
@@ -129,9 +137,19 @@ class Scores:
 
     @property
     def useless(self) -> tuple[str, ...]:
-        """Joints that are predicted worse than by no model: relative above 1, or R2 below 0, than a constant torque."""
-        bad = (self.relative > 1.0) | (self.r2 < 0.0)
-        return tuple(name for name, one in zip(self.joint_names, bad, strict=True) if one)
+        """Joints that move and are predicted worse than by a constant torque, beyond chance."""
+        return tuple(name for name in self.worse if name not in self.at_rest)
+
+    @property
+    def judged_r2(self) -> Float:
+        """R2 of the joints that it judges, nan of those at rest, (n,)."""
+        return np.where([name in self.at_rest for name in self.joint_names], np.nan, self.r2)
+
+    def remark(self, name: str) -> str:
+        """What is to be said beside a joint's figures; "" = nothing."""
+        if name in self.at_rest:
+            return "at rest, not judged"
+        return "worse than a constant torque" if name in self.useless else ""
 
     @property
     def left_out_text(self) -> str:
@@ -200,16 +218,25 @@ class Sums:
             np.array([f.target_square for f in total]),
         )
 
+    @staticmethod
+    def of_blocks(factors: Factors, theta: Float, groups: Sequence[int] | None = None) -> list[Sums]:
+        """Those of each block of time by itself."""
+        return [Sums.of_factors(factors.subset([i]), theta, groups) for i in range(len(factors.blocks))]
+
     def scores(
         self,
         origin: Origin,
         joint_names: Sequence[str],
         trajectories: Sequence[str],
         left_out: LeftOut | None = None,
+        parts: Sequence[Sums] = (),
     ) -> Scores:
-        """The figures; a joint whose torque is constant or zero gets nan where a figure has no meaning."""
+        """The figures; a joint whose torque is constant or zero gets nan where a figure has no meaning.
+
+        parts: the sums of blocks of time, which show what is beyond chance; () = not known.
+        """
         if left_out is not None and left_out.shares:
-            own, more = self.scores(origin, joint_names, trajectories), left_out.sums
+            own, more = self.scores(origin, joint_names, trajectories, parts=parts), left_out.sums
             whole = None if more is None else (self + more).scores(origin, joint_names, trajectories)
             return replace(own, left_out=dict(left_out.shares), all_samples=whole)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -228,7 +255,31 @@ class Sums:
                 torque_rms=np.sqrt(self.torque_square / self.count),
                 total_relative=float(np.sqrt(self.error_square.sum() / self.torque_square.sum())),
                 count=self.count,
+                worse=tuple(
+                    name
+                    for name, one in zip(joint_names, worse_than_constant(parts), strict=bool(parts))
+                    if one
+                ),
             )
+
+
+def worse_than_constant(parts: Sequence[Sums]) -> Bool:
+    """Where a constant torque misses less than the model, beyond chance, (n,).    parts: blocks of time.
+
+    One-sided t-test over blocks of the difference of squared errors; the constant is the mean of all of them.
+    """
+    if len(parts) < 2:
+        return np.zeros(len(parts[0].count) if parts else 0, dtype=np.bool_)
+    count, torque = (np.array([getattr(one, name) for one in parts]) for name in ("count", "torque"))
+    mean = torque.sum(axis=0) / np.maximum(count.sum(axis=0), 1.0)
+    constant = np.array([one.torque_square for one in parts]) - 2.0 * mean * torque + mean**2 * count
+    loss = np.array([one.error_square for one in parts]) - constant
+    spread = loss.std(axis=0, ddof=1) / np.sqrt(len(parts))
+    found = [
+        size > 0 and student_cumulative(len(parts) - 1, -size / max(width, 1e-300)) < WORSE_BY_CHANCE
+        for size, width in zip(loss.mean(axis=0), spread, strict=True)
+    ]
+    return np.array(found, dtype=np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,13 +324,15 @@ def cross_validate(
     own = [g for g, name in enumerate(measured.group_names) if name in joints]
     scored = own or list(range(len(measured.group_names)))
     total: Sums | None = None
+    blocks: list[Sums] = []
     for fold in folds_of(factors, folds):
         part = replace(regression, factors=factors.subset(fold.training), value_only=True)
         theta = estimator.fit(part).full_vector
         sums = Sums.of_factors(measured.subset(fold.held_out), theta, scored)
         total = sums if total is None else total + sums
+        blocks += Sums.of_blocks(measured.subset(fold.held_out), theta, scored)
     if total is None:
         raise too_few_blocks(len(factors.blocks))
     names = dict.fromkeys(block.trajectory for block in factors.blocks)
     scored_names = [measured.group_names[g] for g in scored]
-    return total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out)
+    return total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)

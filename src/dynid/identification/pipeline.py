@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dynid.base.arrays import Bool
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import SolverError
 from dynid.base.parallel import beside, default_threads
@@ -136,6 +135,7 @@ def identify(
             validations = _held_out_blocks(
                 found, data.batches, unconstrained(found.estimator), call.diagnostics
             )
+        validations = tuple(one.with_rest(data.summary.at_rest) for one in validations)
     else:
         hashes.join()
         validations = (_held_out_log(call, data, found, validation, training),)
@@ -282,7 +282,7 @@ def _read(call: _Call) -> _Data:
         call.threads,
         stage(call.progress, "reading"),
     )
-    _warn_of_rest(robot, summary.moved, diagnostics)
+    _warn_of_rest(summary.at_rest, diagnostics)
     seconds = block_seconds(prepared, settings.block_seconds)
     return _Data(settings, prepared, choice, rows, batches, summary, seconds)
 
@@ -396,6 +396,7 @@ def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Residu
     training, left_out = score(
         assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, progress, share=kept
     )
+    training = training.with_rest(data.summary.at_rest)
     found = replace(found, left_out=left_out)
     if training.residuals is None:
         return found, training, None
@@ -463,11 +464,11 @@ def _held_out_log(
     )
 
 
-def _warn_of_rest(robot: RobotModel, moved: Bool, diagnostics: Diagnostics) -> None:
-    for joint in np.flatnonzero(~np.asarray(moved)):
+def _warn_of_rest(at_rest: tuple[str, ...], diagnostics: Diagnostics) -> None:
+    for name in at_rest:
         diagnostics.warn(
             "joint-at-rest",
-            f"joint '{robot.joint_names[joint]}' never moved: its friction and rotor inertia are not identified",
+            f"joint '{name}' never moved: its friction and rotor inertia are not identified",
         )
 
 

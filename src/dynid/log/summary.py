@@ -58,6 +58,11 @@ class LogSummary:
     has_velocity: bool
     has_effort: bool
 
+    @property
+    def at_rest(self) -> tuple[str, ...]:
+        """Joints that never moved."""
+        return tuple(name for name, moved in zip(self.joint_names, self.moved, strict=True) if not moved)
+
     def describe(self) -> dict[str, Any]:
         """Plain data for the run folder and the report."""
         return {

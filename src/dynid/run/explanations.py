@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dynid.base.explanation import Explanation
 from dynid.choose.consistency_cause import AHEAD, MOST
 from dynid.diagnosis.explanations import EXPLANATIONS as OF_RESIDUALS
-from dynid.estimate.scores import RANGE_MARGIN
+from dynid.estimate.scores import RANGE_MARGIN, WORSE_BY_CHANCE
 from dynid.log.explanations import EXPLANATIONS as OF_LOGS
 from dynid.robot.explanations import EXPLANATIONS as OF_ROBOTS
 from dynid.run.links import DATAS, IMPLAUSIBLE
@@ -42,13 +42,23 @@ OF_VERDICTS = (
         """Hold out a motion in which this joint moves.""",
     ),
     Explanation(
+        "joint-not-judged",
+        "a joint at rest, whose score says nothing of the model",
+        ("verdict",),
+        """A joint that stood still while others moved: friction at rest or its brake holds any part of the load, so
+        that its measured torque hardly varies, or varies by what no model of the bodies has. Its R2 does not count in
+        the verdict.""",
+        """Hold out a motion in which this joint moves, if its model matters.""",
+    ),
+    Explanation(
         "useless-joint",
         "a joint that is predicted worse than by a constant",
         ("verdict",),
-        """A constant torque would miss less than the model on this joint. The verdict is poor.""",
+        """A constant torque would miss less than the model on this joint, which moves. The verdict is poor.""",
         """Look at its residual against velocity and position in the report; check sign, unit and order of its
         columns. Leave its model out until then.""",
-        """Scored on motion that was not fitted.""",
+        f"""Scored on motion that was not fitted, over blocks of time: the chance that a model as good as the constant
+        misses so much more is below {WORSE_BY_CHANCE:g}.""",
     ),
     Explanation(
         "poor-joint",
@@ -232,7 +242,7 @@ OF_FITS = (
         "a joint that never moved",
         ("warning",),
         """Its friction and rotor inertia are not identified, and of the bodies behind it only what other joints
-        show.""",
+        show. Its score does not count in the verdict.""",
         """Move it. Or hold it for good with `--lock JOINT=VALUE`.""",
     ),
     Explanation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,10 @@ class Validation:
 
     scores: Scores
     residuals: Residuals | None = None
+
+    def with_rest(self, at_rest: tuple[str, ...]) -> Validation:
+        """The same, some joints known to have stood still."""
+        return replace(self, scores=replace(self.scores, at_rest=at_rest))
 
     def __repr__(self) -> str:
         return repr(self.scores)

@@ -41,6 +41,8 @@ def scores_to_dict(scores: Scores) -> dict[str, Any]:
         "all_samples": None if whole is None else _figures(whole),
         "motion": None if motion is None else plain(vars(motion)),
         "beyond": plain(scores.beyond),
+        "worse": list(scores.worse),
+        "at_rest": list(scores.at_rest),
     }
 
 
@@ -60,6 +62,8 @@ def scores_from_dict(data: Mapping[str, Any]) -> Scores:
         all_samples=None if whole is None else _scores(data, whole),
         motion=None if motion is None else MotionRange(**{name: _array(motion[name]) for name in motion}),
         beyond={quantity: _array(shares) for quantity, shares in data["beyond"].items()},
+        worse=tuple(data.get("worse", ())),
+        at_rest=tuple(data.get("at_rest", ())),
     )
 
 

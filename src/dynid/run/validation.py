@@ -256,8 +256,16 @@ def score(
     )
     release_memory()
     sums, left_out = tally.sums, tally.left_out
-    scores = sums.scores(origin, robot.joint_names, tuple(names), left_out)
+    blocks = _by_block(residuals, assembly.block_seconds)
+    scores = sums.scores(origin, robot.joint_names, tuple(names), left_out, blocks)
     return Validation(replace(scores, motion=tally.motion, beyond=tally.beyond), residuals), left_out
+
+
+def _by_block(residuals: Residuals, seconds: float) -> list[Sums]:
+    r, block = residuals, np.floor(residuals.t / seconds)
+    ends = (np.diff(r.trajectory) != 0) | (np.diff(r.segment) != 0) | (np.diff(block) != 0)
+    parts = np.split(np.arange(len(r.t)), np.flatnonzero(ends) + 1)
+    return [Sums.of_arrays(r.measured[part], r.predicted[part]) for part in parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,11 +393,12 @@ def score_log(
     assembly = Assembly(
         robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), block_seconds(prepared)
     )
-    batches, _ = read_samples(
+    batches, summary = read_samples(
         prepared, diagnostics, terms.balances(robot), terms.remembers, threads, stage(progress, "validation")
     )
     share = share_to_keep(prepared)
-    return score(assembly, estimate, batches, origin, threads, None, trained, share)[0]
+    found = score(assembly, estimate, batches, origin, threads, None, trained, share)[0]
+    return found.with_rest(summary.at_rest)
 
 
 def stage(progress: Progress | None, name: str) -> Callable[[float], None] | None:

@@ -78,7 +78,7 @@ def judge(
     findings: list[Finding] = []
     unseen = [v for v in validations if v.scores.origin is not Origin.TRAINING]
     level = "good"
-    headline_scores = min((_worst(v.scores.r2) for v in unseen), default=float("nan"))
+    headline_scores = min((_worst(v.scores.judged_r2) for v in unseen), default=float("nan"))
     for validation in unseen:
         level = _worse(level, _score_findings(validation, training, findings))
     if not unseen:
@@ -171,6 +171,14 @@ def _score_findings(validation: Validation, training: Validation, findings: list
     level = "good"
     for j, name in enumerate(scores.joint_names):
         r2 = scores.r2[j]
+        if name in scores.at_rest:
+            text = (
+                f"R² = {r2:.3f} on {scores.origin} says nothing of the model: friction at rest or a brake may hold any "
+                "part of the load, and what the motor gives besides is no property of the bodies."
+            )
+            advice = "Hold out a motion in which this joint moves, if its model matters."
+            findings.append(Finding("note", f"{name}: at rest, not judged", text, advice, "joint-not-judged"))
+            continue
         if not np.isfinite(r2):
             text = "Its score has no meaning."
             findings.append(Finding("warning", f"{name}: no torque variation", text, code="unscored-joint"))
@@ -178,10 +186,10 @@ def _score_findings(validation: Validation, training: Validation, findings: list
         text = f"relative error {100 * scores.relative[j]:.3g} %, R² = {r2:.3f} on {scores.origin}."
         if name in scores.useless:
             level = "poor"
-            text += " A constant torque would miss less."
+            text += " A constant torque misses less, block by block beyond chance."
             advice = "Leave this joint's model out, or look at its residuals against velocity and position."
             findings.append(
-                Finding("problem", f"{name}: worse than predicting nothing", text, advice, "useless-joint")
+                Finding("problem", f"{name}: worse than a constant torque", text, advice, "useless-joint")
             )
         elif r2 < USABLE_R2:
             level = "poor"

@@ -143,10 +143,10 @@ def score_lines(scores: Scores) -> list[str]:
     )
     for j, name in enumerate(scores.joint_names):
         every = "" if whole is None else f"{100 * whole.relative[j]:>11.2f} %"
-        useless = "  worse than predicting nothing" if name in scores.useless else ""
+        remark = f"  {said}" if (said := scores.remark(name)) else ""
         lines.append(
             f"  {name:<20}{100 * scores.relative[j]:>8.2f} %{every}{scores.rms[j]:>11.4g}{scores.r2[j]:>9.4f}"
-            f"{scores.torque_rms[j]:>12.4g}{int(scores.count[j]):>9}{useless}"
+            f"{scores.torque_rms[j]:>12.4g}{int(scores.count[j]):>9}{remark}"
         )
     if scores.beyond_text:
         lines.append(f"  outside the training's range: {scores.beyond_text}")
