@@ -260,5 +260,6 @@ def test_groups_that_a_changed_term_leaves_alone_keep_their_factors() -> None:
     for a, b in zip(found.blocks, whole.blocks, strict=True):
         for one, other in zip(a.groups, b.groups, strict=True):
             np.testing.assert_array_equal(one.R, other.R)
+            np.testing.assert_array_equal(one.columns, other.columns)
             assert one.count == other.count
     assert replace(after, block_seconds=2.0).unchanged(before, whole) is None

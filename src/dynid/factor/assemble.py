@@ -58,7 +58,8 @@ class Assembly:
         pieces: list[Block] = []
         latest: tuple[int, int] | None = None
         skipped = known.groups if known is not None else np.zeros(0, dtype=np.bool_)
-        for done in ordered_map(partial(self._blocks, skipped=skipped), batches, threads):
+        written = self.wanted & self._of_joints(~skipped) if skipped.any() else self.wanted
+        for done in ordered_map(partial(self._blocks, skipped=skipped, written=written), batches, threads):
             for number, block in done:
                 if latest == (block.segment, number):
                     pieces[-1] = _joined(pieces[-1], block)
@@ -110,14 +111,24 @@ class Assembly:
         step = 1.0 / self.parallel.rate
         return f"; rows are {step:.3g} s apart: declare the unit of log.time" if step > SLOW_STEP else ""
 
-    def _blocks(self, samples: Samples, skipped: Bool) -> list[tuple[int, Block]]:
+    def _of_joints(self, joints: Bool) -> Bool:
+        """Parameters (p,) that the torque of some joints (n,) may depend on."""
+        states = random_states(self.robot, FEW, 0, self.terms.channels())
+        found = np.zeros(len(self.wanted), dtype=np.bool_)
+        panels = self.terms.torque_regressor(self.robot, states, self.wanted)
+        for joint in np.flatnonzero(joints):
+            found[panels.columns[joint]] = True
+        return found
+
+    def _blocks(self, samples: Samples, skipped: Bool, written: Bool) -> list[tuple[int, Block]]:
         # The number of a block within its segment is counted in samples: times differ in their last digits.
         kept = self.parallel.kept(samples)
         if len(kept) == 0:
             return []
-        equations = self.rows.equations(self.robot, self.terms, samples, self.wanted)
-        if skipped.any():
-            equations = _less(equations, skipped)
+        if skipped.any() and isinstance(self.rows, TorqueRows):
+            equations = self.rows.equations(self.robot, self.terms, samples, written, ~skipped)
+        else:
+            equations = self.rows.equations(self.robot, self.terms, samples, written)
         filtered, times = self.filtered(equations, samples)
         gate = samples.gate[kept] if samples.gate is not None else None
         owner = group_joints(self.rows, self.robot)
@@ -182,14 +193,6 @@ def _acts_on(robot: RobotModel, term: Term) -> Bool:
     columns = term.torque_regressor(robot, seen, np.ones(len(term.columns(robot)), dtype=np.bool_)).columns
     own_torque = term.known_torque(robot, seen) is not None
     return np.array([own_torque or len(own) > 0 for own in columns])
-
-
-def _less(equations: Equations, skipped: Bool) -> Equations:
-    """The equations without the columns of some groups: what is left of these is their number."""
-    return Equations(
-        tuple(c[:0] if skip else c for c, skip in zip(equations.columns, skipped, strict=True)),
-        tuple(p[-1:] if skip else p for p, skip in zip(equations.panels, skipped, strict=True)),
-    )
 
 
 def _open(gate: Bool | None, joint: int, a: int, b: int) -> Bool | slice:

@@ -22,11 +22,15 @@ class TorqueRows:
         """The joints."""
         return robot.joint_names
 
-    def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
-        """One panel a joint: its structurally non-zero columns and the measured torque."""
-        panels = terms.torque_regressor(
-            robot, samples, wanted, samples.tau - terms.known_torque(robot, samples)
-        )
+    def equations(
+        self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool, joints: Bool | None = None
+    ) -> Equations:
+        """One panel a joint: its structurally non-zero columns and the measured torque.
+
+        joints: (n,) whose columns are written, None = all; of the others the torque alone is.
+        """
+        target = samples.tau - terms.known_torque(robot, samples)
+        panels = terms.torque_regressor(robot, samples, wanted, target, joints)
         return Equations(columns=panels.columns, panels=panels.values)
 
     def regressor(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Panels:

@@ -36,10 +36,12 @@ def side_by_side(
     samples: Samples,
     wanted: Bool | None,
     target: Float | None,
+    joints: Bool | None = None,
 ) -> Panels:
     """Regressors of several terms side by side: functions, what each is shown, and how many parameters it has.
 
     wanted: (p,) of all, None = every one.    target: (T, n), appended to each joint's panel as its last line.
+    joints: (n,) that get columns, None = all.
     """
     columns: list[list[Int]] = [[] for _ in range(robot.n)]
     values: list[list[Float]] = [[] for _ in range(robot.n)]
@@ -49,7 +51,7 @@ def side_by_side(
         if part_wanted.any():
             part = regressor(robot, seen, part_wanted)
             for joint, own in enumerate(part.columns):
-                if len(own):
+                if len(own) and (joints is None or joints[joint]):
                     columns[joint].append(own + first)
                     values[joint].append(part.values[joint])
         first += count

@@ -272,17 +272,22 @@ class Terms:
         return tuple(dict.fromkeys(name for term in self.terms for name in term.channels()))
 
     def torque_regressor(
-        self, robot: RobotModel, samples: Samples, wanted: Bool | None = None, target: Float | None = None
+        self,
+        robot: RobotModel,
+        samples: Samples,
+        wanted: Bool | None = None,
+        target: Float | None = None,
+        joints: Bool | None = None,
     ) -> Panels:
         """Returns Y of all terms side by side, per joint, structurally zero columns left out.
 
-        target: (T, n), appended to each joint's panel as its last line.
+        target: (T, n), appended to each joint's panel as its last line.    joints: (n,) that get columns, None = all.
         """
         counts = self._counts(robot)
         parts = (
             (term.torque_regressor, term.seen(samples), n) for term, n in zip(self.terms, counts, strict=True)
         )
-        return side_by_side(robot, parts, samples, wanted, target)
+        return side_by_side(robot, parts, samples, wanted, target, joints)
 
     def motor_regressor(
         self, robot: RobotModel, samples: Samples, wanted: Bool | None = None, target: Float | None = None
