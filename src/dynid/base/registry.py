@@ -28,22 +28,39 @@ _REGISTRIES: dict[str, Registry[Any]] = {}
 _NAMED: dict[str, ModuleType] = {}
 
 
+@dataclass(frozen=True)
+class _Home:
+    """Where a kind of dynid's own is defined that nobody has asked for yet."""
+
+    module: str
+    name: str
+
+    def load(self) -> Any:
+        """The kind."""
+        return getattr(import_module(self.module), self.name)
+
+
 class Registry(MutableMapping[str, Kind], Generic[Kind]):
     """The kinds of one sort: terms, rows, estimators, readers, constraints or commands.
 
     what: one of them in words.    group: of the entry points of installed packages.    builtin: dynid's own.
-    Its length and iteration are those of kinds that are loaded; `in` and `[]` know installed ones as well.
+    homes: module:name of further ones of dynid's own, which are loaded when they are asked for.
+    Its length and iteration are those of all kinds but installed ones; `in` and `[]` know these as well.
     """
 
-    def __init__(self, what: str, group: str, builtin: Mapping[str, Kind]) -> None:
+    def __init__(
+        self, what: str, group: str, builtin: Mapping[str, Kind], homes: Mapping[str, str] | None = None
+    ) -> None:
         self.what, self.group = what, group
-        self._builtin, self._added = dict(builtin), dict[str, Kind]()
+        self._builtin: dict[str, Kind | _Home] = dict(builtin)
+        self._builtin |= {name: _Home(*home.split(":")) for name, home in (homes or {}).items()}
+        self._added = dict[str, Kind]()
         _REGISTRIES[what] = self
 
     @property
     def builtin(self) -> Mapping[str, Kind]:
         """Dynid's own kinds."""
-        return dict(self._builtin)
+        return {name: self[name] for name in self._builtin}
 
     @property
     def added(self) -> Mapping[str, Kind]:
@@ -56,7 +73,7 @@ class Registry(MutableMapping[str, Kind], Generic[Kind]):
 
     def register(self, name: str, kind: Kind) -> Kind:
         """Makes a kind known by a name; raises UsageError for the name of a built-in one."""
-        if name in self._builtin and self._builtin[name] is not kind:
+        if name in self._builtin and self[name] is not kind:
             raise UsageError(
                 "name-taken",
                 found=f"{self.what} '{name}', which dynid has itself",
@@ -82,7 +99,10 @@ class Registry(MutableMapping[str, Kind], Generic[Kind]):
 
     def __getitem__(self, name: str) -> Kind:
         if name in self._builtin:
-            return self._builtin[name]
+            kind = self._builtin[name]
+            if isinstance(kind, _Home):
+                kind = self._builtin[name] = kind.load()
+            return kind
         if name not in self._added:
             entry = self._entry(name)
             if entry is None:

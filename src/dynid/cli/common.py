@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -100,16 +101,15 @@ def progress_bar(total: float) -> Iterator[Callable[[str, float], None] | None]:
         with _stopwatch() as clocked:
             yield clocked
         return
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal or not shows_progress():
+    if not (shows_progress() and sys.stderr.isatty()):
         yield None
         return
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
     share = TextColumn("{task.percentage:>3.0f} %")
     columns = (TextColumn("{task.description}"), BarColumn(), share, TimeRemainingColumn())
+    console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True) as progress:
         tasks: dict[str, TaskID] = {}
 

@@ -78,7 +78,6 @@ def command(
     from dynid.verbs.friction_side import on_side
     from dynid.verbs.results import identification_data
     from dynid.verbs.save import save
-    from dynid.verbs.schemes import compare_schemes, scheme_lines
     from dynid.verbs.summary import identification_lines
 
     held_out = tuple(validation or ())
@@ -129,6 +128,8 @@ def command(
     for line in (*identification_lines(result), f"report: {report}"):
         say(line)
     if rows == "all":
+        from dynid.verbs.schemes import compare_schemes, scheme_lines
+
         say("")
         settings = replace(settings, terms=result.terms, automatic=False)
         for line in scheme_lines(
