@@ -63,7 +63,9 @@ def least_squares_within_bounds(triangle: Float, index: Int, bounded: Bool) -> F
     if (x[index[bounded]] >= 0).all():
         return x
     kept, R = independent(triangle, np.concatenate([index[~bounded], index[bounded]]))
-    k, f = len(kept), int(np.isin(kept, index[~bounded]).sum())
+    free = np.zeros(len(x), dtype=np.bool_)
+    free[index[~bounded]] = True
+    k, f = len(kept), int(free[kept].sum())
     scale = np.linalg.norm(R[f:k, f:k], axis=0)
     part = nonnegative(R[f:k, f:k] / scale, R[f:k, k]) / scale
     x = np.zeros(len(x))

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.choose.bounds import independent, least_squares, least_squares_within_bounds
-from dynid.factor.factor import Factors, stack
+from dynid.factor.factor import Factors, stack, triangle_of
 from dynid.factor.folds import Fold, block_counts
 from dynid.kernel import qr_panel, solve_triangular
 
@@ -104,7 +104,8 @@ class SubsetRegression:
     @cached_property
     def total(self) -> Float:
         """Triangle of all blocks."""
-        return _merged(self.blocks, len(self.names))
+        training, left_out = self.folds[0]
+        return _merged(np.concatenate([training[None], self.blocks[left_out]]), len(self.names))
 
     @property
     def target_square(self) -> float:
@@ -125,11 +126,21 @@ class SubsetRegression:
 
         within_bounds: whether coefficients of `bounded` columns are at least zero.
         """
-        solved = self._within_bounds if within_bounds else self._solved
         indices = [self.index(names) for names in models]
+        bounded = np.array([within_bounds and name in self.bounded for name in self.names], dtype=np.bool_)
+        common, others = _shared(indices)
         found = np.zeros((len(models), len(self.blocks)))
         for training, left_out in self.folds:
-            x = np.column_stack([np.append(solved(training, index), -1.0) for index in indices])
+            # What the models share is triangular once for all of them, and less what depends on it: a bounded column
+            # is left out whether the free ones stand before it or not.
+            gone = bounded[common] & ~np.isin(common, independent(training, common)[0])
+            order = np.concatenate([common[~gone], others])
+            places = [np.flatnonzero(np.isin(order, index)) for index in indices]
+            triangle = triangle_of(training, np.append(order, len(self.names)))
+            x = np.zeros((len(self.names) + 1, len(models)))
+            x[-1] = -1.0
+            for m, place in enumerate(places):
+                x[order, m] = least_squares_within_bounds(triangle, place, bounded[order[place]])
             for block in left_out:
                 found[:, block] = np.sum((self.blocks[block] @ x) ** 2, axis=0)
         return found
@@ -165,10 +176,11 @@ class SubsetRegression:
         """(c,) least-squares coefficients of some columns, zero elsewhere; one that depends on others is left out."""
         return least_squares(triangle, index)
 
-    def _within_bounds(self, triangle: Float, index: Int) -> Float:
-        """(c,) as `_solved`, `bounded` columns at least zero."""
-        bounded = np.array([self.names[i] in self.bounded for i in index], dtype=np.bool_)
-        return least_squares_within_bounds(triangle, index, bounded)
+
+def _shared(indices: Sequence[Int]) -> tuple[Int, Int]:
+    """The columns that all of several models have, and those that some of them have."""
+    columns, count = np.unique(np.concatenate(indices), return_counts=True)
+    return columns[count == len(indices)], columns[count < len(indices)]
 
 
 def _merged(triangles: Float, width: int) -> Float:

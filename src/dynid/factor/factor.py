@@ -152,7 +152,8 @@ class Factors:
 
 def triangle_of(triangle: Float, index: Int) -> Float:
     """Triangle of some columns of another one; those of the first columns that all are among them stay as they are."""
-    lead = int((np.cumsum(index != np.arange(len(index))) == 0).sum())
+    elsewhere = index != np.arange(len(index))
+    lead = int(elsewhere.argmax()) if elsewhere.any() else len(index)
     R = np.zeros((len(index), len(index)))
     R[:lead] = triangle[:lead, index]
     R[lead:, lead:] = qr_panel(np.ascontiguousarray(triangle[lead:, index[lead:]].T))
