@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.kernel import reference
+from dynid.kernel.panels import joint_columns
 from dynid.kernel.tree import Tree
 
 SHARD = 4096
@@ -25,21 +26,25 @@ def factor_torque(
     method: str,
 ) -> list[Float]:
     """Per joint the factor ("qr") or Gram matrix ("gram") of [Y extra tau], shard by shard."""
-    total: list[Float] | None = None
+    columns, total = joint_columns(tree, wanted), list[Float]()
+    # One panel for all joints and shards: fresh memory for each takes as long as the work itself.
+    space = np.empty((max(len(c) + len(e) + 1 for c, e in zip(columns, extra, strict=True)), SHARD))
     for start in range(0, max(len(q), 1), SHARD):
         part = slice(start, start + SHARD)
-        panels = reference.torque_regressor(tree, q[part], dq[part], ddq[part], wanted).values
+        state, bodies = reference.torque_columns(tree, q[part], dq[part], ddq[part])
         joints = []
-        for j, values in enumerate(panels):
-            panel = np.concatenate([values, extra[j][:, part], tau[part, j][None, :]])
+        for j, (own, further) in enumerate(zip(columns, extra, strict=True)):
+            panel = space[: len(own) + len(further) + 1, : len(q[part])]
+            reference.write_joint(state, bodies, j, own, panel[: len(own)])
+            panel[len(own) : -1], panel[-1] = further[:, part], tau[part, j]
             joints.append(qr_panel(panel) if method == "qr" else panel @ panel.T)
-        if total is None:
+        if not total:
             total = joints
         elif method == "gram":
             total = [a + b for a, b in zip(total, joints, strict=True)]
         else:
             total = [qr_panel(np.concatenate([a, b]).T) for a, b in zip(total, joints, strict=True)]
-    return total or []
+    return total
 
 
 def gathered_gram(lines: Float, ends: Int, places: Int, weights: Float, size: int) -> Float:

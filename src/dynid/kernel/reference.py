@@ -14,14 +14,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float, Int
 from dynid.kernel.panels import Panels, joint_columns
 from dynid.kernel.tree import Tree
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Motion of every body in its own frame, lists over bodies of (3, T) arrays; E maps child to parent."""
+    """Motion of every body in its own frame, lists over bodies of (3, T) arrays; E maps child to parent.
+
+    axes: by ancestor its motion axis (angular, linear); that of the body's own joint is constant, (3, 1) each.
+    """
 
     E: list[Float]
     p: list[Float]
@@ -65,16 +68,15 @@ def motion(tree: Tree, q: Float, dq: Float, ddq: Float, linear: bool = True) -> 
             for i, (a, l) in state.axes[parent].items():
                 axes[i] = (_into(E, a), _into(E, l + _cross(a, p)))
         rate, push = axis * dq[j], axis * ddq[j]
-        zero = np.zeros((3, T))
-        whole = np.repeat(axis, T, axis=1)
+        still = np.zeros((3, 1))
         if tree.prismatic[j]:
             d = d + push + 2.0 * _cross(w, rate)
             v = v + rate if linear else base
-            axes[j] = (zero, whole)
+            axes[j] = (still, axis)
         else:
             al = al + _cross(w, rate) + push
             w = w + rate
-            axes[j] = (whole, zero)
+            axes[j] = (axis, still)
         for known, value in zip(
             (state.E, state.p, state.w, state.v, state.al, state.d),
             (E, np.broadcast_to(p, (3, T)), w, v, al, d),
@@ -87,14 +89,19 @@ def motion(tree: Tree, q: Float, dq: Float, ddq: Float, linear: bool = True) -> 
 
 def torque_regressor(tree: Tree, q: Float, dq: Float, ddq: Float, wanted: Bool) -> Panels:
     """Y(q, dq, ddq) with tau = Y pi."""
+    return _panels(tree, *torque_columns(tree, q, dq, ddq), wanted)
+
+
+def torque_columns(tree: Tree, q: Float, dq: Float, ddq: Float) -> tuple[Motion, list[Columns]]:
+    """Motion of all bodies, and by body the forces and moments that its ten parameters stand for."""
     state = motion(tree, q, dq, ddq, linear=False)
-    return _panels(tree, state, wanted, [_force_columns(state, j) for j in range(tree.n)])
+    return state, [_force_columns(state, j) for j in range(tree.n)]
 
 
 def momentum_regressor(tree: Tree, q: Float, dq: Float, wanted: Bool) -> Panels:
     """P(q, dq) with P pi = M(q) dq."""
     state = motion(tree, q, dq, np.zeros_like(q))
-    return _panels(tree, state, wanted, [momentum_columns(state.v[j], state.w[j]) for j in range(tree.n)])
+    return _panels(tree, state, [momentum_columns(state.v[j], state.w[j]) for j in range(tree.n)], wanted)
 
 
 def momentum_rate_regressor(tree: Tree, q: Float, dq: Float, wanted: Bool) -> Panels:
@@ -235,6 +242,8 @@ def momentum_columns(v: Float, w: Float) -> tuple[list[Float], list[Float]]:
 
 # A column (3, T) by its rows, None where it is zero throughout.
 Rows = tuple[Float | None, Float | None, Float | None]
+# Of a body's ten parameters, (linear, angular).
+Columns = tuple[Sequence[Float | Rows], Sequence[Float | Rows]]
 
 
 def _force_columns(state: Motion, j: int) -> tuple[list[Rows], list[Rows]]:
@@ -264,28 +273,29 @@ def _force_columns(state: Motion, j: int) -> tuple[list[Rows], list[Rows]]:
     return linear, angular
 
 
-def _panels(
-    tree: Tree,
-    state: Motion,
-    wanted: Bool,
-    bodies: Sequence[tuple[Sequence[Float | Rows], Sequence[Float | Rows]]],
-) -> Panels:
-    # A mass makes no moment about the frame's origin, and no second moment makes a force.
+def _panels(tree: Tree, state: Motion, bodies: Sequence[Columns], wanted: Bool) -> Panels:
     columns, T = joint_columns(tree, wanted), state.w[0].shape[1]
-    product = np.empty(T)
-    values = []
-    for i in range(tree.n):
-        lines = np.empty((len(columns[i]), T))
-        for line, column in zip(lines, columns[i].tolist(), strict=True):
-            j, k = divmod(column, 10)
-            a, l = state.axes[j][i]
-            linear, angular = bodies[j]
-            if k < 4:
-                _add_dot(l, linear[k], line, product, first=True)
-            if k > 0:
-                _add_dot(a, angular[k], line, product, first=k >= 4)
-        values.append(lines)
-    return Panels(columns, tuple(values))
+    values = tuple(np.empty((len(own), T)) for own in columns)
+    for i, (own, lines) in enumerate(zip(columns, values, strict=True)):
+        write_joint(state, bodies, i, own, lines)
+    return Panels(columns, values)
+
+
+def write_joint(state: Motion, bodies: Sequence[Columns], joint: int, columns: Int, lines: Float) -> None:
+    """Writes columns (w,) of a joint's equations, a line (w, T) each, from those of the bodies."""
+    # A mass makes no moment about the frame's origin, and no second moment makes a force.
+    product = np.empty(lines.shape[1])
+    for line, column in zip(lines, columns.tolist(), strict=True):
+        j, k = divmod(column, 10)
+        a, l = state.axes[j][joint]
+        linear, angular = bodies[j]
+        empty = True
+        if k < 4:
+            empty = _add_dot(l, linear[k], line, product, empty)
+        if k > 0:
+            empty = _add_dot(a, angular[k], line, product, empty)
+        if empty:
+            line[:] = 0.0
 
 
 def _carried_velocities(tree: Tree, state: Motion) -> list[dict[int, tuple[Float, Float]]]:
@@ -320,6 +330,8 @@ def _turned(R: Float, axis: Float, angle: Float) -> Float:
 
 
 def _into(E: Float, x: Float) -> Float:
+    if x.shape[1] == 1:  # constant
+        return np.asarray((x.T @ E.reshape(3, -1)).reshape(3, -1))
     return np.asarray(np.einsum("ijt,it->jt", E, x))
 
 
@@ -354,17 +366,18 @@ def _crossed_columns(a: Float) -> list[Float]:
     return [_column(zero, -a[2], a[1]), _column(a[2], zero, -a[0]), _column(-a[1], a[0], zero)]
 
 
-def _add_dot(a: Float, b: Float | Rows, line: Float, product: Float, first: bool) -> None:
-    # line (T,) = a . b where it is the first, else line += a . b.    product: (T,) scratch.
+def _add_dot(a: Float, b: Float | Rows, line: Float, product: Float, empty: bool) -> bool:
+    # line (T,) = a . b where it is empty, else line += a . b; whether it still is empty.    product: (T,) scratch.
     for row, other in zip(a, b, strict=True):
-        if other is None:
+        if other is None or (len(row) == 1 and row[0] == 0.0):
             continue
-        if first:
+        if empty:
             np.multiply(row, other, line)
-            first = False
+            empty = False
         else:
             np.multiply(row, other, product)
             np.add(line, product, line)
+    return empty
 
 
 def _dot(a: Float, b: Float) -> Float:
