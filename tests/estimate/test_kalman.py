@@ -106,6 +106,37 @@ def test_accelerations_and_their_slopes(elastic: bool) -> None:
             )
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_compiled_equations_and_slopes_are_those_of_the_terms(seed: int) -> None:
+    """Force, mass and slopes of random robots with rotors, friction and offsets; the terms' slopes are differences."""
+    rng = np.random.default_rng(seed)
+    robot = random_robot(seed, 2 + seed, 0.3)
+    terms = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.05) + Offset()
+    model = BaseDynamics(robot, terms, structural_base(robot, terms, TorqueRows()))
+    # Each state with parameters of its own, which the terms answer.
+    x, v, a = rng.normal(size=(3, 5, robot.n))
+    beta = model.base.reduce(
+        np.array([c.prior if np.isfinite(c.prior) else rng.uniform(0.1, 1.0) for c in terms.columns(robot)])
+    )
+    each = np.tile(beta, (5, 1))
+    assert model.compiled is not None
+    assert model.force(x, v, a, beta[None]) == pytest.approx(model.force(x, v, a, each), rel=1e-12, abs=1e-12)
+    for one, other in zip(model.mass(x, v, beta[None]), model.mass(x, v, each), strict=True):
+        assert one == pytest.approx(other, rel=1e-11, abs=1e-11)
+    exact, general = model.slopes(x, v, a, beta), replaced(model).slopes(x, v, a, beta)
+    for name in ("by_position", "by_velocity", "by_parameter", "by_force"):
+        wanted = getattr(general, name)
+        size = float(np.abs(wanted).max())
+        assert getattr(exact, name) == pytest.approx(wanted, rel=1e-6, abs=1e-7 * size), name
+
+
+def replaced(model: BaseDynamics) -> BaseDynamics:
+    """The same without the compiled equations."""
+    plain = BaseDynamics(model.robot, model.terms, model.base, model.second)
+    plain.__dict__["compiled"] = None
+    return plain
+
+
 @pytest.mark.parametrize("stiffness", [2e3, 2e6])
 def test_a_step_behind_springs_ends_where_a_fine_integration_does(stiffness: float) -> None:
     """Springs of 0.07 and of 2 periods a step; the deflection is what the motion needs, as in a log."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
+from dynid.estimate.compiled_dynamics import CompiledDynamics, SystemAt
 from dynid.factor.base import BaseMap
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
@@ -70,14 +71,23 @@ class BaseDynamics:
         return Mechanism(self.robot, self.terms, np.zeros(len(self.base.names)), self.second)
 
     def force(self, x: Float, v: Float, a: Float, beta: Float) -> Float:
-        """Generalised force M a + h (S, s) of S states (S, s), each with parameters of its own, (S, b)."""
+        """Generalised force M a + h (S, s) of S states (S, s), each with parameters of its own, (S, b).
+
+        Parameters (1, b) are those of all states.
+        """
+        if (system := self._at(beta)) is not None:
+            return system.force(x, v, a)
+        beta = np.broadcast_to(beta, (len(x), self.count))
         samples = self.frame.samples(x, v, a, {})
         total = self._contract(self._panels(samples), beta) + self.terms.known_torque(self.robot, samples)
         return self.frame.split(total, self._motor(samples, beta)) if self.second else total
 
     def mass(self, x: Float, v: Float, beta: Float) -> tuple[Float, Float]:
-        """M (S, s, s) and h (S, s) of S states."""
+        """M (S, s, s) and h (S, s) of S states, each with parameters of its own, (S, b), or those of all, (1, b)."""
+        if (system := self._at(beta)) is not None:
+            return system.equations(x, v)
         S, s = x.shape
+        beta = np.broadcast_to(beta, (S, self.count))
         a = np.tile(np.vstack([np.zeros(s), np.eye(s)]), (S, 1))
         x, v, beta = (np.repeat(values, s + 1, axis=0) for values in (x, v, beta))
         found = self.force(x, v, a, beta).reshape(S, s + 1, s)
@@ -107,9 +117,14 @@ class BaseDynamics:
         """Derivatives of the accelerations a at states (S, s), for parameters (b,).
 
         By implicit differentiation of u = Y(x, v, a) beta: those by parameters are exact, those by position and
-        velocity central differences of the inverse dynamics.
+        velocity, too, for what the compiled step knows, else central differences of the inverse dynamics.
         """
         S, s = x.shape
+        if (system := self._at(beta[None])) is not None and self.compiled is not None:
+            by_x, by_v, M = system.slopes(x, v, a)
+            inverse = np.asarray(np.linalg.inv(M), dtype=np.float64)
+            Y = self.compiled.regressor(x, v, a)
+            return Slopes(-inverse @ by_x, -inverse @ by_v, -inverse @ Y, inverse)
         shift = np.zeros((1 + 4 * s, 2 * s))
         for i in range(2 * s):
             shift[1 + 2 * i, i], shift[2 + 2 * i, i] = DIFFERENCE, -DIFFERENCE
@@ -118,7 +133,7 @@ class BaseDynamics:
         force = self.force(near, fast, np.repeat(a, len(shift), axis=0), many).reshape(S, len(shift), s)
         change = ((force[:, 1::2] - force[:, 2::2]) / (2.0 * DIFFERENCE)).transpose(0, 2, 1)
         Y = self.frame.regressor(x, v, a, {}, self.base.mask)
-        inverse: Float = np.asarray(np.linalg.inv(self.mass(x, v, many[:S])[0]), dtype=np.float64)
+        inverse = np.asarray(np.linalg.inv(self.mass(x, v, many[:S])[0]), dtype=np.float64)
         return Slopes(-inverse @ change[:, :, :s], -inverse @ change[:, :, s:], -inverse @ Y, inverse)
 
     @cached_property
@@ -126,6 +141,15 @@ class BaseDynamics:
         place = np.zeros(len(self.base.names), dtype=np.int64)
         place[self.base.independent] = np.arange(self.count)
         return place
+
+    @cached_property
+    def compiled(self) -> CompiledDynamics | None:
+        """The same as the compiled step knows it; None for models of which it does not know all."""
+        return CompiledDynamics.of(self.frame.multibody, self.frame.parameters(self.base.mask))
+
+    def _at(self, beta: Float) -> SystemAt | None:
+        # The compiled system where all states have the same parameters (1, b).
+        return self.compiled.at(beta[0]) if len(beta) == 1 and self.compiled is not None else None
 
     def _panels(self, samples: Samples) -> Panels:
         return self.terms.torque_regressor(self.robot, samples, self.base.mask)

@@ -134,7 +134,7 @@ class JointFilter(ABC):
     def _step(self, z: Float, tau: Float, h: float) -> Step:
         model, S, m, s = self.model, len(z), NODES, self.model.size
         x, v, beta = z[:, :s], z[:, s : 2 * s], z[:, 2 * s :]
-        each = np.repeat(beta, m, axis=0)
+        each = beta if S == 1 else np.repeat(beta, m, axis=0)
         drive = model.frame.on_coordinates(_means(len(tau)) @ tau)
         M, bias = model.mass(x, v, beta)
         self._require_positive(M[0])
@@ -143,14 +143,14 @@ class JointFilter(ABC):
         correct = _Correction.of(model, x, v, beta, M, h / m)
         place = (np.arange(m) + 0.5) / m
         for _ in range(PASSES):
-            inside_v = v[:, None] + h * np.einsum("ij,sjk->sik", _TO_VELOCITY, a)
+            inside_v = v[:, None] + h * (_TO_VELOCITY @ a)
             inside_x = x[:, None] + h * place[:, None] * v[:, None]
-            inside_x = inside_x + h * h * np.einsum("ij,sjk->sik", _TO_POSITION, a)
+            inside_x = inside_x + h * h * (_TO_POSITION @ a)
             position, velocity, wanted = (part.reshape(S * m, s) for part in (inside_x, inside_v, a))
             found = model.force(position, velocity, wanted, each).reshape(S, m, s)
             a = a + correct.of_missing(drive - found)
         moved = np.array(z)
-        moved[:, :s] += h * v + h * h * np.einsum("j,sjk->sk", (1.0 - place) / m, a)
+        moved[:, :s] += h * v + h * h * (((1.0 - place) / m) @ a)
         moved[:, s : 2 * s] += h * a.mean(axis=1)
         return Step(moved, inside_x[0], inside_v[0], a[0])
 
@@ -250,22 +250,26 @@ class _Correction:
     """Newton's step of the implicit midpoint rule over m parts of `part` seconds, for S states.
 
     K, D: (S, s, s) of the springs.    inverse: of M + part D / 2 + part^2 K / 4, (S, s, s).
+    sprung: whether there are any springs.
     """
 
     K: Float
     D: Float
     inverse: Float
     part: float
+    sprung: bool
 
     @staticmethod
     def of(model: BaseDynamics, x: Float, v: Float, beta: Float, M: Float, part: float) -> _Correction:
         """The correction about states (S, s), whose mass matrices are M."""
         K, D = model.springs(x, v, beta) if model.second else (np.zeros_like(M), np.zeros_like(M))
         inverse: Float = np.asarray(np.linalg.inv(M + 0.5 * part * D + 0.25 * part**2 * K), dtype=np.float64)
-        return _Correction(K, D, inverse, part)
+        return _Correction(K, D, inverse, part, bool(model.second))
 
     def of_missing(self, force: Float) -> Float:
         """What force (S, m, s) is missing at the nodes, as change of their accelerations."""
+        if not self.sprung:
+            return np.asarray(force @ self.inverse.transpose(0, 2, 1))
         change = np.zeros_like(force)
         x, v = np.zeros((2, *force[:, 0].shape))
         for i in range(force.shape[1]):

@@ -128,7 +128,7 @@ class KalmanFit:
         size = np.sqrt(np.diag(found.total))
         L = np.linalg.cholesky(found.total / np.outer(size, size))
         inverse = solve_triangular(L, np.eye(len(value)), lower=True).T / size[:, None]
-        information = np.einsum("bi,mbc,cj->mij", inverse, found.information, inverse)
+        information = inverse.T @ found.information @ inverse
         segment = np.array([block.segment for block in regression.factors.blocks], dtype=np.int64)
         blocks = BlockScores(inverse, information, found.score @ inverse, segment)
         sigma = residual_sigma(regression, value)
