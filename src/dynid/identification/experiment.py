@@ -28,7 +28,6 @@ from dynid.identification.schema import (
     SelectionEntry,
 )
 from dynid.identification.settings import DEFAULT_TERMS, Settings, default_estimator, needs_of
-from dynid.layouts.write import open_questions
 from dynid.log.calibration import read_calibration
 from dynid.log.mapping import channel_map
 from dynid.log.read import Log, read_log
@@ -459,6 +458,8 @@ def open_log(
 
 def _questions_of_effort(file: Path) -> list[str]:
     """What a file that `dynid init` wrote still asks of the effort."""
+    from dynid.layouts.write import open_questions  # and with it all that proposes a mapping
+
     return [one for one in open_questions(file.read_text(encoding="utf-8")) if "effort" in one]
 
 
