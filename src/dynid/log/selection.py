@@ -72,7 +72,7 @@ def cell_number(cell: str) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Contents:
+class Trajectories:
     """The trajectories of files, and the time stamps of those in which some are damaged, by file and first row."""
 
     trajectories: tuple[Trajectory, ...]
@@ -85,7 +85,7 @@ class Contents:
         return replace(one, start_time=start, end_time=end, left_out=out)
 
 
-def trajectories_in(tables: Sequence[Table], m: ChannelMap) -> Contents:
+def trajectories_in(tables: Sequence[Table], m: ChannelMap) -> Trajectories:
     """Trajectories of all tables; raises InputError where the rows of one do not stand together."""
     found: list[Trajectory] = []
     orders: dict[tuple[Path, int], TimeOrder] = {}
@@ -111,7 +111,7 @@ def trajectories_in(tables: Sequence[Table], m: ChannelMap) -> Contents:
     for qualified in (_by_stem, _by_path):
         uses = Counter(one.name for one in found)
         found = [replace(one, name=qualified(one)) if uses[one.name] > 1 else one for one in found]
-    return Contents(tuple(found), orders)
+    return Trajectories(tuple(found), orders)
 
 
 def _stem(path: Path) -> str:
@@ -203,7 +203,7 @@ def _label(value: float) -> str:
     return str(int(value)) if np.isfinite(value) and value == int(value) else repr(float(value))
 
 
-def selected(found: Contents, wanted: Sequence[Selection]) -> Iterator[Trajectory]:
+def selected(found: Trajectories, wanted: Sequence[Selection]) -> Iterator[Trajectory]:
     """The wanted ones, each once; raises InputError for a pattern that matches none and for an empty window."""
     names = [one.name for one in found.trajectories]
     given: set[Trajectory] = set()
