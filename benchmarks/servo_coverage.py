@@ -1,9 +1,13 @@
-"""Do 95 % intervals of fits to commands hold the truth 95 times of 100? Logs of an arm that MuJoCo simulates.
+"""Do 95 % intervals of fits to commands hold the truth 95 times of 100? Logs of arms that MuJoCo simulates.
 
-    python benchmarks/servo_coverage.py [--logs 17] [--seconds 15] [--first 0] [--methods servo_oe wls] [--soft]
+    python benchmarks/servo_coverage.py [--logs 17] [--seconds 15] [--first 0] [--methods servo_oe wls default] [--soft]
+    python benchmarks/servo_coverage.py --arms [--play 0.008 --side link] [--logs 6] [--seconds 20]
 
-Every log has a motion, a noise of the encoders and a torque that no model knows, of 0.1 s correlation and about a third
-of the joints' dry friction. MuJoCo's friction is made dry (--soft: as it is by default, which gives way below some
+One arm: every log has a motion, a noise of the encoders and a torque that no model knows, of 0.1 s correlation and
+about a third of the joints' dry friction; a computer closes the loop. --arms: every log has an arm of two to four
+joints, whose drives close their loops on board, at 1 kHz, on encoders of 12 bits; commands come 15 ms late, at 50 Hz;
+with --play motors and links are bodies of their own, and the encoder is on one --side. Nothing but gains and place of
+the loop is declared. MuJoCo's friction is made dry (--soft, of one arm: as it is by default, which gives way below some
 0.05 rad/s). The table gives the share of base parameters inside their intervals, by method and by parameter, and what
 the estimates miss of the dry and viscous friction and of the armature (root mean square, per cent).
 """
@@ -15,6 +19,9 @@ import os
 import sys
 import tempfile
 import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -27,19 +34,48 @@ from dynid.base.arrays import Float
 from dynid.base.scipy_functions import stdtrit
 from dynid.estimate import WLS, Estimate, ServoOE
 from dynid.identification.settings import Settings
+from dynid.log.read import Log
+from dynid.robot.model import RobotModel
 from dynid.robot.servo import Servo
 from dynid.terms.default import DEFAULT_TERMS
-from tests.servo_plant import KD, KP, Recording, recorded, robot_file, true_parameters
+from tests import play_plant
+from tests.servo_plant import KD, KP, recorded, robot_file, true_parameters
 
-METHODS = {"servo_oe": ServoOE(), "wls": WLS()}
+METHODS = {"servo_oe": ServoOE(), "wls": WLS(), "default": None}
+TYPES = {"Ia": "armature", "fv": "viscous friction", "fc": "dry friction"}
 
 
-def fitted(recording: Recording, folder: Path, method: str) -> Estimate:
-    """What a method finds in a log."""
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A log, and what is true of its robot by the names of parameters."""
+
+    robot: RobotModel
+    log: Log
+    truth: Callable[[Sequence[str]], Float]
+
+
+def disturbed(folder: Path, seed: int, chosen: argparse.Namespace) -> Case:
+    """The arm of two joints under a computer's loop and an unknown torque."""
     servo = Servo(KP, KD, np.full(2, np.inf), np.zeros(2))
     robot = dynid.load_robot(robot_file(folder)).with_servo(servo)
-    settings = Settings(terms=DEFAULT_TERMS, estimator=METHODS[method])
-    return dynid.identify(robot, recording.log(robot), settings).estimate
+    recording = recorded(chosen.seconds, seed=seed, disturbed=1.0, dry=not chosen.soft)
+    return Case(robot, recording.log(robot), true_parameters)
+
+
+def of_hobby_arm(folder: Path, seed: int, chosen: argparse.Namespace) -> Case:
+    """An arm of its own for every seed, with loops on board, encoders of 12 bits and play."""
+    arm = play_plant.Arm.random(seed)
+    t, q, q_des = play_plant.recorded(arm, chosen.seconds, 100 + seed, chosen.play, chosen.side)
+    robot = arm.robot(folder)
+    return Case(robot, dynid.Log.from_arrays(robot, t, q, q_des=q_des), arm.parameters)
+
+
+def fitted(case: Case, method: str) -> Estimate:
+    """What a method finds in a log."""
+    estimator = METHODS[method]
+    if estimator is None:
+        return dynid.identify(case.robot, case.log).estimate
+    return dynid.identify(case.robot, case.log, Settings(terms=DEFAULT_TERMS, estimator=estimator)).estimate
 
 
 def inside(estimate: Estimate, truth: Float) -> np.ndarray:
@@ -56,36 +92,40 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--soft", action="store_true")
+    parser.add_argument("--arms", action="store_true")
+    parser.add_argument("--play", type=float, default=0.0, help="rad, in all")
+    parser.add_argument(
+        "--side", choices=play_plant.SIDES, default="link", help="of the play, that is measured"
+    )
     chosen = parser.parse_args()
-    hits: dict[str, list[np.ndarray]] = {name: [] for name in chosen.methods}
-    missed: dict[str, list[Float]] = {name: [] for name in chosen.methods}
+    make = of_hobby_arm if chosen.arms else disturbed
+    hits: dict[str, dict[str, list[bool]]] = {name: defaultdict(list) for name in chosen.methods}
+    missed: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in chosen.methods}
     spent = dict.fromkeys(chosen.methods, 0.0)
-    names: tuple[str, ...] = ()
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(chosen.first, chosen.first + chosen.logs):
-            recording = recorded(chosen.seconds, seed=seed, disturbed=1.0, dry=not chosen.soft)
+            case = make(Path(folder), seed, chosen)
             for name in chosen.methods:
                 started = time.process_time()
-                one = fitted(recording, Path(folder), name)
+                one = fitted(case, name)
                 spent[name] += time.process_time() - started
-                truth = true_parameters([column.name for column in one.columns])
-                names = one.names
-                hits[name].append(inside(one, truth))
+                truth = case.truth([column.name for column in one.columns])
                 true = one.base.reduce(truth)
-                missed[name].append(
-                    np.where(true != 0, one.value / np.where(true != 0, true, 1.0) - 1.0, 0.0)
-                )
+                held = inside(one, truth)
+                for own, value, right, hit in zip(one.names, one.value, true, held, strict=True):
+                    # Arms have parameters of their own: they are counted by type.
+                    key = TYPES.get(own[:2], "bodies") if chosen.arms else own
+                    hits[name][key].append(bool(hit))
+                    if own[:2] in TYPES and right != 0:
+                        missed[name][key].append(value / right - 1.0)
     for name in chosen.methods:
-        found = np.array(hits[name])
-        print(f"{name}: {found.sum()} of {found.size} inside, {100 * found.mean():.1f} %; ", end="")
+        found = [hit for own in hits[name].values() for hit in own]
+        print(f"{name}: {sum(found)} of {len(found)} inside, {100 * np.mean(found):.1f} %; ", end="")
         print(f"{spent[name] / chosen.logs:.2f} s of processor time a log")
-        print(
-            "  by parameter: "
-            + ", ".join(f"{n} {100 * p:.0f}" for n, p in zip(names, found.mean(axis=0), strict=True))
-        )
-        error = 100 * np.sqrt(np.mean(np.square(missed[name]), axis=0))
-        own = [(n, e) for n, e in zip(names, error, strict=True) if n[:2] in ("Ia", "fv", "fc")]
-        print("  missed, %: " + ", ".join(f"{n} {e:.1f}" for n, e in own))
+        shares = [f"{key} {sum(own)} of {len(own)}" for key, own in hits[name].items()]
+        print("  by parameter: " + ", ".join(shares))
+        errors = [f"{key} {100 * np.sqrt(np.mean(np.square(own))):.1f}" for key, own in missed[name].items()]
+        print("  missed, %: " + ", ".join(errors))
 
 
 if __name__ == "__main__":

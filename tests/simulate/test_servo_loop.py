@@ -18,7 +18,7 @@ from dynid.robot.servo import Servo
 from dynid.signals.samples import Samples
 from dynid.simulation.loop import Stretches
 from dynid.simulation.mechanism import Mechanism
-from dynid.simulation.servo_loop import ServoLoop, servo_run
+from dynid.simulation.servo_loop import ServoLoop, _means_of_held, servo_run
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
 from dynid.testing import random_robot
 
@@ -154,3 +154,14 @@ def test_a_loop_that_runs_off_is_an_error_with_advice() -> None:
     unstable = replace(LINEAR, kp=LINEAR.kp * 200, delay=0.0475)
     with pytest.raises(SolverError, match=r"leaves the measured one|no finite acceleration"):
         servo_run(model(robot), log, replace(controllers, servo=unstable), Stretches.of(len(log), 200, 0))
+
+
+def test_means_of_held_commands_are_those_of_their_stairs() -> None:
+    """Against sums over fine stairs; before the first command it is held, and after the last."""
+    rng = np.random.default_rng(0)
+    t, values = np.cumsum(rng.uniform(0.01, 0.03, 12)), rng.normal(size=(12, 2))
+    at, width = rng.uniform(t[0] - 0.05, t[-1] + 0.05, (4, 5)), 0.007
+    fine = at[..., None] + width * ((np.arange(4000) + 0.5) / 4000 - 0.5)
+    stairs = values[np.maximum(np.searchsorted(t, fine, side="right") - 1, 0)]
+    found = _means_of_held(t, values, at, width)
+    assert found == pytest.approx(stairs.mean(axis=2), abs=2e-3)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base.errors import SolverError, UsageError
 from dynid.base.options import check_options
 from dynid.estimate.estimator import Estimate, Piece, Regression, Status, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
@@ -20,15 +20,24 @@ from dynid.robot.servo import Servo
 from dynid.signals.samples import Samples
 from dynid.simulation.loop import Stretches, extra_of, measured_coordinates
 from dynid.simulation.servo_loop import ServoLoop, servo_run
+from dynid.terms.exports import MotionBasis
+from dynid.terms.joint_term import JointTerm, sharpened
+from dynid.terms.term import Column
 
 # s, within which a start from the measured state is forgotten at least and at most, so that windows stay short.
 LEAST_SETTLING, MOST_SETTLING = 0.1, 2.0
 # Time constants of the slowest loop, after which residuals of positions have forgotten each other.
 MEMORY = 4.0
 # s: of the difference that gives the slope by the lag; by how much the lag may leave that of the linear fit, whose
-# error is a fraction of a sample; and the step at which it has settled, far below what any log shows.
+# error is below a sample, at least; and the step at which it has settled, far below what any log shows.
 LAG_DIFFERENCE, LAG_REACH, LAG_SETTLED = 1e-4, 5e-3, 1e-5
 LAG_ROUNDS = 4
+# rad/s or m/s: the smoothed sign of dry friction in the simulation. A joint that sticks creeps by as much, at most, and
+# goes less than a count of 12 bits in half a second; steps still follow its slope.
+DRY_WIDTH = 2e-3
+# s, standard deviation: drives close their own loops some thousand times a second and hold the torque in between, which
+# is late by half a period on average; how often they do so is not known.
+LATE_FEEDBACK = 5e-4
 
 
 @dataclass(frozen=True)
@@ -73,26 +82,80 @@ class ServoOE:
             )
         start = simulation.start()
         windows = _Windows.of(simulation, servo, told, start)
-        found = minimised(
+        found = self._minimised(regression, windows, start)
+        dry = windows.drier()
+        if dry is not None:
+            # Steps of such friction are many and its minima narrow, so that a search does not begin there.
+            stuck = self._stuck(regression, dry, found.value)
+            if stuck is not None and dry.misfit(stuck.value) < windows.misfit(found.value):
+                found, windows = stuck, dry
+        lag = 1e3 * (servo.lag + windows.lag.later)
+        text = f"{found.status.text}; torque comes {lag:.3g} ms after its commands"
+        if windows is dry:
+            text += f"; joints that stick creep by less than {DRY_WIDTH:g} rad/s"
+        within = abs(windows.lag.later) < windows.reach
+        if not within:
+            text += (
+                f", {1e3 * windows.reach:g} ms from drive.delay and as far from it as was searched: declare another "
+                "delay, or look for play and a loop that is late itself"
+            )
+        unknown = _of_late_feedback(simulation, servo)
+        return replace(
+            found, status=Status(found.status.ok and within, text), covariance=found.covariance + unknown
+        )
+
+    def _minimised(self, regression: Regression, windows: _Windows, start: Float) -> Estimate:
+        return minimised(
             self,
             regression,
             Problem(windows.names, windows.linear),
-            simulation.simulable.nearest,
+            windows.simulation.simulable.nearest,
             start,
             self.rounds,
             self.tolerance,
             "positions under the drives' controllers",
             MEMORY * windows.slowest,
         )
-        lag = 1e3 * (servo.lag + windows.lag.later)
-        text = f"{found.status.text}; torque comes {lag:.3g} ms after its commands"
-        within = abs(windows.lag.later) < LAG_REACH
-        if not within:
-            text += (
-                f", {1e3 * LAG_REACH:g} ms from drive.delay and as far from it as was searched: declare another "
-                "delay, or look for play and a loop that is late itself"
-            )
-        return replace(found, status=Status(found.status.ok and within, text))
+
+    def _stuck(self, regression: Regression, windows: _Windows, start: Float) -> Estimate | None:
+        try:
+            found = self._minimised(regression, windows, start)
+        except SolverError:
+            return None
+        return found if found.status.ok else None
+
+
+def _of_late_feedback(simulation: SimulationProblem, servo: Servo) -> Float:
+    """Covariance (b, b) from what no log shows: by how much the drives' own loops read their motion late.
+
+    Feedback that is late by some time takes kp times it off the viscous friction that is found, and kd times it off
+    the armature.
+    """
+    base, robot = simulation.regression.base, simulation.source.robot
+    if not servo.on_board:
+        return np.zeros((base.rank, base.rank))
+    lines = []
+    for j in range(robot.n):
+        taken: dict[MotionBasis | None, float] = {
+            MotionBasis.SPEED: servo.kp[j],
+            MotionBasis.ACCELERATION: servo.kd[j],
+        }
+        of_term = [
+            taken.get(basis, 0.0) if column.owner == j else 0.0 for basis, column in _bases_of(simulation)
+        ]
+        lines.append(base.reduce(np.array(of_term)))
+    found = LATE_FEEDBACK * np.array(lines)
+    return np.asarray(found.T @ found)
+
+
+def _bases_of(simulation: SimulationProblem) -> list[tuple[MotionBasis | None, Column]]:
+    # What each parameter multiplies, where that is a motion of its joint alone.
+    robot = simulation.source.robot
+    return [
+        (term.exports_as if isinstance(term, JointTerm) else None, column)
+        for term in simulation.source.terms
+        for column in term.columns(robot)
+    ]
 
 
 @dataclass(eq=False)
@@ -152,6 +215,30 @@ class _Windows:
         commands = {name: told(name).clean() for name in dict.fromkeys(s.trajectory for s in measured)}
         return _Windows(simulation, measured, servo, commands, settling, slowest, _Lag())
 
+    def drier(self) -> _Windows | None:
+        """The same with friction that holds joints at rest; None where it does so already.
+
+        Equations of filtered motion bear a wide sign; a joint that sticks for a tenth of a second does not.
+        """
+        source = self.simulation.source
+        terms = sharpened(source.terms, DRY_WIDTH)
+        if terms == source.terms:
+            return None
+        dry = replace(source, assembly=replace(source.assembly, terms=terms))
+        return replace(self, simulation=replace(self.simulation, source=dry), lag=replace(self.lag))
+
+    def misfit(self, value: Float) -> float:
+        """Sum over the coordinates of the logarithm of the mean square residual."""
+        pieces = list(self._pieces(value, slopes=False))
+        groups = zip(*(piece.panels for piece in pieces), strict=True)
+        return sum(float(np.log(np.mean(np.concatenate([p[-1] for p in group]) ** 2))) for group in groups)
+
+    @property
+    def reach(self) -> float:
+        """By how much the lag may leave that of the linear fit, s: a row of the commands, and `LAG_REACH`."""
+        rows = [float(np.median(np.diff(c.t))) for c in self.commands.values() if len(c.t) > 1]
+        return max([LAG_REACH, *rows])
+
     @property
     def names(self) -> tuple[str, ...]:
         """Of the coordinates."""
@@ -168,7 +255,7 @@ class _Windows:
             pieces = list(self._pieces(value, slopes=False))
             along, weights = _along_lag(pieces, value[:0])
             step = float(along[-1])
-            self.lag.later = float(np.clip(self.lag.later + step, -LAG_REACH, LAG_REACH))
+            self.lag.later = float(np.clip(self.lag.later + step, -self.reach, self.reach))
             if abs(step) < LAG_SETTLED:
                 break
         pieces = list(self._pieces(value, slopes=True))

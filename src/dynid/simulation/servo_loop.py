@@ -22,6 +22,7 @@ MOST_TICKS = 8
 # Runge-Kutta is stable to 2.78.
 DECAY_A_STEP, MOST_STEPS = 1.0, 40
 TURN = 2.0 * np.pi
+STEPS_A_HOLD = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,11 @@ class ServoLoop:
         """S, from a command to its torque."""
         return max(self.servo.lag + self.later, 0.0)
 
+    @property
+    def holds(self) -> bool:
+        """Whether a drive's own loop follows commands that jump from one to the next."""
+        return self.servo.on_board and self.servo.hold > 0
+
     def ticks(self, rate: float) -> int:
         """Ticks of a computer's controller in a sample, 0 where torque follows the motion at once."""
         if self.servo.on_board:
@@ -53,17 +59,35 @@ class ServoLoop:
             count *= 2
         return count if count <= MOST_TICKS else 0
 
-    def commanded(self, t: Float, near: Float, turning: Bool) -> tuple[Float, Float, Float]:
+    def commanded(
+        self, t: Float, near: Float, turning: Bool, width: float | None = None
+    ) -> tuple[Float, Float, Float]:
         """Positions, velocities and feed-forward (..., n) at times t (...), straight between the commands.
 
         near: (..., n) positions of the joints, on whose turn those of `turning` joints (n,) are commanded.
+        width: s, None, or commands are held from one to the next, and means over this time about `t` are asked for.
         """
         c = self.commands
         q, v, u = (
-            np.stack([np.interp(t, c.t, column) for column in values.T], axis=-1)
+            _means_of_held(c.t, values, t, width)
+            if width
+            else np.stack([np.interp(t, c.t, column) for column in values.T], axis=-1)
             for values in (c.q_des, c.dq_des, c.tau_ff)
         )
         return q + TURN * np.round((near - q) / TURN) * turning, v, u
+
+
+def _means_of_held(t: Float, values: Float, at: Float, width: float) -> Float:
+    """Means (..., n) over `width` s about times `at` (...) of values (T, n) that are held from each of t (T,) on."""
+    area = np.concatenate(
+        [np.zeros((1, values.shape[1])), np.cumsum(np.diff(t)[:, None] * values[:-1], axis=0)]
+    )
+
+    def integral(at: Float) -> Float:
+        k = np.maximum(np.searchsorted(t, at, side="right") - 1, 0)
+        return np.asarray(area[k] + (at - t[k])[..., None] * values[k])
+
+    return (integral(at + 0.5 * width) - integral(at - 0.5 * width)) / width
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,14 +194,19 @@ class _Task:
         x, v = (part[stretches.index] for part in motion)
         K, t0 = stretches.index.shape[1], samples.t[stretches.index[:, 0]]
         every = max(ticks, 1)
-        h, N = 1.0 / samples.rate / every, (K - 1) * every + 1
+        h, N, width = 1.0 / samples.rate / every, (K - 1) * every + 1, None
         first = extra_at(mechanism, samples, stretches, np.zeros(1))
         count = _steps(mechanism, x[:, 0], first, h, None if ticks else servo)
+        if loop.holds:
+            count = max(count, int(np.ceil(STEPS_A_HOLD * h / servo.hold)))
         turning = ~np.asarray(mechanism.robot.prismatic, dtype=np.bool_)
         if not ticks:
             rows = np.arange(2 * count * (K - 1) + 1) / (2 * count)
             at, held = rows, None
             times = t0[:, None] + rows / samples.rate - loop.lag
+            if loop.holds:
+                # What is held acts half of its time before the lag, which is one on average.
+                times, width = times + 0.5 * servo.hold, h / count
         else:
             held = Held.of(max(loop.lag / h - 0.5, 0.0), count)
             held = replace(held, history=_history(mechanism, samples, loop, t0, h, held.delay + 2))
@@ -185,7 +214,7 @@ class _Task:
             times = t0[:, None] + at / samples.rate
         near = cubic(x[..., place], at)
         gains = np.array([servo.kp, servo.kd, servo.effort_limit, servo.dead_band])
-        tables = np.array(loop.commanded(times, near, turning))
+        tables = np.array(loop.commanded(times, near, turning, width))
         start = np.concatenate([x[:, 0], v[:, 0]], axis=1)
         return _Task(start, N, h, every, count, gains, tables, held, rows)
 

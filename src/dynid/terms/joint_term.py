@@ -17,7 +17,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Role
 from dynid.terms.exports import MotionBasis, OnJoint, Part
-from dynid.terms.term import Column, Proposal, Side, Term
+from dynid.terms.term import Column, Proposal, Side, Term, Terms
 
 _NO_COLUMN: Int = np.zeros(0, dtype=np.int64)
 
@@ -105,6 +105,18 @@ class JointTerm(Term):
 
 
 TermOnJoints = TypeVar("TermOnJoints", bound=Term)
+
+
+def sharpened(terms: Terms, width: float) -> Terms:
+    """The terms with signs of dry friction smoothed over `width` rad/s (m/s), or less, where they were over more."""
+    return Terms(
+        tuple(
+            replace(term, width=width)
+            if isinstance(term, JointTerm) and term.exports_as is MotionBasis.SIGN and term.width > width
+            else term
+            for term in terms
+        )
+    )
 
 
 def on_joints(term: TermOnJoints, joints: tuple[str, ...]) -> TermOnJoints:
