@@ -7,26 +7,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynid.base.arrays import Float, Int
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.names import Family, Meaning, is_filtered, words
 from dynid.layouts.physics import runs_of, time_step
+from dynid.layouts.row_order import order_by_time, stretches_stand_alone
 from dynid.log.row_numbers import MOTION
 from dynid.log.stamps import split_stamps
 
-# Rows of a motion that begins anew, and how near to the first time, as a share of all.
-LEAST_ROWS, NEAR_BEGIN = 100, 0.02
 # Time stamps of the years 2001 to 2039, s since 1970.
 EPOCH = (1e9, 2.2e9)
 # Beside the time at which a message was recorded, its own.
 _OF_MESSAGES = {"stamp", "header"}
+SORT = "log.sort"
 EFFORTS = ("torque", "effort", "current", "raw")
 NONE = "none"
 
 
 @dataclass(frozen=True)
 class Clock:
-    """The time column and the runs of rows that it makes.    step: median, in its own unit."""
+    """The time column and the runs of rows that it makes.    step: median, in its own unit.
+
+    sort: whether rows are to be put in the order of their times; None = they stand in it.
+    """
 
     column: Decision
     meaning: Meaning
@@ -34,6 +38,7 @@ class Clock:
     runs: tuple[tuple[int, int], ...]
     step: float
     first: float
+    sort: Decision | None = None
 
     @property
     def counted(self) -> bool:
@@ -64,6 +69,8 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
                 best = (label, runs_of(t, [str(one) for one in log.values([label])[label]]))
                 break
         step = time_step(t, best[1])
+        if not np.isfinite(step) and len(times) == 1 and _order(log, name, t, answers) is not None:
+            step = float(np.median(np.diff(np.sort(t))))
         if np.isfinite(step):
             looked.append((name, meaning, *best, step, float(t[0])))
     column = _time_column(looked, answers)
@@ -73,9 +80,27 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
         return Clock(
             column, meaning, Decision("log.trajectory", None, optional=True), (), float("nan"), float("nan")
         )
-    t = log.table([chosen[0]])[:, 0]
-    motions = _trajectory(log, t, chosen[2], answers)
-    return Clock(column, chosen[1], motions, chosen[3], chosen[4], float(t[0]))
+    stamps, meaning, named, runs, step, _ = chosen
+    t = log.table([stamps])[:, 0]
+    order = _order(log, stamps, t, answers) if named is None and not log.bag else None
+    if order is None:
+        return Clock(column, meaning, _trajectory(log, t, named, answers), runs, step, float(t[0]))
+    moved = int(np.sum(order != np.arange(len(t))))
+    log.put_in_order(order)
+    t = t[order]
+    why = f"rows do not stand in the order of time ({moved} of the first {len(t)}); by their stamps they are smooth"
+    sort = decided(Decision(SORT, "true", (why,), likely=True), answers)
+    motions = Decision("log.trajectory", None, ("sorted rows are one motion",), optional=True)
+    return Clock(column, meaning, motions, runs_of(t), float(np.median(np.diff(t))), float(t[0]), sort)
+
+
+def _order(log: Excerpt, name: str, t: Float, answers: Answers) -> Int | None:
+    """The order that rows are to be put in, None where they are to stay as they are."""
+    if not (np.diff(t) < 0).any() or "log.trajectory" in answers or answers.get(SORT) == "false":
+        return None
+    if answers.get(SORT) == "true":
+        return np.argsort(t, kind="stable")
+    return None if stretches_stand_alone(t) else order_by_time(log, name, t)
 
 
 def _time_column(
@@ -124,22 +149,24 @@ def _trajectory(log: Excerpt, t: np.ndarray, label: str | None, answers: Answers
         why = ("it names the motions, each in one piece of ascending time",)
         return decided(Decision(key, label, why, optional=True), answers)
     back = np.flatnonzero(np.diff(t) < 0)
-    if len(back) and key not in answers and not log.bag and MOTION not in log.names and _begins_anew(t, back):
+    if (
+        len(back)
+        and key not in answers
+        and not log.bag
+        and MOTION not in log.names
+        and stretches_stand_alone(t)
+    ):
         rows = ", ".join(str(int(k) + 1) for k in back[:5]) + (", ..." if len(back) > 5 else "")
-        stretches = f"time begins anew at row {rows}: each stretch is a motion"
+        stretches = f"time runs back at row {rows}: each stretch is a motion"
         return Decision(key, MOTION, (stretches,), optional=True, likely=True)
     if len(back):
-        text = f"time runs back at row {int(back[0]) + 1} and no column distinguishes the motions"
-        return decided(Decision(key, None, (text,), "which column names the motion of each row?"), answers)
+        text = f"time runs back at {len(back)} row(s), first at row {int(back[0]) + 1}, and no column names motions; "
+        text += "sorted by time the signals are no smoother, or two rows have one time"
+        question = (
+            "which column names the motion of each row? Or answer log.sort=true: rows are only out of order"
+        )
+        return decided(Decision(key, None, (text,), question), answers)
     return decided(Decision(key, None, ("time ascends throughout: one motion",), optional=True), answers)
-
-
-def _begins_anew(t: np.ndarray, back: np.ndarray) -> bool:
-    """Whether time that runs back does so to where it began, each time after many rows."""
-    edges = np.array([0, *(back + 1), len(t)])
-    lengths, begins = np.diff(edges), t[edges[:-1]]
-    whole = np.nanmax(t) - np.nanmin(t)
-    return bool((lengths >= LEAST_ROWS).all() and (begins - np.nanmin(t) <= NEAR_BEGIN * whole).all())
 
 
 def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decision, Family | None]:

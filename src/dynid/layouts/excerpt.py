@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.base.errors import InputError
 from dynid.log.contents import Contents, Stream, Values, contents
 from dynid.log.log import ManyTopics
@@ -29,6 +29,7 @@ class Excerpt:
     stream: Stream
     bag: bool
     _seen: dict[str, Values] = field(default_factory=dict)
+    _order: Int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -52,8 +53,16 @@ class Excerpt:
             full = {_plain(column.name): column.name for column in self.stream.columns}
             # The rows of a bag are those of the columns that are read together.
             read = self.contents.read([*full.values()] if self.bag else [full[name] for name in new], ROWS)
-            self._seen |= {_plain(name): values for name, values in read.items()}
+            self._seen |= {_plain(name): self._ordered(values) for name, values in read.items()}
         return {name: self._seen[name] for name in names}
+
+    def put_in_order(self, order: Int) -> None:
+        """Has all columns give their first rows in another order from here on."""
+        self._order = order if self._order is None else self._order[order]
+        self._seen = {name: _taken(values, order) for name, values in self._seen.items()}
+
+    def _ordered(self, values: Values) -> Values:
+        return values if self._order is None else _taken(values, self._order)
 
     def table(self, names: Sequence[str]) -> Float:
         """Columns of numbers side by side, (T, k)."""
@@ -61,6 +70,10 @@ class Excerpt:
         if ROW in names and ROW not in found:
             found[ROW] = np.arange(len(next(iter(self.values(self.names[:1]).values()))), dtype=np.float64)
         return np.stack([np.asarray(found[name], dtype=np.float64) for name in names], axis=1)
+
+
+def _taken(values: Values, order: Int) -> Values:
+    return values[order] if isinstance(values, np.ndarray) else tuple(values[k] for k in order.tolist())
 
 
 def excerpt(path: str | Path, joints: Sequence[str]) -> Excerpt:

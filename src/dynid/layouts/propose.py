@@ -101,7 +101,7 @@ def propose(
     clock = choose_clock(look, alone, given)
     if clock.column.value is None and not clock.column.options and not look.bag:
         clock = rows_as_clock(look, alone, given)
-    decisions = [clock.column]
+    decisions = [clock.column, *([clock.sort] if clock.sort is not None else [])]
     chosen: dict[str, Family] = {}
     for kind in ("position", "velocity", "effort"):
         decision, family = choose(kind, found, given)

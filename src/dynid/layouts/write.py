@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from glob import escape
 from typing import Any
 
-from dynid.layouts.channels import NONE
+from dynid.layouts.channels import NONE, SORT
 from dynid.layouts.commands import GAINS_OF_DRIVES
 from dynid.layouts.decision import Decision
 from dynid.layouts.effort import GAINS
@@ -170,7 +170,9 @@ def _time(p: Proposal) -> list[str]:
 
 
 def _trajectory(p: Proposal) -> list[str]:
-    found = p["log.trajectory"]
+    found, sort = p["log.trajectory"], p[SORT]
+    if sort.value == "true":
+        return [*_reasons("order of rows", (sort,)), "sort = true"]
     if found.value is None and found.sure:
         return []
     lines = _reasons("motions", (found,))

@@ -18,6 +18,7 @@ from dynid.log.log import RawChunk, Trajectory
 from dynid.log.peaks import look_at_peaks
 from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
 from dynid.log.recording_faults import RecordingWatch
+from dynid.log.row_order import OrderWatch
 from dynid.log.summary import LogSummary, TrajectorySummary
 from dynid.log.time_order import DAMAGED_SHARE, longest_step
 
@@ -79,6 +80,7 @@ class LogWatch:
         self.has_velocity = self.has_effort = False
         self.encoders = EncoderWatch(log.robot, log.mapping)
         self.recording = RecordingWatch(log.robot)
+        self.order = OrderWatch(n)
 
     def observed(self, trajectory: Trajectory, chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
         """Passes the chunks of a trajectory on, having looked at each."""
@@ -96,9 +98,11 @@ class LogWatch:
             self._compare(chunk)
             self.encoders.see(chunk)
             self.recording.see(chunk)
+            self.order.see(chunk)
             previous = chunk
             yield chunk
         self.recording.end()
+        self.order.end()
         if one.rows < MIN_ROWS:
             raise UnfitDataError(
                 "too-few-rows",
@@ -161,7 +165,8 @@ class LogWatch:
                 "time-backwards",
                 found=f"time that runs back by {-dt[k]:.4g} s in trajectory '{one.name}' ({len(backwards)} place(s))",
                 expected="increasing time",
-                do="set sort = true under [log] if the rows are only out of order",
+                do='set trajectory = "motion" under [log] if recordings stand one behind the other, sort = true if '
+                "rows are only out of order; dynid init ROBOT LOG finds out which",
                 place=Place(file=one.file, row=first + k + 1, time=float(t[k + 1])),
             )
         for k in np.flatnonzero(dt == 0).tolist():
@@ -302,6 +307,7 @@ class LogWatch:
                 expected="motion",
                 do="record an exciting motion",
             )
+        self.order.finish(moved)
         self._units(lower, upper)
         self.encoders.finish(moved, self.sink)
         self.recording.finish(moved, self.sink)

@@ -1,0 +1,55 @@
+"""Whether neighbouring rows follow one another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import UnfitDataError
+from dynid.log.log import RawChunk
+
+# Mean square step from row to row over twice the variance: 1 of rows in random order, 1 - cos(2 pi / k) of a sine
+# with k rows a period. Motion with fewer than six rows a period is not to be differentiated.
+UNRELATED = 0.5
+
+
+@dataclass
+class OrderWatch:
+    """Steps of the positions from row to row beside their spread, while a log passes by.    joints: their number."""
+
+    joints: int
+    _last: Float | None = None
+    _steps: Float = field(init=False)
+    _moments: Float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._steps, self._moments = np.zeros((2, self.joints)), np.zeros((3, self.joints))
+
+    def see(self, chunk: RawChunk) -> None:
+        """Looks at the next rows."""
+        q = chunk.q if self._last is None else np.concatenate([self._last, chunk.q])
+        square = np.diff(q, axis=0) ** 2
+        self._steps += [np.nansum(square, axis=0), np.isfinite(square).sum(axis=0)]
+        fine = np.isfinite(chunk.q)
+        own = np.where(fine, chunk.q, 0.0)
+        self._moments += [fine.sum(axis=0), own.sum(axis=0), (own**2).sum(axis=0)]
+        self._last = chunk.q[-1:]
+
+    def end(self) -> None:
+        """Ends a trajectory: the next row is not its neighbour."""
+        self._last = None
+
+    def finish(self, moved: Bool) -> None:
+        """Raises UnfitDataError where every joint that moved jumps from row to row as if rows were picked at random."""
+        count, total, square = self._moments
+        variance = square / np.maximum(count, 1.0) - (total / np.maximum(count, 1.0)) ** 2
+        step = self._steps[0] / np.maximum(self._steps[1], 1.0)
+        if moved.any() and (step[moved] > UNRELATED * 2.0 * variance[moved]).all():
+            raise UnfitDataError(
+                "rows-unrelated",
+                found="positions of every joint that jump between rows as far as if these were picked at random",
+                expected="rows in the order in which they were recorded, many a period of the motion",
+                do="look for rows that were shuffled or sorted by another column, or a log thinned too far",
+            )
