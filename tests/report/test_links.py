@@ -44,10 +44,14 @@ def shaped(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Identification:
-    """Simulated by pinocchio, the description's first two masses being wrong."""
-    folder = tmp_path_factory.mktemp("arm")
+    """The description's first two masses are wrong."""
+    return run_with(WRONG, tmp_path_factory.mktemp("arm"))
+
+
+def run_with(known: tuple[float, ...], folder: Path) -> Identification:
+    """Simulated by pinocchio.    known: masses of the description over the true ones; nan = it has none."""
     path = folder / "arm.urdf"
-    path.write_text(shaped(arm(WRONG)))
+    path.write_text(shaped(arm(known)))
     robot, rng = load_robot(path, diagnostics=Diagnostics()), np.random.default_rng(0)
     t = np.arange(2000) / RATE
     speed = 2 * np.pi * rng.uniform(0.1, 0.5, (robot.n, 3))
@@ -132,7 +136,7 @@ def test_a_mass_that_no_description_gives_and_that_may_be_none_is_noted(run: Ide
     )
     unknown = replace(run.estimate, columns=columns)
     regression = replace(run.regression, columns=columns)
-    half = np.array([link.mass.half for link in links(replace(run, estimate=unknown))[0]])
+    half = np.array([link.mass.noise for link in links(replace(run, estimate=unknown))[0]])
     open_ = [link.name for link, h in zip(links(run)[0], half, strict=True) if h >= link.mass.value]
     noted = mass_findings(run.robot, unknown, regression)
     assert all(one.level == "note" and one.code == "mass-open" for one in noted)
@@ -147,8 +151,30 @@ def test_shares_and_intervals_are_between_none_and_all(run: Identification) -> N
     found, total = links(run)
     for value in [v for link in found for v in (link.mass, *link.centre)] + [total]:
         assert 0.0 <= value.data <= 1.0
-        assert np.isfinite(value.half) == (value.data >= PRIORS)
+        assert not (np.isfinite(value.half) and value.data <= DATAS)
         assert not value.half < 0
+    for value in [*(link.mass for link in found), total]:
+        assert np.isfinite(value.half) == (value.data > DATAS)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [(np.nan,) * 4, (1.0, 1.0, 1.0, np.nan), (1.0, np.nan, 1.0, 1.0), WRONG],
+    ids=["no inertias", "last unknown", "second unknown", "two wrong"],
+)
+def test_what_has_an_interval_is_in_it(known: tuple[float, ...], tmp_path: Path) -> None:
+    one = run_with(known, tmp_path)
+    found, total = links(one)
+    true = [(mass, length / 2, 0.01, 0.0) for mass, length, _ in LINKS]
+    values = [(value, x) for link, row in zip(found, true, strict=True)
+              for value, x in zip((link.mass, *link.centre), row, strict=True)]  # fmt: skip
+    for value, x in [*values, (total, sum(mass for mass, _, _ in LINKS))]:
+        assert not abs(value.value - x) > value.half
+    # Masses of a serial arm are never determined each: an interval would be that of a guess.
+    if np.isnan(known).all():
+        assert not any(np.isfinite(value.half) for value, _ in values)
+        table = "\n".join(link_lines(one)).split("joints\n")[0].splitlines()[1:]
+        assert not any("+-" in line for line in table)
 
 
 def test_a_centre_is_in_its_shape_or_not(run: Identification, tmp_path: Path) -> None:

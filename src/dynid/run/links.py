@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -46,14 +46,16 @@ _SHAPED = (".urdf", ".xml", ".mjcf")
 class Value:
     """A figure of a link, where it comes from, and the description's.
 
-    half: half width of the 95 % interval as the data and their noise have it, the prior being right; nan where the
-    prior decides.    data: share that the data decide, 0 = none, 1 = all.    described: nan = the description has none.
+    half: half width of the 95 % interval, nan unless the data decide the value.    data: share that the data decide,
+    0 = none, 1 = all.    described: nan = the description has none.    noise: half width that the noise of the data
+    leaves if the prior is right.
     """
 
     value: float
     half: float
     data: float
     described: float
+    noise: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Link:
     @property
     def said(self) -> str:
         """Who says the mass, in words, and whether the body stands at a limit of what can be."""
-        limit = self.limit or ("may be none" if self.guessed and self.mass.half >= self.mass.value else "")
+        limit = self.limit or ("may be none" if self.guessed and self.mass.noise >= self.mass.value else "")
         return f"{self._source}; {limit}" if limit else self._source
 
     @property
@@ -92,7 +94,9 @@ def links(one: Identification) -> tuple[tuple[Link, ...], Value]:
     """Every link with mass, base to tip, and the total mass; none without bodies in the model.
 
     Values are those that exports hold. With H the curvature of the prior and A the rows of the data, a share of data is
-    1 - C_jj / (H^-1)_jj, C = (A'A + H)^-1, and an interval follows from the covariance of the base parameters.
+    1 - C_jj / (H^-1)_jj, C = (A'A + H)^-1. An interval follows from the covariance of the base parameters and from
+    C H C, what a prior leaves that is off by as much as its weight allows. It is given where the data decide the value:
+    elsewhere it would have to say how far off the prior is, which nobody knows.
     """
     estimate = one.estimate
     columns, base = estimate.columns, estimate.base
@@ -119,6 +123,9 @@ def links(one: Identification) -> tuple[tuple[Link, ...], Value]:
             figures.value(direction, float(value), float(was))
             for direction, value, was in zip(way, (mass, *centre), (prior[ten[0]], *described), strict=True)
         ]
+        if not own[0].data > DATAS:
+            # The data decide moments: a centre is no better known than the mass by which they are divided.
+            own[1:] = [replace(one, half=np.nan) for one in own[1:]]
         found.append(
             Link(
                 one.robot.body_names[owner],
@@ -148,11 +155,10 @@ def mass_findings(robot: RobotModel, estimate: Estimate, regression: Regression)
     for index in bodies[:, 0]:
         was, name = estimate.columns[index].prior, robot.body_names[estimate.columns[index].owner]
         mass = figures.value(np.eye(len(theta))[index], float(theta[index]), was)
-        half = f" +- {mass.half:.2g}" if np.isfinite(mass.half) else ""
         if known[index] and mass.data < DATAS and not 1.0 / IMPLAUSIBLE <= mass.value / was <= IMPLAUSIBLE:
-            far.append(f"{name} {mass.value:.3g}{half} kg (described: {was:.3g})")
-        elif not known[index] and mass.half >= mass.value:
-            open_.append(f"{name} {mass.value:.3g}{half} kg")
+            far.append(f"{name} {mass.value:.3g} kg (described: {was:.3g})")
+        elif not known[index] and mass.noise >= mass.value:
+            open_.append(f"{name} {mass.value:.3g} kg")
     return tuple(
         Finding(level, title, f"{', '.join(names)}. {_SUMS}", advice, code)
         for names, level, title, advice, code in (
@@ -181,7 +187,7 @@ def exported_parameters(estimate: Estimate) -> Float:
 
 @dataclass(frozen=True)
 class JointValue:
-    """A parameter of a joint's friction or rotor with the half width of its 95 % interval, nan = the prior decides."""
+    """A parameter of a joint's friction or rotor and the half width of its 95 % interval, nan = the prior's in part."""
 
     joint: str
     column: Column
@@ -211,12 +217,14 @@ def joint_values(one: Identification) -> tuple[JointValue, ...]:
 class _Figures:
     """Covariances (p, p): after and before the data, and of the estimate by the noise of the base parameters.
 
+    held: part of `after` that the prior's own errors make up.
     reach: by body, how far its centre may lie from the description's, m.
     """
 
     after: Float
     before: Float
     noise: Float
+    held: Float
     quantile: float
     reach: dict[int, float]
 
@@ -239,15 +247,17 @@ class _Figures:
             estimate.columns[ten[0]].owner: REACH_DESCRIBED * float(np.sqrt(spread[ten[4]] / spread[ten[0]]))
             for ten in body_columns(estimate.columns)
         }
-        return _Figures(after * size, np.linalg.inv(H) * size, noise * size, estimate.quantile(), reach)
+        before, held = np.linalg.inv(H), after @ H @ after
+        return _Figures(after * size, before * size, noise * size, held * size, estimate.quantile(), reach)
 
     def value(self, way: Float, value: float, described: float) -> Value:
         if not np.isfinite(way).all():
             return Value(value, np.nan, 0.0, described)
         left = float(way @ self.after @ way) / float(way @ self.before @ way)
         data = float(np.clip(1.0 - left, 0.0, 1.0))
-        half = self.quantile * math.sqrt(max(float(way @ self.noise @ way), 0.0))
-        return Value(value, half if data >= PRIORS else np.nan, data, described)
+        of_noise, of_prior = (max(float(way @ part @ way), 0.0) for part in (self.noise, self.held))
+        half = self.quantile * math.sqrt(of_noise + of_prior) if data > DATAS else np.nan
+        return Value(value, half, data, described, self.quantile * math.sqrt(of_noise))
 
 
 def _limit(pi: Float, prior: Float, reach: float) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def identification_data(result: Identification) -> dict[str, Any]:
-    """Verdict, scores, links, joints and base parameters; a half width is None where the prior decides."""
+    """Verdict, scores, links, joints and base parameters; a half width is None unless the data decide."""
     verdict = result.verdict
     words = base_verdicts(result.estimate, result.factors)
     found, total = links(result)

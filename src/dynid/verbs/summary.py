@@ -45,7 +45,7 @@ def link_lines(result: Identification) -> list[str]:
     lines = []
     if found:
         lines = [
-            "links, as exports hold them (+- 95 %: what the data's noise leaves, the prior being right)",
+            "links, as exports hold them (+- 95 % where the data decide)",
             f"  {'link':<20}{'mass, kg':>18}{'described':>11}  {'centre, mm':<22}{'described':<22}"
             f"{'in shape':<10}who says",
         ]
