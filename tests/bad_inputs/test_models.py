@@ -226,8 +226,6 @@ WARNINGS = [
      "robot.xml", "inertial-missing", 4, "'l1'"),
     ("12 MJCF mesh only", MJCF.replace('<inertial pos="0 0 0.1" mass="1.5" diaginertia="0.1 0.1 0.1"/>',
      '<geom type="mesh" mesh="m"/><geom size="0.1"/>'), "robot.xml", "inertial-missing", 4, "'l1'"),
-    ("13 inertia of the base", swap(ARM, '<link name="base"/>', '<link name="base"><inertial><mass value="1"/><inertia '
-     'ixx="-1"/></inertial></link>'), "robot.urdf", "inertia-not-psd", 2, "part of the base"),
     ("14 triangle", swap(ARM, 'izz="0.1"', 'izz="0.3"'), "robot.urdf", "triangle-inequality", 8, "[0.1, 0.1, 0.3]"),
     ("14 MJCF triangle", swap(MJCF, "0.1 0.1 0.1", "0.1 0.1 0.3"), "robot.xml", "triangle-inequality", 4, "'l1'"),
     ("14 TOML triangle", swap(TOML, "zz = 0.1", "zz = 0.3"), "robot.toml", "triangle-inequality", 14, "'j2'"),
@@ -412,7 +410,7 @@ def test_unknown_priors_are_not_numbers(tmp_path: Path) -> None:
 
 
 def test_a_triangle_violating_prior_is_kept_as_it_is(tmp_path: Path) -> None:
-    for row in WARNINGS[4:6]:
+    for row in (row for row in WARNINGS if row[0] in ("14 triangle", "14 MJCF triangle")):
         robot, _ = read(row[1], tmp_path / row[2])
         offset = 1.5 * 0.1**2
         assert robot.inertia_prior[0, 4:] == pytest.approx(

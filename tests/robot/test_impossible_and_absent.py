@@ -155,3 +155,44 @@ def test_a_link_of_a_urdf_is_declared_without_mass_beside_it(tmp_path: Path) -> 
     (tmp_path / "robot.toml").write_text('urdf = "r.urdf"\n[[joint]]\nname = "j2"\ninertia = "none"\n')
     assert np.isnan(load_robot(tmp_path / "r.urdf", diagnostics=Diagnostics()).inertia_prior[1]).all()
     assert not load_robot(tmp_path / "robot.toml", diagnostics=Diagnostics()).inertia_prior[1].any()
+
+
+TURNING = '<joint name="j" type="revolute"><parent link="pole"/><child link="l"/><axis xyz="0 1 0"/></joint>'
+GOOD = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
+STANDING_URDF = (
+    '<robot name="r"><link name="base">{0}</link><link name="pole">{0}</link><link name="l">'
+    + GOOD
+    + "</link>"
+    '<joint name="f" type="fixed"><parent link="base"/><child link="pole"/></joint>' + TURNING + "</robot>"
+)
+STANDING_MJCF = (
+    '<mujoco><worldbody><body name="pole">{0}{1}<body name="l"><joint name="j" axis="0 1 0"/><inertial pos="0 0 0" '
+    'mass="1" diaginertia="1 1 1"/></body></body><body name="table">{0}</body></worldbody></mujoco>'
+)
+
+
+@pytest.mark.parametrize("moments", [(0.1, 0.1, -0.3), (0.1, 0.1, 0.3)], ids=["negative", "triangle"])
+@pytest.mark.parametrize("form", ["urdf", "mjcf", "mjcf full", "mjcf free"])
+def test_what_stands_still_needs_no_inertia_that_exists(
+    tmp_path: Path, form: str, moments: tuple[float, ...]
+) -> None:
+    def loaded(xx: float, yy: float, zz: float) -> tuple[RobotModel, list[str]]:
+        if form == "urdf":
+            of = f'<inertial><mass value="1"/><inertia ixx="{xx}" iyy="{yy}" izz="{zz}"/></inertial>'
+            text = STANDING_URDF.format(of)
+        else:
+            values = (
+                f'fullinertia="{xx} {yy} {zz} 0 0 0"'
+                if form == "mjcf full"
+                else f'diaginertia="{xx} {yy} {zz}"'
+            )
+            free = "<freejoint/>" if form == "mjcf free" else ""
+            text = STANDING_MJCF.format(f'<inertial pos="0 0 0.1" mass="1" {values}/>', free)
+        path, said = tmp_path / ("r.urdf" if form == "urdf" else "r.xml"), Diagnostics()
+        path.write_text(text)
+        robot = load_robot(path, diagnostics=said)
+        return robot, [one.identifier for one in said.warnings]
+
+    (robot, said), (good, _) = loaded(*moments), loaded(1.0, 1.0, 1.0)
+    assert not {"inertia-not-psd", "triangle-inequality"} & set(said)
+    np.testing.assert_array_equal(robot.inertia_prior, good.inertia_prior)

@@ -8,7 +8,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, RefusedError
 from dynid.robot.link_tree import Children, below, check_mimic, check_tree, children_of, find_root, welded
-from dynid.robot.links import FREE, Link, LinkJoint, LinkTree
+from dynid.robot.links import FREE, Link, LinkInertial, LinkJoint, LinkTree
 from dynid.robot.reading import Reading
 from dynid.robot.xml import Element
 from dynid.spatial.inertia import symmetric
@@ -144,8 +144,9 @@ def _check_inertia(
     for name, link in links.items():
         if name in moved:
             _check_mass(link, links, children, diagnostics)
-        if link.inertial is not None:
-            _check_principal(link, name in base, errors, diagnostics)
+        # What stands still has no influence on the dynamics.
+        if link.inertial is not None and name not in base:
+            _check_principal(link, link.inertial, errors, diagnostics)
 
 
 def _check_mass(
@@ -171,20 +172,18 @@ def _check_mass(
         )
 
 
-def _check_principal(link: Link, base: bool, errors: list[DynidError], diagnostics: Diagnostics) -> None:
-    if link.inertial is None:
-        return
-    problem = inertia_problem(link.inertial.inertia)
+def _check_principal(
+    link: Link, inertial: LinkInertial, errors: list[DynidError], diagnostics: Diagnostics
+) -> None:
+    problem = inertia_problem(inertial.inertia)
     if problem is None:
         return
     identifier, text = problem
     text = f"link '{link.name}': {text}"
-    if identifier == "inertia-not-psd" and not base and not slightly_impossible(link.inertial.parameters):
+    if identifier == "inertia-not-psd" and not slightly_impossible(inertial.parameters):
         errors.append(InputError(identifier, found=text, expected=NOT_NEGATIVE, place=link.element.place))
         return
-    # What stands still has no influence on the dynamics.
-    reason = "part of the base, so it is not used" if base else AS_PRIOR
-    diagnostics.warn(identifier, f"{text}; {reason}", link.element.place)
+    diagnostics.warn(identifier, f"{text}; {AS_PRIOR}", link.element.place)
 
 
 NOT_NEGATIVE = f"all >= 0 (about the joint, -{100 * SLIGHT:g} % of the greatest is let pass as a prior)"

@@ -63,7 +63,7 @@ def compile_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagn
     spec.compiler.fusestatic = False
     meshes = [(geom, geom.meshname) for geom in spec.geoms if geom.meshname]
     shapeless = _without_meshes(mujoco, spec)
-    shifts = _checked_inertias(spec, places, diagnostics)
+    shifts = _checked_inertias(mujoco, spec, places, diagnostics)
     model = compile_spec(mujoco, spec, root)
     inertia = np.array(model.body_inertia)
     for one, shift in shifts:
@@ -121,7 +121,9 @@ def _without_meshes(mujoco: Any, spec: Any) -> list[Any]:
     return shapeless
 
 
-def _checked_inertias(spec: Any, places: _Places, diagnostics: Diagnostics) -> list[tuple[Any, float]]:
+def _checked_inertias(
+    mujoco: Any, spec: Any, places: _Places, diagnostics: Diagnostics
+) -> list[tuple[Any, float]]:
     # MuJoCo refuses inertias that break the triangle inequality, a prior may: it compiles I + shift instead.
     errors: list[DynidError] = []
     shifts = []
@@ -136,6 +138,10 @@ def _checked_inertias(spec: Any, places: _Places, diagnostics: Diagnostics) -> l
         matrix = _matrix(body.fullinertia) if full else np.diag(body.inertia)
         principal = np.linalg.eigvalsh(matrix).astype(np.float64)
         problem = inertia_problem(matrix)
+        if problem is not None and _stands_still(mujoco, body):
+            # It has no influence on the dynamics: that of a ball, so that MuJoCo takes the file.
+            body.fullinertia, body.inertia = [math.nan] * 6, [float(np.abs(principal).max())] * 3
+            continue
         if (
             problem is not None
             and problem[0] == "inertia-not-psd"
@@ -157,6 +163,16 @@ def _checked_inertias(spec: Any, places: _Places, diagnostics: Diagnostics) -> l
                 body.inertia = np.array(body.inertia) + shift
     stop(errors)
     return shifts
+
+
+def _stands_still(mujoco: Any, body: Any) -> bool:
+    # Whether nothing moves it: it hangs on the world by no joint, or by a free one, which is held.
+    one = body
+    while one is not None:
+        if any(joint.type != mujoco.mjtJoint.mjJNT_FREE for joint in one.joints):
+            return False
+        one = one.parent
+    return True
 
 
 def _own(body: Any, matrix: Float) -> Float:
