@@ -290,6 +290,48 @@ def test_a_question_is_written_and_answered(robot_file: Path, tmp_path: Path, ru
     assert run("check", robot_file, log, "-c", file, "--no-fit").code == 0
 
 
+def test_a_question_that_is_left_open_is_asked_again_where_it_stands(
+    robot_file: Path, tmp_path: Path, run: Run
+) -> None:
+    table = pq.read_table(make_log(robot_file, tmp_path / "made.parquet", 3))
+    names = {"q_shoulder": "pos_0", "q_elbow": "pos_1", "tau_shoulder": "x_0", "tau_elbow": "x_1"}
+    columns = {new: table[old].to_numpy() for old, new in names.items()}
+    log = write_log(tmp_path / "log.parquet", table["t"].to_numpy(), columns)
+    file = tmp_path / "experiment.toml"
+    first = ("init", robot_file, log, "--out", file, "--no-ask")
+    (offered,) = (line.strip() for line in run(*first).out.splitlines() if "--answer 'log.order=" in line)
+
+    def identify() -> str:
+        done = run("identify", robot_file, log, "-c", file, "--out", tmp_path / "run")
+        assert done.code == 3
+        assert done.err.count("error[open-question]") == done.err.count("error[")
+        for line in done.err.splitlines():
+            if line.startswith("error["):
+                number = int(line.split(f"{file.name}:")[1].split(":")[0])
+                shown = file.read_text().splitlines()[number - 1]
+                assert shown.startswith(line.split(" in ")[1].split(",")[0])
+                assert '"?"' in shown or '"unknown"' in shown
+        return done.err
+
+    said = identify()
+    assert "which number is which joint?" in said
+    assert f"--force {offered}" in said
+    assert 'columns = { shoulder = "COLUMN", elbow = "COLUMN" }' in said
+    # With the signs of comments taken away, every entry asks its own question.
+    file.write_text(file.read_text().replace("# effort =", "effort ="))
+    said = identify()
+    assert "which columns are the effort?" in said
+    assert "unit = N m" in said
+    # Answered where the message says, the file is read.
+    text = file.read_text().splitlines()
+    for name, start, unit in (("position", "pos", "rad"), ("effort", "x", "N m")):
+        (at,) = (k for k, line in enumerate(text) if line.startswith(f"{name} ="))
+        table_ = f'columns = {{ shoulder = "{start}_0", elbow = "{start}_1" }}'
+        text[at] = f'{name} = {{ {table_}, unit = "{unit}" }}'
+    file.write_text("\n".join(text) + "\n")
+    assert run("check", robot_file, log, "-c", file, "--no-fit").code == 0
+
+
 def small_log(robot_file: Path, folder: Path, gain: float) -> Path:
     """A log whose efforts are torques over a gain, which no name says."""
     table = pq.read_table(make_log(robot_file, folder / "made.parquet", 3))

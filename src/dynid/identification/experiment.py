@@ -19,6 +19,7 @@ from dynid.base.toml_file import Key, Lines, line_of, read_toml
 from dynid.estimate import CATALOGUE, Estimator, FeasibleFit
 from dynid.feasible.catalogue import constraint_from_spec
 from dynid.feasible.limits import with_hull_of_mesh
+from dynid.identification.open_questions import questions_of_effort, refuse_open_questions
 from dynid.identification.schema import (
     NOT_IN_FILES,
     DataSection,
@@ -416,6 +417,7 @@ def open_log(
     channels = experiment.terms().channels()
     mapping = None
     if section is not None:
+        refuse_open_questions(experiment.raw["log"], robot, experiment.file, experiment.lines)
         mapping = channel_map(section, robot, experiment.file, experiment.lines)
         # What no term reads is not read at all: its gaps must not cost rows.
         mapping = replace(
@@ -427,9 +429,7 @@ def open_log(
         remarks = [one for one in log.remarks if one.identifier == "not-measured" and "effort" in one.text]
         texts = [one.text for one in remarks]
         asked = (
-            []
-            if texts or not Path(experiment.file).is_file()
-            else _questions_of_effort(Path(experiment.file))
+            [] if texts or not Path(experiment.file).is_file() else questions_of_effort(Path(experiment.file))
         )
         nothing = "no column of effort, such as " + f"tau_{robot.joint_names[0]}"
         raise InputError(
@@ -454,13 +454,6 @@ def open_log(
                 place=Place(file=experiment.file or None),
             )
     return log
-
-
-def _questions_of_effort(file: Path) -> list[str]:
-    """What a file that `dynid init` wrote still asks of the effort."""
-    from dynid.layouts.write import open_questions  # and with it all that proposes a mapping
-
-    return [one for one in open_questions(file.read_text(encoding="utf-8")) if "effort" in one]
 
 
 def _selection(one: str | SelectionEntry) -> Selection:

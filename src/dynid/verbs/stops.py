@@ -278,7 +278,7 @@ SELF_EXPLANATORY = (
     _stop(
         "a key or a value that the experiment file does not have",
         "unknown-key wrong-value missing-key unknown-option missing-option unknown-method option-range unknown-claim "
-        "nothing-to-accept unknown-answer unknown-source limits-format",
+        "nothing-to-accept unknown-answer open-question unknown-source limits-format",
         """Every key has a kind, a unit and a range, and a misspelt one would change the result silently.""",
         """The message has the nearest name. `dynid schema --template experiment.toml` writes a file that editors
         check.""",
