@@ -17,7 +17,10 @@ from dynid.terms.choice import LogFacts, Question, Role
 from dynid.terms.joint_term import joint_indices, named_joints, proposal_by_joint
 from dynid.terms.nominal import NominalTerm, check_nominal, slope
 from dynid.terms.residual_tests import (
+    ALARM,
     FRICTION_FORM,
+    LEAST_PART,
+    MOST_PART,
     AlikeTest,
     Declared,
     Feature,
@@ -129,7 +132,9 @@ class TorqueDelay(NominalTerm):
             parameters then hold for the aligned log. If one joint alone is named, look at that joint's bus or
             drive.""",
             f"""A warning over {WARN_SAMPLES:g} sample of the log, a doubt over {DOUBT_SAMPLES:g}, 95 % interval
-            included and all joints alike. {PROVEN}, and friction of another form may not do as well; where that
+            included and all joints alike, unless the samples between reversals say otherwise: friction that gives
+            way softly, as in MuJoCo, makes torque look early by milliseconds. {PROVEN}, and friction of
+            another form may not do as well; where that
             is not shown it is a warning. {TRAPS}""",
             """Accept it if the lag is known and does no harm, as where the model is used with the same delayed
             torque.""",
@@ -170,8 +175,8 @@ class TorqueDelay(NominalTerm):
         if abs(long) * fit.source_rate > DOUBT_SAMPLES:
             yield lag_notice(long, 0.5 / fit.rate, fit.source_rate, " on every joint")
             return
-        delay = find_delay(fit)
-        if delay is None or not delay.believable or abs(delay.factor) * fit.source_rate <= WARN_SAMPLES:
+        delay = proven_delay(fit)
+        if delay is None or abs(delay.factor) * fit.source_rate <= WARN_SAMPLES:
             return
         yield lag_notice(delay.factor, 2.0 * delay.std, fit.source_rate, " on every joint")
 
@@ -267,6 +272,21 @@ def find_delay(fit: FitAnalysis) -> AlikeTest | None:
     model leaves, since friction and inertia take up part of it.
     """
     return fit.test_alike(-fit.remains.slope.T)
+
+
+def proven_delay(fit: FitAnalysis) -> AlikeTest | None:
+    """The delay that all samples show and those between reversals do not contradict, or these alone; else None.
+
+    Friction that gives way softly, as MuJoCo's does, turns over while the joint still creeps: torque looks early by
+    milliseconds on all joints alike, or hides as much of a delay. Samples between reversals distinguish the two, where
+    they say anything beyond chance.
+    """
+    whole = find_delay(fit)
+    away = fit.test_alike(np.where(fit.remains.reverses, 0.0, -fit.remains.slope).T)
+    if whole is None or away is None or not whole.believable:
+        return away if away is not None and away.believable else None
+    agrees = LEAST_PART < away.factor / whole.factor < MOST_PART
+    return whole if agrees or away.p_value >= ALARM else None
 
 
 def find_long_lag(fit: FitAnalysis) -> float:
