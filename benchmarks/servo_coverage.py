@@ -1,15 +1,16 @@
 """Do 95 % intervals of fits to commands hold the truth 95 times of 100? Logs of arms that MuJoCo simulates.
 
     python benchmarks/servo_coverage.py [--logs 17] [--seconds 15] [--first 0] [--methods servo_oe wls default] [--soft]
-    python benchmarks/servo_coverage.py --arms [--play 0.008 --side link] [--logs 6] [--seconds 20]
+    python benchmarks/servo_coverage.py --arms [--play 0.008 --side link] [--delay 0.015] [--logs 6]
 
 One arm: every log has a motion, a noise of the encoders and a torque that no model knows, of 0.1 s correlation and
 about a third of the joints' dry friction; a computer closes the loop. --arms: every log has an arm of two to four
 joints, whose drives close their loops on board, at 1 kHz, on encoders of 12 bits; commands come 15 ms late, at 50 Hz;
 with --play motors and links are bodies of their own, and the encoder is on one --side. Nothing but gains and place of
-the loop is declared. MuJoCo's friction is made dry (--soft, of one arm: as it is by default, which gives way below some
-0.05 rad/s). The table gives the share of base parameters inside their intervals, by method and by parameter, and what
-the estimates miss of the dry and viscous friction and of the armature (root mean square, per cent).
+the loop is declared, and the --delay where it is given. MuJoCo's friction is made dry (--soft, of one arm: as it is by
+default, which gives way below some 0.05 rad/s). The table gives the share of base parameters inside their intervals, by
+method and by parameter, and what the estimates miss of the dry and viscous friction and of the armature (root mean
+square, per cent).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -67,6 +68,8 @@ def of_hobby_arm(folder: Path, seed: int, chosen: argparse.Namespace) -> Case:
     arm = play_plant.Arm.random(seed)
     t, q, q_des = play_plant.recorded(arm, chosen.seconds, 100 + seed, chosen.play, chosen.side)
     robot = arm.robot(folder)
+    if chosen.delay is not None and robot.drive.servo is not None:
+        robot = robot.with_servo(replace(robot.drive.servo, delay=chosen.delay))
     return Case(robot, dynid.Log.from_arrays(robot, t, q, q_des=q_des), arm.parameters)
 
 
@@ -97,6 +100,7 @@ def main() -> None:
     parser.add_argument(
         "--side", choices=play_plant.SIDES, default="link", help="of the play, that is measured"
     )
+    parser.add_argument("--delay", type=float, help="s, declared (--arms)")
     chosen = parser.parse_args()
     make = of_hobby_arm if chosen.arms else disturbed
     hits: dict[str, dict[str, list[bool]]] = {name: defaultdict(list) for name in chosen.methods}
