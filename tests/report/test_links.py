@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -206,6 +207,22 @@ def test_terminal_and_report_show_them_with_units(run: Identification, tmp_path:
     assert "not those that are scored" in str(LinksSection().render(other, Page()))
     save(other, tmp_path / "run")
     np.testing.assert_array_equal(load(tmp_path / "run").estimate.consistent, other.estimate.consistent)
+
+
+def test_the_report_has_no_column_of_what_no_link_has(run: Identification, tmp_path: Path) -> None:
+    blank = run_with((np.nan,) * 4, tmp_path)
+    for one in (run, blank):
+        found, total = links(one)
+        page = str(LinksSection().render(one, Page()))
+        figures = [total, *(link.mass for link in found)]
+        described = any(np.isfinite(figure.described) for figure in figures)
+        assert described == (one is run)
+        assert ("described<span" in page) == described
+        assert ("± 95 %" in page) == any(np.isfinite(figure.half) for figure in figures)
+        head, *rows = [row.split("</tr>")[0] for row in page.split("<tr>")[1:]]
+        wide = len(re.findall(r"<th\b", head))
+        assert all(len(re.findall(r"<t[hd]\b", row)) == wide for row in rows)
+        assert len(rows) == len(found) + 1
 
 
 def test_joints_hold_all_but_bodies(run: Identification) -> None:

@@ -30,6 +30,8 @@ class LinksSection:
                 "links": [_row(link) for link in found],
                 "total": _shown(total) | {"share": _share(total.data)},
                 "shapes": any(link.inside is not None for link in found),
+                "intervals": any(math.isfinite(one.half) for one in (total, *(link.mass for link in found))),
+                "described": any(math.isfinite(link.mass.described) for link in found),
                 "guessed": any(link.guessed for link in found),
                 "consistent": bool(len(identification.estimate.consistent)),
             },
