@@ -65,9 +65,10 @@ class _Point:
         )
 
 
-def near_optimum(problem: Entropic, lower: Float, upper: Float) -> tuple[Float, Float] | None:
+def near_optimum(problem: Entropic, lower: Float, upper: Float, first: Float) -> tuple[Float, Float] | None:
     """Parameters (p,) near the minimum within bounds (p,), and -1 or 1 (p,) for those held at their lower or upper one.
 
+    first: (p,) of bodies that exist.
     None if the path stalls. Newton's method on the conditions of `_Point` with those of a minimum. Where the data want
     bodies that cannot be, it needs some 30 steps, and Newton's method on the value alone hundreds.
     Source: Wright 1997, chapters 5 and 10; Helmberg, Rendl, Vanderbei and Wolkowicz 1996 for the matrices.
@@ -75,11 +76,10 @@ def near_optimum(problem: Entropic, lower: Float, upper: Float) -> tuple[Float, 
     program, others = problem.program, problem.others
     low, high = np.where(others, lower, -np.inf), np.where(others, upper, np.inf)
     bounds = _Bounds.of(low, high, program.spread)
-    theta = problem.first()
     inside = np.minimum(
         INSIDE * program.spread, np.where(np.isfinite(high - low), (high - low) / 4.0, np.inf)
     )
-    theta = np.clip(theta, low + inside, high - inside)
+    theta = np.clip(first, low + inside, high - inside)
     u = program.unknowns(theta)
     heaviest, value = float(problem.weight.max()), problem.value(u)
     if not np.isfinite(value):

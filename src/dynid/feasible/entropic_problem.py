@@ -10,7 +10,7 @@ from numpy.linalg import LinAlgError
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.eigenvalues import generalised_eigenvalues
-from dynid.feasible.density import BARRIER, slack
+from dynid.feasible.density import BARRIER
 from dynid.feasible.whitened import Whitened
 from dynid.spatial.inertia import pseudo_inertia
 
@@ -164,14 +164,13 @@ class Entropic:
 
     def first(self) -> Float:
         """The program's reference (p,), with every body drawn towards its centre until it exists."""
-        theta = self.program.reference.copy()
-        for ten in self.bodies:
-            prior, aim = pseudo_inertia(self.centre[ten]), pseudo_inertia(theta[ten])
-            least = float(generalised_eigenvalues(aim - prior, prior)[0])
-            share = 1.0 if least > -INSIDE else INSIDE / -least
-            theta[ten] = self.centre[ten] + share * (theta[ten] - self.centre[ten])
-            while not slack(theta[ten], self.compactness) > 0:
-                theta[ten] = (theta[ten] + self.centre[ten]) / 2
+        theta, centre = self.program.reference.copy(), self.centre
+        priors = self.inertias(centre)
+        least = generalised_eigenvalues(self.inertias(theta) - priors, priors)[:, :1]
+        share = INSIDE / np.maximum(-least, INSIDE)
+        theta[self.bodies] = centre[self.bodies] + share * (theta[self.bodies] - centre[self.bodies])
+        while len(dense := self.bodies[~(self.rooms(theta) > 0)]):
+            theta[dense] = (theta[dense] + centre[dense]) / 2
         return theta
 
 

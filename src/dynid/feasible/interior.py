@@ -25,15 +25,27 @@ def entropic_optimum(problem: Entropic, lower: Float, upper: Float) -> tuple[Flo
     Newton's method with the bounds that hold in force. f is convex: what passes every other constraint is the
     constrained minimum as well.
     """
-    program = problem.program
-    u, ended = _descended(problem, program.unknowns(problem.first()), np.zeros((0, len(lower))), QUICK)
-    theta = program.theta(u)
-    if ended is not None and ended[1].ok and ((theta >= lower) & (theta <= upper))[problem.others].all():
-        return theta, ended[1]
-    near = near_optimum(problem, lower, upper)
-    if near is None:
-        return None
-    theta, side = near[0].copy(), near[1]
+    program, others = problem.program, problem.others
+    first = problem.first()
+    u, ended = _descended(problem, program.unknowns(first), np.zeros((0, len(lower))), QUICK)
+    if ended is not None and ended[1].ok:
+        theta = program.theta(u)
+        side = np.where(theta < lower, -1.0, np.where(theta > upper, 1.0, 0.0)) * others
+        if not side.any():
+            return theta, ended[1]
+        # A minimum beyond few bounds is near the one within them.
+        found = _within(problem, lower, upper, theta, side)
+        if found is not None:
+            return found
+    near = near_optimum(problem, lower, upper, first)
+    return None if near is None else _within(problem, lower, upper, *near)
+
+
+def _within(
+    problem: Entropic, lower: Float, upper: Float, near: Float, side: Float
+) -> tuple[Float, Certificate] | None:
+    """The minimum within bounds, from what `near_optimum` returns: parameters (p,) near it and the bounds in force."""
+    program, theta, side = problem.program, near.copy(), side.copy()
     for _ in range(ROUNDS):
         held = np.flatnonzero(side)
         theta[held] = np.where(side < 0, lower, upper)[held]
@@ -80,6 +92,8 @@ def _descended(
         if length == 0.0 or decrease <= SETTLED * (1.0 + abs(value)):
             size = 1.0 + float(np.abs(hessian @ u).max())
             slope = float(np.abs(along).max()) / size
+            # A step that gains no more than rounding still doubles the number of right digits.
+            u = u + direction if decrease <= SETTLED * (1.0 + abs(value)) else u
             return u, (force, Certificate(0.0, slope, decrease / (1.0 + abs(value)), step))
         u, value = u + length * direction, there
     return u, None
