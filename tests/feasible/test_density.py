@@ -16,6 +16,7 @@ from dynid.feasible.density import barrier, compactness, density, no_denser, sla
 from dynid.feasible.entropic import divergence
 from dynid.feasible.entropic_problem import Entropic
 from dynid.feasible.problem import PRIOR_WEIGHT, Distance, feasible_parameters
+from dynid.feasible.setting import Setting
 from dynid.feasible.whitened import Whitened
 from dynid.spatial.inertia import from_com, to_com, transformed
 from dynid.testing import random_inertia
@@ -116,7 +117,7 @@ def test_bodies_keep_within_the_limit_by_both_solvers(
     rows = np.column_stack([A * spread, y]) * np.sqrt(PRIOR_WEIGHT / strength)
     centre, weight = plausible(columns, prior, spread, limit.densest), np.full(len(prior), PRIOR_WEIGHT)
     c = compactness(limit.densest)
-    task = problem._Task(rows, prior, columns, (), centre, spread, weight, distance, c)
+    task = problem.Task(rows, Setting(columns, (), centre, spread, c), weight, distance, prior)
     rng = np.random.default_rng(seed)
     least = task.value(found.parameters)
     for _ in range(20):

@@ -174,7 +174,7 @@ class _Trial:
     def parameters(self, wide: Regression, factors: Factors, weights: Float, fit: FeasibleFit) -> Float:
         """(p,) of the wide model, zero where not kept."""
         A, y = weighted_rows(wide, factors, weights)
-        found = fit.consistent(self.regression, A[:, self.keep], y, float(fit.strength), A[:, self.keep])
+        found = fit.consistent(self.regression, A[:, self.keep], y, float(fit.strength))
         theta = np.zeros(len(self.keep))
         theta[self.keep] = found.parameters
         return theta

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float, Int
+from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.options import check_options, option
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, residual_sigma, solve, weight_floor
 from dynid.estimate.options import interval_kind, prior_strength
-from dynid.estimate.prior import FREE_SHARE, free_direction_rows, inertia_known, mass_rows, prior_pull
+from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, mass_rows, prior_pull
 from dynid.estimate.reach import centre_limits
 from dynid.factor.base import Category
 from dynid.factor.factor import Factors, stack
@@ -24,7 +24,8 @@ from dynid.feasible.bodies import body_columns, plausible
 from dynid.feasible.constraints import ColumnBounds, Convex, DensityLimit, PhysicalBodies, TotalMass
 from dynid.feasible.density import DENSEST, UNLIMITED
 from dynid.feasible.limits import limits_of_body
-from dynid.feasible.problem import Distance, Feasible, feasible_parameters
+from dynid.feasible.problem import Distance, Feasible, nearest
+from dynid.feasible.setting import Setting
 from dynid.feasible.strength import Chosen, held_out_strength, l_curve_strength
 from dynid.spatial.inertia import pseudo_inertia
 
@@ -152,34 +153,44 @@ class FeasibleFit:
             return self, ""
         if self.inner is not None:
             return replace(self, strength=1.0), ""
-        parts = _Parts.of(regression, self._weights(free))
-        fit, reason = self._with_strength(regression, parts)
-        return fit._with_masses(regression, free, parts), reason
+        parts = _Parts.of(regression, self._weights(free), self.among(regression))
+        fit, missed, reason = self._with_strength(regression, parts)
+        return fit._with_masses(regression, free, parts, missed), reason
 
-    def _with_strength(self, regression: Regression, parts: _Parts) -> tuple[FeasibleFit, str]:
-        if not inertia_known(regression.columns).any():
-            return replace(self, strength=1.0), "; the description knows no inertia to be drawn to"
+    def _with_strength(self, regression: Regression, parts: _Parts) -> tuple[FeasibleFit, float | None, str]:
+        # And its squared error on unseen blocks, if that is known.
+        if not parts.among.known.any():
+            return replace(self, strength=1.0), None, "; the description knows no inertia to be drawn to"
         if self.strength == "l-curve":
             chosen = l_curve_strength(partial(self._point, regression, parts.weights))
         elif len(regression.factors.blocks) < LEAST_BLOCKS:
             why = f"{len(regression.factors.blocks)} blocks of time are too few to choose it by"
-            return replace(self, strength=1.0), f"; strength 1 of the prior, since {why}"
+            return replace(self, strength=1.0), None, f"; strength 1 of the prior, since {why}"
         else:
             chosen = held_out_strength(partial(self._unseen, regression, parts))
-        return replace(self, strength=chosen.strength), self._reason(chosen)
+        missed = None if self.strength == "l-curve" else chosen.judgement
+        return replace(self, strength=chosen.strength), missed, self._reason(chosen)
 
-    def _with_masses(self, regression: Regression, free: Estimate, parts: _Parts) -> FeasibleFit:
-        """The same fit, masses held at their priors as strongly as the data do not mind."""
+    def _with_masses(
+        self, regression: Regression, free: Estimate, parts: _Parts, missed: float | None
+    ) -> FeasibleFit:
+        """The same fit, masses held at their priors as strongly as the data do not mind.
+
+        missed: squared error on unseen blocks without that; None = not known.
+        """
         if len(regression.factors.blocks) < LEAST_BLOCKS or not len(body_columns(regression.columns)):
             return self
         strength, base = float(self.strength), regression.base
         std = np.where(free.std > 0, free.std, np.inf)
-        value = base.reduce(self.consistent(regression, *parts.whole, strength).parameters)
-        missed = float(self._unseen(regression, parts, strength).sum())
+        of_all = parts.among, parts.directions
+        value = base.reduce(self.consistent(regression, *parts.whole, strength, *of_all).parameters)
+        if missed is None:
+            missed = float(self._unseen(regression, parts, strength).sum())
         for share in MASS_SHARES:
             fit = replace(self, mass_share=share)
             try:
-                moved = base.reduce(fit.consistent(regression, *parts.whole, strength).parameters) - value
+                there = fit.consistent(regression, *parts.whole, strength, *of_all)
+                moved = base.reduce(there.parameters) - value
                 if np.sqrt(np.mean((moved / std) ** 2)) > MOVED:
                     continue
                 if fit._unseen(regression, parts, strength).sum() <= (1.0 + UNSEEN) ** 2 * missed:
@@ -194,45 +205,47 @@ class FeasibleFit:
             return self._nearest(regression, free, self.inner.name)
         strength, text = float(self.strength), f"{free.status.text}; {{}}{reason}"
         floor, weights = weight_floor(free.weights, free.sigma), self._weights(free)
-        b = regression.base.rank
+        b, among = regression.base.rank, self.among(regression)
         for _ in range(WEIGHT_ROUNDS):
-            found = self._solved(regression, weights, strength)
+            found = self._solved(regression, weights, strength, among)
             R = stack(regression.factors.total, regression.base.independent, weights)[:b, :b]
             real = self._estimate(regression, replace(free, weights=weights), found, R, strength, text)
             again = 1.0 / (real.sigma**2 + floor**2)
             if self.weights != "joint" or np.abs(again / weights - 1.0).max() < WEIGHTS_SETTLED:
                 break
             weights = again
-        fit, near = self._near(regression, weights, strength, found)
-        exact = fit._unmoved(regression, weights, strength, near)
+        fit, near, among = self._near(regression, weights, strength, found, among)
+        exact = fit._unmoved(regression, weights, strength, near, among)
         if exact is not found:
             real = self._estimate(regression, replace(free, weights=weights), exact, R, strength, text)
         return real, exact
 
     def _near(
-        self, regression: Regression, weights: Float, strength: float, found: Feasible
-    ) -> tuple[FeasibleFit, Feasible]:
-        """The same fit with limits on centres of mass that lie implausibly far, and its answer.
+        self, regression: Regression, weights: Float, strength: float, found: Feasible, among: Among
+    ) -> tuple[FeasibleFit, Feasible, Among]:
+        """The same fit with limits on centres of mass that lie implausibly far, its answer and what it is among.
 
         The centre of a body of little mass may lie anywhere without torque that the data would notice. Limits that
         have no solution, or with which the data are fitted worse, are not kept.
         """
         columns, spread = regression.columns, regression.spread
-        centre = plausible(columns, regression.guess, spread, self.density)
         for scale in NEAR:
-            limits = centre_limits(columns, found.parameters, centre, spread, scale)
+            limits = centre_limits(columns, found.parameters, among.setting.centre, spread, scale)
             if not limits:
                 break
             nearer = replace(self, further=(*self.further, *limits))
             try:
-                there = nearer._solved(regression, weights, strength)
+                within = nearer.among(regression)
+                there = nearer._solved(regression, weights, strength, within)
             except SolverError:
                 continue
             if there.cost - found.cost <= WORSE * regression.factors.count:
-                return nearer, there
-        return self, found
+                return nearer, there, within
+        return self, found, among
 
-    def _unmoved(self, regression: Regression, weights: Float, strength: float, found: Feasible) -> Feasible:
+    def _unmoved(
+        self, regression: Regression, weights: Float, strength: float, found: Feasible, among: Among
+    ) -> Feasible:
         """The answer with parameters that no equation holds exactly where the description puts them.
 
         The distance of a body from its prior moves them along with those that the data move. An answer that needs them
@@ -240,11 +253,11 @@ class FeasibleFit:
         """
         columns = regression.columns
         unseen = np.array([kind is Category.NOT_IDENTIFIABLE for kind in regression.base.categories()])
-        unseen &= inertia_known(columns)
+        unseen &= among.known
         # Masses and first moments at least, where inertias have to give way.
         gravity = np.array([column.name.startswith("m") for column in columns])
         for which in (np.flatnonzero(unseen), np.flatnonzero(unseen & gravity)):
-            exact = self._held(regression, weights, strength, which) if len(which) else None
+            exact = self._held(regression, weights, strength, which, among) if len(which) else None
             if exact is None:
                 continue
             worse = exact.cost - found.cost > WORSE * regression.factors.count
@@ -253,17 +266,18 @@ class FeasibleFit:
                 return exact
         return found
 
-    def _held(self, regression: Regression, weights: Float, strength: float, which: Int) -> Feasible | None:
+    def _held(
+        self, regression: Regression, weights: Float, strength: float, which: Int, among: Among
+    ) -> Feasible | None:
         """The answer with some parameters at the prior; None if there is none."""
-        columns, spread = regression.columns, regression.spread
+        spread = regression.spread
         A, y = weighted_rows(regression, regression.factors, weights)
-        rows = np.zeros((len(which), len(columns)))
+        rows = np.zeros((len(which), len(spread)))
         weight = UNMOVED * max(strength, FREE_SHARE * regression.factors.count)
         rows[np.arange(len(which)), which] = np.sqrt(weight) / spread[which]
-        centre = plausible(columns, regression.guess, spread, self.density)
-        both = np.concatenate([A, rows]), np.concatenate([y, rows @ centre])
+        both = np.concatenate([A, rows]), np.concatenate([y, rows @ among.setting.centre])
         try:
-            exact = self.consistent(regression, *both, strength, A)
+            exact = self.consistent(regression, *both, strength, among, Directions.of(A, spread))
         except SolverError:
             return None
         return replace(exact, cost=float(np.sum((A @ exact.parameters - y) ** 2)))
@@ -305,32 +319,44 @@ class FeasibleFit:
             mass_share=self.mass_share,
         )
 
-    def _solved(self, regression: Regression, weights: Float, strength: float) -> Feasible:
-        return self.consistent(regression, *weighted_rows(regression, regression.factors, weights), strength)
+    def _solved(
+        self, regression: Regression, weights: Float, strength: float, among: Among | None = None
+    ) -> Feasible:
+        rows = weighted_rows(regression, regression.factors, weights)
+        return self.consistent(regression, *rows, strength, among)
+
+    def among(self, regression: Regression) -> Among:
+        """What answers to equations with the columns, spread and guess of a regression are chosen from."""
+        columns = regression.columns
+        setting = Setting.of(columns, self.constraints(), regression.guess, regression.spread)
+        return Among(setting, inertia_known(columns))
 
     def consistent(
-        self, regression: Regression, A: Float, y: Float, strength: float, whole: Float | None = None
+        self,
+        regression: Regression,
+        A: Float,
+        y: Float,
+        strength: float,
+        among: Among | None = None,
+        directions: Directions | None = None,
     ) -> Feasible:
         """Min ||A theta - y||^2 + strength distance among consistent bodies.
 
-        whole: rows of all data, which say what directions are free; None = A. Of the regression the columns, their
-        spread and guess, and the number of equations are read.
+        among: of the regression; None = worked out.    directions: what all data know of each; None = what A knows.
+        Of the regression the columns, their spread and guess, and the number of equations are read.
         """
-        columns, spread, prior = regression.columns, regression.spread, regression.guess
-        centre = plausible(columns, prior, spread, self.density)
-        count = regression.factors.count
-        held, at = free_direction_rows(A if whole is None else whole, count, centre, spread, strength)
-        masses, described = mass_rows(columns, centre, self.mass_share * count)
-        found = feasible_parameters(
+        among = among or self.among(regression)
+        setting, count = among.setting, regression.factors.count
+        directions = directions or Directions.of(A, setting.spread)
+        held = directions.rows(count, strength)
+        masses = mass_rows(setting.bodies, among.known, setting.centre, self.mass_share * count)
+        found = nearest(
             np.concatenate([A, held, masses]),
-            np.concatenate([y, at, described]),
-            columns,
-            self.constraints(),
-            prior,
-            spread,
+            np.concatenate([y, held @ setting.centre, masses @ setting.centre]),
+            setting,
             strength,
             Distance(self.prior),
-            prior_pull(columns, strength) / strength,
+            prior_pull(among.known, strength) / strength,
         )
         return replace(found, cost=float(np.sum((A @ found.parameters - y) ** 2)))
 
@@ -343,7 +369,7 @@ class FeasibleFit:
 
         None in place of a strength: of least squares without constraints.
         """
-        return partial(self._unseen, regression, _Parts.of(regression, weights))
+        return partial(self._unseen, regression, _Parts.of(regression, weights, self.among(regression)))
 
     def _unseen(self, regression: Regression, parts: _Parts, strength: float | None) -> Float:
         base, missed = regression.base, []
@@ -352,7 +378,7 @@ class FeasibleFit:
             if strength is None:
                 theta[base.independent] = solve(replace(regression, factors=kept), parts.weights)[0]
             else:
-                found = self.consistent(regression, *rows, strength, parts.whole[0])
+                found = self.consistent(regression, *rows, strength, parts.among, parts.directions)
                 theta[base.independent] = base.reduce(found.parameters)
             pairs = zip(parts.weights, left_out.total, strict=True)
             missed.append(sum(w * factor.residual_square(theta) for w, factor in pairs))
@@ -361,6 +387,17 @@ class FeasibleFit:
     def _reason(self, chosen: Chosen) -> str:
         border = ", at the border of what was tried" if chosen.at_border else ""
         return f"; strength {chosen.strength:g} of the prior chosen by {_CHOICES[str(self.strength)]}{border}"
+
+
+@dataclass(frozen=True, eq=False)
+class Among:
+    """What parameters are chosen from, whatever equations, weights and strength are.
+
+    known: (p,) which are of inertias that the description gives.
+    """
+
+    setting: Setting
+    known: Bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,14 +410,20 @@ class _Parts:
     weights: Float
     whole: tuple[Float, Float]
     folds: tuple[tuple[Factors, tuple[Float, Float], Factors], ...]
+    among: Among
+
+    @cached_property
+    def directions(self) -> Directions:
+        """What all equations know of each."""
+        return Directions.of(self.whole[0], self.among.setting.spread)
 
     @staticmethod
-    def of(regression: Regression, weights: Float) -> _Parts:
+    def of(regression: Regression, weights: Float, among: Among) -> _Parts:
         factors, folds = regression.factors, []
         for fold in folds_of(factors, FOLDS):
             kept = factors.subset(fold.training)
             folds.append((kept, weighted_rows(regression, kept, weights), factors.subset(fold.held_out)))
-        return _Parts(weights, weighted_rows(regression, factors, weights), tuple(folds))
+        return _Parts(weights, weighted_rows(regression, factors, weights), tuple(folds), among)
 
 
 def weighted_rows(regression: Regression, factors: Factors, weights: Float) -> tuple[Float, Float]:
@@ -400,14 +443,15 @@ def prior_curvature(
     R: (b, b) triangle of the equations.
     """
     columns, spread = regression.columns, regression.spread
-    weight = prior_pull(columns, strength)
+    known, bodies = inertia_known(columns), body_columns(columns)
+    weight = prior_pull(known, strength)
     centre = plausible(columns, regression.guess, spread)
     count = regression.factors.count
-    held, _ = free_direction_rows(R @ regression.base.B, count, centre, spread, strength)
-    held = np.concatenate([held, mass_rows(columns, centre, mass_share * count)[0]])
+    held = Directions.of(R @ regression.base.B, spread).rows(count, strength)
+    held = np.concatenate([held, mass_rows(bodies, known, centre, mass_share * count)])
     curvature = np.diag(weight) + (held * spread).T @ (held * spread)
     if distance is not Distance.EUCLIDEAN:
-        for ten in body_columns(columns):
+        for ten in bodies:
             parts = np.linalg.solve(
                 pseudo_inertia(centre[ten]), [pseudo_inertia(unit) for unit in np.eye(10)]
             )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float, Int
 from dynid.feasible.bodies import GYRATION, body_columns, is_described
 from dynid.feasible.strength import GRID
 from dynid.robot.model import RobotModel
@@ -82,12 +84,12 @@ def inertia_known(columns: tuple[Column, ...]) -> Bool:
     )
 
 
-def prior_pull(columns: tuple[Column, ...], strength: float) -> Float:
+def prior_pull(known: Bool, strength: float) -> Float:
     """(p,) by how much the prior of each parameter counts, where those of known inertias count `strength`.
 
-    All that the description does not know stays free: its weight is at most FAINT.
+    All that the description does not know stays free: its weight is at most FAINT.    known: (p,) `inertia_known`.
     """
-    return np.where(inertia_known(columns), strength, min(strength, FAINT))
+    return np.where(known, strength, min(strength, FAINT))
 
 
 def likely_bodies(robot: RobotModel, columns: tuple[Column, ...], spread: Float) -> Float:
@@ -109,35 +111,47 @@ def likely_bodies(robot: RobotModel, columns: tuple[Column, ...], spread: Float)
     return found
 
 
-def free_direction_rows(
-    A: Float, equations: int, centre: Float, spread: Float, strength: float
-) -> tuple[Float, Float]:
-    """Rows (p, p) and values (p,) that hold directions of which the data know little at the centre (p,).
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """How much equations know of every direction: A spread = U diag(s) V'.
 
-    With A spread = U diag(s) V', direction v_i weighs F / (1 + s_i^2 / F)^2, F = FREE_SHARE equations: all of F where
-    the data say nothing, and a thousandth of what the data say where that is ten times F.
-    A: (r, p), rows of the data in units of an equation's standard deviation.    strength: of the prior; one below those
-    that left-out blocks choose from is what someone asked for, and is F.
+    known: (p,) s^2.    V: (p, p), a line a direction.    spread: (p,).
     """
-    F = FREE_SHARE * equations if strength >= min(GRID) else max(strength, np.finfo(np.float64).tiny)
-    _, s, V = np.linalg.svd(A * spread, full_matrices=True)
-    known = np.zeros(len(spread))
-    known[: len(s)] = s**2
-    root = np.sqrt(F) / (1.0 + known / F)
-    rows = root[:, None] * V / spread
-    return rows, rows @ centre
+
+    known: Float
+    V: Float
+    spread: Float
+
+    @staticmethod
+    def of(A: Float, spread: Float) -> Directions:
+        """A: (r, p), rows of the data in units of an equation's standard deviation."""
+        _, s, V = np.linalg.svd(A * spread, full_matrices=True)
+        known = np.zeros(len(spread))
+        known[: len(s)] = s**2
+        return Directions(known, V, spread)
+
+    def rows(self, equations: int, strength: float) -> Float:
+        """Rows (p, p) that hold directions of which the data know little.
+
+        Direction v_i weighs F / (1 + s_i^2 / F)^2, F = FREE_SHARE equations: all of F where the data say nothing, and a
+        thousandth of what the data say where that is ten times F.
+        strength: of the prior; one below those that left-out blocks choose from is what someone asked for, and is F.
+        """
+        F = FREE_SHARE * equations if strength >= min(GRID) else max(strength, np.finfo(np.float64).tiny)
+        root = np.sqrt(F) / (1.0 + self.known / F)
+        return np.asarray(root[:, None] * self.V / self.spread)
 
 
-def mass_rows(columns: tuple[Column, ...], centre: Float, weight: float) -> tuple[Float, Float]:
-    """Rows (nb, p) and values (nb,) that hold masses of bodies at the centre (p,): weight ((m - m0) / m0)^2 each.
+def mass_rows(bodies: Int, known: Bool, centre: Float, weight: float) -> Float:
+    """Rows (nb, p) that hold masses of bodies at the centre (p,): weight ((m - m0) / m0)^2 each.
 
-    Those that are guessed count GUESSED times as much.
+    Those that are guessed count GUESSED times as much.    bodies: (nb, 10).    known: (p,) `inertia_known`.
     """
-    masses = [int(ten[0]) for ten in body_columns(columns) if not columns[ten[0]].absent]
-    weights = weight * np.where(inertia_known(columns)[masses], 1.0, GUESSED)
-    rows = np.zeros((len(masses), len(columns)))
+    masses = bodies[:, 0]
+    weights = weight * np.where(known[masses], 1.0, GUESSED)
+    rows = np.zeros((len(masses), len(centre)))
     rows[np.arange(len(masses)), masses] = np.sqrt(weights) / centre[masses]
-    return rows, rows @ centre
+    return rows
 
 
 def _mass_for_whole_torque(columns: tuple[Column, ...], whole: Float) -> float:

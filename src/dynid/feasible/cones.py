@@ -149,17 +149,24 @@ def violation(cone: Cone, s: Float) -> float:
     """By how much s lies outside its cone, 0 inside."""
     if cone is Cone.ZERO:
         return float(np.abs(s).max(initial=0.0))
-    if cone is Cone.POSITIVE:
-        return float(np.maximum(-s, 0.0).max(initial=0.0))
+    if cone in (Cone.POSITIVE, Cone.SEMIDEFINITE, Cone.DENSITY):
+        return float(violations(cone, s[None])[0])
     if cone is Cone.BALL:
         return max(0.0, float(np.linalg.norm(s[1:]) - s[0]))
-    if cone is Cone.EXPONENTIAL:
-        if s[1] <= 0:
-            return max(float(-s[1]), float(s[0]), float(-s[2]), 0.0)
-        return max(0.0, float(s[1] * np.exp(min(s[0] / s[1], 700.0)) - s[2]))
+    if s[1] <= 0:
+        return max(float(-s[1]), float(s[0]), float(-s[2]), 0.0)
+    return max(0.0, float(s[1] * np.exp(min(s[0] / s[1], 700.0)) - s[2]))
+
+
+def violations(cone: Cone, s: Float) -> Float:
+    """`violation` of many s (k, m) of one cone, (k,)."""
+    if cone is Cone.POSITIVE:
+        return np.asarray(np.maximum(-s, 0.0).max(axis=1, initial=0.0))
+    if cone is Cone.SEMIDEFINITE:
+        return np.asarray(np.maximum(-np.linalg.eigvalsh(from_triangle(s))[:, 0], 0.0))
     if cone is Cone.DENSITY:
-        return max(0.0, -_room(s))
-    return max(0.0, -float(np.linalg.eigvalsh(from_triangle(s))[0]))
+        return np.maximum(-_rooms(s), 0.0)
+    return np.array([violation(cone, one) for one in s])
 
 
 def slack(block: Block, x: Float) -> float:
@@ -168,18 +175,17 @@ def slack(block: Block, x: Float) -> float:
     if block.cone is Cone.BALL:
         return float(s[0] - np.linalg.norm(s[1:]))
     if block.cone is Cone.DENSITY:
-        return _room(s)
+        return float(_rooms(s[None])[0])
     if block.cone is Cone.SEMIDEFINITE:
         return float(np.linalg.eigvalsh(from_triangle(s))[0])
     return float(-np.abs(s).max()) if block.cone is Cone.ZERO else float(s.min())
 
 
-def _room(s: Float) -> float:
-    # det(M)^(1/4) - c M_44^(3/2), or the least eigenvalue of M where that is below zero.
-    values = np.linalg.eigvalsh(from_triangle(s[:10]))
-    if values[0] < 0:
-        return float(values[0])
-    return float(np.prod(values) ** 0.25 - s[10] * max(s[9], 0.0) ** 1.5)
+def _rooms(s: Float) -> Float:
+    # (k,) of (k, 11): det(M)^(1/4) - c M_44^(3/2), or the least eigenvalue of M where that is below zero.
+    values = np.linalg.eigvalsh(from_triangle(s[:, :10]))
+    root = np.maximum(values, 0.0).prod(axis=1) ** 0.25
+    return np.where(values[:, 0] < 0, values[:, 0], root - s[:, 10] * np.maximum(s[:, 9], 0.0) ** 1.5)
 
 
 def _dual_violation(cone: Cone, z: Float) -> float:
@@ -200,11 +206,11 @@ def triangle(matrix: Float) -> Float:
 
 
 def from_triangle(s: Float) -> Float:
-    """The symmetric matrix of a `triangle`."""
-    n = side_of(len(s))
+    """The symmetric matrix of a `triangle`, or matrices (k, n, n) of (k, m)."""
+    n = side_of(s.shape[-1])
     rows, columns, scale = _places(n)
-    M = np.zeros((n, n))
-    M[rows, columns] = M[columns, rows] = s / scale
+    M = np.zeros((*s.shape[:-1], n, n))
+    M[..., rows, columns] = M[..., columns, rows] = s / scale
     return M
 
 

@@ -15,7 +15,9 @@ STEPS = 150
 # A minimum that no bound holds and that so few steps reach needs no path.
 QUICK = 12
 ROUNDS = 6
-SETTLED = 1e-20
+# Shares of the value that a step gains: where the search has ended, and what is lost in rounding; by how much a step
+# gains less than the one before while the search goes on there.
+SETTLED, ROUNDING, CLOSER = 1e-20, 1e-13, 0.25
 LEAST_STEP = 1e-10
 
 
@@ -72,7 +74,7 @@ def _descended(
 
     Returns where it ended, the forces that hold A u and the certificate; None for these where it stalls.
     """
-    value = problem.value(u)
+    value, decrease = problem.value(u), np.inf
     for step in range(steps):
         if not np.isfinite(value):
             return u, None
@@ -87,15 +89,17 @@ def _descended(
         except LinAlgError:
             return u, None
         direction = -cho_solve(factor, along)
-        decrease = -float(along @ direction)
-        length, there = _step(problem, u, value, direction, decrease)
-        if length == 0.0 or decrease <= SETTLED * (1.0 + abs(value)):
-            size = 1.0 + float(np.abs(hessian @ u).max())
-            slope = float(np.abs(along).max()) / size
-            # A step that gains no more than rounding still doubles the number of right digits.
-            u = u + direction if decrease <= SETTLED * (1.0 + abs(value)) else u
-            return u, (force, Certificate(0.0, slope, decrease / (1.0 + abs(value)), step))
+        before, decrease = decrease, -float(along @ direction)
+        share = decrease / (1.0 + abs(value))
+        if share > ROUNDING:
+            length, there = _step(problem, u, value, direction, decrease)
+        else:  # The value no longer tells steps apart, but each doubles the number of right digits.
+            length = 1.0 if share <= SETTLED or decrease <= CLOSER * before else 0.0
+            there = value
         u, value = u + length * direction, there
+        if length == 0.0 or share <= SETTLED:
+            size = 1.0 + float(np.abs(hessian @ u).max())
+            return u, (force, Certificate(0.0, float(np.abs(along).max()) / size, share, step))
     return u, None
 
 

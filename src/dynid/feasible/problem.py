@@ -12,23 +12,22 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int, locked
 from dynid.base.errors import SolverError, UsageError
-from dynid.feasible.bodies import body_columns, least_eigenvalues, plausible
+from dynid.feasible.bodies import least_eigenvalues
 from dynid.feasible.cones import Answer, Block, Certificate, Cone, slack
 from dynid.feasible.conflict import refuse_conflict
-from dynid.feasible.constraints import Condition, Convex, DensityLimit, all_conditions
-from dynid.feasible.density import BARRIER, barrier, compactness
+from dynid.feasible.constraints import Convex
+from dynid.feasible.density import BARRIER, barrier
 from dynid.feasible.determinant import solve_program
 from dynid.feasible.entropic import divergence, entropic_program
 from dynid.feasible.entropic_problem import Entropic
 from dynid.feasible.geodesic import geodesic, linearised
 from dynid.feasible.interior import entropic_optimum
+from dynid.feasible.setting import INSIDE, Setting
 from dynid.feasible.whitened import Whitened
-from dynid.kernel import solve_triangular
 from dynid.terms.term import Column
 
 # The program is scaled so that the prior weighs this much: far above the solver's tolerance, far below one.
 PRIOR_WEIGHT = 1e-2
-INSIDE = 1e-9
 ACTIVE = 1e-5
 # Convex steps of the geodesic distance: most of them, and the relative gain below which they end.
 _STEPS, _GAIN = 40, 1e-6
@@ -54,24 +53,35 @@ class Distance(StrEnum):
 class Feasible:
     """Physically consistent parameters, and the evidence.
 
-    parameters: (p,).    cost: ||A theta - y||^2.    distance: from the prior.
-    least_eigenvalue: (bodies,) of the pseudo-inertias.    active: names of the constraints that hold the answer.
-    certificate: of optimality.    seconds: taken.
+    parameters: (p,).    cost: ||A theta - y||^2.    certificate: of optimality.    seconds: taken.
+    task: that they answer.
     """
 
     parameters: Float
     cost: float
-    distance: float
-    least_eigenvalue: Float
-    active: tuple[str, ...]
     certificate: Certificate
     seconds: float
+    task: Task
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", locked(self.parameters, (None,), "parameters"))
-        object.__setattr__(
-            self, "least_eigenvalue", locked(self.least_eigenvalue, (None,), "least_eigenvalue")
-        )
+
+    @cached_property
+    def distance(self) -> float:
+        """From the prior."""
+        return self.task.away(self.parameters) / PRIOR_WEIGHT
+
+    @cached_property
+    def least_eigenvalue(self) -> Float:
+        """(bodies,) of the pseudo-inertias."""
+        found = least_eigenvalues(self.task.setting.columns, self.parameters)
+        return locked(found, (None,), "least_eigenvalue")
+
+    @cached_property
+    def active(self) -> tuple[str, ...]:
+        """Names of the constraints that hold the answer."""
+        conditions = self.task.setting.conditions
+        return tuple(c.name for c in conditions if slack(c.block, self.parameters) <= ACTIVE)
 
 
 def feasible_parameters(
@@ -93,7 +103,6 @@ def feasible_parameters(
     Raises SolverError (exit code 5) when the constraints exclude every solution, naming those in conflict, and when an
     answer does not pass the checks; UsageError for shapes that disagree.
     """
-    started = time.perf_counter()
     p = len(columns)
     if A.ndim != 2 or A.shape[1] != p or y.shape != (len(A),) or prior.shape != (p,) or spread.shape != (p,):
         raise UsageError(
@@ -101,6 +110,15 @@ def feasible_parameters(
             found=f"A {A.shape}, y {y.shape}, prior {prior.shape}, spread {spread.shape} for {p} parameters",
             expected="A (r, p), y (r,), prior (p,), spread (p,)",
         )
+    return nearest(A, y, Setting.of(columns, constraints, prior, spread), strength, distance, pull)
+
+
+def nearest(
+    A: Float, y: Float, setting: Setting, strength: float, distance: Distance, pull: Float | None = None
+) -> Feasible:
+    """`feasible_parameters` in a setting that many programs share."""
+    started = time.perf_counter()
+    p, spread = len(setting.columns), setting.spread
     if not strength > 0:
         raise UsageError("prior-strength", found=f"strength = {strength}", expected="a number > 0")
     if not (np.isfinite(A).all() and np.isfinite(y).all()):
@@ -108,55 +126,55 @@ def feasible_parameters(
     weight = PRIOR_WEIGHT * (np.ones(p) if pull is None else pull)
     if not (weight > 0).all():
         raise UsageError("prior-pull", found=f"pull = {pull}", expected="numbers > 0")
-    densest = min((c.densest for c in constraints if isinstance(c, DensityLimit)), default=np.inf)
-    centre = plausible(columns, prior, spread, densest)
-    conditions = all_conditions(constraints, columns, spread)
     rows = _triangular(np.column_stack([A * spread, y]) * np.sqrt(PRIOR_WEIGHT / strength))
-    reference = _without_constraints(rows, centre, spread, weight)
-    task = _Task(rows, reference, columns, conditions, centre, spread, weight, distance, compactness(densest))
+    task = Task(rows, setting, weight, distance)
     theta, certificate = _optimum(task)
-    theta = np.where([column.absent for column in columns], 0.0, theta)
+    theta = np.where(setting.absent, 0.0, theta)
     # Rounding may leave a value just beside its bound, where a description cannot hold it or a reader wonders.
-    lower = np.array([column.lower for column in columns])
-    theta = np.where(np.abs(theta - lower) < INSIDE * spread, lower, theta)
-    return Feasible(
-        parameters=theta,
-        cost=float(np.sum((A @ theta - y) ** 2)),
-        distance=task.away(theta) / PRIOR_WEIGHT,
-        least_eigenvalue=least_eigenvalues(columns, theta),
-        active=tuple(c.name for c in conditions if slack(c.block, theta) <= ACTIVE),
-        certificate=certificate,
-        seconds=time.perf_counter() - started,
-    )
+    theta = np.where(np.abs(theta - setting.lower) < INSIDE * spread, setting.lower, theta)
+    cost = float(np.sum((A @ theta - y) ** 2))
+    return Feasible(theta, cost, certificate, time.perf_counter() - started, task)
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """Min ||X (theta / spread) - z||^2 + weighted distance(theta, centre) under conditions.
+class Task:
+    """Min ||X (theta / spread) - z||^2 + weighted distance(theta, centre) under the conditions of a setting.
 
-    rows: (k, p + 1), [X, z].    reference: (p,), where the programs start from; any will do, a near one is exacter.
-    weight: (p,) of each parameter's part of the distance.    compactness: of the density limit; 0 = none.
+    rows: (k, p + 1), [X, z].    weight: (p,) of each parameter's part of the distance.
+    start: (p,), where the programs start from; any will do, a near one is exacter. None = the minimum without
+        conditions, with squares for distances.
     """
 
     rows: Float
-    reference: Float
-    columns: tuple[Column, ...]
-    conditions: tuple[Condition, ...]
-    centre: Float
-    spread: Float
+    setting: Setting
     weight: Float
     distance: Distance
-    compactness: float = 0.0
+    start: Float | None = None
 
-    @cached_property
+    @property
     def bodies(self) -> Int:
         """(nb, 10) columns of each."""
-        return body_columns(self.columns)
+        return self.setting.bodies
+
+    @property
+    def centre(self) -> Float:
+        """(p,) of the distance."""
+        return self.setting.centre
+
+    @property
+    def spread(self) -> Float:
+        """(p,) of the unknowns."""
+        return self.setting.spread
+
+    @property
+    def reference(self) -> Float:
+        """(p,) where the programs start from."""
+        return self.whitened.reference
 
     @cached_property
     def pulled(self) -> Bool:
         """(p,) which parameters the prior pulls by a square of their own."""
-        mask = np.ones(len(self.columns), dtype=np.bool_)
+        mask = np.ones(len(self.spread), dtype=np.bool_)
         if self.distance is not Distance.EUCLIDEAN:
             mask[self.bodies] = False
         return mask
@@ -164,7 +182,7 @@ class _Task:
     @cached_property
     def whitened(self) -> Whitened:
         """Unknowns in which every direction counts alike."""
-        return Whitened.of(self.rows, self.reference, self.centre, self.spread, self.weight)
+        return Whitened.of(self.rows, self.start, self.centre, self.spread, self.weight)
 
     def away(self, theta: Float) -> float:
         """Weighted distance of parameters from the centre."""
@@ -179,18 +197,15 @@ class _Task:
     def _measure(self, pi: Float, prior: Float) -> float:
         if self.distance is Distance.GEODESIC:
             return geodesic(pi, prior)
-        if not self.compactness:
+        compactness = self.setting.compactness
+        if not compactness:
             return divergence(pi, prior)
-        return (1.0 - BARRIER) * divergence(pi, prior) + BARRIER * barrier(pi, prior, self.compactness)
+        return (1.0 - BARRIER) * divergence(pi, prior) + BARRIER * barrier(pi, prior, compactness)
 
     def value(self, theta: Float) -> float:
         """What is to be least."""
         missed = self.rows[:, :-1] @ (theta / self.spread) - self.rows[:, -1]
         return float(missed @ missed) + self.away(theta)
-
-    def violated(self, theta: Float) -> bool:
-        """Whether some condition is."""
-        return any(c.violation(theta) > INSIDE * c.size for c in self.conditions)
 
     def cones(self, first: int) -> tuple[Float, list[Block]]:
         """Linear objective (n,) and blocks in d, theta = reference + spread d; what cones add begins at `first`."""
@@ -203,15 +218,15 @@ class _Task:
                 self.spread,
                 self.weight[self.bodies[:, 0]],
                 first,
-                self.compactness,
+                self.setting.compactness,
             )
         n = len(linear)
-        blocks += [c.around(self.reference, self.spread, n) for c in self.conditions]
+        blocks += [c.around(self.reference, self.spread, n) for c in self.setting.conditions]
         return linear, blocks
 
 
-def _optimum(task: _Task) -> tuple[Float, Certificate]:
-    if task.distance is Distance.EUCLIDEAN and not task.violated(task.reference):
+def _optimum(task: Task) -> tuple[Float, Certificate]:
+    if task.distance is Distance.EUCLIDEAN and not task.setting.violated(task.reference):
         return task.reference, Certificate(0.0, 0.0, 0.0, 0)
     if task.distance is Distance.GEODESIC:
         return _geodesic(task)
@@ -229,7 +244,7 @@ def _optimum(task: _Task) -> tuple[Float, Certificate]:
         return inner
 
 
-def _further_inside(task: _Task) -> tuple[Float, Certificate] | None:
+def _further_inside(task: Task) -> tuple[Float, Certificate] | None:
     """The entropic optimum with more weight on the distance, the least of a few that fulfils all conditions; or None.
 
     It is possible and slightly nearer to the prior than the optimum of the task.
@@ -241,18 +256,17 @@ def _further_inside(task: _Task) -> tuple[Float, Certificate] | None:
     return None
 
 
-def _interior(task: _Task) -> tuple[Float, Certificate] | None:
+def _interior(task: Task) -> tuple[Float, Certificate] | None:
     """The entropic optimum if no constraint but bounds of single parameters holds it; None where cones are needed."""
-    absent = np.array([column.absent for column in task.columns])
-    lower, upper = (np.array([getattr(c, end) for c in task.columns]) for end in ("lower", "upper"))
-    lower, upper = np.where(absent, -np.inf, lower), np.where(absent, np.inf, upper)
-    found = entropic_optimum(
-        Entropic(task.whitened, task.bodies, task.centre, task.weight, task.compactness), lower, upper
-    )
-    return None if found is None or task.violated(found[0]) else found
+    setting = task.setting
+    lower = np.where(setting.absent, -np.inf, setting.lower)
+    upper = np.where(setting.absent, np.inf, setting.upper)
+    program = Entropic(task.whitened, setting.bodies, setting.centre, task.weight, setting.compactness)
+    found = entropic_optimum(program, lower, upper)
+    return None if found is None or setting.violated(found[0]) else found
 
 
-def _geodesic(task: _Task) -> tuple[Float, Certificate]:
+def _geodesic(task: Task) -> tuple[Float, Certificate]:
     # Gauss-Newton: each step is a convex program with the logarithm in its linear form, halved until the whole cost
     # falls; the way between two feasible points is feasible.
     try:
@@ -276,16 +290,16 @@ def _geodesic(task: _Task) -> tuple[Float, Certificate]:
     return theta, certificate
 
 
-def _linear(task: _Task, theta: Float) -> _Task:
+def _linear(task: Task, theta: Float) -> Task:
     # The geodesic distance around theta as further rows.
-    further = np.zeros((10 * len(task.bodies), len(task.columns) + 1))
+    further = np.zeros((10 * len(task.bodies), len(task.spread) + 1))
     for b, ten in enumerate(task.bodies):
         J, r = linearised(theta[ten], task.centre[ten])
         lines = slice(10 * b, 10 * b + 10)
         root = np.sqrt(task.weight[ten[0]])
         further[lines, ten], further[lines, -1] = root * J * task.spread[ten], root * r
     stacked = _triangular(np.concatenate([task.rows, further]))
-    return replace(task, rows=stacked, reference=theta)
+    return replace(task, rows=stacked, start=theta)
 
 
 def _triangular(rows: Float) -> Float:
@@ -295,18 +309,7 @@ def _triangular(rows: Float) -> Float:
     return np.asarray(np.linalg.qr(rows, mode="r")[:-1])
 
 
-def _without_constraints(rows: Float, centre: Float, spread: Float, weight: Float) -> Float:
-    # theta = centre + spread x with min ||X x - z||^2 + x' diag(w) x; y stands for A theta, so A centre is taken off.
-    X = rows[:, :-1]
-    z = rows[:, -1] - X @ (centre / spread)
-    p = X.shape[1]
-    stacked = np.zeros((len(X) + p, p + 1))
-    stacked[: len(X), :p], stacked[: len(X), p], stacked[len(X) :, :p] = X, z, np.diag(np.sqrt(weight))
-    R = np.asarray(np.linalg.qr(stacked, mode="r"))
-    return np.asarray(centre + spread * solve_triangular(R[:p, :p], R[:p, p]))
-
-
-def _solved(task: _Task) -> tuple[Float, Certificate]:
+def _solved(task: Task) -> tuple[Float, Certificate]:
     # Data that know some directions a million times better than others want the first form, bodies far from their
     # priors the second; a solver that stalls in the one may go through in the other.
     programs = (_whitened_program, _residual_program)
@@ -319,13 +322,13 @@ def _solved(task: _Task) -> tuple[Float, Certificate]:
             continue
         break
     if not answer.feasible:
-        refuse_conflict(task.conditions, task.reference, task.spread)
+        refuse_conflict(task.setting.conditions, task.reference, task.spread)
     return theta, answer.certificate
 
 
-def _whitened_program(task: _Task) -> tuple[Answer, Float]:
+def _whitened_program(task: Task) -> tuple[Answer, Float]:
     # Unknowns: those of `Whitened`, and what the entropic distance adds.
-    p, program = len(task.columns), task.whitened
+    p, program = len(task.spread), task.whitened
     data, prior, T = program.data, program.prior * task.pulled[:, None], program.T
     q, blocks = task.cones(p)
     P = np.zeros((len(q), len(q)))
@@ -335,10 +338,10 @@ def _whitened_program(task: _Task) -> tuple[Answer, Float]:
     return answer, program.theta(answer.x[:p])
 
 
-def _residual_program(task: _Task) -> tuple[Answer, Float]:
+def _residual_program(task: Task) -> tuple[Answer, Float]:
     # Unknowns: d with theta = reference + spread d, the residuals r, and what the entropic distance adds. Residuals
     # of their own keep the square of the condition number out.
-    p, k = len(task.columns), len(task.rows)
+    p, k = len(task.spread), len(task.rows)
     X = task.rows[:, :-1]
     start = X @ (task.reference / task.spread) - task.rows[:, -1]
     weight = 2.0 * task.weight * task.pulled

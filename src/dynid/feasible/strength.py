@@ -27,6 +27,11 @@ class Chosen:
     judged: Float
     at_border: bool
 
+    @property
+    def judgement(self) -> float:
+        """What `judged` says of the choice."""
+        return float(self.judged[self.strengths == self.strength][0])
+
     def __post_init__(self) -> None:
         for name in ("strengths", "judged"):
             object.__setattr__(self, name, locked(getattr(self, name), (None,), name))

@@ -30,11 +30,16 @@ class Whitened:
     away: Float
 
     @staticmethod
-    def of(rows: Float, reference: Float, centre: Float, spread: Float, weight: Float) -> Whitened:
-        """rows: (k, p + 1), [X, y] in units of the spread.    weight: (p,) w, of the prior."""
+    def of(rows: Float, reference: Float | None, centre: Float, spread: Float, weight: Float) -> Whitened:
+        """rows: (k, p + 1), [X, y] in units of the spread.    weight: (p,) w, of the prior.
+
+        reference: None = the minimum of ||X theta / spread - y||^2 + sum w (theta - centre)^2 / spread^2.
+        """
         X, k = rows[:, :-1], len(rows)
         p = X.shape[1]
         Q, R = np.linalg.qr(np.concatenate([X, np.diag(np.sqrt(weight))]))
+        if reference is None:
+            reference = _without_conditions(rows, centre, spread, weight)
         return Whitened(
             reference,
             spread,
@@ -58,3 +63,14 @@ class Whitened:
     def unknowns(self, theta: Float) -> Float:
         """The unknowns u (p,) of parameters."""
         return np.asarray(self.R @ ((theta - self.reference) / self.spread))
+
+
+def _without_conditions(rows: Float, centre: Float, spread: Float, weight: Float) -> Float:
+    # theta = centre + spread x with min ||X x - z||^2 + x' diag(w) x; y stands for A theta, so A centre is taken off.
+    X = rows[:, :-1]
+    z = rows[:, -1] - X @ (centre / spread)
+    p = X.shape[1]
+    stacked = np.zeros((len(X) + p, p + 1))
+    stacked[: len(X), :p], stacked[: len(X), p], stacked[len(X) :, :p] = X, z, np.diag(np.sqrt(weight))
+    R = np.asarray(np.linalg.qr(stacked, mode="r"))
+    return np.asarray(centre + spread * solve_triangular(R[:p, :p], R[:p, p]))
