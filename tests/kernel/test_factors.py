@@ -115,6 +115,19 @@ def test_panel_with_dependent_and_empty_lines() -> None:
     np.testing.assert_allclose(R.T @ R, panel @ panel.T, rtol=1e-12, atol=1e-11)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_stacked_triangles_have_the_factor_of_their_rows_in_any_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    w = int(rng.integers(2, 90))
+    rows = np.concatenate([np.triu(rng.normal(0, 1, (w, w))) for _ in range(5)])
+    rows[rng.random(len(rows)) < 0.2] = 0.0
+    rows = np.concatenate([rows, rng.normal(0, 1, (w, w))])
+    wanted = np.linalg.qr(rows, mode="r")
+    wanted *= np.sign(np.diag(wanted))[:, None]
+    for panel in (rows.T, rng.permutation(rows).T):
+        np.testing.assert_allclose(k.qr_panel(panel), wanted, rtol=1e-9, atol=1e-11)
+
+
 def test_panel_factor_keeps_small_columns_beside_large_ones() -> None:
     scale = 10.0 ** np.array([8.0, -8.0, 3.0, -3.0])
     panel = np.random.default_rng(0).normal(0, 1, (4, 500))

@@ -1,4 +1,6 @@
 // Triangular factors and Gram matrices.
+#include <numeric>
+
 #include "parts.hpp"
 
 namespace dynid_native {
@@ -12,6 +14,22 @@ void reduce_rows(const double* R, int m, double* into, double* panel) {
         panel[static_cast<long>(j) * block_samples + s] = start + s < m && start + s <= j ? R[static_cast<long>(start + s) * m + j] : 0.0;
     table().qr_block(panel, m, into);
   }
+}
+
+// The first line that is not zero, and the sample, in ascending order; those that are zero throughout are left out. Stacked
+// triangles come in steps then, of which `qr_block` leaves out the columns that are zero in all samples of a block.
+std::vector<std::pair<int, long>> by_first_line(const double* panel, int m, long T) {
+  std::vector<std::pair<int, long>> order;
+  std::vector<long> open(T);
+  std::iota(open.begin(), open.end(), 0L);
+  order.reserve(T);
+  for (int l = 0; l < m && !open.empty(); l++) {
+    const double* line = panel + l * T;
+    const auto rest = std::stable_partition(open.begin(), open.end(), [&](long t) { return line[t] != 0.0; });
+    for (auto t = open.begin(); t != rest; t++) order.emplace_back(l, *t);
+    open.erase(open.begin(), rest);
+  }
+  return order;
 }
 
 void positive_diagonal(double* R, int m) {
@@ -162,13 +180,21 @@ Out qr_panel(In panel) {
   Buffer R = buffer(static_cast<std::size_t>(m) * m);
   {
     nb::gil_scoped_release free;
+    const bool full = m == 0 || std::find(panel.data(), panel.data() + T, 0.0) == panel.data() + T;
+    std::vector<std::pair<int, long>> order;
+    if (!full) order = by_first_line(panel.data(), m, T);
+    const long kept = full ? T : static_cast<long>(order.size());
     const Buffer block = buffer(static_cast<std::size_t>(m) * block_samples);
-    for (long start = 0; start < T; start += block_samples) {
-      const long count = std::min<long>(block_samples, T - start);
+    for (long start = 0; start < kept; start += block_samples) {
+      const long count = std::min<long>(block_samples, kept - start);
       for (int l = 0; l < m; l++) {
         double* line = block.get() + static_cast<long>(l) * block_samples;
-        std::memcpy(line, panel.data() + l * T + start, count * sizeof(double));
-        std::fill(line + count, line + block_samples, 0.0);
+        const double* from = panel.data() + l * T;
+        const bool zero = !full && l < order[start].first;
+        if (full) std::memcpy(line, from + start, count * sizeof(double));
+        else if (!zero)
+          for (long s = 0; s < count; s++) line[s] = from[order[start + s].second];
+        std::fill(line + (zero ? 0 : count), line + block_samples, 0.0);
       }
       table().qr_block(block.get(), m, R.get());
     }
