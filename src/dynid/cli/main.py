@@ -21,7 +21,7 @@ from dynid.cli.values import PlainCommand
 
 # New objects between two searches for cycles, and searches of the young between those of the older: with Python's 700 a
 # tenth of a small command goes into searching modules that are being loaded, which hold none that could go.
-COLLECTED = (20_000, 10, 10)
+COLLECTED = (100_000, 10, 10)
 # What a newcomer needs first comes first; every command, named as its file, with whether it takes --plugin.
 GROUPS: Mapping[str, Sequence[tuple[str, bool]]] = {
     "Begin": (
