@@ -42,7 +42,7 @@ def held_out_scores(
         source = fitted.regression.source
         if isinstance(source, LogSource):
             source = replace(source, assembly=replace(source.assembly, terms=found.terms))
-        part = replace(fitted.regression, factors=factors.subset(training), source=source)
+        part = replace(fitted.regression, factors=factors.subset(training), source=source, value_only=True)
         theta = estimator.fit(part).full_vector
         held_out = factors.subset(fold.held_out.tolist())
         sums.append(Sums.of_factors(held_out, theta, scored))
