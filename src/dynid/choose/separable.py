@@ -225,22 +225,25 @@ class ReducedProblem:
         basis = orthonormal(A)
         return ReducedProblem(A, basis, beyond(A, basis, y), own, scale)
 
-    def project(self, C: Float, bounded: Bool) -> tuple[Float, Float]:
-        """Coefficients of trial lines C (c, own rows), and the residual of the whole problem, (rows,).
+    def left(self, C: Float) -> Float:
+        """What of trial lines C (c, own rows) the columns that stay do not reach, (c, rows)."""
+        rows = len(self.y_left)
+        full = np.zeros((len(C), rows))
+        full[:, rows - len(self.own) :] = (C * self.scale)[:, self.own]
+        return beyond(self.A, self.basis, full)
+
+    def project(self, left: Float, bounded: Bool) -> tuple[Float, Float]:
+        """Coefficients of trial lines by their `left` (c, rows), and the residual of the whole problem, (rows,).
 
         bounded: (c,) which coefficients are at least zero.
         """
-        rows = len(self.y_left)
-        full = np.zeros((rows, len(C)))
-        full[rows - len(self.own) :] = (C * self.scale).T[self.own]
-        full = beyond(self.A, self.basis, full)
-        norm = np.linalg.norm(full, axis=0)
+        norm = np.linalg.norm(left, axis=1)
         size = np.where(norm > 1e-12 * max(float(norm.max(initial=0.0)), 1e-300), norm, np.inf)
-        a = np.linalg.lstsq(full / size, self.y_left, rcond=1e-10)[0] / size
+        triangle = qr_panel(np.vstack([left / size[:, None], self.y_left]))
+        a = np.linalg.lstsq(triangle[:-1, :-1], triangle[:-1, -1], rcond=1e-10)[0] / size
         if (a[bounded] < 0).any():
-            triangle = qr_panel(np.vstack([(full / size).T, self.y_left]))
-            a = least_squares_within_bounds(triangle, np.arange(len(C)), bounded) / size
-        return a, self.y_left - full @ a
+            a = least_squares_within_bounds(triangle, np.arange(len(left)), bounded) / size
+        return a, self.y_left - a @ left
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,12 +372,12 @@ def orthonormal(A: Float) -> Float:
 
 
 def beyond(A: Float, basis: Float, values: Float) -> Float:
-    """What of some values (rows,) or (rows, c) the lines of A do not reach.    basis: (b, r) of `orthonormal`.
+    """What of some values (rows,) or (c, rows) the lines of A do not reach.    basis: (b, r) of `orthonormal`.
 
     Projected twice: what rounding of the basis, up to 1e-7, leaves the first time is gone after the second.
     """
     for _ in range(2):
-        values = values - A.T @ (basis @ (basis.T @ (A @ values)))
+        values = values - (((values @ A.T) @ basis) @ basis.T) @ A
     return values
 
 

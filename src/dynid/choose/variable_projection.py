@@ -100,6 +100,7 @@ def variable_projection(
     names = [*fixed, *(column.name for column in term.of_joint(robot, joint).columns(robot))]
     signed = np.array([name in bounded for name in names], dtype=np.bool_)
     latest: dict[bytes, Float] = {}
+    held = problem.left(np.reshape([*fixed.values()], (len(fixed), len(problem.scale))))
 
     def shape_at(u: Float) -> Float:
         shape = start.shape.copy()
@@ -111,7 +112,7 @@ def variable_projection(
         if key not in latest:
             lines = own.trial(Terms((term.of_joint(robot, joint, shape_at(u)),)))
             latest.clear()
-            latest[key] = problem.project(np.vstack([*fixed.values(), lines]), signed)[1]
+            latest[key] = problem.project(np.vstack([held, problem.left(lines)]), signed)[1]
         return latest[key]
 
     def jacobian(u: Float) -> Float:
