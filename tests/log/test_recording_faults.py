@@ -106,6 +106,34 @@ def test_rows_that_were_lost_are_found_among_repeated_ones() -> None:
         assert [f"{one.identifier} {one.place.joint}" for one in sink] == expected
 
 
+@pytest.mark.parametrize("rate", [40.0, 100.0])
+@pytest.mark.parametrize("rows", [4, 6, 10])
+def test_a_recorder_that_stops_for_some_rows_at_any_pace_has_lost_nothing(rows: int, rate: float) -> None:
+    """Where the arm slows down meanwhile, a jump looks longer than the stop; rows that are gone are found as before."""
+    found = np.zeros(2, dtype=np.int64)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        t = np.arange(round(60.0 * rate)) / rate
+        frequency, size, phase = (
+            rng.uniform(0.05, 0.9, (6, 3)),
+            rng.normal(size=(6, 3)),
+            rng.uniform(0.0, 6.3, (6, 3)),
+        )
+        q = (size / frequency * np.sin(2.0 * np.pi * frequency * t[:, None, None] + phase)).sum(axis=1) / 6.0
+        stale, left = q.copy(), np.ones(len(t), dtype=np.bool_)
+        for start in rng.integers(30, len(t) - 40, 6):
+            stale[start : start + rows] = q[start]
+            left[start : start + 3 * rows] = False
+        for k, motion in enumerate((stale, q[left])):
+            watch = RecordingWatch(ARM)
+            path = Trajectory("log", Path("log.csv"), 0, len(motion), 0.0, 1.0)
+            watch.see(RawChunk(path, 0, t[: len(motion)], motion, None, None, None, None, None, {}))
+            watch.end()
+            found[k] += bool(watch.jumps)
+    assert found[0] == 0
+    assert found[1] >= 5
+
+
 @pytest.mark.parametrize("rows", [3, 6])
 def test_a_position_that_stands_still_and_catches_up_has_lost_nothing(rows: int) -> None:
     """As where a controller misses some cycles: the same row again and again, then the one of the time."""

@@ -36,6 +36,8 @@ EVEN = 0.2
 # around a jump, what is lost and what is late cannot be distinguished; elsewhere the way covered there has to be longer
 # than at the usual pace by this share of the jump.
 STALLED, STALE_SHARE, QUIET, NOT_CAUGHT_UP = 0.05, 0.2, 15, 0.5
+# Steps on either side of a jump, and of rows that stand still before it, that the pace is taken from.
+PACE = 5
 # Median of the size of a normal variable over its standard deviation.
 NORMAL_MEDIAN = 0.6745
 # Motion below so many times its own unevenness is rest.
@@ -242,7 +244,12 @@ class RecordingWatch:
                 # Positions that repeat themselves catch up by as much afterwards, and have lost nothing.
                 near = np.diff(lines[:, max(0, k - QUIET) : k + 10 + QUIET]).T
                 stalled = (np.abs(near) <= STALLED * np.abs(around[:, k]) / 3.0).all(axis=1)
-                if stalled.mean() < STALE_SHARE and rows_gained(near) > NOT_CAUGHT_UP * lost:
+                further = rows_gained(near) > NOT_CAUGHT_UP * lost
+                if (
+                    stalled.mean() < STALE_SHARE
+                    and further
+                    and not _catches_up(near, min(k, QUIET) + 4, weight)
+                ):
                     self.jumps.append((float(t[k + 4]), lost))
 
 
@@ -281,6 +288,23 @@ def _even(size: Float) -> bool:
     share = NORMAL_MEDIAN * np.sqrt(joints) / JUMP_SIGNIFICANCE * (1.0 + 1e-9)
     below = np.count_nonzero(size < share * size.max(axis=1, keepdims=True, initial=0.0), axis=1)
     return bool((below <= (samples - 1) // 2).all())
+
+
+def _catches_up(steps: Float, jump: int, weight: Float) -> bool:
+    """Whether a jump within steps (T, n) makes up for rows right before it that stood still.
+
+    weight: (n,) of squared steps.    jump: about its index.
+    """
+    length = np.sqrt((steps**2) @ weight)
+    first = max(0, jump - 4)
+    at = first + int(np.argmax(length[first : jump + 5]))
+    stands = length[:at][::-1] <= STALLED * np.median(length)
+    # The first row after a stop may still be late.
+    late = int(len(stands) > 1 and not stands[0] and stands[1])
+    still = late + int(np.argmin(np.append(stands[late:], False)))
+    before, after = length[max(0, at - still - PACE) : at - still], length[at + 1 : at + 1 + PACE]
+    pace = max((float(np.mean(side)) for side in (before, after) if len(side)), default=0.0)
+    return length[at] - (still + 1) * pace <= NOT_CAUGHT_UP * length[at]
 
 
 def rows_gained(steps: Float) -> float:
