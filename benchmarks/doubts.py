@@ -84,6 +84,20 @@ def load(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded)
     return record(one, rng, lacks, load=min(2.0, 0.25 * total))
 
 
+def picking(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+    """Such a load, taken up and put down every few seconds."""
+    total = sum(inertia.mass for inertia in one.model.inertias)
+    seed, machine = rng.integers(2**31, size=2)
+    without, holding = (
+        record(one, np.random.default_rng(seed), lacks, load=mass, machine=np.random.default_rng(machine))
+        for mass in (0.0, min(2.0, 0.25 * total))
+    )
+    period = rng.uniform(3.0, 8.0)
+    held = ((without.t / period + rng.uniform()) % 2.0 < 1.0)[:, None]
+    q, dq, tau = (np.where(held, b, a) for a, b in zip(_of(without), _of(holding), strict=True))
+    return Recorded(without.t, q, dq, tau, log.effects)
+
+
 def other_half(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
     """The second half from another robot of the same kind: a fifth heavier, with other friction."""
     other = replace(one, viscous=1.6 * one.viscous, coulomb=0.6 * one.coulomb, model=one.model.copy())
@@ -172,6 +186,7 @@ FAULTS = (
     Fault("torque x2", ("torque-scale",), factor(2.0)),
     Fault("torque x0.5", ("torque-scale",), factor(0.5)),
     Fault("payload 2 kg", ("payload",), load),
+    Fault("load at times", ("changed-within-log",), picking),
     Fault("two robots", ("changed-robot", "changed-within-log"), other_half),
     Fault("last sign", ("torque-sign", "negative-friction", "negative-inertia"), last_sign),
     Fault("one gain", ("drive-gain",), one_gain),

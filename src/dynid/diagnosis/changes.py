@@ -11,6 +11,8 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.distributions import student_quantile
 from dynid.base.explanation import Explanation
+from dynid.base.overview import listed
+from dynid.diagnosis.load_times import find_load_times
 from dynid.diagnosis.proof import (
     CHANCE,
     HeldOut,
@@ -37,6 +39,10 @@ LEAST_GAIN, LEAST_TORQUE = 0.5, 0.03
 BEYOND_PLACE = 2.0
 # A drift of friction alone that gains this share of it is the simpler cause.
 AS_WELL = 0.8
+# A trajectory without more than this share of the other state is of one state.
+PART_OF_TRAJECTORY = 0.1
+# Times of a load that are named.
+NAMED_TIMES = 4
 
 
 EXPLANATIONS = (
@@ -51,7 +57,9 @@ EXPLANATIONS = (
         f"""Parameters of their own have to take {100 * LEAST_GAIN:g} % off the held-out mean square error, and to
         gain {BEYOND_PLACE:g} times as much as those of either half of the positions or speeds, which follow
         what the model lacks there; friction that drifts is the simpler cause, and is named instead where it
-        explains {100 * AS_WELL:g} % of it.""",
+        explains {100 * AS_WELL:g} % of it. A load that is taken up and put down again and again has to take as
+        much off by its mass and first moments; one half of a short time says whether it is held, and the other half
+        is predicted.""",
         """Accept it if the change belongs to the robot and an average model is what you want.""",
     ),
     Explanation(
@@ -100,7 +108,20 @@ def check_changes(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """
     if not analysis.enough:
         return
-    change = find_change(analysis)
+    load, change = find_load_times(analysis), find_change(analysis)
+    if load is not None and (change is None or load.gain > AS_WELL * change.gain):
+        name = analysis.robot.body_names[load.body]
+        diagnostics.claim(
+            "changed-within-log",
+            found=f"a load of {load.mass:.2g} +- {2.0 * load.std:.1g} kg on body '{name}' that is held "
+            f"{100 * load.held.mean():.2g} % of the time, {_times(analysis, load.held)}; it takes "
+            f"{100 * load.gain:.3g} % off the held-out mean square error, and constant torques at such times do not do "
+            "as well",
+            expected="one robot with one load throughout",
+            do="identify with and without the load apart (train = [...] under [data], with window or trajectories); "
+            "or declare it, where its inertia is known, by a term known_payload for its trajectories",
+        )
+        return
     if change is not None:
         worst = int(np.nanargmax(change.by_joint))
         since = "in the course of the log"
@@ -125,6 +146,26 @@ def check_changes(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
             "joints together: the drives warm up; warm them up before, log their temperature and add "
             "temperature_viscous, or identify warm and cold apart",
         )
+
+
+def _times(analysis: ResidualAnalysis, held: Bool) -> str:
+    """When a load is held (N,), in words: trajectories by their names, or the first times on the log's clock."""
+    r, index = analysis.residuals, analysis.index
+    trajectory, t = r.trajectory[index], r.t[index]
+    shares = {int(k): float(held[trajectory == k].mean()) for k in np.unique(trajectory)}
+    if len(shares) > 1 and all(abs(share - round(share)) < PART_OF_TRAJECTORY for share in shares.values()):
+        names = [f"'{r.trajectories[k]}'" for k, share in shares.items() if share > 0.5]
+        return f"in trajectory {listed(names)}"
+    changes = np.flatnonzero((held[1:] != held[:-1]) | (trajectory[1:] != trajectory[:-1])) + 1
+    runs = [run for run in np.split(np.arange(len(held)), changes) if held[run[0]]]
+    several = len(shares) > 1
+    times = [
+        f"{t[run[0]]:.4g} to {t[run[-1]]:.4g} s"
+        + (f" of '{r.trajectories[trajectory[run[0]]]}'" if several else "")
+        for run in runs[:NAMED_TIMES]
+    ]
+    more = f" and {len(runs) - NAMED_TIMES} times more" if len(runs) > NAMED_TIMES else ""
+    return f"about from {', '.join(times)}{more}"
 
 
 def find_friction_drift(analysis: ResidualAnalysis) -> FrictionDrift | None:

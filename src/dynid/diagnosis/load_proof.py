@@ -16,6 +16,8 @@ from dynid.diagnosis.proof import (
 )
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.kernel import inverse_dynamics, torque_regressor
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
 from dynid.terms.residual_tests import Rival
 from dynid.terms.term import Of, Terms
 
@@ -49,7 +51,7 @@ def prove_load(analysis: ResidualAnalysis, body: int) -> Proof | None:
     motion = robot.tree_motion(samples.q, samples.dq, samples.ddq)
     known = inverse_dynamics(robot.tree, described, *motion) @ robot.projection
     left = samples.tau - known
-    bodies = _columns(analysis, motion)
+    bodies = body_columns(robot, samples)
 
     def error(further: Float | None = None, less: Float | None = None) -> Float:
         target = left if less is None else left - less
@@ -80,11 +82,10 @@ def prove_load(analysis: ResidualAnalysis, body: int) -> Proof | None:
     )
 
 
-def _columns(analysis: ResidualAnalysis, motion: tuple[Float, Float, Float]) -> Float:
+def body_columns(robot: RobotModel, samples: Samples) -> Float:
     """Columns (n, N, 10 nb) of all bodies."""
-    robot = analysis.robot
-    tree = torque_regressor(robot.tree, *motion)
-    dense = np.zeros((len(tree.columns), len(motion[0]), TEN * robot.n_bodies))
+    tree = torque_regressor(robot.tree, *robot.tree_motion(samples.q, samples.dq, samples.ddq))
+    dense = np.zeros((len(tree.columns), len(samples), TEN * robot.n_bodies))
     for i, (columns, values) in enumerate(zip(tree.columns, tree.values, strict=True)):
         dense[i][:, columns] += values.T
     return np.asarray(np.einsum("ij,itk->jtk", robot.projection, dense))

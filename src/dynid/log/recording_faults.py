@@ -304,7 +304,7 @@ def _catches_up(steps: Float, jump: int, weight: Float) -> bool:
     still = late + int(np.argmin(np.append(stands[late:], False)))
     before, after = length[max(0, at - still - PACE) : at - still], length[at + 1 : at + 1 + PACE]
     pace = max((float(np.mean(side)) for side in (before, after) if len(side)), default=0.0)
-    return length[at] - (still + 1) * pace <= NOT_CAUGHT_UP * length[at]
+    return bool(length[at] - (still + 1) * pace <= NOT_CAUGHT_UP * length[at])
 
 
 def rows_gained(steps: Float) -> float:
