@@ -69,9 +69,11 @@ def near_optimum(problem: Entropic, lower: Float, upper: Float, first: Float) ->
     """Parameters (p,) near the minimum within bounds (p,), and -1 or 1 (p,) for those held at their lower or upper one.
 
     first: (p,) of bodies that exist.
-    None if the path stalls. Newton's method on the conditions of `_Point` with those of a minimum. Where the data want
-    bodies that cannot be, it needs some 30 steps, and Newton's method on the value alone hundreds.
-    Source: Wright 1997, chapters 5 and 10; Helmberg, Rendl, Vanderbei and Wolkowicz 1996 for the matrices.
+    None if the path stalls. Newton's method on the conditions of `_Point` with those of a minimum, and a second
+    solution with the same matrix that makes up for the products of the changes where a step would leave the inside.
+    Where the data want bodies that cannot be, it needs some 30 steps, and Newton's method on the value alone hundreds.
+    Source: Wright 1997, chapters 5 and 10, there for the corrector, too; Helmberg, Rendl, Vanderbei and Wolkowicz 1996
+    for the matrices.
     """
     program, others = problem.program, problem.others
     low, high = np.where(others, lower, -np.inf), np.where(others, upper, np.inf)
@@ -109,7 +111,7 @@ def near_optimum(problem: Entropic, lower: Float, upper: Float, first: Float) ->
 def _step(
     problem: Entropic, bounds: _Bounds, at: _Point, ease: float, of_bounds: float
 ) -> tuple[_Point, float, float]:
-    """Newton's step for weights `ease` times as great, what it gains, and how much of it stays inside.
+    """The step for weights `ease` times as great, what it gains, and how much of it stays inside.
 
     of_bounds: their weight.
     """
@@ -128,29 +130,47 @@ def _step(
     gradient, hessian = problem.smooth(at.u, ease)
     force, stiffness = problem.of_unknowns(push, curve)
     right = force - gradient + rows.T @ ((of_bounds - at.y * (room - at.t)) / at.t)
-    u = cho_solve(cho_factor(hessian + stiffness + (rows.T * (at.y / at.t)) @ rows), right)
-    by = spread * (T @ u)
-    change = problem.inertias(by)
-    half = inverse @ change @ at.S
-    s, t = (slope * by[problem.bodies]).sum(axis=1) + f - at.s, rows @ u + room - at.t
-    way = _Point(
-        u,
-        edge[:, None, None] * inverse - at.S - (half + half.transpose(0, 2, 1)) / 2.0,
-        s,
-        (limit - at.z * s) / at.s - at.z,
-        t,
-        (of_bounds - at.y * t) / at.t - at.y,
-    )
-    ratios = [
-        way.s / at.s,
-        way.z / at.z,
-        way.t / at.t,
-        way.y / at.y,
-        _ratios(P, change),
-        _ratios(at.S, way.S),
-    ]
-    least = min(float(one.min(initial=0.0)) for one in ratios)
-    return way, float(right @ u), min(1.0, BACK / max(-least, BACK))
+    factor = cho_factor(hessian + stiffness + (rows.T * (at.y / at.t)) @ rows)
+
+    def step(right: Float, S: Float, z: Float, y: Float) -> _Point:
+        # S, z, y: products of changes that the way is to make up for, over P, s and t.
+        u = cho_solve(factor, right)
+        by = spread * (T @ u)
+        half = inverse @ problem.inertias(by) @ at.S
+        s, t = (slope * by[problem.bodies]).sum(axis=1) + f - at.s, rows @ u + room - at.t
+        return _Point(
+            u,
+            edge[:, None, None] * inverse - at.S - (half + half.transpose(0, 2, 1)) / 2.0 - S,
+            s,
+            (limit - at.z * s) / at.s - at.z - z,
+            t,
+            (of_bounds - at.y * t) / at.t - at.y - y,
+        )
+
+    def inside(way: _Point) -> float:
+        change = problem.inertias(spread * (T @ way.u))
+        ratios = [
+            way.s / at.s,
+            way.z / at.z,
+            way.t / at.t,
+            way.y / at.y,
+            _ratios(P, change),
+            _ratios(at.S, way.S),
+        ]
+        least = min(float(one.min(initial=0.0)) for one in ratios)
+        return min(1.0, BACK / max(-least, BACK))
+
+    way = step(right, np.zeros_like(P), np.zeros_like(at.z), np.zeros_like(at.y))
+    length = inside(way)
+    if length < 1.0:
+        half = inverse @ problem.inertias(spread * (T @ way.u)) @ way.S
+        S, z, y = (half + half.transpose(0, 2, 1)) / 2.0, way.s * way.z / at.s, way.t * way.y / at.t
+        away = traces(turned_basis(S)) + z[:, None] * slope
+        corrected = step(right - problem.of_unknowns(away, curve)[0] - rows.T @ y, S, z, y)
+        further = inside(corrected)
+        if further > length:
+            way, length = corrected, further
+    return way, float(right @ way.u), length
 
 
 def _ratios(matrices: Float, changes: Float) -> Float:
