@@ -70,6 +70,9 @@ def test_a_gain_counts_from_one_standard_error_on() -> None:
     assert (found.winner.name, found.best) == ("simple", 1)
     assert compare([simple, candidate("rich", 2, sure)], counts, errors=9.0).winner.name == "simple"
     assert compare([simple, candidate("rich", 2, sure)], counts, negligible=0.4).winner.name == "simple"
+    # The rich model misses 6 in all, the simple one a third more.
+    assert compare([simple, candidate("rich", 2, unsure)], counts, noticeable=0.34).winner.name == "simple"
+    assert compare([simple, candidate("rich", 2, unsure)], counts, noticeable=0.32).winner.name == "rich"
 
 
 def test_a_gain_is_the_share_that_is_missed_less() -> None:

@@ -18,6 +18,9 @@ from dynid.factor.comparison import Candidate, Comparison, compare, gain
 SCREEN = 2.0
 # A model whose squared error is within this of the best one's is as good for any use.
 NEGLIGIBLE = 0.01
+# A model whose squared error exceeds the best one's by more is worse for some use, be that chance or not: a few unlike
+# blocks leave standard errors of a quarter, within which plain friction or offsets would be given up.
+NOTICEABLE = 0.05
 
 
 @dataclass(frozen=True)
@@ -101,9 +104,12 @@ class ModelComparison:
         ]
 
     def best(self, axes: Sequence[Axis]) -> tuple[Trial, Selection]:
-        """All combinations; the simplest one within one standard error of the best, or within NEGLIGIBLE, is chosen."""
+        """All combinations; the simplest one within one standard error of the best is chosen.
+
+        NEGLIGIBLE is within it, and what is NOTICEABLE is not.
+        """
         trials = self._trials(list(product(*(axis.options for axis in axes))))
-        found = compare(trials, self.regression.counts, negligible=NEGLIGIBLE)
+        found = compare(trials, self.regression.counts, negligible=NEGLIGIBLE, noticeable=NOTICEABLE)
         models = [self._model(trial, found, i) for i, trial in enumerate(trials)]
         order = sorted(range(len(trials)), key=lambda i: float(trials[i].squares.sum()))
         rest = [models[i] for i in order if i != found.chosen]

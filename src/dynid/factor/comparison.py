@@ -49,11 +49,12 @@ def compare(
     counts: Sequence[float] | Float,
     errors: float = 1.0,
     negligible: float = 0.0,
+    noticeable: float = np.inf,
 ) -> Comparison:
     """The simplest candidate whose held-out squared error is that of the best one within its standard error.
 
     counts: (M,) equations by block.    errors: how many standard errors of the paired difference count as chance.
-    negligible: share of the best one's error that is of no account.
+    negligible: share of the best one's error that is of no account.    noticeable: share that is, however unsure.
     Simple = few parameters; of equally simple ones the one that misses least is chosen, then the first.
     Source: Breiman et al. 1984 (rule of one standard error), with paired differences over blocks.
     """
@@ -62,7 +63,8 @@ def compare(
     best = int(np.argmin(np.where(np.isnan(total), np.inf, total)))
     excess = total - total[best]
     spread = np.array([standard_error(one.squares - candidates[best].squares, size) for one in candidates])
-    within = excess <= np.maximum(errors * spread, negligible * total[best])
+    chance = np.minimum(errors * spread, noticeable * total[best])
+    within = excess <= np.maximum(chance, negligible * total[best])
     within[best] = True
     # Rounding decides nothing: errors count to six digits.
     chosen = min(
