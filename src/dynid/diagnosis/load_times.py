@@ -68,12 +68,15 @@ def find_load_times(analysis: ResidualAnalysis) -> LoadTimes | None:
     if not complete:
         return None
     n, N = Y.shape[:2]
-    before = _Windows.of(analysis, Y, np.zeros((n, N, 0))).error()
     bodies = body_columns(robot, samples)
     carried = {}
     for body in sorted(set(range(robot.n_bodies)) - set(robot.parent.tolist())):
         own = _Windows.of(analysis, Y, bodies[:, :, TEN * body : TEN * body + FIRST_MOMENTS])
-        carried[body] = own, own.error()
+        if own.gain() >= LEAST_GAIN:
+            carried[body] = own, own.error()
+    if not carried:
+        return None
+    before = _Windows.of(analysis, Y, np.zeros((n, N, 0))).error()
     body = min(carried, key=lambda one: float(carried[one][1].sum()))
     windows, after = carried[body]
     gain = gain_of(before, after)
@@ -86,7 +89,7 @@ def find_load_times(analysis: ResidualAnalysis) -> LoadTimes | None:
     constant = np.repeat(np.eye(n)[:, None, :], N, axis=1)
     if gain_of(before, _Windows.of(analysis, Y, constant).error()) > MOST_RIVAL * gain:
         return None
-    state = windows.states(windows.whole)
+    state = windows.best
     mass, std = windows.mass(state)
     held = state[windows.window] > 0
     if mass < 0:  # what was taken for the load is its absence
@@ -147,8 +150,13 @@ class _Windows:
         """Products (W, c, c) of the rows of each window."""
         return np.asarray(self.halves.sum(axis=1))
 
+    @cached_property
+    def best(self) -> Float:
+        """State (W,) of each window in a fit of them all."""
+        return self.states(self.whole)
+
     def fit(self, products: Float, state: Float) -> Float:
-        """Parameters (c - 1,) of windows that hold a share (W,) of the load."""
+        """Parameters (c - 1,) of windows that hold the load or not, 1 or 0 (W,)."""
         gram, right, length = self._normal(products, state)
         factor = cho_factor(gram + RIDGE * np.eye(len(gram)))
         found = cho_solve(factor, right)
@@ -157,12 +165,17 @@ class _Windows:
 
     def missed(self, products: Float, theta: Float) -> Float:
         """Squared errors (2, W) of windows without the load and with it."""
-        found = []
-        for state in (0.0, 1.0):
-            v = np.append(-theta, 1.0)
-            v[self._own] *= state
-            found.append(np.einsum("i,wij,j->w", v, products, v, optimize=True))
-        return np.array(found)
+        v = np.zeros((len(theta) + 1, 2))
+        v[:, 0] = np.append(-theta, 1.0)
+        v[self._own, 1] = v[self._own, 0]
+        v[self._own, 0] = 0.0
+        turned = products @ v
+        without, common, load = (
+            turned[:, :, 0] @ v[:, 0],
+            turned[:, :, 1] @ v[:, 0],
+            turned[:, :, 1] @ v[:, 1],
+        )
+        return np.array([without, without + 2.0 * common + load])
 
     def states(self, products: Float, starts: tuple[Float, ...] = ()) -> Float:
         """State (W,) of each window, 0 or 1: the best that taking turns finds from several starts."""
@@ -185,9 +198,14 @@ class _Windows:
                 break
         return float(np.minimum(without, holding).sum()), state
 
+    def gain(self) -> float:
+        """Share of the squared error that the load takes away in training."""
+        before = self.missed(self.whole, self.fit(self.whole, np.zeros(len(self.fold))))[0]
+        return gain_of(before, self.missed(self.whole, self.fit(self.whole, self.best)).min(axis=0))
+
     def error(self) -> Float:
         """Squared error (n, M) by joint and block: parameters from other folds, states from the window's other half."""
-        state, own = self.states(self.whole), self._own
+        state, own = self.best, self._own
         left = np.zeros(self.rows.shape[:2])
         for fold in range(int(self.fold.max()) + 1):
             rest = self.fold != fold
@@ -208,9 +226,10 @@ class _Windows:
         """The load's mass and its standard deviation, kg, from scores summed over blocks of time."""
         theta = self.fit(self.whole, state)
         gram, _, length = self._normal(self.whole, state)
-        share = self._shares(state)
-        scores = share * np.einsum("wij,wj->wi", self.whole, share * np.append(-theta, 1.0))
-        scores = scores[:, :-1] / length
+        share = np.ones((len(state), len(length) + 1))
+        share[:, self._own] = state[:, None]
+        v = share * np.append(-theta, 1.0)
+        scores = (share * (self.whole @ v[:, :, None])[:, :, 0])[:, :-1] / length
         each = len(self.fold) // (int(self.block.max()) + 1)
         by_block = scores.reshape(-1, each, len(length)).sum(axis=1)
         row = np.linalg.pinv(gram, rcond=RIDGE)[self._own.start] / length[self._own.start]
@@ -221,15 +240,11 @@ class _Windows:
         c = self.rows.shape[2] - 1
         return slice(c - self.load, c)
 
-    def _shares(self, state: Float) -> Float:
-        share = np.ones((len(state), self.rows.shape[2]))
-        share[:, self._own] = state[:, None]
-        return share
-
     def _normal(self, products: Float, state: Float) -> tuple[Float, Float, Float]:
         """Normal equations with columns of length one: gram (c - 1, c - 1), right (c - 1,) and the lengths."""
-        share = self._shares(state)
-        total = np.einsum("wi,wij,wj->ij", share, products, share, optimize=True)
+        c, own = products.shape[1], self._own
+        total, held = (np.stack([np.ones(len(state)), state]) @ products.reshape(-1, c * c)).reshape(2, c, c)
+        total[own], total[:, own] = held[own], held[:, own]
         length = np.sqrt(np.diag(total)[:-1])
         length = np.where(length > 0, length, 1.0)
         return total[:-1, :-1] / np.outer(length, length), total[:-1, -1] / length, length
