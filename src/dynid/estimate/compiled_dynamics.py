@@ -11,7 +11,7 @@ import numpy as np
 from dynid.base.arrays import Float, Int
 from dynid.kernel import equations_of_motion, inverse_dynamics, torque_regressor
 from dynid.kernel.adjoint import torque_jacobian
-from dynid.kernel.multibody import Multibody, Parameter, Slope
+from dynid.kernel.multibody import Multibody, Parameter, Slope, parameter_table
 
 _LINEAR = {Slope.ACCELERATION: "mass", Slope.VELOCITY: "damping", Slope.ONE: "constant"}
 
@@ -58,6 +58,36 @@ class CompiledDynamics:
             linear[name][first] += beta[place]
         return SystemAt(self, inertia, level, **linear)
 
+    def kalman(
+        self,
+        mean: Float,
+        covariance: Float,
+        u: Float,
+        means: Float,
+        x: Float,
+        deviations: Float,
+        seconds: float,
+        passes: int,
+    ) -> Float:
+        """Squared innovations of the extended Kalman filter's steps in the native kernel, as many as it could take.
+
+        mean (2s + b,) and covariance are moved on in place.    u: (K, k, n) torque of each step, means: (nodes, k) of
+        it at the nodes.    x: (K, s) positions measured at the end of each.    deviations: (2s + b,) of force, position
+        and the parameters' drift. No step is taken with the NumPy kernel, nor the one whose mass matrix is not positive
+        definite, nor those after it.
+        """
+        if (native := self.known.native()) is None:
+            return np.zeros(0)
+        squares, done = native.kalman(
+            mean,
+            covariance,
+            *map(np.ascontiguousarray, (u, means, x, deviations)),
+            self._table,
+            seconds,
+            passes,
+        )
+        return np.asarray(squares)[:done]
+
     def regressor(self, x: Float, v: Float, a: Float) -> Float:
         """Slopes of the force by the parameters, (S, s, b)."""
         known = self.known
@@ -72,6 +102,10 @@ class CompiledDynamics:
         place, sign = self._signs
         found[:, known.at[sign], place] = known.signs(v)[:, sign]
         return found
+
+    @cached_property
+    def _table(self) -> Float:
+        return parameter_table(self.parameters)
 
     @cached_property
     def _bodies(self) -> tuple[Int, Int, Int]:

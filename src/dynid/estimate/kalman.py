@@ -87,6 +87,11 @@ class JointFilter(ABC):
         """States that a step carries along for a state with parameters of this length."""
         return 2 * length + 1
 
+    @classmethod
+    def is_compiled(cls, model: BaseDynamics) -> bool:
+        """Whether the native kernel takes the steps of `follow`."""
+        return False
+
     @property
     def value(self) -> Float:
         """The parameters, (b,)."""
@@ -126,6 +131,20 @@ class JointFilter(ABC):
         known = gain @ self.covariance[:count]
         P = self.covariance - known - known.T + gain @ S @ gain.T
         self.covariance = 0.5 * (P + P.T)
+
+    def follow(self, tau: Float, x: Float, seconds: float) -> None:
+        """Predicts K steps under torque (K, k, n) of each and takes in the positions (K, s) at their ends."""
+        done = 0
+        while done < len(x):
+            done += self._compiled_steps(tau[done:], x[done:], seconds)
+            if done < len(x):
+                self.predict(tau[done], seconds)
+                self.correct(x[done])
+                done += 1
+
+    def _compiled_steps(self, tau: Float, x: Float, seconds: float) -> int:
+        """Takes the first steps of `follow` that the native kernel can; returns how many these are."""
+        return 0
 
     @abstractmethod
     def _carry(self, tau: Float, seconds: float) -> Float:
@@ -190,6 +209,26 @@ class ExtendedKalman(JointFilter):
     def points(cls, length: int) -> int:
         """The mean alone."""
         return 1
+
+    @classmethod
+    def is_compiled(cls, model: BaseDynamics) -> bool:
+        """Those of models whose equations the native kernel knows whole."""
+        return model.compiled is not None and model.compiled.known.native() is not None
+
+    def _compiled_steps(self, tau: Float, x: Float, seconds: float) -> int:
+        compiled, s = self.model.compiled, self.model.size
+        if compiled is None or not self.is_compiled(self.model):
+            return 0
+        noise = (self.noise.force, self.noise.position, self.noise.drift)
+        sizes = (s, s, self.model.count)
+        deviations = np.concatenate(
+            [np.broadcast_to(one, (size,)) for one, size in zip(noise, sizes, strict=True)]
+        )
+        self.mean, self.covariance = (np.ascontiguousarray(one) for one in (self.mean, self.covariance))
+        means = _means(tau.shape[1])
+        squares = compiled.kalman(self.mean, self.covariance, tau, means, x, deviations, seconds, PASSES)
+        self.innovation += squares.tolist()
+        return len(squares)
 
     def _carry(self, tau: Float, seconds: float) -> Float:
         known, count = 2 * self.model.size, self.model.count

@@ -17,6 +17,7 @@ from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise, diverged
+from dynid.estimate.kalman_time import seconds_a_step
 from dynid.estimate.least_squares import WLS, residual_sigma
 from dynid.estimate.options import encoder_noise, interval_kind, last_move, most_rounds
 from dynid.estimate.simulated import SimulationProblem
@@ -29,9 +30,6 @@ from dynid.simulation.loop import measured_coordinates, measured_motion
 SHORTEST = 8
 # Passes of a fit of which the value alone is wanted: the second one begins where the first has been.
 VALUE_ROUNDS = 2
-# Seconds of one processor core of 2020 that a step takes for a model of 7 coordinates and 69 parameters: of its
-# linearisation, and for each point of the distribution that is carried along (benchmark: the demo's log).
-SECONDS_A_STEP, SECONDS_A_POINT, USUAL_COORDINATES, USUAL_PARAMETERS = 4e-3, 2e-5, 7, 69
 # Shares of the size of positions and torque below which no noise is believed: steps are no more exact.
 LEAST_POSITION, LEAST_TORQUE = 1e-7, 1e-5
 SLOW = 0.02
@@ -108,10 +106,8 @@ class KalmanFit:
     def _refuse_hours(self, simulation: SimulationProblem, rounds: int) -> None:
         run = _Passes(simulation, self.position_noise, np.zeros(simulation.regression.base.rank))
         model, steps = run.model, run.steps
-        size = model.size / USUAL_COORDINATES * model.count / USUAL_PARAMETERS
         points = FILTERS[self.kind].points(2 * model.size + model.count)
-        one = (SECONDS_A_STEP + SECONDS_A_POINT * points) * max(size, 0.25)
-        minutes = rounds * steps * one / 60.0
+        minutes = rounds * steps * seconds_a_step(FILTERS[self.kind], model) / 60.0
         if minutes > self.longest:
             share = max(self.longest / minutes, 0.01)
             raise UsageError(
@@ -268,9 +264,7 @@ class _Passes:
         for m, part in self._runs():
             x, v = measured_coordinates(self.model.frame, part)
             _begin(joint, x, v, part.rate)
-            for k in range(1, len(part)):
-                joint.predict(part.tau[k - 1 : k + 1], 1.0 / part.rate)
-                joint.correct(x[k])
+            joint.follow(np.stack([part.tau[:-1], part.tau[1:]], axis=1), x[1:], 1.0 / part.rate)
             if progress is not None:
                 progress("a pass of the filter", len(part) / part.rate)
             after = _natural(joint, size)

@@ -241,6 +241,12 @@ class Held:
         return Held(late, whole, early, share, history)
 
 
+def parameter_table(parameters: Sequence[Parameter]) -> Float:
+    """Kind, first, second and width of parameters (w, 4), as the native kernel wants them."""
+    rows = [[p.kind, p.first, p.second, p.width] for p in parameters]
+    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+
+
 def rollout(
     system: Multibody,
     start: Float,
@@ -269,9 +275,6 @@ def rollout(
     own = held if held is not None else Held(count)
     steps = np.array([h * (1.0 - own.share) / max(own.count, 1), h * own.share / max(own.early, 1)])
     history = np.zeros(0) if own.history is None else np.ascontiguousarray(own.history, dtype=np.float64)
-    table = np.array([[p.kind, p.first, p.second, p.width] for p in parameters], dtype=np.float64).reshape(
-        -1, 4
-    )
     weight = None if control.weight is None else control.weight.native()
     numbers = [samples, own.count, own.early, own.delay]
     states, u, failures, dx, dv = native.rollout(
@@ -283,7 +286,7 @@ def rollout(
         numbers,
         steps,
         held is not None,
-        table,
+        parameter_table(parameters),
         first_state,
         threads,
     )

@@ -108,7 +108,7 @@ class KalmanWatcher(Watcher):
             self._restart(joint, rows.q[[0, -1]], h)
             return
         try:
-            joint.predict(rows.tau, h)
+            joint.follow(rows.tau[None], rows.q[-1:], h)
         except SolverError as error:
             raise SolverError(
                 error.identifier,
@@ -117,7 +117,6 @@ class KalmanWatcher(Watcher):
                 do=error.do,
                 place=Place(time=float(rows.t[-1])),
             ) from error
-        joint.correct(rows.q[-1])
         self.seconds += h
 
     def _restart(self, joint: JointFilter, q: Float, h: float) -> None:

@@ -149,7 +149,8 @@ NB_MODULE(_native, m) {
       .def("rollout", &Multibody::rollout, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
            nb::arg(), nb::arg())
       .def("follow", &Multibody::follow)
-      .def("stick", &Multibody::stick);
+      .def("stick", &Multibody::stick)
+      .def("kalman", &Multibody::kalman);
   m.def("variational", &variational);
   m.def("regressor", &regressor);
   m.def("torque", &torque);

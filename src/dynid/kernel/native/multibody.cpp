@@ -112,6 +112,21 @@ void Multibody::pattern(const std::vector<unsigned char>& coupled) {
   }
 }
 
+Multibody::Parameters Multibody::parameters_of(In table) const {
+  const std::size_t w = table.size() / 4, s = constant_.size();
+  Parameters found{std::vector<int>(w), std::vector<int>(w), std::vector<int>(w), std::vector<double>(w)};
+  for (std::size_t c = 0; c < w; c++) {
+    const double* p = table.data() + 4 * c;
+    const int kind = found.kind[c] = static_cast<int>(p[0]), first = found.first[c] = static_cast<int>(p[1]);
+    const int second = found.second[c] = static_cast<int>(p[2]);
+    found.width[c] = p[3];
+    const int limit = kind == dynid::of_body ? robot_.view.n : static_cast<int>(s), other = kind == dynid::of_body ? 10 : static_cast<int>(s);
+    expect(kind >= 0 && kind <= dynid::of_deflection_rate && first >= 0 && first < limit && second >= 0 && second < other,
+           "parameters (w, 4): kind, first, second, width");
+  }
+  return found;
+}
+
 nb::tuple Multibody::rollout(In start, In gains, In tables, In history, const Multibody* weight, std::vector<long> numbers, In steps, bool held,
                              In parameters, bool first_state, int threads) const {
   const std::size_t s = constant_.size(), n = driven_.size(), w = parameters.size() / 4;
@@ -130,25 +145,14 @@ nb::tuple Multibody::rollout(In start, In gains, In tables, In history, const Mu
   const dynid::ControlView control{static_cast<int>(n), driven_.data(), any(g, n) ? g : nullptr, any(g + n, n) ? g + n : nullptr,
                                    bounded(g + 2 * n) ? g + 2 * n : nullptr, any(g + 3 * n, n) ? g + 3 * n : nullptr, table_of(0), table_of(1),
                                    table_of(2), table_of(3), tables.shape(1) == 1 ? 0 : part, weight ? &weight->view_ : nullptr};
-  std::vector<int> kind(w), first(w), second(w);
-  std::vector<double> width(w);
-  for (std::size_t c = 0; c < w; c++) {
-    const double* p = parameters.data() + 4 * c;
-    kind[c] = static_cast<int>(p[0]);
-    first[c] = static_cast<int>(p[1]);
-    second[c] = static_cast<int>(p[2]);
-    width[c] = p[3];
-    const int limit = kind[c] == dynid::of_body ? robot_.view.n : static_cast<int>(s), other = kind[c] == dynid::of_body ? 10 : static_cast<int>(s);
-    expect(kind[c] >= 0 && kind[c] <= dynid::of_deflection_rate && first[c] >= 0 && first[c] < limit && second[c] >= 0 && second[c] < other,
-           "parameters (w, 4): kind, first, second, width");
-  }
+  const Parameters by = parameters_of(parameters);
   const long columns = static_cast<long>(w) + (first_state ? 2 * static_cast<long>(s) : 0);
   const std::size_t size = static_cast<std::size_t>(B * K), many = size * s * static_cast<std::size_t>(columns);
   Buffer states = buffer(size * 2 * s), inputs = buffer(size * n), dx = buffer(many), dv = buffer(many);
   Buffer failures = buffer(2 * static_cast<std::size_t>(groups(B)));
   const dynid::RolloutView run{B, K, numbers[1], numbers[2], numbers[3], steps.data()[0], steps.data()[1], held, start.data(),
                                history.size() ? history.data() : nullptr, states.get(), inputs.get(), failures.get()};
-  const dynid::TangentView tangent{columns, static_cast<long>(w), numbers[3] + 1, kind.data(), first.data(), second.data(), width.data(),
+  const dynid::TangentView tangent{columns, static_cast<long>(w), numbers[3] + 1, by.kind.data(), by.first.data(), by.second.data(), by.width.data(),
                                    dx.get(), dv.get()};
   {
     nb::gil_scoped_release free;
@@ -218,6 +222,64 @@ nb::tuple Multibody::stick(In start, In u, std::vector<long> numbers, In options
     });
   }
   return nb::make_tuple(array(std::move(states), {B, K, 3 * s}), array(std::move(ended), {B}));
+}
+
+nb::tuple Multibody::kalman(InOut mean, InOut covariance, In u, In means, In x, In deviations, In parameters, double h, int passes) const {
+  const std::size_t s = constant_.size(), n = driven_.size(), b = parameters.size() / 4, size = 2 * s + b;
+  expect(u.ndim() == 3 && u.shape(2) == n && x.ndim() == 2 && x.shape(0) == u.shape(0) && x.shape(1) == s && u.shape(1) > 0 &&
+             means.size() == dynid::lanes * u.shape(1),
+         "torque (rows, k, drives), means (4, k) of it, positions (rows, s)");
+  expect(mean.size() == size && covariance.size() == size * size && deviations.size() == size && entry_row_.empty(),
+         "mean (2 s + parameters), covariance and deviations of the same size, coordinates that are the joints");
+  const Parameters by = parameters_of(parameters);
+  // The numbers that parameters add to; damping has a place for every coordinate.
+  std::vector<double> inertia = inertia_, mass = mass_, constant = constant_, level = sign_level_, stiffness = link_stiffness_,
+                      damping = link_damping_, known(b);
+  std::vector<int> row = link_row_, column = link_column_;
+  for (std::size_t i = 0; i < s; i++) {
+    row.push_back(static_cast<int>(i));
+    column.push_back(static_cast<int>(i));
+  }
+  stiffness.resize(row.size(), 0.0);
+  damping.resize(row.size(), 0.0);
+  std::vector<double*> target(b);
+  for (std::size_t c = 0; c < b; c++) {
+    const std::size_t first = static_cast<std::size_t>(by.first[c]);
+    if (by.kind[c] == dynid::of_body) target[c] = &inertia[10 * first + static_cast<std::size_t>(by.second[c])];
+    else if (by.kind[c] == dynid::of_acceleration) target[c] = &mass[first * s + first];
+    else if (by.kind[c] == dynid::of_velocity) target[c] = &damping[link_row_.size() + first];
+    else if (by.kind[c] == dynid::of_nothing) target[c] = &constant[first];
+    else if (by.kind[c] == dynid::of_sign)
+      for (std::size_t k = 0; k < sign_at_.size() && !target[c]; k++)
+        if (sign_at_[k] == by.first[c] && sign_width_[k] == by.width[c]) target[c] = &level[k];
+    expect(target[c] != nullptr, "parameters of bodies, accelerations, velocities, one, and signs that the system has");
+    known[c] = *target[c];
+  }
+  dynid::SystemView view = view_;
+  view.inertia = inertia.data();
+  view.mass = mass.data();
+  view.constant = constant.data();
+  view.sign_level = level.data();
+  view.links = static_cast<int>(row.size());
+  view.link_row = row.data();
+  view.link_column = column.data();
+  view.link_stiffness = stiffness.data();
+  view.link_damping = damping.data();
+  const std::size_t rows = u.shape(0);
+  Buffer innovation = buffer(rows);
+  long done = 0;
+  const double* d = deviations.data();
+  const dynid::KalmanView run{static_cast<long>(rows), static_cast<long>(u.shape(1)), passes, static_cast<int>(n), h,
+                              {static_cast<long>(b + 3 * s), static_cast<long>(b), 0, by.kind.data(), by.first.data(), by.second.data(), by.width.data(),
+                               nullptr, nullptr},
+                              target.data(), known.data(), driven_.data(), u.data(), means.data(), x.data(), d, d + s, d + 2 * s, mean.data(),
+                              covariance.data(), innovation.get(), &done};
+  {
+    nb::gil_scoped_release free;
+    in_scratch(1, 1, table().kalman_bytes(view, run),
+               [&](long, void* scratch, std::size_t bytes) { return table().kalman_run(view, run, scratch, bytes); });
+  }
+  return nb::make_tuple(array(std::move(innovation), {rows}), done);
 }
 
 nb::tuple variational(In jacobian, In inputs, double h, bool first_state, int threads) {

@@ -19,6 +19,10 @@ class Multibody {
                     bool first_state, int threads) const;
   nb::tuple follow(In start, In gains, In tables, In far, In stiffness, In damping, std::vector<long> numbers, In options, int threads) const;
   nb::tuple stick(In start, In u, std::vector<long> numbers, In options, bool constant, bool watched, int threads) const;
+  // Steps of the extended Kalman filter, one a row of x (rows, s), under torques (rows, k, drives), means (4, k) of them at a
+  // step's nodes, see estimate/kalman.py. mean and covariance are moved on. deviations: of force, position and drift.
+  // Returns the squared innovations (rows) and how many steps were taken; the one after them has no positive mass matrix.
+  nb::tuple kalman(InOut mean, InOut covariance, In u, In means, In x, In deviations, In parameters, double h, int passes) const;
 
  private:
   Robot robot_;
@@ -26,6 +30,12 @@ class Multibody {
   std::vector<int> entry_row_, entry_column_, link_row_, link_column_, sign_at_, below_first_, below_, near_first_, near_, driven_;
   std::vector<unsigned char> related_;
   dynid::SystemView view_{};
+  // The columns of a table (w, 4): kind, first, second, width.
+  struct Parameters {
+    std::vector<int> kind, first, second;
+    std::vector<double> width;
+  };
+  Parameters parameters_of(In table) const;
   void pattern(const std::vector<unsigned char>& coupled);
 };
 

@@ -1,5 +1,5 @@
 // Compiled once per instruction set (DYNID_TABLE names the result): regressor blocks, Gram, Householder, filters, ranges.
-#include "steps.hpp"
+#include "kalman.hpp"
 
 namespace {
 
@@ -197,6 +197,14 @@ bool follow_group(const dynid::SystemView& s, const dynid::FollowView& f, long f
 }
 bool stick_group(const dynid::SystemView& s, const dynid::StickView& d, long first, void* scratch, std::size_t bytes) {
   return ran(Stick(s, d, first, scratch, bytes));
+}
+
+std::size_t kalman_bytes(const dynid::SystemView& s, const dynid::KalmanView& f) {
+  const dynid::ControlView none{};
+  return step_bytes(s, none, 0, f.slopes.columns) + equation_bytes(s) + kalman_room(s, f);
+}
+bool kalman_run(const dynid::SystemView& s, const dynid::KalmanView& f, void* scratch, std::size_t bytes) {
+  return ran(Kalman(s, f, scratch, bytes));
 }
 
 // ---- Gram: I x J lines at a time, accumulated in registers over all samples of a panel
@@ -410,5 +418,5 @@ extern const KernelTable DYNID_TABLE;
 const KernelTable DYNID_TABLE = {
     DYNID_NAME(DYNID_ARCH), sizeof(Body) + sizeof(Composite), sizeof(Axis), sizeof(Moved), sizeof(Wrenches),
     regressor_block, dynamics_block, inverse_block, forward_block, momentum_block, placement_block, contract_block, jacobian_block,
-    step_bytes, rollout_group, follow_group, stick_group, variational_run, gram_block, gram_lines, qr_block, cascade, triangle_solve, range};
+    step_bytes, rollout_group, follow_group, stick_group, kalman_bytes, kalman_run, variational_run, gram_block, gram_lines, qr_block, cascade, triangle_solve, range};
 }  // namespace dynid

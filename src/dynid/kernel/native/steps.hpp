@@ -357,7 +357,7 @@ struct Tangent {
     eq.substitute(slope, columns);
   }
 
- private:
+  // Slopes by_x, by_v (n, n) of h at a stage, within the pattern.
   void linearise(Equations& eq, const Lane* at, const Lane* speed, const Lane* a) {
     const bool direct = s.entries == 0;
     for (int i = 0; i < n; i++)
@@ -395,6 +395,7 @@ struct Tangent {
     }
   }
 
+  // slope -= Y at the stage.
   void by_parameters(Equations& eq, const Lane* at, const Lane* speed, const Lane* a) {
     const dynid::TreeView& t = s.tree;
     const bool direct = s.entries == 0;

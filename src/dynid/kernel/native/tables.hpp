@@ -83,6 +83,22 @@ struct TangentView {
   double *dx, *dv;  // (runs, samples, s, columns), dv may be null
 };
 
+// Steps of the extended Kalman filter for z = (x, v, beta), each with a correction by measured positions. Parameter c adds to
+// what *target[c] points at, a number of the system, which is known[c] without it.
+struct KalmanView {
+  long rows, torques;  // steps; torques known within each, the first at its beginning
+  int passes, drives;
+  double h;
+  TangentView slopes;  // columns = parameters + 3 s; dx, dv null
+  double* const* target;
+  const double* known;
+  const int* driven;
+  const double *u, *means, *x;                 // (rows, torques, drives); (lanes, torques) at the nodes; (rows, s)
+  const double *force, *position, *drift;      // deviations (s), (s), (parameters)
+  double *mean, *covariance, *innovation;      // (size), (size, size) with size = 2 s + parameters; (rows)
+  long* done;                                  // steps taken
+};
+
 // Rosenbrock steps under u + kp (x - x_run) + kd (v - v_run), tables (runs, rows, drives) with two rows a step.
 struct FollowView {
   long runs, samples, count, rows;
@@ -154,6 +170,9 @@ struct KernelTable {
   bool (*rollout_group)(const SystemView&, const ControlView&, const RolloutView&, const TangentView&, long first, void* scratch, std::size_t bytes);
   bool (*follow_group)(const SystemView&, const FollowView&, long first, void* scratch, std::size_t bytes);
   bool (*stick_group)(const SystemView&, const StickView&, long first, void* scratch, std::size_t bytes);
+  // As with groups; false, too, where nothing was done for want of scratch.
+  std::size_t (*kalman_bytes)(const SystemView&, const KalmanView&);
+  bool (*kalman_run)(const SystemView&, const KalmanView&, void* scratch, std::size_t bytes);
   // scratch: 2 s columns + 3 (2 s)^2 numbers, zero.
   void (*variational_run)(const VariationalView&, double* scratch);
   // G (m, m) row-major, upper triangle += P P' of a panel P (m, block_samples).
