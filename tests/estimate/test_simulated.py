@@ -22,7 +22,7 @@ from dynid.simulation.loop import Feedback, Stretches, refined, run
 from dynid.simulation.mechanism import Mechanism
 from dynid.simulation.motion import simulate
 from dynid.simulation.plant import Plant
-from dynid.simulation.sensitivity import sensitivity
+from dynid.simulation.sensitivity import Output, sensitivity
 from dynid.terms import Coulomb, JointDamping, Offset, RigidBody, Viscous
 from dynid.testing import measured_regression
 from dynid.testing.motion import exact_samples, true_parameters, two_joints
@@ -252,7 +252,10 @@ def test_sensitivity_is_what_differences_give(gains: tuple[float, float]) -> Non
     wanted = np.zeros(len(theta), dtype=np.bool_)
     wanted[[10, 12, 19, 20, 23]] = True
     plain = run(Mechanism(ROBOT, terms, theta), samples, feedback, stretches)
-    found = sensitivity(Mechanism(ROBOT, terms, theta), plain, {}, feedback, samples.rate, wanted, True)
+    positions = Output.positions(2)
+    found = sensitivity(
+        Mechanism(ROBOT, terms, theta), plain, {}, feedback, samples.rate, wanted, True, positions
+    )
     for k, column in enumerate(np.flatnonzero(wanted)):
         h = 1e-4 * max(abs(theta[column]), 0.1)
         ends = []
@@ -261,7 +264,7 @@ def test_sensitivity_is_what_differences_give(gains: tuple[float, float]) -> Non
             moved[column] += sign * h
             ends.append(run(Mechanism(ROBOT, terms, moved), samples, feedback, stretches).x)
         change = (ends[0] - ends[1]) / (2 * h)
-        np.testing.assert_allclose(found.x[..., k], change, atol=5e-3 * np.abs(change).max())
+        np.testing.assert_allclose(found[..., k], change, atol=5e-3 * np.abs(change).max())
     start = samples.q[stretches.index[:, 0]], samples.dq[stretches.index[:, 0]]
     for k in range(4):
         moved_start = [np.array(z) for z in start]
@@ -270,7 +273,7 @@ def test_sensitivity_is_what_differences_give(gains: tuple[float, float]) -> Non
             Mechanism(ROBOT, terms, theta), samples, feedback, stretches, (moved_start[0], moved_start[1])
         )
         change = (moved_run.x - plain.x) / 1e-5
-        np.testing.assert_allclose(found.x[..., 5 + k], change, atol=1e-2)
+        np.testing.assert_allclose(found[..., 5 + k], change, atol=1e-2)
 
 
 def test_pieces_of_closed_loops_are_linear_about_their_value() -> None:

@@ -15,7 +15,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.simulation.loop import Feedback, Stretches, run
 from dynid.simulation.mechanism import Mechanism
-from dynid.simulation.sensitivity import sensitivity
+from dynid.simulation.sensitivity import Output, sensitivity
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
 from dynid.terms.elastic import JointDamping, LinkCoulomb, Stiffness
 from tests.simulate.robots import geared
@@ -56,8 +56,17 @@ def test_equations_are_those_of_the_terms(elastic: bool) -> None:
         assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("elastic", [False, True])
-def test_runs_and_slopes_are_those_of_numpy(elastic: bool) -> None:
+def outputs(size: int) -> tuple[Output, Output]:
+    """All positions, and a mixture of position and velocity of some coordinates."""
+    at = np.arange(size)[::-2]
+    return Output.positions(size), Output(at, np.linspace(-3.0, 2.0, len(at)), np.ones(len(at)))
+
+
+@pytest.mark.parametrize(
+    ("elastic", "known"), [(False, ()), (True, ()), (True, ("stiffness", "joint_damping"))]
+)
+def test_runs_and_slopes_are_those_of_numpy(elastic: bool, known: tuple[str, ...]) -> None:
+    """Springs that are sought have slopes from differences of the terms; others are known to the compiled step."""
     robot = geared(4, 3)
     log, feedback = samples(robot), Feedback(np.full(3, 30.0), np.full(3, 6.0))
     stretches = Stretches.of(len(log), 13, 5, 3)
@@ -66,9 +75,13 @@ def test_runs_and_slopes_are_those_of_numpy(elastic: bool) -> None:
         with using(kernel):
             one = mechanism(robot, elastic)
             made = run(one, log, feedback, stretches)
-            wanted = np.ones(len(one.theta), dtype=np.bool_)
-            change = sensitivity(one, made, {}, feedback, 200.0, wanted, True)
-            found.append((made.x, made.v, change.x, change.v))
+            wanted = np.array([column.term not in known for column in one.terms.columns(robot)])
+            assert (one.parameters(wanted) is None) == (elastic and not known)
+            slopes = (
+                sensitivity(one, made, {}, feedback, 200.0, wanted, True, output)
+                for output in outputs(one.size)
+            )
+            found.append((made.x, made.v, *slopes))
     size = (1.0, 10.0, 1.0, 10.0)
     for a, b, scale in zip(*found, size, strict=True):
         assert np.abs(a).max() > 1e-3

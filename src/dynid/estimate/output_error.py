@@ -17,7 +17,7 @@ from dynid.estimate.simulated import ClosedLoopFit, SimulationProblem
 from dynid.signals.samples import Samples
 from dynid.simulation.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, run
 from dynid.simulation.mechanism import Mechanism
-from dynid.simulation.sensitivity import Sensitivity, sensitivity
+from dynid.simulation.sensitivity import Output, sensitivity
 
 # Samples of an open-loop stretch at least, and its error at most, of the motion's size, if dynid chooses its length.
 SHORTEST, ASTRAY = 8, 0.1
@@ -127,10 +127,7 @@ def closed_loop(simulation: SimulationProblem, feedback: Feedback, of_torque: bo
             return np.asarray(samples.tau - one.u)
         return measured_coordinates(probe, samples)[0] - one.x
 
-    def slopes(one: Sensitivity) -> Float:
-        if not of_torque:
-            return one.x
-        return -feedback.kp[:, None] * one.x[:, :, place] - feedback.kd[:, None] * one.v[:, :, place]
+    output = Output(place, -feedback.kp, -feedback.kd) if of_torque else Output.positions(probe.size)
 
     def linear(value: Float) -> Iterator[Piece]:
         mechanism = simulation.mechanism(value)
@@ -138,8 +135,10 @@ def closed_loop(simulation: SimulationProblem, feedback: Feedback, of_torque: bo
             stretches = simulation.stretches(samples)
             found = run(mechanism, samples, feedback, stretches)
             extra = {k: v[stretches.index] for k, v in extra_of(mechanism, samples).items()}
-            change = sensitivity(mechanism, found, extra, feedback, samples.rate, simulation.wanted, False)
-            slope = stretches.gathered(slopes(change))
+            change = sensitivity(
+                mechanism, found, extra, feedback, samples.rate, simulation.wanted, False, output
+            )
+            slope = stretches.gathered(change)
             own = Run(*(stretches.gathered(part) for part in (found.x, found.v, found.a, found.u)))
             e = residual_lines(samples, own)
             yield piece_of_run(simulation, samples, columns, slope, e + slope @ value)
@@ -211,7 +210,16 @@ class _Shooting:
             stretches = Stretches.of(len(samples), self.length, 0)
             found = run(mechanism, samples, free, stretches)
             extra = {k: v[stretches.index] for k, v in extra_of(mechanism, samples).items()}
-            change = sensitivity(mechanism, found, extra, free, samples.rate, simulation.wanted, True).x
+            change = sensitivity(
+                mechanism,
+                found,
+                extra,
+                free,
+                samples.rate,
+                simulation.wanted,
+                True,
+                Output.positions(mechanism.size),
+            )
             x = measured_coordinates(mechanism, samples)[0][stretches.index]
             weight = _weights(simulation.mechanism(self.first), x, extra) / self.scale[:, None]
             weighted = np.einsum("bij,bkj->bki", weight, x - found.x)

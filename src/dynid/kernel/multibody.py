@@ -364,6 +364,32 @@ def follow(
     return states[:, :, :s], states[:, :, s:], int(strays.min()) if len(strays) else None
 
 
+def variation(
+    system: Multibody,
+    motion: tuple[Float, Float, Float],
+    gains: Float,
+    outputs: Float,
+    parameters: Sequence[Parameter],
+    h: float,
+    first_state: bool,
+    threads: int = 1,
+) -> Float:
+    """`variational` along runs x, v, a (B, K, s) of a system, with its exact slopes; its signs must be smoothed.
+
+    gains: (2, n) kp, kd of the drives.    outputs: (3, r) coordinate, weight of its position and of its velocity.
+    Returns the outputs' slopes (B, K, r, w [+ 2 s]); the system must have a native kernel.
+    """
+    return np.asarray(
+        system.native().variation(
+            *map(np.ascontiguousarray, (*motion, gains, outputs)),
+            parameter_table(parameters),
+            h,
+            first_state,
+            threads,
+        )
+    )
+
+
 def variational(
     J: Float, G: Float, h: float, first_state: bool, threads: int = 1
 ) -> tuple[Float, Float] | None:

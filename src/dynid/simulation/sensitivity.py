@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
-from dynid.kernel.multibody import variational
+from dynid.base.arrays import Bool, Float, Int
+from dynid.kernel.multibody import variation, variational
 from dynid.simulation.loop import Feedback, Run
 from dynid.simulation.mechanism import Extra, Mechanism
 
@@ -15,11 +15,17 @@ CHUNK = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Sensitivity:
-    """d x and d v of a run, (B, K, s, w + 2 s): for the w wanted parameters, then the first x and the first v."""
+class Output:
+    """What slopes are wanted of: y = by_x x + by_v v of the coordinates `at`, (r,) each."""
 
-    x: Float
-    v: Float
+    at: Int
+    by_x: Float
+    by_v: Float
+
+    @staticmethod
+    def positions(size: int) -> Output:
+        """All positions."""
+        return Output(np.arange(size), np.ones(size), np.zeros(size))
 
 
 def sensitivity(
@@ -30,21 +36,36 @@ def sensitivity(
     rate: float,
     wanted: Bool,
     first_state: bool,
-) -> Sensitivity:
-    """Solves M da = -f_x dx - f_v dv - Y dtheta + du, du = -kp dx - kd dv, over the samples by Lobatto's rule IIIC.
+    output: Output,
+) -> Float:
+    """Slopes of an output along a run, (B, K, r, w + 2 s): by the w wanted parameters, then the first x and first v.
 
+    Solves M da = -f_x dx - f_v dv - Y dtheta + du, du = -kp dx - kd dv, over the samples by Lobatto's rule IIIC.
     It is of second order and damps what is stiffer than a step is short, as the steps of the run do; the trapezoidal
     rule would let that ring. Source: Hairer and Wanner 1996, table IV.5.9.
 
     f_x, f_v: slopes of the inverse dynamics at the run's own accelerations, so that the mass matrix's are in them.
     extra: channels (B, K, ...).    rate: of the samples, Hz.    first_state: whether the 2 s last columns are wanted.
     """
-    B, K, s = run.x.shape
+    system, parameters = mechanism.multibody, mechanism.parameters(wanted)
+    if (
+        system is not None
+        and parameters is not None
+        and (system.width > 0).all()
+        and system.native() is not None
+    ):
+        gains = np.stack([np.broadcast_to(gain, (mechanism.n,)) for gain in (feedback.kp, feedback.kd)])
+        outputs = np.stack([output.at, output.by_x, output.by_v]).astype(np.float64)
+        return variation(system, (run.x, run.v, run.a), gains, outputs, parameters, 1.0 / rate, first_state)
     J, G = _linear(mechanism, run, extra, feedback, wanted)
-    found = variational(J[:, :, s:], G, 1.0 / rate, first_state)
-    if found is not None:
-        return Sensitivity(*found)
-    w = G.shape[-1]
+    x, v = variational(J[:, :, J.shape[2] // 2 :], G, 1.0 / rate, first_state) or _integrated(
+        J, G, rate, first_state
+    )
+    return np.asarray(output.by_x[:, None] * x[:, :, output.at] + output.by_v[:, None] * v[:, :, output.at])
+
+
+def _integrated(J: Float, G: Float, rate: float, first_state: bool) -> tuple[Float, Float]:
+    B, K, s, w = G.shape
     tail = 2 * s if first_state else 0
     z = np.zeros((B, 2 * s, w + tail))
     if first_state:
@@ -60,7 +81,7 @@ def sensitivity(
             right[:, s:, :w] += 0.5 * h * (G[:, k] + G[:, k + 1])
             right[:, :, :w] -= 0.5 * h**2 * (here[:, :, s:] @ G[:, k + 1])
             z = np.linalg.solve(unit - 0.5 * h * (here + there) + 0.5 * h**2 * (here @ there), right)
-    return Sensitivity(X, V)
+    return X, V
 
 
 def _linear(

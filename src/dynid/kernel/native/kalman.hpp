@@ -1,7 +1,7 @@
 // Extended Kalman filter for positions, velocities and parameters of a multibody system, letters as in estimate/kalman.py. The
 // nodes of a step are the lanes of a group.
 #pragma once
-#include "steps.hpp"
+#include "variation.hpp"
 
 namespace {
 
@@ -59,14 +59,15 @@ struct Kalman {
   const int n;
   const long count, known, size, width, columns;  // b, 2 s, 2 s + b, the same in whole strips, of the slopes
   Piece room;
-  Equations begin, inside;
-  Tangent tangent;
+  Equations begin;
+  Linear linear;
+  Equations& inside;
   Lane *first_x, *first_v, *x, *v, *a, *drive, *missing;
   double *P, *R, *W, *U, *change, *slopes, *driven, *scaled, *grown, *mean_growth, *work, *S, *solved;
 
   Kalman(const SystemView& system, const KalmanView& filter, void* scratch, std::size_t bytes)
       : s(system), f(filter), n(system.size), count(filter.slopes.parameters), known(2L * n), size(known + count), width(padded(size)),
-        columns(filter.slopes.columns), room(scratch, bytes), begin(system, room), inside(system, room), tangent(filter.slopes, system, 0, room) {
+        columns(filter.slopes.columns), room(scratch, bytes), begin(system, room), linear(filter.slopes, system, room), inside(linear.eq) {
     Lane** const all[] = {&first_x, &first_v, &x, &v, &a, &drive, &missing};
     for (Lane** one : all) *one = room.lanes_of(n);
     P = room.of<double>(size * width);
@@ -156,22 +157,8 @@ struct Kalman {
 
   // Means over the nodes of the accelerations' slopes (s, columns) by parameters, positions, velocities and forces.
   void linearise() {
-    tangent.linearise(inside, x, v, a);
-    Lane* slope = tangent.slope;
-    for (long c = 0; c < n * columns; c++) slope[c] = Lane{};
-    tangent.by_parameters(inside, x, v, a);
-    for (int i = 0; i < n; i++) {
-      Lane* own = slope + i * columns + count;
-      for (int p = s.near_first[i]; p < s.near_first[i + 1]; p++) {
-        const int j = s.near[p];
-        own[j] = -tangent.by_x[i * n + j];
-        own[n + j] = -tangent.by_v[i * n + j];
-      }
-      own[known + i] = fill(1.0);
-    }
-    inside.factorise(0);
-    inside.substitute(slope, columns);
-    for (long c = 0; c < n * columns; c++) slopes[c] = sum(slope[c]) / lanes;
+    linear.set(x, v, a, 0, nullptr, nullptr, nullptr);
+    for (long c = 0; c < n * columns; c++) slopes[c] = sum(linear.slope[c]) / lanes;
   }
 
   // exp(h J) and its mean over the step, phi(h J) = (exp(h J) - 1) / (h J), for J = (0 1; slopes), by halving h J until

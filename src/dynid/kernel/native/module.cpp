@@ -150,7 +150,8 @@ NB_MODULE(_native, m) {
            nb::arg(), nb::arg())
       .def("follow", &Multibody::follow)
       .def("stick", &Multibody::stick)
-      .def("kalman", &Multibody::kalman);
+      .def("kalman", &Multibody::kalman)
+      .def("variation", &Multibody::variation);
   m.def("variational", &variational);
   m.def("regressor", &regressor);
   m.def("torque", &torque);

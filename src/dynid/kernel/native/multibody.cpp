@@ -282,6 +282,32 @@ nb::tuple Multibody::kalman(InOut mean, InOut covariance, In u, In means, In x, 
   return nb::make_tuple(array(std::move(innovation), {rows}), done);
 }
 
+Out Multibody::variation(In x, In v, In a, In gains, In outputs, In parameters, double h, bool first_state, int threads) const {
+  const std::size_t s = constant_.size(), n = driven_.size(), w = parameters.size() / 4, r = outputs.size() / 3;
+  expect(x.ndim() == 3 && x.shape(2) == s && v.size() == x.size() && a.size() == x.size() && gains.size() == 2 * n && outputs.size() == 3 * r,
+         "runs (runs, samples, s), gains (2, drives), outputs (3, outputs)");
+  const Parameters by = parameters_of(parameters);
+  std::vector<int> at(r);
+  for (std::size_t k = 0; k < r; k++) {
+    at[k] = static_cast<int>(outputs.data()[k]);
+    expect(at[k] >= 0 && at[k] < static_cast<int>(s), "an output of a coordinate that does not exist");
+  }
+  const std::size_t B = x.shape(0), K = x.shape(1), c = w + (first_state ? 2 * s : 0);
+  Buffer out = raw_buffer(B * K * r * c);
+  const dynid::VariationView run{static_cast<long>(K), h, first_state,
+                                 {static_cast<long>(w + 2 * s), static_cast<long>(w), 0, by.kind.data(), by.first.data(), by.second.data(),
+                                  by.width.data(), nullptr, nullptr},
+                                 static_cast<int>(n), static_cast<int>(r), driven_.data(), at.data(), gains.data(), gains.data() + n,
+                                 outputs.data() + r, outputs.data() + 2 * r, x.data(), v.data(), a.data(), out.get()};
+  {
+    nb::gil_scoped_release free;
+    in_scratch(static_cast<long>(B), threads, table().variation_bytes(view_, run), [&](long b, void* scratch, std::size_t bytes) {
+      return table().variation_run(view_, run, b, scratch, bytes);
+    });
+  }
+  return array(std::move(out), {B, K, r, c});
+}
+
 nb::tuple variational(In jacobian, In inputs, double h, bool first_state, int threads) {
   expect(jacobian.ndim() == 4 && inputs.ndim() == 4 && jacobian.shape(3) == 2 * jacobian.shape(2) && inputs.shape(0) == jacobian.shape(0) &&
              inputs.shape(1) == jacobian.shape(1) && inputs.shape(2) == jacobian.shape(2),

@@ -23,6 +23,9 @@ class Multibody {
   // step's nodes, see estimate/kalman.py. mean and covariance are moved on. deviations: of force, position and drift.
   // Returns the squared innovations (rows) and how many steps were taken; the one after them has no positive mass matrix.
   nb::tuple kalman(InOut mean, InOut covariance, In u, In means, In x, In deviations, In parameters, double h, int passes) const;
+  // Slopes (runs, samples, outputs, w + first state) of outputs (3, outputs) coordinate, by_x, by_v along runs x, v, a (runs,
+  // samples, s) under gains (2, drives).
+  Out variation(In x, In v, In a, In gains, In outputs, In parameters, double h, bool first_state, int threads) const;
 
  private:
   Robot robot_;

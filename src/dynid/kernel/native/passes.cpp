@@ -203,6 +203,14 @@ std::size_t kalman_bytes(const dynid::SystemView& s, const dynid::KalmanView& f)
   const dynid::ControlView none{};
   return step_bytes(s, none, 0, f.slopes.columns) + equation_bytes(s) + kalman_room(s, f);
 }
+std::size_t variation_bytes(const dynid::SystemView& s, const dynid::VariationView& f) {
+  const dynid::ControlView none{};
+  const std::size_t n = s.size, w = f.slopes.parameters;
+  return step_bytes(s, none, 0, f.slopes.columns) + sizeof(double) * ((lanes + 1) * n * (w + 2 * n) + 2 * n * (w + 4 * n)) + sizeof(Lane) * (3 * n + 32);
+}
+bool variation_run(const dynid::SystemView& s, const dynid::VariationView& f, long run, void* scratch, std::size_t bytes) {
+  return ran(Variation(s, f, run, scratch, bytes));
+}
 bool kalman_run(const dynid::SystemView& s, const dynid::KalmanView& f, void* scratch, std::size_t bytes) {
   return ran(Kalman(s, f, scratch, bytes));
 }
@@ -418,5 +426,5 @@ extern const KernelTable DYNID_TABLE;
 const KernelTable DYNID_TABLE = {
     DYNID_NAME(DYNID_ARCH), sizeof(Body) + sizeof(Composite), sizeof(Axis), sizeof(Moved), sizeof(Wrenches),
     regressor_block, dynamics_block, inverse_block, forward_block, momentum_block, placement_block, contract_block, jacobian_block,
-    step_bytes, rollout_group, follow_group, stick_group, kalman_bytes, kalman_run, variational_run, gram_block, gram_lines, qr_block, cascade, triangle_solve, range};
+    step_bytes, rollout_group, follow_group, stick_group, kalman_bytes, kalman_run, variation_bytes, variation_run, variational_run, gram_block, gram_lines, qr_block, cascade, triangle_solve, range};
 }  // namespace dynid

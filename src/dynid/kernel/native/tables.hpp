@@ -131,6 +131,19 @@ struct VariationalView {
   double *x, *v;
 };
 
+// The variational equation along runs x, v, a (runs, samples, s) of a system under feedback kp, kd (drives), by the same rule. out
+// (runs, samples, outputs, columns): slopes of by_x x + by_v v of the coordinates `at`.
+struct VariationView {
+  long samples;
+  double h;
+  bool first_state;
+  TangentView slopes;  // columns = parameters + 2 s; dx, dv null
+  int drives, outputs;
+  const int *driven, *at;
+  const double *kp, *kd, *by_x, *by_v, *x, *v, *a;
+  double* out;
+};
+
 struct KernelTable {
   const char* name;
   std::size_t scratch_bytes_per_body;
@@ -173,6 +186,8 @@ struct KernelTable {
   // As with groups; false, too, where nothing was done for want of scratch.
   std::size_t (*kalman_bytes)(const SystemView&, const KalmanView&);
   bool (*kalman_run)(const SystemView&, const KalmanView&, void* scratch, std::size_t bytes);
+  std::size_t (*variation_bytes)(const SystemView&, const VariationView&);
+  bool (*variation_run)(const SystemView&, const VariationView&, long run, void* scratch, std::size_t bytes);
   // scratch: 2 s columns + 3 (2 s)^2 numbers, zero.
   void (*variational_run)(const VariationalView&, double* scratch);
   // G (m, m) row-major, upper triangle += P P' of a panel P (m, block_samples).
