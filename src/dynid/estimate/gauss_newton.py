@@ -86,7 +86,7 @@ def minimised(
         moved = float(np.linalg.norm(R @ (target - here.value)) / np.sqrt(len(start)))
         if moved < tolerance or done == rounds:
             break
-        found = _lowered(regression, problem, here, target - here.value)
+        found = _lowered(regression, problem, here, target - here.value, moved / tolerance)
         if isinstance(found, str):
             stopped = found
             break
@@ -116,10 +116,15 @@ def _together(regression: Regression, memory: float) -> int:
     return max(min(wanted, len(blocks) // LEAST_RUNS), 1)
 
 
-def _lowered(regression: Regression, problem: Problem, here: _Linear, step: Float) -> _Linear | str:
-    # The first of the step and its halves that lowers the cost; what was wrong if none does, "" at a minimum.
+def _lowered(
+    regression: Regression, problem: Problem, here: _Linear, step: Float, longest: float
+) -> _Linear | str:
+    # The first of the step, which is `longest` tolerances long, and its halves that lowers the cost; what was wrong if
+    # none does, "" at a minimum. A half that is shorter than the tolerance would end the search: it is not tried.
     wrong = ""
     for halving in range(HALVINGS):
+        if halving and longest / 2**halving < 1.0:
+            break
         try:
             trial = _Linear.at(regression, problem, here.value + step / 2**halving)
         except SolverError as error:
