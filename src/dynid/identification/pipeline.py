@@ -53,6 +53,7 @@ from dynid.factor.thinning import thinned
 from dynid.identification.commands import with_found_servo
 from dynid.identification.encoders import check_negative_stiffness, for_encoders, report_stiffness
 from dynid.identification.settings import Settings, default_estimator, needs_of, settings_to_experiment
+from dynid.log.absent import UNEXPLAINED
 from dynid.log.commands import Commands
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary
@@ -79,6 +80,7 @@ from dynid.run.validation import (
 from dynid.run.verdict import check_negative_springs, judge
 from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import Prepared, prepare
+from dynid.signals.resting_joints import unexplained_at_rest
 from dynid.signals.samples import Samples
 from dynid.terms.term import Scale, Terms
 
@@ -117,6 +119,8 @@ def identify(
     sink.accept(chosen.accept)
     robot = log.held_in(robot)
     log = log.of_robot(robot)
+    log = log.with_held(unexplained_at_rest(log), UNEXPLAINED)
+    robot = log.robot
     validation = None if validation is None else validation.of_robot(robot)
     robot, log, validation = _with_torque(robot, log, validation, chosen, threads or default_threads(), sink)
     call = _Call(robot, log, chosen, threads or default_threads(), progress, sink)

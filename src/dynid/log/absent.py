@@ -10,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import InputError, Place
 from dynid.log.log import ChannelMap, RawChunk
+from dynid.robot.locking import own_motors
 from dynid.robot.model import RobotModel
 
 # rad or m; no joint that moves on purpose moves less, and encoders of fingers are as noisy.
@@ -18,6 +19,9 @@ STILL = 2e-3
 WITHOUT = "without effort in the log"
 UNCHANGED = "at rest, with an effort that never changes"
 APART = "at rest, with all that they carry and that carries them"
+UNEXPLAINED = (
+    "at rest, with an effort that is not the torque of what they carry, as where a brake or friction holds it"
+)
 _GROUPS = ("position", "velocity", "effort")
 _OF_JOINTS = (
     *_GROUPS, "motor_position", "motor_velocity", "temperature", "command_position", "command_velocity",
@@ -93,25 +97,34 @@ class EffortWatch:
 
     @property
     def idle(self) -> bool:
-        """Whether no joint can be found any more: the last ones of every chain have an effort and moved."""
-        return not (self._ends() | self._apart()).any()
+        """Whether no joint can be found any more: all moved, and the last ones of every chain have an effort."""
+        return not (self._ends() | self._stood()).any()
+
+    @property
+    def resting(self) -> dict[str, float]:
+        """Joints that stood still throughout, and where."""
+        return {
+            self.robot.joint_names[j]: float(0.5 * self._low[j] + 0.5 * self._high[j])
+            for j in np.flatnonzero(self._stood())
+        }
 
     def held(self) -> dict[str, dict[str, tuple[float, float]]]:
         """Joints that are to be held, by reason: (where, in the middle of their motion; its range).
 
-        Those that carry no joint with an effort, those without a channel of effort that stand still, and those that
-        stand still with all that they carry and that carries them: the model's torque is one number then, and what is
-        measured of it differs by friction at rest. An effort of a joint at rest that never changes is none.
+        Those that carry no joint with an effort, those without an effort that stand still, and those that stand still
+        with all that they carry and that carries them: the model's torque is one number then, and what is measured of
+        it differs by friction at rest. An effort of a joint at rest that never changes is none.
         Raises InputError for a joint without a channel of effort that moves others.
         """
         names, ends, apart = self.robot.joint_names, self._ends(), self._apart()
+        alone = own_motors(self.robot)
         if self._silent().all() or apart.all():
             return {}
         found: dict[str, dict[str, tuple[float, float]]] = {}
         for j in np.flatnonzero(self._silent() | apart):
             moved = float(self._high[j] - self._low[j])
-            if ends[j] or apart[j] or (names[j] not in self.mapping.effort and moved <= STILL):
-                why = WITHOUT if self.mute[j] else UNCHANGED if ends[j] else APART
+            if ends[j] or apart[j] or (moved <= STILL and (names[j] not in self.mapping.effort or alone[j])):
+                why = WITHOUT if self.mute[j] else APART if apart[j] and not ends[j] else UNCHANGED
                 found.setdefault(why, {})[names[j]] = (
                     float(0.5 * self._low[j] + 0.5 * self._high[j]) if moved >= 0 else 0.0,
                     max(moved, 0.0),
@@ -127,7 +140,8 @@ class EffortWatch:
         return found
 
     def _stood(self) -> Bool:
-        return np.asarray(self._high - self._low <= STILL)
+        # No row with a position leaves both ends infinite, the wrong way round: nothing is known to stand.
+        return np.asarray((self._low <= self._high) & (self._high - self._low <= STILL))
 
     def _silent(self) -> Bool:
         # A wrist that was not moved holds its own weight in all poses of the arm: an effort that never changes is no

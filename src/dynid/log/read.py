@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,8 @@ from dynid.robot.model import RobotModel
 
 # Of the rows that a note lists.
 SHOWN_ROWS = 5
+# rad or m from where a model holds a joint: arms change their torque by some hundredths then.
+ELSEWHERE = 0.05
 
 
 def read_log(
@@ -144,8 +146,7 @@ def _held(log: Log) -> Log:
     except DynidError:
         return log  # what is wrong with the rows is reported by who reads them
     found = watch.held()
-    if not found:
-        return log
+    log = replace(log, resting=watch.resting)
     remarks, robot = Diagnostics(), log.robot
     values: dict[str, float] = {}
     for why, joints in found.items():
@@ -160,6 +161,7 @@ class Log:
     """An open log: trajectories of one robot, read chunk by chunk.
 
     Joints that the files do not hold, or without effort, are held in its robot.
+    resting: joints that stand still throughout, though not held, and where (rad or m).
     """
 
     robot: RobotModel
@@ -167,6 +169,7 @@ class Log:
     tables: tuple[Table, ...]
     trajectories: tuple[Trajectory, ...]
     own_remarks: tuple[Diagnostic, ...] = ()
+    resting: Mapping[str, float] = field(default_factory=dict)
 
     def of_robot(self, robot: RobotModel) -> Log:
         """The same log without the joints that are held in a robot; raises UsageError for one of other joints."""
@@ -177,11 +180,38 @@ class Log:
                 found=f"a log of the joints {', '.join(self.robot.joint_names)}",
                 expected=", ".join(robot.joint_names),
             )
-        return self._holding({joint: robot.locked[joint] for joint in gone}) if gone else self
+        values = {joint: robot.locked[joint] for joint in gone}
+        return self._holding(values, self._elsewhere(values)) if gone else self
+
+    def _elsewhere(self, values: Mapping[str, float]) -> tuple[Diagnostic, ...]:
+        # Joints that a model holds and that stand elsewhere in this log, or move in it.
+        remarks = Diagnostics()
+        for joint, at in values.items():
+            if joint not in self.mapping.effort:
+                continue
+            here = self.resting.get(joint)
+            if here is None or abs(here - at) > ELSEWHERE:
+                where = "moves in this log" if here is None else f"stands at {here:.3g} in this log"
+                remarks.warn(
+                    "held-elsewhere",
+                    f"joint '{joint}' is held at {at:.3g} in the model and {where}: the bodies that it carries are "
+                    "elsewhere than the model has them",
+                )
+        return tuple(remarks)
 
     def _holding(self, values: Mapping[str, float], remarks: Sequence[Diagnostic] = ()) -> Log:
         robot, mapping = lock_joints(self.robot, values).robot, without_joints(self.mapping, values)
-        return replace(self, robot=robot, mapping=mapping, own_remarks=(*self.own_remarks, *remarks))
+        resting = {joint: at for joint, at in self.resting.items() if joint not in values}
+        return replace(
+            self, robot=robot, mapping=mapping, own_remarks=(*self.own_remarks, *remarks), resting=resting
+        )
+
+    def with_held(self, joints: Iterable[str], reason: str) -> Log:
+        """The log with some of its resting joints held where they are, and a remark that says why."""
+        values = {joint: self.resting[joint] for joint in joints}
+        remarks = Diagnostics()
+        locked(self.robot, values, reason, remarks)
+        return self._holding(values, tuple(remarks)) if values else self
 
     def held_in(self, robot: RobotModel) -> RobotModel:
         """The robot with those joints held that are held in this log's; raises UsageError for one of other joints."""

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from dynid.base.arrays import Float, Int
+from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, Place
 from dynid.robot.drive import Drive
@@ -90,6 +90,12 @@ def lock_joints(robot: RobotModel, values: Mapping[str, float]) -> Locked:
         locked={**robot.locked, **dict(zip([robot.joint_names[j] for j in held], q.tolist(), strict=True))},
     )
     return Locked(reduced, carrier, frames)
+
+
+def own_motors(robot: RobotModel) -> Bool:
+    """Joints (n,) whose motors move no other joint and that no other motor moves: each may be held by itself."""
+    others = (robot.drive.transmission != 0) & ~np.eye(robot.n, dtype=np.bool_)
+    return np.asarray(~(others.any(axis=0) | others.any(axis=1)))
 
 
 def rest_position(robot: RobotModel, joint: str) -> float:

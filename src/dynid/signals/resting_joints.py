@@ -1,0 +1,116 @@
+"""Joints that stood still: whether their effort is the torque of what they carry, or a brake carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float, Int
+from dynid.kernel import torque_regressor
+from dynid.log.read import Log
+from dynid.robot.locking import own_motors
+from dynid.robot.model import RobotModel
+from dynid.signals.coherence import SMOOTHED_SIGN, Signals
+from dynid.signals.differentiate import first_difference, second_difference
+from dynid.signals.filter import zero_phase_filter
+from dynid.signals.first_look import median_step, signals_for_evidence, time_base, windows_of
+from dynid.signals.resample import sensible_rate
+
+# Below this frequency, Hz, on so many samples a period, gravity and the coupling of joints show.
+CUTOFF, OVERSAMPLING = 5.0, 4.0
+ENDS = 0.5  # s at both ends of a stretch, where the filter swings
+BLOCKS = 10  # of time, of which every other one is held out
+LEAST_SAMPLES = 60
+RIDGE = 1e-9  # on columns of length one
+# Share of its effort's variance that the bodies have to explain of a joint that a servo holds.
+EXPLAINED = 0.9
+
+
+def unexplained_at_rest(log: Log) -> tuple[str, ...]:
+    """Joints at rest whose effort the bodies do not explain that explain the moving joints' efforts.
+
+    A servo that holds a joint delivers the torque of what it carries, which says as much of the bodies as that of a
+    joint in motion. With a brake, or friction at rest, the motor's torque is any other, or none.
+    """
+    resting = np.array([name in log.resting for name in log.robot.joint_names])
+    if not resting.any() or resting.all() or not log.mapping.effort:
+        return ()
+    rate = sensible_rate(float(np.median([median_step(log, i) for i in range(len(log.trajectories))])))
+    bases = [time_base(log, i) for i in range(len(log.trajectories))]
+    trial = _Trial.of(log.robot, windows_of(signals_for_evidence(log, rate, bases), rate), rate)
+    if trial is None:
+        return ()
+    moving = np.flatnonzero(~resting)
+    return tuple(
+        log.robot.joint_names[j]
+        for j in np.flatnonzero(resting & own_motors(log.robot))
+        if trial.explained(moving, int(j)) < EXPLAINED
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """Columns of the bodies (n, T, k) and of each joint's own friction, rotor and offset (n, T, m), effort (n, T).
+
+    held: (T,) half of the blocks of time.
+    """
+
+    bodies: Float
+    own: Float
+    effort: Float
+    held: Bool
+
+    @staticmethod
+    def of(robot: RobotModel, parts: Sequence[Signals], rate: float) -> _Trial | None:
+        cutoff = min(CUTOFF, 0.2 * rate)
+        low, edge = zero_phase_filter(cutoff, 4, rate), int(ENDS * rate)
+        cut = slice(edge, -edge, max(1, int(rate / (OVERSAMPLING * cutoff))))
+        found: list[tuple[Float, ...]] = []
+        for part in parts:
+            if part.tau is None or part.q.shape[1] <= 2 * edge:
+                continue
+            q = low(part.q)
+            lines = q, first_difference(q, rate), second_difference(q, rate), low(part.tau)
+            found.append(tuple(one[:, cut].T for one in lines))
+        T = sum(len(one[0]) for one in found)
+        if T < LEAST_SAMPLES:
+            return None
+        q, dq, ddq, tau = (np.concatenate(lines) for lines in zip(*found, strict=True))
+        Y = torque_regressor(robot.tree, *robot.tree_motion(q, dq, ddq)).dense(10 * robot.n_bodies)
+        bend = np.maximum(SMOOTHED_SIGN * np.sqrt(np.mean(dq**2, axis=0)), 1e-9)
+        own = np.stack([np.ones_like(dq), dq, np.tanh(dq / bend), ddq])
+        return _Trial(
+            np.einsum("bn,tbk->ntk", robot.projection, Y),
+            own.transpose(2, 1, 0),
+            tau.T,
+            (np.arange(T) * BLOCKS // T) % 2 == 1,
+        )
+
+    def explained(self, moving: Int, j: int) -> float:
+        """Share of a joint's effort on held-out blocks that bodies explain which are fitted to it and those moving."""
+        joints = np.append(moving, j)
+        spread = self.effort[joints].std(axis=1)
+        size = np.sqrt(self._missed(joints, spread))
+        return float(1.0 - self._missed(joints, size)[-1] / max(spread[-1] ** 2, np.finfo(float).tiny))
+
+    def _missed(self, joints: Int, size: Float) -> Float:
+        # Mean square errors on held-out blocks, (k,), of one set of bodies for joints of weights 1 / size.
+        k, count, m = len(joints), self.bodies.shape[2], self.own.shape[2]
+        size = np.maximum(size, np.finfo(float).tiny)
+        rows = np.zeros((k, len(self.held), count + m * k))
+        rows[:, :, :count] = self.bodies[joints]
+        for i, joint in enumerate(joints):
+            rows[i, :, count + m * i : count + m * (i + 1)] = self.own[joint]
+        rows /= size[:, None, None]
+        y = self.effort[joints] / size[:, None]
+        length = np.sqrt((rows**2).sum(axis=(0, 1)))
+        rows = rows[:, :, length > 0] / length[length > 0]
+        error = np.zeros(k)
+        for held in (self.held, ~self.held):
+            X = rows[:, ~held].reshape(-1, rows.shape[2])
+            gram = X.T @ X + RIDGE * np.eye(rows.shape[2])
+            theta = np.linalg.solve(gram, X.T @ y[:, ~held].ravel())
+            error += ((y[:, held] - rows[:, held] @ theta) ** 2).sum(axis=1)
+        return np.asarray(error * size**2 / len(self.held))
