@@ -132,6 +132,8 @@ def from_preset(preset: Preset, label: str, rename: Rename, shuffled: int, unkno
     for entry in preset.channel:
         if entry.quantity in ("time", "trajectory", "other", "temperature", "acceleration") or entry.bag:
             continue
+        if entry.actuator:
+            continue  # of simulated robots, in test_actuators.py
         kind = "effort" if entry.quantity in ("torque", "current") else entry.quantity
         if (kind, entry.role) in written:
             continue  # another recorder's name for the same

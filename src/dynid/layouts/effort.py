@@ -14,15 +14,17 @@ from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.names import Meaning
 from dynid.layouts.physics import EXPLAINS, Motion, description_scale
 from dynid.layouts.presets import ConstantsEntry, Preset, matches_word
+from dynid.robot.actuator_gains import actuator_gains
 from dynid.robot.model import RobotModel
 
 UNIT, SIDE, GAINS = "log.effort.unit", "log.effort.side", "robot.drive_gain"
+RAW = "raw"
 UNITS = (
     Option("N m", "torque"),
     Option("mN m", "torque in thousandths"),
     Option("A", "current"),
     Option("mA", "current in thousandths"),
-    Option("raw", "counts, percent of something"),
+    Option(RAW, "counts, percent of something"),
 )
 TORQUES, CURRENTS = {"N m": 1.0, "Nm": 1.0, "mN m": 1e-3, "mNm": 1e-3}, {"A": 1.0, "mA": 1e-3}
 # Masses of a description are right to a factor of two; units differ by more.
@@ -98,9 +100,13 @@ def decide_effort(
 ) -> Effort:
     """Unit and side of the effort, and the gains of currents.    joints: of the log, in the robot's order."""
     scale = scale_of(robot, motion)
-    unit = decided(_unit(robot, said, motion, scale, known), answers)
+    actuator = said.actuator or _actuator(robot, said, scale)
+    unit = _of_actuators(said, actuator, scale) or _unit(robot, said, motion, scale, known)
+    unit = decided(unit, answers)
     side = decided(_side(robot, said, unit, scale), answers)
-    gains, values, source = _gains(robot, unit, scale, known, answers, joints)
+    gains, values, source = _gains(
+        robot, actuator if unit.value == RAW else None, unit, scale, known, answers, joints
+    )
     return Effort(unit, side, gains, values, source)
 
 
@@ -241,8 +247,51 @@ def _side(robot: RobotModel, said: Meaning, unit: Decision, scale: Scale | None)
     )
 
 
+def _actuator(robot: RobotModel, said: Meaning, scale: Scale | None) -> str | None:
+    """What an effort is of the description's actuators, "force" or "input", where their gears make it its torque.
+
+    None where it is that torque already, or a gear does not make it so on every joint that says something.
+    """
+    if scale is None or said.quantity not in ("torque", "effort") or said.unit in TORQUES | CURRENTS:
+        return None
+    known, slopes = np.array(scale.informative), scale.slopes
+    if _near(slopes[known]):
+        return None
+    return next(
+        (kind for kind, gains in actuator_gains(robot).items() if _near((slopes * gains)[known])), None
+    )
+
+
+def _near(shares: Float) -> bool:
+    return bool(((shares > 1 / NEAR) & (shares < NEAR)).all())
+
+
+def _of_actuators(said: Meaning, actuator: str | None, scale: Scale | None) -> Decision | None:
+    if actuator is None:
+        return None
+    words = "the input of the actuators (ctrl)" if actuator == "input" else "the force of the actuators"
+    if said.actuator is not None:
+        return Decision(UNIT, RAW, (said.said_by,), options=UNITS)
+    compared = "" if scale is None else f"it is {scale.middle:.3g} times the description's torque, and "
+    why = f"{compared}with the gears of the description's actuators about that torque: {words}"
+    return Decision(UNIT, RAW, (why,), options=UNITS, likely=True)
+
+
+def _gains_of_actuators(
+    robot: RobotModel, actuator: str, joints: Sequence[str]
+) -> tuple[Decision, Mapping[str, float], str] | None:
+    """What inputs or forces of the description's actuators are worth, where each of the joints has one."""
+    gains = actuator_gains(robot).get(actuator, np.full(robot.n, np.nan))
+    values = {joint: float(gains[robot.joint_names.index(joint)]) for joint in joints}
+    if not np.isfinite(list(values.values())).all():
+        return None
+    why = f"gear{' times gain' if actuator == 'input' else ''} of the description's actuators"
+    return Decision(GAINS, _listed(list(values.values())), (why,)), values, why
+
+
 def _gains(
     robot: RobotModel,
+    actuator: str | None,
     unit: Decision,
     scale: Scale | None,
     known: Sequence[Preset],
@@ -259,6 +308,8 @@ def _gains(
                 dict(zip(joints, values, strict=True)),
                 "",
             )
+    if actuator is not None and (found_there := _gains_of_actuators(robot, actuator, joints)) is not None:
+        return found_there
     found = _preset_gains(robot, known)
     if found is not None:
         preset, entry, gains = found

@@ -122,7 +122,7 @@ class Meaning:
 
     quantity: as in presets, "effort" for a torque or current, "" = unknown.    role: "" = not said.
     unit: "unknown" = not said.    units: those that it may be in.    said_by: "name" or the preset's title with its
-    source.    doubt: see presets.
+    source.    doubt, actuator: see presets.
     """
 
     quantity: str = ""
@@ -134,6 +134,7 @@ class Meaning:
     ordered: bool = False
     unordered: bool = False
     motor: bool = False
+    actuator: str | None = None
     units: tuple[str, ...] = ()
 
 
@@ -494,6 +495,7 @@ def meaning_of(
                 return Meaning(
                     entry.quantity, entry.role, unit, said, entry.side, doubt,
                     ordered=preset.order is not None, unordered=entry.unordered, units=tuple(entry.units),
+                    actuator=entry.actuator,
                 )  # fmt: skip
     return _by_words(template, place, stated)
 

@@ -70,6 +70,9 @@ class ChannelEntry(Strict):
         doc="those that it may be in, where robots are set up differently", default_factory=list
     )
     side: Literal["link", "motor"] | None = key(None, "of a torque")
+    actuator: Literal["input", "force"] | None = key(
+        None, "of a simulated actuator: what went into it, or its force before the gear"
+    )
     doubt: str = key("", "why physics has to confirm the unit or the user to say it")
     unordered: bool = key(False, "numbers count the entries of an array in no order of the robot's")
     bag: bool = key(False, "of bags alone, by dynid's own names")

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
-from dynid.layouts.channels import NONE, Clock, choose, choose_clock
+from dynid.layouts.channels import EFFORTS, NONE, Clock, choose, choose_clock
 from dynid.layouts.commands import stand_in, with_gains
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.effort import Effort, decide_effort
@@ -95,7 +95,7 @@ def propose(
     if is_nameless(look):
         found, alone = nameless(look, robot)
     else:
-        found = _families(look, robot, known)
+        found = _of_actuators(robot, _families(look, robot, known))
         taken = {column for one in found for column in one.columns}
         alone = single([name for name in look.names if name not in taken], known)
     clock = choose_clock(look, alone, given)
@@ -229,6 +229,23 @@ def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list
         return found
     hand = tuple(one for one in robot.joint_names if _of_hand(one))
     return [replace(one, missing=(*one.missing, *hand)) for one in families(columns, arm, known, look.bag)]
+
+
+def _of_actuators(robot: RobotModel, found: Sequence[Family]) -> list[Family]:
+    """The groups; of simulated actuators the torque at the joints is better than their force, and this than the input.
+
+    Inputs of position controllers are the positions that they were commanded.
+    """
+    servo = robot.drive.servo
+    kinds = {one.meaning.actuator for one in found if one.meaning.quantity in EFFORTS}
+
+    def meaning(said: Meaning) -> Meaning:
+        if said.actuator == "input" and servo is not None and servo.known:
+            return Meaning("position", "commanded", "rad", said.said_by)
+        better = {None} if said.actuator == "force" else {None, "force"}
+        return replace(said, role="spare") if said.actuator is not None and better & kinds else said
+
+    return [replace(one, meaning=meaning(one.meaning)) for one in found]
 
 
 def _with_chains(decision: Decision, look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> Decision:

@@ -11,7 +11,7 @@ from typing import Any
 from dynid.layouts.channels import NONE, SORT
 from dynid.layouts.commands import GAINS_OF_DRIVES
 from dynid.layouts.decision import Decision
-from dynid.layouts.effort import GAINS
+from dynid.layouts.effort import GAINS, RAW
 from dynid.layouts.order import KEY as ORDER
 from dynid.layouts.presets import UNKNOWN
 from dynid.layouts.propose import LOCK, Group, Proposal
@@ -109,7 +109,8 @@ def summary_lines(proposal: Proposal) -> list[str]:
             lines.append(f"{key.removeprefix('drive.'):<10}{p[key].value:<44} {p[key].grade}")
             lines += [line for why in p[key].why for line in _wrapped(why, " " * 12)]
     if p[GAINS].value is not None:
-        lines.append(f"{'N m per A':<10}{p[GAINS].value}")
+        current = p["log.effort.unit"].value != RAW
+        lines.append(f"{'N m per A' if current else 'N m per 1':<10}{p[GAINS].value}")
         lines += [line for why in p[GAINS].why for line in _wrapped(why, " " * 12)]
     for one in p.decisions:
         if one.key.startswith(LOCK):

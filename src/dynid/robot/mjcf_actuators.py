@@ -1,4 +1,4 @@
-"""Position controllers among the actuators of an MJCF: their gains and the range of their force."""
+"""Actuators of an MJCF: gains of position controllers, and what inputs and forces of motors are at the joints."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.base.arrays import Float
 from dynid.robot.servo import Servo
 
 
@@ -33,6 +34,29 @@ def servo_of(mujoco: Any, model: Any, joints: Sequence[int]) -> Servo | None:
     if unclear.all():
         return None
     return Servo(kp, kd, limit, np.zeros(n))
+
+
+def torque_gains(mujoco: Any, model: Any, joints: Sequence[int]) -> tuple[Float, Float]:
+    """Torque of some MuJoCo joints per unit of their actuator's input (ctrl) and of its force (actuator_force), (n,).
+
+    An actuator of gain k and gear g applies g k ctrl = g actuator_force. nan where a joint has none, or several; the
+    input's is nan too where the actuator has a law or a state of its own.
+    """
+    n = len(joints)
+    of_input, of_force, count = np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, dtype=int)
+    for i in range(model.nu):
+        joint, gear = int(model.actuator_trnid[i, 0]), float(model.actuator_gear[i, 0])
+        if joint not in joints or model.actuator_trntype[i] != mujoco.mjtTrn.mjTRN_JOINT:
+            continue
+        j = list(joints).index(joint)
+        count[j] += 1
+        of_force[j] = gear
+        fixed = model.actuator_gaintype[i] == mujoco.mjtGain.mjGAIN_FIXED
+        plain = fixed and model.actuator_biastype[i] == mujoco.mjtBias.mjBIAS_NONE
+        if plain and model.actuator_dyntype[i] == mujoco.mjtDyn.mjDYN_NONE:
+            of_input[j] = gear * float(model.actuator_gainprm[i, 0])
+    of_input[count != 1], of_force[count != 1] = np.nan, np.nan
+    return of_input, of_force
 
 
 def _is_position(mujoco: Any, model: Any, i: int) -> bool:

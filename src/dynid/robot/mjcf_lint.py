@@ -39,8 +39,8 @@ _DROPPED = {
 }  # fmt: skip
 _LEFT_OUT = {"tendon", "equality", "deformable"}
 _BOMBS = {"flexcomp", "composite"}
-# Of the actuators those that may be position controllers of a joint.
-_CONTROLLERS = {"position", "general"}
+# Of the actuators those that may be position controllers of a joint, or apply a torque to it.
+_CONTROLLERS = {"position", "general", "motor"}
 
 
 def check_mjcf(root: Element, folder: Path, packages: Sequence[str], diagnostics: Diagnostics) -> None:
