@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -159,10 +160,16 @@ def _best(
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """What a rigid arm leaves, and what the description explains, in one order."""
+    """What a rigid arm leaves in one order of the columns.    motion: read in this order."""
 
+    robot: RobotModel
+    motion: Motion
     left: Float
-    described: tuple[Float, Float, Float] | None
+
+    @cached_property
+    def described(self) -> tuple[Float, Float, Float] | None:
+        """What the description explains."""
+        return description_scale(self.robot, self.motion)
 
     def good(self, joints: Sequence[int] = ()) -> bool:
         part = self.left[list(joints)] if joints else self.left[self.left < 1.0]
@@ -184,7 +191,7 @@ class _Fit:
 def _fit(robot: RobotModel, motion: Motion, order: Order) -> _Fit | None:
     read = motion.read_as(1.0, order)
     left = misfit(robot, read)
-    return None if left is None else _Fit(left, description_scale(robot, read))
+    return None if left is None else _Fit(robot, read, left)
 
 
 def in_order(columns: Sequence[str], order: Sequence[int]) -> tuple[str, ...]:

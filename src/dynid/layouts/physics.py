@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Bool, Float, Int
 from dynid.kernel import inverse_dynamics, torque_regressor
 from dynid.robot.model import RobotModel
 from dynid.signals.filter import zero_phase_filter
@@ -170,33 +170,69 @@ def misfit(robot: RobotModel, motion: Motion) -> Float | None:
     part = _thinned(motion)
     if part.tau is None or len(part.q) < LEAST_SAMPLES:
         return None
-    n, T = robot.n, len(part.q)
-    Y = torque_regressor(robot.tree, *robot.tree_motion(part.q, part.dq, part.ddq)).dense(10 * robot.n_bodies)
-    rigid = np.einsum("bn,tbk->ntk", robot.projection, Y)
-    own = np.zeros((n, T, 4 * n))
-    for j in range(n):
-        own[j, :, 4 * j : 4 * j + 3] = _friction(part.dq[:, j])
-        own[j, :, 4 * j + 3] = part.ddq[:, j]
     size = part.tau.std(axis=0)
     live = np.flatnonzero(size > 0)
     if not len(live):
         return None
-    rows = np.concatenate([rigid, own], axis=2)[live] / size[live, None, None]
-    y = (part.tau[:, live] / size[live]).T
-    length = np.sqrt((rows**2).sum(axis=(0, 1)))
-    rows = rows[:, :, length > 0] / length[length > 0]
-    fold = (np.arange(T) * BLOCKS // T) % 2
+    columns, panels = _columns(robot, part)
+    rows = [(columns[j], panels[j] / size[j], part.tau[:, j] / size[j]) for j in live]
+    fold = (np.arange(len(part.q)) * BLOCKS // len(part.q)) % 2
+    equations = [_Equations.of(rows, fold == k) for k in (0, 1)]
+    length = np.sqrt(sum(np.diag(one.gram) for one in equations))
+    used = np.flatnonzero(length > 0)
     error = np.zeros(len(live))
     for held in (0, 1):
-        X = rows[:, fold != held].reshape(-1, rows.shape[2])
-        G = X.T @ X
-        G[np.diag_indices(len(G))] += RIDGE * np.trace(G) / len(G)
-        theta = np.linalg.solve(G, X.T @ y[:, fold != held].ravel())
-        left = y[:, fold == held] - rows[:, fold == held] @ theta
-        error += 0.5 * (left**2).mean(axis=1) / np.maximum(y[:, fold == held].var(axis=1), 1e-12)
-    whole = np.ones(n)
+        theta = np.zeros(len(length))
+        theta[used] = equations[1 - held].solved(used, length[used])
+        for i, (own, panel, y) in enumerate(rows):
+            left = (y - panel @ theta[own])[fold == held]
+            error[i] += 0.5 * (left**2).mean() / max(y[fold == held].var(), 1e-12)
+    whole = np.ones(robot.n)
     whole[live] = np.maximum(error, 1e-12)
     return whole
+
+
+def _columns(robot: RobotModel, part: Motion) -> tuple[list[Int], list[Float]]:
+    """Columns of the trial model that each joint's torque has, and their values (T, w).
+
+    A joint feels the bodies beyond it alone, and its own friction, rotor and offset.
+    """
+    bodies = 10 * robot.n_bodies
+    tree = torque_regressor(robot.tree, *robot.tree_motion(part.q, part.dq, part.ddq))
+    columns, panels = [], []
+    for j in range(robot.n):
+        moved = np.flatnonzero(robot.projection[:, j])
+        touched = np.unique(np.concatenate([tree.columns[i] for i in moved])).astype(np.int64)
+        rigid = np.zeros((len(touched), len(part.q)))
+        for i in moved:
+            rigid[np.searchsorted(touched, tree.columns[i])] += robot.projection[i, j] * tree.values[i]
+        columns.append(np.concatenate([touched, bodies + 4 * j + np.arange(4)]))
+        panels.append(np.column_stack([rigid.T, _friction(part.dq[:, j]), part.ddq[:, j]]))
+    return columns, panels
+
+
+@dataclass(frozen=True, eq=False)
+class _Equations:
+    """Normal equations of all joints together.    gram: (k, k).    side: (k,)."""
+
+    gram: Float
+    side: Float
+
+    @staticmethod
+    def of(rows: Sequence[tuple[Int, Float, Float]], chosen: Bool) -> _Equations:
+        count = 1 + max(int(own.max()) for own, _, _ in rows)
+        gram, side = np.zeros((count, count)), np.zeros(count)
+        for own, panel, y in rows:
+            part = panel[chosen]
+            gram[np.ix_(own, own)] += part.T @ part
+            side[own] += part.T @ y[chosen]
+        return _Equations(gram, side)
+
+    def solved(self, used: Int, length: Float) -> Float:
+        """Parameters of some columns, which are brought to length one and kept small by a ridge."""
+        gram = self.gram[np.ix_(used, used)] / np.outer(length, length)
+        gram[np.diag_indices(len(gram))] += RIDGE * np.trace(gram) / len(gram)
+        return np.asarray(np.linalg.solve(gram, self.side[used] / length) / length)
 
 
 def description_scale(robot: RobotModel, motion: Motion) -> tuple[Float, Float, Float] | None:
