@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -181,7 +181,11 @@ class TorqueDelay(NominalTerm):
         yield lag_notice(delay.factor, 2.0 * delay.std, fit.source_rate, " on every joint")
 
     def notices(self, held: Held) -> Iterator[Notice]:
-        """Over one sample of the log, 95 % interval included; of all joints together over five it is doubted."""
+        """Over one sample of the log, 95 % interval included; of all joints together over five it is doubted.
+
+        Joints that are late alike are named together.
+        """
+        late: list[_Late] = []
         for column in self.columns(held.robot):
             value, half = held.sizes.get(column.name, (0.0, 0.0))
             if (abs(value) - half) * held.rate <= WARN_SAMPLES:
@@ -189,12 +193,9 @@ class TorqueDelay(NominalTerm):
             if column.of is Of.ROBOT:
                 yield lag_notice(value, half, held.rate, "; the model contains it")
                 continue
-            yield Notice(
-                "torque-lag",
-                Level.WARNING,
-                f"{lag_in_words(value, half, held.rate)} on '{held.robot.joint_names[column.owner]}'; the model "
-                "contains it: align this joint's effort in time (its drive's filter, another bus)",
-            )
+            late.append(_Late(held.robot.joint_names[column.owner], value, half))
+        for group in _alike(late, WARN_SAMPLES / held.rate):
+            yield _joints_notice(group, held)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The delay, or one a joint."""
@@ -227,6 +228,40 @@ class TorqueDelay(NominalTerm):
             else:
                 found.append((earlier(own, steps) - own) / about)
         return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Late:
+    """A joint's delay with its 95 % half width, s."""
+
+    joint: str
+    value: float
+    half: float
+
+
+def _alike(late: Sequence[_Late], width: float) -> list[list[_Late]]:
+    """Joints in groups whose delays, s, lie within a width."""
+    groups: list[list[_Late]] = []
+    for one in sorted(late, key=lambda one: one.value):
+        if groups and one.value - groups[-1][0].value <= width:
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return groups
+
+
+def _joints_notice(group: Sequence[_Late], held: Held) -> Notice:
+    # One clock makes most joints late alike; soft friction may hide it on the others.
+    names = [one for one in held.robot.joint_names if any(one == late.joint for late in group)]
+    value, half = float(np.mean([one.value for one in group])), max(one.half for one in group)
+    where = f"{lag_in_words(value, half, held.rate)} on {', '.join(map(repr, names))}"
+    if len(group) == 1:
+        do = "align this joint's effort in time (its drive's filter, another bus)"
+    elif 2 * len(group) > held.robot.n:
+        do = "align the effort channel in time (receive time against header time, filter of the drives)"
+    else:
+        do = "align their efforts in time (filters of their drives, another bus)"
+    return Notice("torque-lag", Level.WARNING, f"{where}; the model contains it: {do}")
 
 
 def earlier(values: Float, samples: float) -> Float:
