@@ -219,3 +219,15 @@ def test_what_was_filtered_stands_behind_what_was_not() -> None:
     for same in ([raw, smooth], [smooth, raw]):
         assert choose("position", same, {})[1] is raw
     assert choose("position", [smooth], {})[1] is smooth
+
+
+@pytest.mark.parametrize("joints", [("x", "y", "z"), ("j1", "j2", "z", "r4"), ("X", "Y", "Z", "A", "C")])
+@pytest.mark.parametrize("pattern", ["{}_{}", "{1}_{0}", "robot/{}/{}"])
+def test_a_letter_is_a_name_of_a_joint(joints: tuple[str, ...], pattern: str) -> None:
+    kinds = {"pos": "position", "vel": "velocity", "torque": "torque"}
+    columns = [pattern.format(kind, joint) for kind in kinds for joint in joints]
+    found = families(["t", *columns, "tcp_x", "tcp_y", "tcp_z"], joints, ())
+    meant = {one.meaning.quantity: one for one in found}
+    for kind, quantity in kinds.items():
+        assert meant[quantity].joints == joints
+        assert meant[quantity].columns == tuple(pattern.format(kind, joint) for joint in joints)

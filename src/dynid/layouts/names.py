@@ -433,9 +433,11 @@ def _aliases(joints: Sequence[str]) -> list[dict[str, str]]:
         {j: without(j[len(common) :]) for j in joints},
     ]
     kept = []
-    for way in ways:
+    for in_full, way in zip((True, False, False, False), ways, strict=True):
         names = [alias.strip("_-. /") for alias in way.values()]
-        if len(set(names)) == len(names) and all(len(n) > 1 and not n.isdigit() for n in names):
+        # A letter is a name of its own, as of a gantry's x, y and z, but what is left of one by chance.
+        shortest = 1 if in_full else 2
+        if len(set(names)) == len(names) and all(len(n) >= shortest and not n.isdigit() for n in names):
             kept.append(dict(zip(way, names, strict=True)))
     return kept
 
