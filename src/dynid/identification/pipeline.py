@@ -119,7 +119,7 @@ def identify(
     sink.accept(chosen.accept)
     robot = log.held_in(robot)
     log = log.of_robot(robot)
-    log = log.with_held(unexplained_at_rest(log), UNEXPLAINED)
+    log = _without_unexplained(log, sink)
     robot = log.robot
     validation = None if validation is None else validation.of_robot(robot)
     robot, log, validation = _with_torque(robot, log, validation, chosen, threads or default_threads(), sink)
@@ -466,6 +466,18 @@ def _held_out_log(
         call.progress,
         training.scores.motion,
     )
+
+
+def _without_unexplained(log: Log, diagnostics: Diagnostics) -> Log:
+    """The log with joints held whose effort at rest is not the torque of what they carry."""
+    joints = unexplained_at_rest(log)
+    for name in joints:
+        diagnostics.warn(
+            "joint-at-rest",
+            f"joint '{name}' never moved by this log, and its effort is not the torque of what it carries: a brake or "
+            "friction held it, or its encoder is dead",
+        )
+    return log.with_held(joints, UNEXPLAINED)
 
 
 def _warn_of_rest(at_rest: tuple[str, ...], diagnostics: Diagnostics) -> None:
