@@ -42,7 +42,9 @@ def report_held_effects(analysis: ResidualAnalysis, diagnostics: Diagnostics) ->
         )
     }
     seconds = _seconds(analysis.residuals.t)
-    held = Held(analysis.robot, sizes, analysis.source_rate, seconds, analysis.torque_rms)
+    held = Held(
+        analysis.robot, sizes, analysis.source_rate, seconds, analysis.torque_rms, analysis.shows_later
+    )
     # What the residuals gave away already is not reported a second time.
     known = {(one.identifier, one.place.joint or "") for one in diagnostics.doubts}
     for term in analysis.terms:

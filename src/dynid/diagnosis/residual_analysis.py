@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -260,6 +260,28 @@ class ResidualAnalysis:
             left = y - Q @ (Q.T @ y)
             found[k] = float(left @ left) / max(float(y @ y), 1e-300)
         return found
+
+    def shows_later(self, seconds: float, joints: Sequence[int]) -> bool:
+        """Whether the plain model misses less between reversals where the torque of some joints is read later.
+
+        True where the model reads more than motion, or no joint among these is looked at.
+        """
+        terms, wanted = self.plain_model
+        Y, complete = regressor(self.robot, terms, self.motion, wanted)
+        read = self.motion.tau.copy()
+        own = [j for j in joints if j in self.joints]
+        if not complete or not own:
+            return True
+        read[:, own] = self.torque_later(seconds)[:, own]
+        size = np.maximum(self.motion.tau.std(axis=0), 1e-300)
+        usable = np.isin(np.arange(len(Y)), self.joints)
+        weights = (~self.reverses * np.where(usable, 1.0 / size, 0.0)).T
+        Q = basis((Y * weights[:, :, None]).reshape(-1, Y.shape[2]))
+        missed = []
+        for tau in (self.motion.tau, read):
+            y = (tau.T * weights).reshape(-1)
+            missed.append(float(np.sum((y - Q @ (Q.T @ y)) ** 2)))
+        return missed[1] < missed[0]
 
     def torque_later(self, seconds: float) -> Float:
         """Measured torque (N, n) so many seconds after the thinned samples, by linear interpolation within its run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -257,6 +257,10 @@ class FitAnalysis(Protocol):
         """Tests a feature (n, N) with one factor on all joints, and by joint; None as for `test_features`."""
         ...
 
+    def shows_later(self, seconds: float, joints: Sequence[int]) -> bool:
+        """Whether the plain model misses less between reversals where the torque of some joints is read later."""
+        ...
+
     def misfit_by_shift(self, shifts: Float) -> Float | None:
         """Share (k,) of the mean square torque that the plain model misses, torque later by each of (k,) seconds."""
         ...
@@ -338,6 +342,8 @@ class Held:
 
     sizes: value and 95 % half width by name, of those parameters that the log determines.
     rate: of the log, Hz.    seconds: its length.    torque: (n,) r.m.s. by joint.
+    shows_later: whether samples between reversals, too, are explained better where the torque of some joints is read
+    so many seconds later.
     """
 
     robot: RobotModel
@@ -345,3 +351,4 @@ class Held:
     rate: float
     seconds: float
     torque: Float
+    shows_later: Callable[[float, Sequence[int]], bool] = lambda seconds, joints: True

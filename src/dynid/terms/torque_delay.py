@@ -132,8 +132,9 @@ class TorqueDelay(NominalTerm):
             parameters then hold for the aligned log. If one joint alone is named, look at that joint's bus or
             drive.""",
             f"""A warning over {WARN_SAMPLES:g} sample of the log, a doubt over {DOUBT_SAMPLES:g}, 95 % interval
-            included and all joints alike, unless the samples between reversals say otherwise: friction that gives
-            way softly, as in MuJoCo, makes torque look early by milliseconds. {PROVEN}, and friction of
+            included and all joints alike, and torque that is read so much later has to explain the samples between
+            reversals better, too: friction that gives way softly, as in MuJoCo, makes torque look early or late by
+            milliseconds. {PROVEN}, and friction of
             another form may not do as well; where that
             is not shown it is a warning. {TRAPS}""",
             """Accept it if the lag is known and does no harm, as where the model is used with the same delayed
@@ -178,6 +179,8 @@ class TorqueDelay(NominalTerm):
         delay = proven_delay(fit)
         if delay is None or abs(delay.factor) * fit.source_rate <= WARN_SAMPLES:
             return
+        if not fit.shows_later(delay.factor, range(fit.robot.n)):
+            return
         yield lag_notice(delay.factor, 2.0 * delay.std, fit.source_rate, " on every joint")
 
     def notices(self, held: Held) -> Iterator[Notice]:
@@ -189,6 +192,10 @@ class TorqueDelay(NominalTerm):
         for column in self.columns(held.robot):
             value, half = held.sizes.get(column.name, (0.0, 0.0))
             if (abs(value) - half) * held.rate <= WARN_SAMPLES:
+                continue
+            # Soft friction delays the reversals alone; a lag is there between them, too.
+            joints = range(held.robot.n) if column.of is Of.ROBOT else (column.owner,)
+            if not held.shows_later(value, joints):
                 continue
             if column.of is Of.ROBOT:
                 yield lag_notice(value, half, held.rate, "; the model contains it")
