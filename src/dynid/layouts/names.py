@@ -99,6 +99,7 @@ _UNITS = {
     "grad": ("position", "deg"), "grad/s": ("velocity", "deg/s"),
     "millis": ("time", "ms"), "micros": ("time", "us"),
     "secs": ("time", "s"), "seconds": ("time", "s"), "degc": ("temperature", "degC"),
+    **dict.fromkeys(("pct", "percent", "prozent", "permille", "promille"), ("raw", "raw")),
 }  # fmt: skip
 # Letters that are a unit only where brackets or their place at the end behind a fitting quantity say so.
 _LETTERS = {"s": ("time", "s"), "a": ("current", "A"), "m": ("position", "m"), "%": ("raw", "raw")}
