@@ -228,23 +228,24 @@ def test_a_channel_in_the_log_can_be_a_term(tmp_path: Path) -> None:
     assert found.estimate.parameters[index] == pytest.approx(0.7, abs=0.01)
 
 
-def resting_log(folder: Path) -> Log:
-    """The last joint stands still; its friction or brake holds all of the load but for what noise shows."""
+def resting_log(folder: Path, braked: bool = False) -> Log:
+    """The last joint stands still: a servo holds it, or its brake holds all of the load but for what noise shows."""
     samples = smooth_samples(ROBOT, 4000, seed=4, rate=200.0)
     still = np.array(samples.q)
     still[:, 2] = 0.3
     moving = np.array([True, True, False])
     frozen = type(samples).from_motion(still, samples.dq * moving, samples.ddq * moving, rate=200.0)
     tau = DEFAULT_TERMS.torque(ROBOT, frozen, truth(ROBOT))
-    tau[:, 2] = 0.4 + 0.01 * np.random.default_rng(0).normal(size=len(tau))
+    noise = 0.01 * np.random.default_rng(0).normal(size=len(tau))
+    tau[:, 2] = noise + (0.4 if braked else tau[:, 2])
     columns = {f"q_joint{j + 1}": still[:, j] for j in range(3)}
     columns |= {f"tau_joint{j + 1}": tau[:, j] for j in range(3)}
-    return read_log(write_log(folder / "a.parquet", samples.t, columns), ROBOT)
+    return read_log(write_log(folder / f"{braked}.parquet", samples.t, columns), ROBOT)
 
 
 def test_a_joint_at_rest_is_not_judged(tmp_path: Path) -> None:
-    log = resting_log(tmp_path)
-    found = identify(ROBOT, log, SETTINGS, threads=1)
+    log, braked = resting_log(tmp_path), resting_log(tmp_path, braked=True)
+    found = identify(ROBOT, log, SETTINGS, threads=1, validation=braked)
     held_out, again = found.validations[0].scores, validate(found, log, threads=1).scores
     assert held_out.at_rest == found.training.scores.at_rest == again.at_rest == ("joint3",)
     assert held_out.r2[2] < 0.0
