@@ -474,8 +474,8 @@ def _without_unexplained(log: Log, diagnostics: Diagnostics) -> Log:
     for name in joints:
         diagnostics.warn(
             "joint-at-rest",
-            f"joint '{name}' never moved by this log, and its effort is not the torque of what it carries: a brake or "
-            "friction held it, or its encoder is dead",
+            f"joint '{name}' never moved: its friction and rotor inertia are not identified; its effort is not the "
+            "torque of what it carries, so that a brake or friction held it, or its encoder is dead",
         )
     return log.with_held(joints, UNEXPLAINED)
 
