@@ -108,7 +108,7 @@ def coarse(case: real.Case, table: pa.Table, mapping: str) -> pa.Table:
     gears = real.load_robot(case.robot).drive.transmission if MOTOR_SIDE.search(mapping) else np.eye(1)
     step = COARSE * float(np.median(np.abs(gears[gears != 0])))
     for name in table.column_names:
-        if re.fullmatch(r"qm?\d+", name):
+        if re.fullmatch(r"qm?(\d+|_(?!ref|des).*)", name):
             table = replaced(table, name, np.round(np.array(table[name]) / step) * step)
     return table
 
