@@ -87,12 +87,14 @@ class EffortWatch:
         self.mute = np.ones(n, dtype=np.bool_)
         self._low, self._high = np.full(n, np.inf), np.full(n, -np.inf)
         self._least, self._most = np.full(n, np.inf), np.full(n, -np.inf)
+        self._efforts = np.zeros(n, dtype=np.int64)
 
     def see(self, chunk: RawChunk) -> None:
         """Looks at the next rows."""
         if chunk.tau is not None:
             self.mute &= ~((chunk.tau != 0) & np.isfinite(chunk.tau)).any(axis=0)
             self._least, self._most = _widened(self._least, self._most, chunk.tau)
+            self._efforts += np.isfinite(chunk.tau).sum(axis=0)
         self._low, self._high = _widened(self._low, self._high, chunk.q)
 
     @property
@@ -145,8 +147,8 @@ class EffortWatch:
 
     def _silent(self) -> Bool:
         # A wrist that was not moved holds its own weight in all poses of the arm: an effort that never changes is no
-        # measurement.
-        return self.mute | (self._stood() & (self._most <= self._least))
+        # measurement. One value alone cannot change.
+        return self.mute | (self._stood() & (self._efforts > 1) & (self._most <= self._least))
 
     def _apart(self) -> Bool:
         # Joints at rest all of whose bodies, those that these carry and those that carry them are at rest.
