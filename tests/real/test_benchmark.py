@@ -9,9 +9,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from benchmarks import real
+from benchmarks import real, variants
 from benchmarks.pages import END, start_of, written
 from benchmarks.plain_least_squares import Motion, equations, fit
+from dynid.identification.experiment import Experiment
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_example
 from tests.robot.texts import ARM
@@ -89,6 +90,34 @@ def test_goals_are_met_as_they_are_printed() -> None:
     row = real.Row("krang_lwa3 robot.toml mapping.toml", plain=[16.0, 16.0], ours=[16.9, 16.9], exit=0)
     assert real.misses(row) == ["worse than least squares"]
     assert not real.misses(real.Row("other", plain=[16.0, 16.0], ours=[16.4, 20.0], exit=0))
+
+
+def test_variants_of_a_log_change_one_thing_each(data_dir: Path, tmp_path: Path) -> None:
+    (case,) = (case for case in real.cases(data_dir) if case.name == "tx40_lirmm robot.toml mapping.toml")
+    assert case.mapping is not None
+    made = {one.name: one for one in variants.variants(case, case.mapping.read_text())}
+    assert list(made) == ["exchanged", "all of it", "100 Hz", "40 Hz", "coarse", "jitter"]
+    read = {}
+    for name, one in made.items():
+        (tmp_path / "mapping.toml").write_text(one.mapping)
+        read[name] = Experiment.read(tmp_path / "mapping.toml").data
+    as_is = Experiment.read(case.mapping).data
+    assert read["exchanged"].train == as_is.validate_on
+    assert read["exchanged"].validate_on == as_is.train
+    assert not read["all of it"].validate_on
+    whole, slow, coarse, jitter = (made[name].log for name in ("exchanged", "100 Hz", "coarse", "jitter"))
+    assert whole is None
+    assert slow is not None
+    assert coarse is not None
+    assert jitter is not None
+    t = np.array(jitter["t"])
+    assert np.median(np.diff(slow["t"])) == pytest.approx(0.01)
+    # 1 mrad at a joint behind the gear of 32 that most of them have.
+    steps = np.array(coarse["qm1"]) / (1e-3 * 32.0)
+    assert np.abs(steps - np.round(steps)).max() < 1e-6
+    assert coarse["um1"].equals(jitter["um1"])
+    assert (np.diff(t) > 0).all()
+    assert 0.1 < np.abs(np.diff(t) / np.median(np.diff(t)) - 1.0).max() < 0.31
 
 
 def test_the_quickest_log_by_default(data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
