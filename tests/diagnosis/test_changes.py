@@ -54,6 +54,16 @@ def is_held(t: np.ndarray, period: float) -> np.ndarray:
     return np.asarray((t / period + 0.3) % 2.0 >= 1.0)
 
 
+def heavier_and_stiffer(start: float) -> AddedTorque:
+    """Such a load, with viscous friction doubled at the same time."""
+
+    def torque(motion: TrueMotion, rng: np.random.Generator) -> np.ndarray:
+        later = (motion.t >= start)[:, None]
+        return heavier(start)(motion, rng) + np.where(later, 2.5 * VISCOUS * motion.dq, 0.0)
+
+    return torque
+
+
 def cable(motion: TrueMotion, rng: np.random.Generator) -> np.ndarray:
     """A spring that bites in one half of the elbow's range."""
     torque = np.zeros_like(motion.tau)
@@ -131,6 +141,22 @@ def test_a_load_of_some_trajectories_is_told_by_their_names() -> None:
     assert [one.identifier for one in sink] == ["changed-within-log"]
     assert "in trajectory 'with tool'" in next(iter(sink)).text
     assert "a load of 2 +- " in next(iter(sink)).text
+
+
+def test_a_load_is_named_where_more_than_the_load_changed() -> None:
+    analysis = analysis_of(ARM, heavier_and_stiffer(15.0), seed=2)
+    r = analysis.residuals
+    two = replace(r, trajectories=("empty", "with tool"), trajectory=(r.t >= 15.0).astype(np.int64))
+    analysis, sink = replace(analysis, residuals=two), Diagnostics()
+    load, change = find_load_times(analysis), find_change(analysis)
+    assert load is not None
+    assert change is not None
+    assert load.gain < 0.8 * change.gain
+    assert load.mass == pytest.approx(2.0, abs=3.0 * load.std)
+    check_changes(analysis, sink)
+    (doubt,) = sink
+    assert "a load of" in doubt.text
+    assert "from trajectory 'with tool' on take" in doubt.text
 
 
 def test_without_blocks_to_hold_out_nothing_is_claimed() -> None:

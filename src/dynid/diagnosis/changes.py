@@ -41,6 +41,8 @@ BEYOND_PLACE = 2.0
 AS_WELL = 0.8
 # A trajectory without more than this share of the other state is of one state.
 PART_OF_TRAJECTORY = 0.1
+# Of the log: times are found to about half of a fold.
+NEAR_BEGIN = 1.0 / 16.0
 # Times of a load that are named.
 NAMED_TIMES = 4
 
@@ -109,14 +111,20 @@ def check_changes(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     if not analysis.enough:
         return
     load, change = find_load_times(analysis), find_change(analysis)
-    if load is not None and (change is None or load.gain > AS_WELL * change.gain):
+    if load is not None:
         name = analysis.robot.body_names[load.body]
+        more = ""
+        if change is not None and load.gain < AS_WELL * change.gain:
+            more = (
+                f"; parameters of its own {_since(analysis, change)} take {100 * change.gain:.3g} %: friction or gains "
+                "changed with it"
+            )
         diagnostics.claim(
             "changed-within-log",
             found=f"a load of {load.mass:.2g} +- {2.0 * load.std:.1g} kg on body '{name}' that is held "
             f"{100 * load.held.mean():.2g} % of the time, {_times(analysis, load.held)}; it takes "
             f"{100 * load.gain:.3g} % off the held-out mean square error, and constant torques at such times do not do "
-            "as well",
+            f"as well{more}",
             expected="one robot with one load throughout",
             do="identify with and without the load apart (train = [...] under [data], with window or trajectories); "
             "or declare it, where its inertia is known, by a term known_payload for its trajectories",
@@ -124,14 +132,12 @@ def check_changes(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
         return
     if change is not None:
         worst = int(np.nanargmax(change.by_joint))
-        since = "in the course of the log"
-        if np.isfinite(change.seconds):
-            since = f"from about {change.seconds:.3g} s after the start on"
         diagnostics.claim(
             "changed-within-log",
-            found=f"a robot that is another one {since}, which takes {100 * change.gain:.3g} % off the held-out mean "
-            f"square error ({100 * change.by_joint[worst]:.3g} % of '{analysis.robot.joint_names[worst]}'); neither "
-            "friction that drifts nor what the model lacks in part of the positions and speeds does as well",
+            found=f"a robot that is another one {_since(analysis, change)}, which takes {100 * change.gain:.3g} % off "
+            f"the held-out mean square error ({100 * change.by_joint[worst]:.3g} % of "
+            f"'{analysis.robot.joint_names[worst]}'); neither friction that drifts nor what the model lacks in part of "
+            "the positions and speeds does as well",
             expected="one robot with one load throughout",
             do="identify the parts by themselves (window or trajectories under [data]): a tool or a load that was "
             "taken up, a drive that was exchanged, two robots' logs in one",
@@ -146,6 +152,19 @@ def check_changes(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
             "joints together: the drives warm up; warm them up before, log their temperature and add "
             "temperature_viscous, or identify warm and cold apart",
         )
+
+
+def _since(analysis: ResidualAnalysis, change: Change) -> str:
+    """Since when, in words: a trajectory that begins about then by its name."""
+    if not np.isfinite(change.seconds):
+        return "in the course of the log"
+    r, t = analysis.residuals, analysis.elapsed
+    trajectory = r.trajectory[analysis.index]
+    begins = np.flatnonzero(np.diff(trajectory)) + 1
+    near = begins[np.abs(t[begins] - change.seconds) < NEAR_BEGIN * np.ptp(t)]
+    if len(near):
+        return f"from trajectory '{r.trajectories[trajectory[near[0]]]}' on"
+    return f"from about {change.seconds:.3g} s after the start on"
 
 
 def _times(analysis: ResidualAnalysis, held: Bool) -> str:
