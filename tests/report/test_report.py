@@ -192,6 +192,9 @@ def test_next_steps_are_commands_that_can_be_copied(identification: Identificati
     one.diagnostics.claim("tilted-base", found="a lean of 4 degrees")
     one = replace(one, diagnostics=Diagnostics(list(one.diagnostics)))
     identification.diagnostics.items.pop()
+    # How to mend what is doubted comes first.
+    assert next_steps(one)[0].text.startswith("tilted-base: ")
+    assert "gravity" in next_steps(one)[0].text
     commands = [command for step in next_steps(one) for command in step.commands]
     accept = "dynid identify 'an arm.urdf' log.csv --config c.toml --accept tilted-base --out ../again"
     assert accept in commands

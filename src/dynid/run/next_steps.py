@@ -6,12 +6,13 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from dynid.run.explanations import explanation
 from dynid.run.result import Identification
 from dynid.run.verdict import CONDITION_HIGH
 from dynid.terms.term import Of
 
 _MENDED = 3
-_OPEN = ("doubt", "problem", "warning")
+_OPEN = ("problem", "warning")
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Step:
 
 def next_steps(one: Identification) -> tuple[Step, ...]:
     """What is to be done next, the most urgent first; commands are for a terminal in the folder of the run."""
-    return (*_mend(one), *_accept(one), *_record(one), *_validate(one), *_use(one))
+    return (*_settle(one), *_mend(one), *_record(one), *_validate(one), *_use(one))
 
 
 def _mend(one: Identification) -> Iterable[Step]:
@@ -32,9 +33,13 @@ def _mend(one: Identification) -> Iterable[Step]:
     return [Step(f"{finding.title}: {finding.advice}") for finding in found[:_MENDED]]
 
 
-def _accept(one: Identification) -> Iterable[Step]:
-    # A run from Python names no robot file: then the code is said and the command is not.
+def _settle(one: Identification) -> Iterable[Step]:
+    # What a doubt says bends all joints, so that it comes before what a joint misses.
     for code in dict.fromkeys(doubt.identifier for doubt in one.diagnostics.doubts):
+        known = explanation(code)
+        if known is not None:
+            yield Step(f"{code}: {known.do.replace('`', '')}")
+        # A run from Python names no robot file: then the code is said and the command is not.
         again = _again(one.files, "--accept", code)
         text = f"If what '{code}' doubts is right on your robot, accept it; the verdict then names it as accepted."
         yield Step(text, again)
