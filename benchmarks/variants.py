@@ -73,7 +73,7 @@ def variants(case: real.Case, mapping: str) -> Iterator[Variant]:
     runs = trajectories(table)
     step = float(np.median(np.diff(t[runs[0]])))
     if tomllib.loads(mapping).get("data", {}).get("validate"):
-        exchanged = re.sub(r"^(train|validate)\b", _other, data, flags=re.MULTILINE)
+        exchanged = re.sub(r"^(\[\[data\.|)(train|validate)\b", _other, data, flags=re.MULTILINE)
         yield Variant("exchanged", f"{head}[data]{exchanged}")
         yield Variant("all of it", head)
     else:
@@ -92,7 +92,7 @@ def variants(case: real.Case, mapping: str) -> Iterator[Variant]:
 
 
 def _other(key: re.Match[str]) -> str:
-    return "validate" if key[1] == "train" else "train"
+    return key[1] + ("validate" if key[2] == "train" else "train")
 
 
 def trajectories(table: pa.Table) -> list[Any]:
