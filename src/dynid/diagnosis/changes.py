@@ -14,10 +14,11 @@ from dynid.base.explanation import Explanation
 from dynid.base.overview import listed
 from dynid.diagnosis.load_times import find_load_times
 from dynid.diagnosis.proof import (
-    CHANCE,
+    LEAST_GAIN,
+    LEAST_TORQUE,
     HeldOut,
     Reading,
-    chance_of_gain,
+    decisive,
     gain_of,
     gated,
 )
@@ -32,8 +33,6 @@ LEAST_FRICTION = 0.01
 OTHER_PART = (0.01, 0.1)
 # Folds on either side of a time at which the robot may have changed, so that each part is held out in turns.
 LEAST_FOLDS = 2
-# Share of the held-out mean square error that another robot has to take away, and of the torque that it has to be.
-LEAST_GAIN, LEAST_TORQUE = 0.5, 0.03
 # Parameters of their own may follow what the model lacks: a change of the robot gains so many times as much as those of
 # either half of a joint's positions or speeds.
 BEYOND_PLACE = 2.0
@@ -253,13 +252,10 @@ def find_change(analysis: ResidualAnalysis) -> Change | None:
     ]
     tried.append((np.nan, _following(analysis, plain, before, trend, friction=False)))
     seconds, after = min(tried, key=lambda one: float(one[1].sum()))
-    gain = gain_of(before, after)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        by_joint = np.where(before.sum(axis=1) > 0, 1.0 - after.sum(axis=1) / before.sum(axis=1), np.nan)
-    if gain < LEAST_GAIN or chance_of_gain(before.sum(axis=0), after.sum(axis=0)) * len(tried) > CHANCE:
+    found = decisive(analysis, before, after, len(tried))
+    if found is None:
         return None
-    if max(analysis.relevance(j, float(by_joint[j])) for j in analysis.joints) < LEAST_TORQUE:
-        return None
+    gain, by_joint = found
     if gain_of(before, _following(analysis, plain, before, trend, friction=True)) > AS_WELL * gain:
         return None
     if any(

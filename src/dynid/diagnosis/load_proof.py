@@ -11,6 +11,7 @@ from dynid.diagnosis.proof import (
     HeldOut,
     Proof,
     chance_of_gain,
+    gain_by_joint,
     gain_of,
     gated,
 )
@@ -69,12 +70,9 @@ def prove_load(analysis: ResidualAnalysis, body: int) -> Proof | None:
         rivals[str(one)] = error(RIVALS[one](analysis))
     gains = {name: gain_of(before, after_it) for name, after_it in rivals.items()}
     rival = max(gains, key=lambda name: gains[name])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        total = before.sum(axis=1)
-        by_joint = np.where(total > 0, 1.0 - after.sum(axis=1) / total, np.nan)
     return Proof(
         gain=gain_of(before, after),
-        by_joint=by_joint,
+        by_joint=gain_by_joint(before, after),
         p_value=chance_of_gain(before.sum(axis=0), after.sum(axis=0)),
         mirror=gain_of(before, error(less=-_torque(own, Y, left, analysis))),
         rival=rival,

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.diagnosis.load_proof import TEN, body_columns
-from dynid.diagnosis.proof import CHANCE, FOLDS, RIDGE, chance_of_gain, gain_of, gated
+from dynid.diagnosis.proof import FOLDS, LEAST_GAIN, LEAST_TORQUE, RIDGE, decisive, gain_of, gated
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.factor.folds import folds
 from dynid.kernel import cho_factor, cho_solve
@@ -25,8 +25,6 @@ MOST_ROUNDS = 30
 STARTS = (0.25, 0.5, 0.75)
 # Of the windows' loads, beyond which they say little.
 TAILS = (0.05, 0.95)
-# Share of the held-out mean square error that a load takes away, at least, and of the torque that it is.
-LEAST_GAIN, LEAST_TORQUE = 0.5, 0.03
 # With and without the load the log lasts this share of it, at least.
 LEAST_PART = 0.05
 # Standard deviations of the mass that are chance.
@@ -79,13 +77,10 @@ def find_load_times(analysis: ResidualAnalysis) -> LoadTimes | None:
     before = _Windows.of(analysis, Y, np.zeros((n, N, 0))).error()
     body = min(carried, key=lambda one: float(carried[one][1].sum()))
     windows, after = carried[body]
-    gain = gain_of(before, after)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        by_joint = np.where(before.sum(axis=1) > 0, 1.0 - after.sum(axis=1) / before.sum(axis=1), np.nan)
-    if gain < LEAST_GAIN or chance_of_gain(before.sum(axis=0), after.sum(axis=0)) * len(carried) > CHANCE:
+    found = decisive(analysis, before, after, len(carried))
+    if found is None:
         return None
-    if max(analysis.relevance(j, float(by_joint[j])) for j in analysis.joints) < LEAST_TORQUE:
-        return None
+    gain, by_joint = found
     constant = np.repeat(np.eye(n)[:, None, :], N, axis=1)
     if gain_of(before, _Windows.of(analysis, Y, constant).error()) > MOST_RIVAL * gain:
         return None

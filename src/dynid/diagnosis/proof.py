@@ -23,6 +23,8 @@ FOLDS = 8
 CHANCE = 1e-3
 # Share of a joint's held-out mean square that a claim has to explain before it may overturn a model.
 LEAST_SHARE = 0.2
+# Share of the held-out mean square error that another robot or load has to take away, and of the torque that it is.
+LEAST_GAIN, LEAST_TORQUE = 0.5, 0.03
 # The opposite of the claim may gain at most this share of what the claim does.
 MOST_MIRROR = 0.5
 RIDGE = 1e-9
@@ -119,12 +121,9 @@ def prove(
         )
     rival = max(rivalry, key=lambda name: rivalry[name])
     opposite = None if mirror is None else HeldOut.of(analysis, mirror)
-    total = before.sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        by_joint = np.where(total > 0, 1.0 - after.sum(axis=1) / total, np.nan)
     return Proof(
         gain=gain_of(before, after),
-        by_joint=by_joint,
+        by_joint=gain_by_joint(before, after),
         p_value=chance_of_gain(before.sum(axis=0), after.sum(axis=0)),
         mirror=-np.inf if opposite is None else gain_of(before, opposite.error()),
         rival=rival,
@@ -135,6 +134,28 @@ def prove(
 def gain_of(before: Float, after: Float) -> float:
     """Share of the squared errors before that is gone after."""
     return 1.0 - float(after.sum()) / max(float(before.sum()), 1e-300)
+
+
+def gain_by_joint(before: Float, after: Float) -> Float:
+    """That share by joint (n,), of squared errors (n, M); nan where there were none."""
+    total = before.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(total > 0, 1.0 - after.sum(axis=1) / total, np.nan)
+
+
+def decisive(
+    analysis: ResidualAnalysis, before: Float, after: Float, tried: int
+) -> tuple[float, Float] | None:
+    """What a claim about the whole log gains, in all and by joint (n,); None where that is not decisive.
+
+    It takes LEAST_GAIN of the error away, beyond chance in as many as were tried, and LEAST_TORQUE of some joint.
+    """
+    gain, by_joint = gain_of(before, after), gain_by_joint(before, after)
+    if gain < LEAST_GAIN or chance_of_gain(before.sum(axis=0), after.sum(axis=0)) * tried > CHANCE:
+        return None
+    if max(analysis.relevance(j, float(by_joint[j])) for j in analysis.joints) < LEAST_TORQUE:
+        return None
+    return gain, by_joint
 
 
 def chance_of_gain(before: Float, after: Float) -> float:
