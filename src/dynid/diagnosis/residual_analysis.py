@@ -246,42 +246,43 @@ class ResidualAnalysis:
 
         None where the model reads more than motion.
         """
-        terms, wanted = self.plain_model
-        Y, complete = regressor(self.robot, terms, self.motion, wanted)
-        if not complete:
+        if self._between is None:
             return None
-        usable = np.isin(np.arange(len(Y)), self.joints)
-        size = np.maximum(self.motion.tau.std(axis=0), 1e-300)
-        weights = (~self.reverses * np.where(usable, 1.0 / size, 0.0)).T
-        Q = basis((Y * weights[:, :, None]).reshape(-1, Y.shape[2]))
-        found = np.zeros(len(shifts))
-        for k, seconds in enumerate(shifts):
-            y = (self.torque_later(float(seconds)).T * weights).reshape(-1)
-            left = y - Q @ (Q.T @ y)
-            found[k] = float(left @ left) / max(float(y @ y), 1e-300)
-        return found
+        found = [self._missed_of(*self._between, self.torque_later(float(seconds))) for seconds in shifts]
+        return np.array([missed / max(whole, 1e-300) for missed, whole in found])
 
     def shows_later(self, seconds: float, joints: Sequence[int]) -> bool:
         """Whether the plain model misses less between reversals where the torque of some joints is read later.
 
         True where the model reads more than motion, or no joint among these is looked at.
         """
+        own = [j for j in joints if j in self.joints]
+        if not own or self._between is None:
+            return True
+        read = self.motion.tau.copy()
+        read[:, own] = self.torque_later(seconds)[:, own]
+        before, after = (self._missed_of(*self._between, tau)[0] for tau in (self.motion.tau, read))
+        return after < before
+
+    @staticmethod
+    def _missed_of(Q: Float, weights: Float, tau: Float) -> tuple[float, float]:
+        # Squared errors of the plain model in torque (N, n), and its squares.
+        y = (tau.T * weights).reshape(-1)
+        left = y - Q @ (Q.T @ y)
+        return float(left @ left), float(y @ y)
+
+    @cached_property
+    def _between(self) -> tuple[Float, Float] | None:
+        # Orthonormal basis (n N, b) of the plain model's columns and the weights (n, N) of samples between reversals;
+        # None where the model reads more than motion.
         terms, wanted = self.plain_model
         Y, complete = regressor(self.robot, terms, self.motion, wanted)
-        read = self.motion.tau.copy()
-        own = [j for j in joints if j in self.joints]
-        if not complete or not own:
-            return True
-        read[:, own] = self.torque_later(seconds)[:, own]
-        size = np.maximum(self.motion.tau.std(axis=0), 1e-300)
+        if not complete:
+            return None
         usable = np.isin(np.arange(len(Y)), self.joints)
-        weights = (~self.reverses * np.where(usable, 1.0 / size, 0.0)).T
-        Q = basis((Y * weights[:, :, None]).reshape(-1, Y.shape[2]))
-        missed = []
-        for tau in (self.motion.tau, read):
-            y = (tau.T * weights).reshape(-1)
-            missed.append(float(np.sum((y - Q @ (Q.T @ y)) ** 2)))
-        return missed[1] < missed[0]
+        size = np.maximum(self.motion.tau.std(axis=0), 1e-300)
+        weights = np.asarray((~self.reverses * np.where(usable, 1.0 / size, 0.0)).T, dtype=np.float64)
+        return basis((Y * weights[:, :, None]).reshape(-1, Y.shape[2])), weights
 
     def torque_later(self, seconds: float) -> Float:
         """Measured torque (N, n) so many seconds after the thinned samples, by linear interpolation within its run."""
