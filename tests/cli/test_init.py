@@ -418,6 +418,29 @@ def test_nothing_is_overwritten(robot_file: Path, train_log: Path, tmp_path: Pat
     assert run("init", robot_file, train_log, "--out", file, "--force").code == 0
 
 
+def test_one_part_of_a_recording_leads_to_the_others(robot_file: Path, tmp_path: Path, run: Run) -> None:
+    robot = load_robot(robot_file)
+    rng, (folder, n) = np.random.default_rng(5), (tmp_path / "parts", robot.n)
+    folder.mkdir()
+    for name in ("position", "effort"):
+        with (folder / f"arm_{name}.csv").open("w", newline="") as text:
+            writer = csv.writer(text)
+            writer.writerow(["t", *(f"- {joint}_{name}" for joint in robot.joint_names)])
+            writer.writerows([k / 100, *rng.normal(size=n)] for k in range(300))
+    position, out = folder / "arm_position.csv", tmp_path / "e.toml"
+    one = run("init", robot_file, position, "--out", out)
+    assert one.code == 0
+    assert "beside it arm_effort.csv" in one.out
+    several = run("init", robot_file, position, folder / "arm_effort.csv")
+    assert several.code == 2
+    assert "several-logs" in several.err
+    assert "a folder of their own" in several.err
+    together = run("init", robot_file, folder, "--out", out, "--force")
+    assert together.code == 0
+    assert "arm_effort/- " in together.out
+    assert "beside it" not in together.out
+
+
 def test_without_a_mapping_the_command_that_makes_one_is_named(
     robot_file: Path, tmp_path: Path, run: Run
 ) -> None:

@@ -74,6 +74,10 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
         ("q̈#", "acceleration", "", "unknown"),
         ("τ#", "torque", "", "unknown"),
         ("$AXIS_ACT_MEAS.A#", "position", "", "unknown"),
+        ("Joint#_Force", "effort", "", "unknown"),
+        ("joint_#_ext_force", "effort", "model", "unknown"),
+        ("force_#", "other", "", "unknown"),
+        ("joint_#_torque_enable", "other", "", "unknown"),
     ],
 )
 def test_words_say_what_columns_are(name: str, quantity: str, role: str, unit: str) -> None:

@@ -211,6 +211,20 @@ def test_a_file_for_each_signal(kind: str, timed: bool, tmp_path: Path) -> None:
     np.testing.assert_array_equal(part[names[1]], q[30:70, 0])
 
 
+def test_what_lies_beside_the_signals_is_left_out(tmp_path: Path) -> None:
+    path = signals(tmp_path / "log", lambda file, values: np.savetxt(file.with_suffix(".csv"), values), True)
+    np.savetxt(path / "parameters.csv", np.ones((10, 10)))
+    np.savetxt(path / "wrench.csv", np.ones((T - 5, 6)))
+    (path / "notes.txt").write_text("recorded on Monday\nby hand\n")
+    np.testing.assert_array_equal(read(path, ("time", "q[1]")), np.column_stack([t, q[:, 1]]))
+    (remark,) = (one for one in open_table(path).remarks if one.identifier == "other-files")  # type: ignore[attr-defined]
+    for name in ("parameters.csv (10 rows)", f"wrench.csv ({T - 5} rows)", "notes.txt"):
+        assert name in remark.text
+    np.savetxt(path / "second_q.csv", np.ones((T - 5, 3)))
+    with pytest.raises(InputError, match=r"different-lengths.*folder of\s+their own"):
+        open_table(path)
+
+
 def test_logs_in_a_folder_are_no_signals(tmp_path: Path) -> None:
     for name, count in (("train", T), ("validate", T - 50)):
         np.savetxt(

@@ -16,7 +16,7 @@ from dynid.cli.robot_options import RobotOptions, with_robot
 @with_robot
 def command(
     robot: RobotArgument,
-    log: Annotated[Path, typer.Argument(help="A log, or a folder of one.", metavar="LOG")],
+    logs: Annotated[list[Path], typer.Argument(help="A log, or a folder of one.", metavar="LOG")],
     out: Annotated[Path, typer.Option("--out", help="Experiment file to write; must not exist.")] = Path(
         "experiment.toml"
     ),
@@ -58,6 +58,7 @@ def command(
     from dynid.layouts.write import experiment_text, question_lines, summary_lines
     from dynid.robot import Reading, read_robot
 
+    log = _one(logs)
     check_targets([out], [robot, log], force)
     diagnostics = Diagnostics()
     model = read_robot(robot, Reading(**robot_options), diagnostics)
@@ -86,6 +87,21 @@ def command(
             say(f"    --answer '{one.key}={values}'")
         return
     say(f"wrote {out}; next: dynid identify {robot} {log} --config {out} --out run")
+
+
+def _one(logs: list[Path]) -> Path:
+    from dynid.base.errors import UsageError
+
+    if len(logs) > 1:
+        raise UsageError(
+            "several-logs",
+            found=f"{len(logs)} logs: {', '.join(map(str, logs))}",
+            expected="one",
+            do="give one of them if each is a recording of its own: the file that is written holds for all of them. "
+            "If they are parts of one recording (positions in one, efforts in another), put them into a folder of "
+            "their own and give the folder",
+        )
+    return logs[0]
 
 
 def _answers(given: list[str]) -> dict[str, str]:

@@ -33,7 +33,7 @@ def command(
     if geometry not in ("collision", "visual"):
         raise UsageError("geometry", found=f"geometry '{geometry}'", expected="collision or visual")
     if out is not None:
-        check_targets([out], [robot], force=False)
+        check_targets([out], [robot], force=None)
     diagnostics, reading = Diagnostics(), Reading(**robot_options)
     kind = cast(Literal["collision", "visual"], geometry)
     entries = limits_from_description(robot, reading, kind, diagnostics)

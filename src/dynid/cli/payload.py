@@ -97,7 +97,7 @@ def command(
             expected="six numbers: x, y, z in m, roll, pitch, yaw in rad",
         )
     if out is not None:
-        check_targets([out], [log], force=False)
+        check_targets([out], [log], force=None)
     stored = load(run)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config) if config else Experiment.from_dict(stored.experiment)

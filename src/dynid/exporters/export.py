@@ -140,7 +140,7 @@ def export(
         )
     targets = [to] if not ensemble or chosen == "samples" else _numbered(to, ensemble)
     outputs = [path for target in targets for path in _outputs(target, chosen)]
-    check_targets(outputs, _inputs(run.robot, source), force)
+    check_targets(outputs, _inputs(run.robot, source), force, "--to")
     draw = partial(sample_parameters, run, ensemble, seed, not allow_unphysical, posterior, width)
     drawn = _drawn(run, draw, unseen, sink) if ensemble else None
     thetas, moved = run.estimate.parameters[None], None
@@ -197,7 +197,7 @@ def export_parameters(
     sink = diagnostics if diagnostics is not None else Diagnostics()
     to, source = Path(to), None if source is None else Path(source)
     chosen = _kind(to, kind)
-    check_targets(_outputs(to, chosen), _inputs(robot, source), force)
+    check_targets(_outputs(to, chosen), _inputs(robot, source), force, "--to")
     origin = edited_source(robot, source, chosen)
     reading = _reading(robot, root)
     request = Request(robot, terms, np.ones(robot.n), chosen, origin, reading, False, sink)

@@ -10,8 +10,12 @@ from dynid.base.atomic_write import refuse_existing, staged_files
 from dynid.base.errors import RefusedError, ResourceError
 
 
-def check_targets(targets: Sequence[Path], inputs: Sequence[Path], force: bool) -> None:
+def check_targets(
+    targets: Sequence[Path], inputs: Sequence[Path], force: bool | None, option: str = "--out"
+) -> None:
     """Checks where files are to be written before anything is computed.
+
+    force: whether existing files are replaced, None = the command has no --force.    option: that names the targets.
 
     Raises RefusedError for a target that exists (unless forced) or is an input, ResourceError for one that cannot be
     written. Folders that are missing are made once there is something to write.
@@ -27,19 +31,21 @@ def check_targets(targets: Sequence[Path], inputs: Sequence[Path], force: bool) 
                 "output-exists", found=f"output '{target}' is a folder", expected="a file name"
             )
         if not force:
-            refuse_existing(target, "choose another --to, or --force to replace it")
+            refuse_existing(
+                target, f"choose another {option}" + (", or --force to replace it" if force is False else "")
+            )
         folder = next(one for one in target.resolve().parents if one.exists())
         if not folder.is_dir():
             raise ResourceError(
                 "cannot-write",
                 found=f"'{folder}', which is a file, above '{target}'",
-                expected="a folder for --to",
+                expected=f"a folder for {option}",
             )
         if not os.access(folder, os.W_OK | os.X_OK):
             raise ResourceError(
                 "cannot-write",
                 found=f"no permission to write in '{folder}'",
-                expected="a writable folder for --to",
+                expected=f"a writable folder for {option}",
             )
 
 

@@ -80,7 +80,10 @@ _MOTOR = {"motor", "motors", "m"}
 _OF_MOTORS = {"qm": "q", "dqm": "dq", "qdm": "dq", "thetam": "theta", "dthetam": "dtheta"}
 # Of the hand or the base, not of joints, whatever else is said.
 _NOT_OF_JOINTS = {"tcp", "tool", "flange", "pose", "cartesian", "cart", "wrench", "ft", "imu", "ee", "twist", "force",
-                  "forces", "voltage", "voltages", "mode", "modes", "frame", "camera", "finger", "fingers"}  # fmt: skip
+                  "forces", "voltage", "voltages", "mode", "modes", "frame", "camera", "finger", "fingers",
+                  "enable", "enabled", "status", "flag"}  # fmt: skip
+# "Joint1_Force": simulators say so of any joint's effort, and mean its torque where it turns.
+_FORCE, _JOINT = {"force", "forces"}, {"joint", "joints", "axis", "axes"}
 # Words that say nothing of what is measured.
 _PLAIN = {"joint", "joints", "axis", "axes", "arm", "robot", "state", "states", "observation", "data", "j", "field",
           "msg", "log", "values", "value", "link", "topic", "header", "actuator", "actuators", "a", "base", "achse",
@@ -581,6 +584,8 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None) -> Mean
         spelt.remove("j")
     of_motors = bool(set(spelt) & set(_OF_MOTORS))
     spelt = [_OF_MOTORS.get(word, word) for word in spelt]
+    if set(spelt) & _JOINT or (place == "{joint}" and place in template):
+        spelt = ["effort" if word in _FORCE else word for word in spelt]
     have = set(spelt)
     if place == "":
         return _alone(have, spelt, stated)

@@ -32,10 +32,11 @@ from dynid.layouts.presets import Preset, presets
 from dynid.layouts.row_clock import rate_from_velocity, rows_as_clock
 from dynid.layouts.units import CALIBRATION, Units, decide_units, time_unit
 from dynid.log.calibration import motor_of, rad_per_percent, read_calibration
+from dynid.log.files import parts_beside
 from dynid.robot.model import RobotModel
 
 LOCK = "robot.lock."
-_NAMED = 4  # columns that are listed
+_NAMED = 4  # columns or files that are listed
 KINDS_OF_SLIDES = ("position", "velocity", "effort")
 # Joints of hands, whose place hardly matters to an arm.
 _HAND = ("finger", "gripper", "jaw", "hand", "claw", "thumb", "knuckle")
@@ -108,6 +109,10 @@ def propose(
         if kind == "position" and family is None:
             decision = _with_chains(decision, look, robot, known)
         decision, family = _assigned(kind, decision, family, robot, look, given)
+        if decision.question and family is None and (parts := parts_beside(Path(log))):
+            shown = ", ".join(parts[:_NAMED]) + (", ..." if len(parts) > _NAMED else "")
+            why = f"beside it {shown}, as many rows: give their folder if they are parts of one recording"
+            decision = replace(decision, why=(*decision.why, why))
         decisions.append(decision)
         if family is not None:
             chosen[kind] = family

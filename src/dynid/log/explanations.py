@@ -238,6 +238,14 @@ EXPLANATIONS = (
         """Nothing. Where the joints of a moment have stamps of their own, that of the first one is taken.""",
     ),
     Explanation(
+        "other-files",
+        "files of a folder that are no part of its log",
+        ("note",),
+        """In a folder with a file for each signal, those of the longest length are the log; tables of other lengths
+        and what is no table are left out.""",
+        """Nothing, or put the files of one recording into a folder of their own.""",
+    ),
+    Explanation(
         "transposed",
         "an array whose rows run along its second axis",
         ("note",),

@@ -22,7 +22,7 @@ from dynid.log.long_rows import with_joints_side_by_side
 from dynid.log.mat_files import MatReader
 from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
-from dynid.log.signal_folder import open_signals, signal_files
+from dynid.log.signal_folder import open_signals, row_count, signal_files
 from dynid.log.stamps import with_whole_stamps
 from dynid.log.text_times import with_text_times
 from dynid.log.torch_files import TorchReader
@@ -134,6 +134,20 @@ def open_table(
         (f"a file that starts with {head[:8]!r}", ""),
     )
     raise InputError("log-format", found=found, expected=known, do=do, place=place)
+
+
+def parts_beside(path: Path) -> list[str]:
+    """Names of the files in the folder of a file that have as many rows, and so may be parts of one recording."""
+    found = signal_files(path.parent) if path.is_file() else []
+    if path not in found:
+        return []
+    counts = {}
+    for file in found:
+        try:
+            counts[file] = row_count(open_table(file))
+        except InputError:
+            continue
+    return [file.name for file, count in counts.items() if file != path and count == counts.get(path)]
 
 
 def _no_folder(path: Path) -> bool:

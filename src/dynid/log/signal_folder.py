@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
 from dynid.log.log import ColumnInfo, Table, Text
 
@@ -18,6 +19,8 @@ _ROWS = 32768
 # Of columns that are compared.
 _LOOKED_AT = 2000
 MOST_FILES = 32
+# Of the longest files' rows: what is shorter than that, as a table of parameters is, is no recording beside it.
+_LEFT_OUT = 0.5
 
 
 def signal_files(folder: Path) -> list[Path]:
@@ -27,33 +30,51 @@ def signal_files(folder: Path) -> list[Path]:
 
 
 def open_signals(folder: Path, files: Sequence[Path], opened: Callable[[Path], Table]) -> SignalFolder:
-    """The files of a folder side by side; raises InputError where they are not equally long."""
-    return SignalFolder(folder, {one.stem: opened(one) for one in files})
+    """The files of a folder side by side: those of the longest length; shorter ones are of something else.
+
+    Raises InputError where the longest is alone, or others are nearly as long: then the folder holds several logs.
+    """
+    tables: dict[Path, Table] = {}
+    counts: dict[Path, int] = {}
+    left: dict[Path, str] = {}
+    for file in files:
+        try:
+            tables[file] = opened(file)
+            counts[file] = row_count(tables[file])
+        except InputError:
+            # Notes are often .txt; any other file that cannot be read may be a damaged signal.
+            if file.suffix.lower() != ".txt":
+                raise
+            left[file] = "no table of numbers"
+    longest = max(counts.values(), default=0)
+    signals = [file for file, count in counts.items() if count == longest]
+    others = [file for file, count in counts.items() if count < longest]
+    nearly = [file for file in others if counts[file] > _LEFT_OUT * longest]
+    if len(signals) < 2 or len(nearly) > 1:
+        shown = ", ".join(f"{file.name} ({count} rows)" for file, count in counts.items())
+        raise InputError(
+            "different-lengths",
+            found=f"a folder of files of different lengths: {shown}",
+            expected="one signal a file, with a row a moment in all of them",
+            do="give one of them, if each is a log of its own; put those that are parts of one recording into a "
+            "folder of their own",
+            place=Place(file=str(folder)),
+        )
+    left |= {file: f"{counts[file]} rows" for file in others}
+    return SignalFolder(folder, {file.stem: tables[file] for file in signals}, longest, left)
 
 
 class SignalFolder:
     """Tables side by side: columns FILE/COLUMN, FILE[0], ... of files without names, and once what all have alike.
 
-    tables: by the names of their files.
+    tables: by the names of their files.    rows: of each.    left: other files of the folder, and what they are.
     """
 
-    def __init__(self, path: Path, tables: Mapping[str, Table]) -> None:
+    def __init__(self, path: Path, tables: Mapping[str, Table], rows: int, left: Mapping[Path, str]) -> None:
         self.path = path
         self._tables = dict(tables)
         first = {stem: _first(table) for stem, table in self._tables.items()}
-        counts = {stem: _row_count(table) for stem, table in self._tables.items()}
-        if len(set(counts.values())) > 1:
-            shown = ", ".join(
-                f"{table.path.name} ({counts[stem]} rows)" for stem, table in self._tables.items()
-            )
-            raise InputError(
-                "different-lengths",
-                found=f"a folder of files of different lengths: {shown}",
-                expected="one signal a file, with a row a moment in all of them",
-                do="give one of them, if each is a log of its own",
-                place=Place(file=str(path)),
-            )
-        self.row_count: int | None = next(iter(counts.values()))
+        self.row_count: int | None = rows
         self._places: dict[str, tuple[str, str]] = {}
         alike = _alike(first)
         for stem, values in first.items():
@@ -65,6 +86,10 @@ class SignalFolder:
         self._places = {("time" if _nameless(name) else name): (stem, name) for name in alike} | self._places
         self.column_names = tuple(self._places)
         self.remarks = tuple(one for table in self._tables.values() for one in getattr(table, "remarks", ()))
+        if left:
+            shown = ", ".join(f"{file.name} ({what})" for file, what in left.items())
+            text = f"{', '.join(self._tables)} are read, {rows} rows each; no part of it: {shown}"
+            self.remarks += (Diagnostic(Severity.NOTE, "other-files", text, Place(file=str(path))),)
 
     @cached_property
     def sha256(self) -> str:
@@ -125,7 +150,8 @@ def _first(table: Table) -> dict[str, Float]:
     return {name: values for name, values in batch.items() if not isinstance(values, Text)}
 
 
-def _row_count(table: Table) -> int:
+def row_count(table: Table) -> int:
+    """Rows of a table, counted where its file does not say."""
     if table.row_count is not None:
         return table.row_count
     names = table.column_names[:1]

@@ -290,6 +290,7 @@ SELF_EXPLANATORY = (
         "duplicate-parameter elastic-form equation-shape false-alarm-rate feasible-inner fourier-numbers fourier-ramp "
         "friction-side-auto function-result gas-spring gravity harmonic horizon inertia-rows intervals "
         "iteration joint-coupling load-unknown lock method moves name-taken needs-samples no-friction no-log no-rate "
+        "several-logs "
         "no-robot nominal nominal-unknown observer-cutoff observer-time on-motor one-a-joint open-inside "
         "posterior-count powers robot-axis robot-counts robot-finite robot-names robot-placement rotor-axes "
         "rotor-carriers rotor-compensation rounds rows-filter rows-hold rows-stick samples-extra samples-motor "
