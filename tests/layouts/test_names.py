@@ -44,6 +44,9 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
         ("effort_#", "effort", "", "unknown"),
         ("tau_ext_#", "torque", "model", "unknown"),
         ("tau_model#", "torque", "model", "unknown"),
+        ("motor_state[#].tau_est", "torque", "estimated", "unknown"),
+        ("tauEst_#", "torque", "estimated", "unknown"),
+        ("tau_ext_est_#", "torque", "model", "unknown"),
         ("position_error_#", "position", "model", "unknown"),
         ("tcp_speed_#", "other", "", "unknown"),
         ("load_#", "raw", "", "unknown"),
@@ -116,6 +119,17 @@ def test_numbers_count_from_nought_or_one(name: str, first: int, template: str) 
     one = found(numbered(name, first))[template]
     assert (one.first, one.named) == (first, False)
     assert one.columns == tuple(numbered(name, first))
+
+
+def test_an_estimated_torque_stands_in_where_nothing_else_is_logged() -> None:
+    estimated = numbered("motor_state[#].tau_est")
+    decision, alone = choose("effort", list(found(estimated).values()), {})
+    assert alone is not None
+    assert decision.grade == "likely"
+    assert "estimated" in decision.why[0]
+    _, chosen = choose("effort", list(found([*estimated, *numbered("torque_#")]).values()), {})
+    assert chosen is not None
+    assert chosen.template == "torque_{number}"
 
 
 def test_numbers_that_do_not_count_are_no_group() -> None:

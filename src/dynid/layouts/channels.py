@@ -176,6 +176,8 @@ def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decisi
     same = [one for one in found if one.meaning.quantity in wanted]
     fit = [one for one in same if one.meaning.role in ("", "measured") and not one.meaning.motor]
     fit = fit or [one for one in same if one.meaning.role in ("", "measured")]
+    if not fit and kind == "effort":
+        fit = [one for one in same if one.meaning.role == "estimated"]
     fullest = min((len(one.missing) for one in fit), default=0)
     fit = [one for one in fit if len(one.missing) == fullest]
     said = [one for one in fit if one.meaning.role == "measured"]
@@ -206,9 +208,12 @@ def _one_of(
         why = _said(one) + (f"; beside it: {', '.join(beside)}" if beside else "")
         if not one.meaning.role and any(other.meaning.role == "commanded" for other in same):
             why += "; those beside it say that they were commanded, these do not"
+        elif one.meaning.role == "estimated":
+            why += " and calls it estimated, as drives do that make it of their current: taken as measured"
         elif not one.meaning.role:
             why += "; the name does not say whether they were measured or commanded: taken as measured"
         bare = not one.meaning.role and not any(other.meaning.role == "commanded" for other in same)
+        bare |= one.meaning.role == "estimated"
         return Decision(key, one.template, (why,), options=options, optional=optional, likely=bare)
     if optional:
         why = "several: " + ", ".join(one.template for one in short) if short else "no measured one"
@@ -224,7 +229,7 @@ def _one_of(
             f"which columns are the measured {kind}?",
             options,
         )
-    others = [one for one in same if one.meaning.role in ("commanded", "model", "spare")]
+    others = [one for one in same if one.meaning.role in ("commanded", "estimated", "model", "spare")]
     if others:
         names = ", ".join(f"'{one.template}' ({_in_words(one)})" for one in others)
         return Decision(

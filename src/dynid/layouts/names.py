@@ -72,7 +72,9 @@ _MEASURED = {"actual", "act", "meas", "measured", "measure", "measurement", "fb"
 _COMMANDED = {"cmd", "command", "commanded", "commands", "des", "desired", "target", "targets", "tgt", "ref",
               "reference", "goal", "set", "setpoint", "sp", "soll", "action", "nominal", "planned", "plan", "ipo", "d",
               "r", "c", "input", "interpolated", "consigne", "consigna", "目标", "指令", "期望"}  # fmt: skip
-_MODEL = {"model", "est", "estimated", "estimate", "hat", "ext", "external", "gravity", "grav", "ff", "feedforward",
+# Drives call what they make of their current so; a model's torque is called so, too.
+_ESTIMATED = {"est", "estimated", "estimate"}
+_MODEL = {"model", "hat", "ext", "external", "gravity", "grav", "ff", "feedforward",
           "friction", "err", "error", "errors", "residual", "dist", "disturbance", "deviation", "predicted", "pred",
           "bias", "limit", "limits", "max", "min", "std", "offset", "contact", "collision"}  # fmt: skip
 _FILTERED = {"filt", "filtered", "filter", "smooth", "smoothed", "lp", "lowpass"}
@@ -285,7 +287,7 @@ def columns_of_slide(joint: str, columns: Iterable[str]) -> dict[str, tuple[str,
             "effort" if name == "torque" else name for name, vocabulary in _KINDS if set(spelt) & vocabulary
         }
         kinds |= {"effort"} if "force" in spelt else set()
-        if len(kinds) > 1 or _role(spelt, set(spelt)) in ("commanded", "model"):
+        if len(kinds) > 1 or _role(spelt, set(spelt)) in ("commanded", "estimated", "model"):
             continue
         for kind, units in _UNITS_OF_SLIDES.items():
             unit = next((units[end] for end in ends if end in units), None)
@@ -528,7 +530,14 @@ def _ends(name: Sequence[str], wanted: Sequence[str]) -> bool:
 
 def _says_nothing(word: str) -> bool:
     meant = set().union(
-        *(kind for _, kind in _KINDS), _MEASURED, _COMMANDED, _MODEL, _MOTOR, _NOT_OF_JOINTS, _TIME
+        *(kind for _, kind in _KINDS),
+        _MEASURED,
+        _COMMANDED,
+        _MODEL,
+        _ESTIMATED,
+        _MOTOR,
+        _NOT_OF_JOINTS,
+        _TIME,
     )
     return word in _PLAIN or word not in meant
 
@@ -624,6 +633,8 @@ def _role(spelt: Sequence[str], have: set[str]) -> str:
     commanded = have & _COMMANDED - {"d", "r", "c"}
     if commanded or (len(spelt) > 1 and spelt[-1] in ("d", "r", "c")):
         return "commanded"
+    if have & _ESTIMATED:
+        return "estimated"
     return "measured" if have & _MEASURED else ""
 
 
