@@ -146,6 +146,10 @@ def test_two_commands_and_no_editing(
     # The file is one that the other commands take as it is.
     done = run("check", robot, log, "-c", "experiment.toml", "--no-fit")
     assert done.code == 0, done.err
+    # Without the file they take the same, and say so.
+    alone = run("check", robot, log, "--no-fit")
+    assert (alone.code, alone.out) == (0, done.out), alone.err
+    assert "columns, as their names and the motion say: time" in alone.err
 
 
 def test_a_source_is_named_once(robot_file: Path, tmp_path: Path, run: Run) -> None:
@@ -455,6 +459,39 @@ def test_without_a_mapping_the_command_that_makes_one_is_named(
         assert done.code == 3
         assert "dynid init" in done.err
         assert str(log) in done.err
+
+
+def test_one_command_where_nothing_is_left_to_ask(robot_file: Path, tmp_path: Path, run: Run) -> None:
+    table = pq.read_table(make_log(robot_file, tmp_path / "made.parquet", 3))
+    names = {
+        f"{x}_{j}": f"{j}_{said}"
+        for j in ("shoulder", "elbow")
+        for x, said in (("q", "pos"), ("tau", "torque"))
+    }
+    columns = {new: table[old].to_numpy() for old, new in names.items()}
+    log = write_log(tmp_path / "log.parquet", table["t"].to_numpy(), columns)
+    file, with_file, without = tmp_path / "e.toml", tmp_path / "with", tmp_path / "without"
+    assert run("init", robot_file, log, "--out", file, "--no-ask").code == 0
+    assert run("identify", robot_file, log, "--config", file, "--out", with_file).code == 0
+    done = run("identify", robot_file, log, "--out", without)
+    assert done.code == 0, done.err
+    assert "shoulder_torque" in done.err
+    found, wanted = (pq.read_table(one / "parameters.parquet") for one in (without, with_file))
+    assert str(found.to_pydict()) == str(wanted.to_pydict())
+    # The run knows its columns: other logs of the recorder are read without a word.
+    assert run("validate", without, log).code == 0
+
+
+def test_what_is_left_to_ask_is_said_and_nothing_is_left_behind(
+    robot_file: Path, tmp_path: Path, run: Run
+) -> None:
+    log = small_log(robot_file, tmp_path, gain=7.0)
+    done = run("identify", robot_file, log, "--out", tmp_path / "run")
+    assert done.code == 3
+    assert "no-effort" in done.err
+    assert f"dynid init {robot_file} {log}" in done.err
+    assert "log.effort.unit: in which unit" in done.err
+    assert not (tmp_path / "run").exists()
 
 
 def test_commands_stand_in_for_a_torque_that_nobody_measured(

@@ -13,6 +13,7 @@ from dynid.cli.common import (
     LogsArgument,
     RobotArgument,
     TopicOption,
+    open_training,
     print_diagnostics,
     say,
     set_results,
@@ -40,16 +41,15 @@ def command(
     import numpy as np
 
     from dynid.base.diagnostics import Diagnostics
-    from dynid.identification.experiment import Experiment, open_log
+    from dynid.identification.experiment import Experiment
     from dynid.log.write import write_log
     from dynid.signals.periods import average_periods, columns_of
 
     _refuse(out, (robot, *logs), force)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_robot(robot_options)
-    model = experiment.robot(robot, diagnostics)
     try:
-        log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
+        experiment, log = open_training(experiment, robot, logs, diagnostics)
         means = average_periods(log, period, skip, diagnostics)
         parts = [columns_of(log, mean, margin) for mean in means]
         t = np.concatenate([times for times, _ in parts])

@@ -13,6 +13,7 @@ from dynid.cli.common import (
     ConfigOption,
     RobotLogsArgument,
     TopicOption,
+    open_training,
     print_diagnostics,
     progress_bar,
     say,
@@ -71,18 +72,17 @@ def command(
         _list_columns(logs, config)
         return
     from dynid.base.diagnostics import Diagnostics
-    from dynid.identification.experiment import Experiment, open_log
+    from dynid.identification.experiment import Experiment
     from dynid.log.checks import check_log
     from dynid.run.validation import stage
 
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_values(written)
     experiment = experiment.with_accepted(accept).with_robot(robot_options)
-    model = experiment.robot(robot, diagnostics)
     diagnostics.accept(experiment.content.accept)
     experiment.settings()  # mistakes come to light before a log is read
     try:
-        log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
+        experiment, log = open_training(experiment, robot, logs, diagnostics)
         if plan is not None:
             _compare(log, plan, diagnostics)
         for remark in log.remarks:

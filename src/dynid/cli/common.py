@@ -7,12 +7,17 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dynid.base.progress import PROGRESS_VARIABLE, progress_file
 from dynid.cli.output import is_verbose, note, print_diagnostics, say, set_results, shows_progress
+
+if TYPE_CHECKING:
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.identification.experiment import Experiment
+    from dynid.log.read import Log
 
 __all__ = ["ForceOption", "note_kept", "print_diagnostics", "say", "set_results"]
 
@@ -72,6 +77,20 @@ def claim_output(folder: Path, check: Callable[[], Sequence[str]]) -> None:
 
     _claims.append(claim(folder))
     note_kept(folder, check())
+
+
+def open_training(
+    experiment: Experiment, robot: Path, logs: Sequence[Path], diagnostics: Diagnostics
+) -> tuple[Experiment, Log]:
+    """As `dynid.identification.found_columns.open_training`; which columns were taken unasked is said at once."""
+    from dynid.identification.found_columns import COLUMNS_FOUND
+    from dynid.identification.found_columns import open_training as opened
+
+    found = opened(experiment, robot, logs, diagnostics)
+    for one in diagnostics:
+        if one.identifier == COLUMNS_FOUND and not is_verbose():  # which prints all notes
+            note(one.text)
+    return found
 
 
 def release_outputs() -> None:

@@ -17,6 +17,7 @@ from dynid.cli.common import (
     ThreadsOption,
     TopicOption,
     claim_output,
+    open_training,
     print_diagnostics,
     progress_bar,
     say,
@@ -97,9 +98,9 @@ def command(
     experiment = experiment.with_values({"model": {k: v for k, v in model_keys.items() if v is not None}})
     if estimator is not None:
         experiment = experiment.with_method(estimator)
+    experiment.settings()  # mistakes come to light before a log is read
+    experiment, training = open_training(experiment, robot, logs, diagnostics)
     settings, stored = experiment.settings(), experiment.to_dict()
-    model = experiment.robot(robot, diagnostics)
-    training = open_log(experiment, logs, model, experiment.data.train, diagnostics)
     model = training.robot  # joints that are not in the log are held
     unseen = None
     if held_out or experiment.data.validate_on:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.common import LogsArgument, RobotArgument, TopicOption, print_diagnostics, say, set_results
+from dynid.cli.common import (
+    LogsArgument,
+    RobotArgument,
+    TopicOption,
+    open_training,
+    print_diagnostics,
+    say,
+    set_results,
+)
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
@@ -38,7 +46,7 @@ def command(
     from dataclasses import replace
 
     from dynid.base.diagnostics import Diagnostics
-    from dynid.identification.experiment import Experiment, open_log
+    from dynid.identification.experiment import Experiment
     from dynid.terms.term import Terms
     from dynid.verbs.spring_search import search_geometry
 
@@ -48,9 +56,8 @@ def command(
     settings = experiment.settings()
     spring = _spring(settings.model, label)
     others = Terms(tuple(term for term in settings.model if term is not spring))
-    model = experiment.robot(robot, diagnostics)
     try:
-        log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
+        experiment, log = open_training(experiment, robot, logs, diagnostics)
         model = log.robot
         found = search_geometry(
             model,

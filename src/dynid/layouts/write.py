@@ -91,6 +91,17 @@ def question_lines(decision: Decision, margin: str = "  ") -> list[str]:
     return [line for one in text for line in _wrapped(one, margin)]
 
 
+def columns_in_words(proposal: Proposal) -> str:
+    """What was found, in a line."""
+    p, said = proposal, []
+    for kind in ("time", "position", "velocity", "effort"):
+        shown = " ".join(filter(None, (_columns_in_words(p, kind), _unit(p, kind))))
+        said += [f"{kind} {shown}"] if shown else []
+    held = [one.key.removeprefix(LOCK) for one in p.decisions if one.key.startswith(LOCK)]
+    said += [f"held: {', '.join(held)}"] if held else []
+    return "; ".join(said)
+
+
 def summary_lines(proposal: Proposal) -> list[str]:
     """What was found, for the terminal."""
     p, lines, seen = proposal, list[str](), set[str]()

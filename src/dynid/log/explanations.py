@@ -238,6 +238,15 @@ EXPLANATIONS = (
         """Nothing. Where the joints of a moment have stamps of their own, that of the first one is taken.""",
     ),
     Explanation(
+        "columns-found",
+        "columns that were found, and not named",
+        ("note",),
+        """The columns are neither dynid's own nor named under `[log]`, and their names and the motion leave nothing to
+        ask: they are taken as `dynid init` would write them, and stored with the run.""",
+        """Look them over. `dynid init ROBOT LOG` says why each was taken and writes them into a file that can be
+        changed, for `--config`.""",
+    ),
+    Explanation(
         "other-files",
         "files of a folder that are no part of its log",
         ("note",),
