@@ -76,6 +76,19 @@ def test_an_effort_that_ends_at_zero_has_not_lost_its_sign(step: float) -> None:
     assert reported(seen(np.abs(20.0 * np.sin(swing) + noise))) == ["unsigned-effort shoulder"]
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_an_effort_that_reaches_zero_beside_a_jump_of_friction_keeps_its_sign(seed: int) -> None:
+    """Friction jumps where the joint turns round; a motor cannot push against its load, or happens not to have to."""
+    t, rng = np.arange(round(SECONDS * RATE)) / RATE, np.random.default_rng(seed)
+    swing = 2.0 * np.pi * 0.3 * t + 1.0  # of the joint's position
+    pull = 10.0 * np.sin(0.9 * t + rng.uniform(0.0, 6.3)) + 5.0 * np.sin(2.4 * t + rng.uniform(0.0, 6.3))
+    effort = pull + rng.uniform(0.5, 4.0) * np.tanh(100.0 * np.cos(swing)) + 0.1 * rng.normal(size=len(t))
+    assert reported({"tau": effort - effort.min()}) == []
+    assert reported({"tau": effort.max() - effort}) == []
+    assert "unsigned-effort shoulder" not in reported({"tau": np.maximum(effort, 0.0)})
+    assert reported({"tau": np.abs(effort)}) == ["unsigned-effort shoulder"]
+
+
 @pytest.mark.parametrize("size", [1e308, -1e308])
 def test_one_number_of_no_size_makes_no_overflow(size: float) -> None:
     """A damaged number, as files may hold."""

@@ -10,6 +10,7 @@ from dynid.base.errors import Place
 from dynid.kernel import line_ranges
 from dynid.log.lattice import lattice_step
 from dynid.log.log import RawChunk
+from dynid.log.lost_sign import TOUCHES, sign_evidence
 from dynid.robot.model import RobotModel
 
 # An effort that stands still for so long (s and rows), while its joint moves on by so much (rad or m), is frozen.
@@ -21,13 +22,9 @@ FROZEN_TIMES = 5.0
 FROZEN_TURNS, COARSE_VALUES = 2, 50
 # Below this share of the log it is a hitch.
 FROZEN_SHARE = 0.01
-# An effort whose least value lies within this share of its peak above zero, and so many samples near zero, has lost
-# its sign if it turns back there as sharply as an absolute value does. One that happens to end at zero, which coarse
-# steps make likelier, comes in like a parabola.
-AT_ZERO, NEAR_ZERO, NEAR_ZERO_SHARE = 2e-3, 0.02, 2e-3
-# Of the peak: how far from its least value an effort is looked at. Twice as many samples away a line has risen twice as
-# far and a parabola four times; in between lies this factor.
-SHARP_AT, SHARP = 0.06, 8.0**0.5
+# An effort whose least value lies within this share of its peak above zero has lost its sign if it is so many times
+# smoother (squared deviations, over all touches of zero) with the sign given back.
+AT_ZERO, SMOOTHER = 2e-3, 20.0
 # A jump along the motion counts from so many times the usual unevenness and so many rows on (sampling that jitters or
 # repeats itself makes one or two), if it leaves so little of all joints' unevenness; time steps are even to this share.
 JUMP_SIGNIFICANCE, JUMP_ROWS, LEFT = 12.0, 5.0, 0.05
@@ -61,8 +58,7 @@ class RecordingWatch:
         self.frozen, self.frozen_at = np.zeros(n), np.full(n, np.nan)
         self._uneven: list[Float | None] = [None] * n
         self.least, self.most = np.full(n, np.inf), np.full(n, -np.inf)
-        self.near_zero, self.effort_step = np.zeros(n), np.zeros(n)
-        self.rise = np.zeros((2, n))
+        self.lost_sign, self.effort_step = np.zeros(n), np.zeros(n)
         self.beside_count = np.zeros((2, n))
         self.jumps: list[tuple[float, float]] = []
         self._t: list[Float] = []
@@ -113,6 +109,10 @@ class RecordingWatch:
         self._frozen(t, q, effort, low, high)
         with np.errstate(over="ignore"):  # of numbers of no size, which are judged as any others
             self._ends(effort, low, high)
+            # What was once below zero has a sign.
+            for j in np.flatnonzero((self.least >= 0) & (low < TOUCHES * high)):
+                known = np.isfinite(effort[j]) & np.isfinite(q[:, j])
+                self.lost_sign[j] += sign_evidence(effort[j, known], q[known, j])
 
     def finish(self, moved: Bool, sink: Diagnostics) -> None:
         """Reports what was found.    Claims: constant-effort, unsigned-effort, rows-lost."""
@@ -127,12 +127,11 @@ class RecordingWatch:
             )
         with np.errstate(invalid="ignore", over="ignore"):
             unsigned = (self.least >= 0) & (self.least <= AT_ZERO * self.most) & (self.most > 0)
-            unsigned &= self.near_zero > NEAR_ZERO_SHARE * max(self.rows, 1)
-            unsigned &= (self.rise[0] > 0) & (self.rise[1] < SHARP * self.rise[0])
+            unsigned &= self.lost_sign > np.log(SMOOTHER)
         for j in np.flatnonzero(moved & unsigned):
             sink.claim(
                 "unsigned-effort",
-                found=f"an effort from 0 to {self.most[j]:.4g} that turns back at zero: its absolute value",
+                found=f"an effort from 0 to {self.most[j]:.4g} that turns back sharply at zero: its absolute value",
                 expected="an effort with a sign",
                 do="log the signed effort: no sign can be given back",
                 place=Place(joint=self.names[j]),
@@ -200,11 +199,6 @@ class RecordingWatch:
                 self.beside_count[0, j] += _beside(self.most[j] - effort[j], step)
             if low[j] - self.least[j] < 1.5 * step:
                 self.beside_count[1, j] += _beside(effort[j] - self.least[j], step)
-        # Exact zeros are a joint that is switched off, or cut off. What was once below zero has a sign.
-        for j in np.flatnonzero(self.least >= 0):
-            self.near_zero[j] += ((effort[j] > 0) & (effort[j] < NEAR_ZERO * high[j])).sum()
-        for j in np.flatnonzero((low >= 0) & (low < NEAR_ZERO * high)):
-            self.rise[:, j] += rise_from_zero(effort[j])
 
     def _jumps(self, t: Float, q: Float) -> None:
         whole_lines = np.isfinite(line_ranges(q).sum(axis=1))
@@ -313,21 +307,6 @@ def rows_gained(steps: Float) -> float:
     weight = 1.0 / np.maximum(scale, 1e-12 + 1e-3 * scale.max(initial=0.0)) ** 2
     along = float((pace**2 * weight).sum())
     return float((steps.sum(axis=0) * pace * weight).sum()) / along - len(steps) if along > 0 else 0.0
-
-
-def rise_from_zero(effort: Float) -> Float:
-    """(2,) sums of an effort (T,) about the places where it is next to zero: where it leaves, and twice as far away."""
-    high = float(np.nanmax(effort))
-    near = np.flatnonzero(effort < NEAR_ZERO * high)
-    found = np.zeros(2)
-    for group in np.split(near, np.flatnonzero(np.diff(near) > 1) + 1) if len(near) else []:
-        middle = int(group[np.argmin(effort[group])])
-        for way in (1, -1):
-            ahead = effort[middle::way]
-            away = int(np.argmax(ahead > SHARP_AT * high))
-            if away > 0 and 2 * away < len(ahead):
-                found += np.nan_to_num(ahead[[away, 2 * away]])
-    return found
 
 
 def turns(path: Float, least: float) -> int:
