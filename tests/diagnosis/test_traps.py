@@ -257,7 +257,12 @@ def test_torque_of_another_size() -> None:
     np.testing.assert_allclose(sizes, 2.0, rtol=0.05)
     sink = Diagnostics()
     compare_with_description(replace(analysis, robot=scaled(robot, 0.1)), sink)
-    assert "unit-suspicion" in {item.identifier for item in sink.warnings}
+    assert [one.identifier for one in sink.doubts] == ["torque-scale"]
+    assert "effort.side" not in sink.doubts[0].text
+    sink = Diagnostics()
+    compare_with_description(replace(analysis, robot=scaled(robot, 10.0)), sink)
+    assert [one.identifier for one in sink.doubts] == ["torque-scale"]
+    assert 'before gears of about 10 : 1, declare effort.side = "motor"' in sink.doubts[0].text
     for factor in (0.01, 100.0):
         sink = Diagnostics()
         compare_with_description(replace(analysis, robot=scaled(robot, factor)), sink)

@@ -14,6 +14,7 @@ from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.names import Meaning
 from dynid.layouts.physics import EXPLAINS, Motion, description_scale
 from dynid.layouts.presets import ConstantsEntry, Preset, matches_word
+from dynid.log.effort_size import size_advice
 from dynid.robot.actuator_gains import actuator_gains
 from dynid.robot.model import RobotModel
 
@@ -161,7 +162,9 @@ def _torque_or_not(
         if said.unit in CURRENTS and scale.middle * CURRENTS[said.unit] < 1 / NEAR:
             reason = f"{doubt}it is {compared}: too little for N m, as {said.unit} is"
             return Decision(UNIT, said.unit, (reason,), options=UNITS)
-        return Decision(UNIT, None, (f"{doubt}it is {compared}: no N m at the joints",), question, UNITS)
+        why = f"{doubt}it is {compared}: no N m at the joints"
+        advice = size_advice(scale.middle)
+        return Decision(UNIT, None, (why, advice) if advice else (why,), question, UNITS)
     limits = robot.limits.effort
     if (
         said.quantity == "torque"

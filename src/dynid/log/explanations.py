@@ -17,8 +17,8 @@ EXPLANATIONS = (
         an effort of many times the limit, or masses of many times the description's: degrees for radians,
         millimetres for metres, mA for N m, the motor's side for the joint's.""",
         """Declare the unit, and for efforts the side, under `[log]`: `position.unit = "deg"`, `effort.unit = "mA"`
-        with `drive_gain`, `effort.side = "motor"`. `dynid init ROBOT LOG` looks for the units by physics and
-        says how sure each is.""",
+        with `drive_gain`, `effort.side = "motor"` with `gear_ratio` under `[robot]`. `dynid init ROBOT LOG` looks
+        for the units by physics and says how sure each is.""",
         f"""Positions: over 6 times the span between limits. Efforts: over 20 times the limit, or gravity's torque
         off by more than a factor of 30. Identified bodies: off by a factor of 5 (a warning) or 30 (a doubt).
         Units are declared, never guessed: a guess that is off by 57.3 still looks like a robot. {TRAPS}""",

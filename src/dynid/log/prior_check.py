@@ -10,6 +10,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.kernel import gravity_torque, inverse_dynamics
+from dynid.log.effort_size import size_advice
 from dynid.robot.model import RobotModel
 
 LEAST_STATES = 50
@@ -122,7 +123,7 @@ def _claim_size(diagnostics: Diagnostics, slope: float, ratio: float, place: Pla
         "unit-suspicion",
         found=found,
         expected="a ratio near 1",
-        do="declare unit and side of the effort (mA, motor side)",
+        do=size_advice(slope),
         place=place,
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.explanation import Explanation
 from dynid.kernel import gravity_torque, inverse_dynamics
+from dynid.log.effort_size import GEARED, size_advice
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.joint_term import JointTerm
@@ -17,8 +18,9 @@ from dynid.terms.payload import find_load, outermost
 from dynid.terms.residual_tests import FitAnalysis, Level, Notice
 from dynid.terms.term import Scale, Symbol
 
-# Factors between the torque of described and of identified bodies: from five on a unit may be wrong, and thirty is one.
-SIZE_WARN, SIZE_DOUBT = 5.0, 30.0
+# Factor between the torque of described and of identified bodies from which on a unit is wrong; from GEARED on it may
+# be.
+SIZE_DOUBT = 30.0
 # kg/m^3: what real arms weigh for their reach, see `heaviness`.
 USUAL, HEAVY = 10.0, 100.0
 # m; a shorter arm has no reach to be heavy for.
@@ -62,9 +64,9 @@ class DriveGain(JointTerm):
             more (or as much less), and one factor explains it. The robot is heavier than described, or the
             torque has another unit, torque constant or gear ratio than declared. All masses of the model carry
             that factor.""",
-            """Check `effort.unit`, `effort.side`, `drive_gain` and gear ratios against the data sheet. A known
-            load decides: hang it on, record again, and `dynid payload RUN LOG --expected KG` says what the
-            torque is worth.""",
+            """Check `effort.unit`, `effort.side`, `drive_gain` and gear ratios against the data sheet: torque of the
+            motors is smaller by the gears (`effort.side = "motor"` and `gear_ratio`). A known load decides: hang
+            it on, record again, and `dynid payload RUN LOG --expected KG` says what the torque is worth.""",
             f"""One factor has to explain {100 * SCALE_EXPLAINED:g} % of the difference and agree between joints, and
             more of it than a load at the last body does, which is named instead (`payload`). It takes a
             description with masses: where those are rough, so is this.""",
@@ -99,9 +101,11 @@ class DriveGain(JointTerm):
                 )
             return
         middle = float(np.nanmedian(sizes))
-        if 1 / SIZE_WARN < middle < SIZE_WARN:
-            yield from _of_scale(fit)
-            return
+        if 1 / SIZE_DOUBT < middle < SIZE_DOUBT:
+            scale = tuple(_of_scale(fit))
+            yield from scale
+            if scale or 1 / GEARED < middle < GEARED:
+                return
         names = ", ".join(
             f"{name} {size:.3g}"
             for name, size in zip(fit.robot.joint_names, sizes, strict=True)
@@ -112,7 +116,7 @@ class DriveGain(JointTerm):
             Level.WARNING if 1 / SIZE_DOUBT < middle < SIZE_DOUBT else Level.DOUBT,
             f"identified bodies whose torque is {middle:.3g} times that of the described ones ({names})",
             "a ratio near 1",
-            "declare unit and side of the effort under [log] (mA, N mm, motor side), or correct the description",
+            f"{size_advice(middle)}; or correct the description's masses",
         )
 
 
@@ -135,7 +139,8 @@ def _of_scale(fit: FitAnalysis) -> Iterator[Notice]:
         f"gravity torque {scale.factor:.3g} times that of the description on every joint that carries weight "
         f"(one factor explains {100 * scale.explained:.3g} % of the difference)",
         "the masses of the description, or a scale of torque that is known",
-        "check torque constants, gear ratios and the unit and side of the effort under [log], or the description's "
+        size_advice(scale.factor)
+        or "check torque constants, gear ratios and the unit and side of the effort under [log], or the description's "
         "masses; weigh a known payload (dynid payload) to find out which",
         instead_of=("payload",),
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.explanation import PROVEN, Explanation
+from dynid.log.effort_size import size_advice
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
@@ -108,7 +109,7 @@ class GainError(NominalTerm):
                 f"torque of '{name}' that is {100 * abs(value):.3g} +- {100 * half:.2g} % too "
                 f"{'large' if value > 0 else 'small'} for the bodies that the other joints' torque shows",
                 "one scale of all joints' torque",
-                "check this joint's torque constant, gear ratio and effort unit",
+                size_advice(factor) or "check this joint's torque constant, gear ratio and effort unit",
                 name,
                 declared=Declared(factors={j: factor}),
                 lesser=lesser,
