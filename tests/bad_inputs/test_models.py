@@ -188,8 +188,10 @@ CASES = [
          "not-finite", ("a.xml:2:",), "robot.xml", {"a.xml": '<mujoco>\n<option timestep="nan"/></mujoco>'}),
     mjcf("28 other model", "<worldbody>", '<asset><model name="m" file="m.xml"/></asset><worldbody>', "mjcf-attach",
          ":3:", "m.xml"),
-    mjcf("29 replicate", "</body>\n", '<replicate count="100000000"><body/></replicate></body>\n', "mjcf-replicate",
-         ":7:", "100000000", error=RefusedError),
+    mjcf("29 replicate", "</body>\n", '<replicate count="100000000"><body/></replicate></body>\n', "xml-size",
+         ":7:", "1e+08 elements", error=RefusedError),
+    mjcf("29 replicate of nothing", "</body>\n", '<replicate count="many"><body/></replicate></body>\n', "number",
+         ":7:", "count"),
     mjcf("29 height field", "<worldbody>", '<asset><hfield name="h" nrow="100000" ncol="100000" size="1 1 1 1"/></asset>'
          "<worldbody>", "mjcf-hfield", ":3:", "1e+10", error=RefusedError),
     mjcf("30 nan gravity", '"0 0 -9.81"', '"0 0 nan"', "not-finite", ":2:", "gravity"),

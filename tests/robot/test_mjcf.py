@@ -43,6 +43,12 @@ MODELS = {
         <body name="b" pos="0 0 1"><joint name="q" axis="1 0 0"/><geom size="0.1" pos="0 1 0"/></body>
         <body name="c" pos="0 1 1"><joint name="r" type="slide" axis="0 0 1"/><geom size="0.1" pos="1 1 0"/></body></body>
         <body name="d"><joint name="s" axis="0 0 1"/><geom size="0.2" pos="1 1 0"/></body></worldbody>""",
+    "copies": """<worldbody><body name="palm"><joint name="wrist" axis="1 0 0"/><geom size="0.1" mass="2"/>
+        <replicate count="3" offset="0.1 0 0.02" euler="0 20 30" sep="-"><body name="finger" pos="0 0.2 0.1">
+        <joint name="bend" axis="1 0 0"/><geom type="capsule" size="0.02" fromto="0 0 0 0.1 0.05 0.2"/>
+        <replicate count="2" euler="0 0 90"><geom size="0.03" pos="0.05 0 0"/></replicate>
+        <body pos="0 0 0.2"><joint name="tip" type="slide" axis="0 0 1"/><geom size="0.05" pos="0.1 0 0"/></body>
+        </body></replicate></body></worldbody>""",
     "no gravity": '<option><flag gravity="disable"/></option><worldbody>' + PENDULUM.format(joint="") + "</worldbody>",
     "armature, damping, friction": "<worldbody>"
     + PENDULUM.format(joint='armature="0.5" damping="2" frictionloss="0.3" stiffness="3"') + "</worldbody>",

@@ -47,8 +47,8 @@ def check_mjcf(root: Element, folder: Path, packages: Sequence[str], diagnostics
     """Resolves the includes of a <mujoco> element, checks it and removes what is not part of the dynamics.
 
     packages: folders of the user's, in which included files may lie as well.
-    Raises RefusedError for remote files, includes outside these folders, replicated bodies and models over the size
-    budget, InputErrors with all that is wrong otherwise.
+    Raises RefusedError for remote files, includes outside these folders, models over the size
+    budget, copies of <replicate> included, InputErrors with all that is wrong otherwise.
     """
     _refuse_fragment(root)
     resolve_includes(root, folder, packages)
@@ -111,25 +111,35 @@ def _included(
 def _refuse_bombs(elements: list[Element]) -> None:
     errors: list[DynidError] = []
     for element in elements:
-        if element.tag == "replicate":
-            raise RefusedError(
-                "mjcf-replicate",
-                found=f"<replicate> of {element.attributes.get('count', '?')} copies",
-                expected="bodies written out",
-                place=element.place,
-            )
         if element.tag == "hfield":
             cells = number(element, "nrow", errors, 0.0) * number(element, "ncol", errors, 0.0)
             if cells > 1e6:
                 found = f"a height field of {cells:.3g} cells"
                 raise RefusedError("mjcf-hfield", found=found, expected="at most 1e6", place=element.place)
-    bodies = sum(element.tag == "body" for element in elements)
+    bodies, written = _expanded(elements[0], errors)
+    stop(errors)
+    if written > MAX_ELEMENTS:
+        copies = next(element for element in elements if element.tag == "replicate")
+        raise RefusedError(
+            "xml-size",
+            found=f"{written:.3g} elements with the copies of <replicate>",
+            expected=f"at most {MAX_ELEMENTS}",
+            place=copies.place,
+        )
     if bodies > MAX_BODIES:
-        found = f"{bodies} bodies (about {bodies**2 * 10 * 8 * 64 / 1e6:.0f} MB a regressor block)"
+        found = f"{bodies:.6g} bodies (about {bodies**2 * 10 * 8 * 64 / 1e6:.0f} MB a regressor block)"
         raise RefusedError(
             "too-many-links", found=found, expected=f"at most {MAX_BODIES}", place=elements[0].place
         )
     stop(errors)
+
+
+def _expanded(element: Element, errors: list[DynidError]) -> tuple[float, float]:
+    """How many bodies and elements an element holds once MuJoCo has written out the copies of each <replicate>."""
+    inside_it = [_expanded(child, errors) for child in element.children]
+    copies = number(element, "count", errors, 1.0) if element.tag == "replicate" else 1.0
+    bodies, elements = (max(copies, 0.0) * sum(one[k] for one in inside_it) for k in range(2))
+    return bodies + (element.tag == "body"), elements + 1.0
 
 
 def _check_files(

@@ -120,7 +120,7 @@ STOPS = (
     ),
     _stop(
         "refused for safety",
-        "xml-doctype xml-depth xml-size toml-depth too-large too-many-links too-many-joints mjcf-replicate mjcf-hfield "
+        "xml-doctype xml-depth xml-size toml-depth too-large too-many-links too-many-joints mjcf-hfield "
         "usd-size outside-root remote-file bag-path decompression metadata schema-name pickled mesh-size c-size",
         """A file from a stranger may be made to fill memory, to read other files, or to run code: entities, deep
         nesting, thousands of links, pickles, paths outside the folder. Such files are refused.""",
