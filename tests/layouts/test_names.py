@@ -158,6 +158,25 @@ def test_joints_are_found_by_name(name: str, joints: tuple[str, ...]) -> None:
     assert one.columns == tuple(name.format(joint) for joint in joints)
 
 
+@pytest.mark.parametrize(
+    ("joints", "columns"),
+    [
+        (("shoulder_pan_joint", "elbow_joint"), ("Pos_ShoulderPanJoint", "Pos_ElbowJoint")),
+        (("shoulder_pan_joint", "elbow_joint"), ("q.shoulder-pan-joint", "q.elbow-joint")),
+        (("LShoulderPitch", "LElbowYaw"), ("q_l_shoulder_pitch", "q_l_elbow_yaw")),
+        (("joint_a2", "joint_a1"), ("JointA2 [rad]", "JointA1 [rad]")),
+        (("x", "y"), ("posX", "posY")),
+    ],
+)
+def test_words_of_a_name_may_be_joined_in_another_way(
+    joints: tuple[str, ...], columns: tuple[str, ...]
+) -> None:
+    (one,) = found(list(columns), joints).values()
+    assert one.named
+    assert one.columns == columns
+    assert one.meaning.quantity == "position"
+
+
 def test_joints_are_found_without_what_they_have_in_common() -> None:
     joints = tuple(f"panda_joint{k}" for k in range(1, 8))
     (one,) = found([f"joint{k}_pos" for k in range(1, 8)], joints).values()

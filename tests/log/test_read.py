@@ -332,6 +332,21 @@ def test_stray_spaces_and_marks_in_a_csv_header(robot: RobotModel, tmp_path: Pat
     assert equal(a.read(a.trajectories[0]), b.read(b.trajectories[0]))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("separator", [",", ";", " "])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_head_that_is_written_again_is_no_row(
+    robot: RobotModel, tmp_path: Path, encoding: str, separator: str, end: str
+) -> None:
+    """As by a recorder that is started again and goes on in its file."""
+    write_log(tmp_path / "log.csv", t, COLUMNS)
+    head, *rows = (tmp_path / "log.csv").read_text().replace('"', "").replace(",", separator).splitlines()
+    again = [head, *rows[:7], head, *rows[7:40], head, *rows[40:]]
+    (tmp_path / "again.csv").write_bytes((end.join(again) + end).encode(encoding))
+    a, b = (read_log(tmp_path / name, robot) for name in ("log.csv", "again.csv"))
+    assert equal(a.read(a.trajectories[0]), b.read(b.trajectories[0]))
+
+
 def test_identity_names_the_data_not_the_file(robot: RobotModel, tmp_path: Path) -> None:
     a = write_log(tmp_path / "a.parquet", t, COLUMNS)
     b = tmp_path / "b.parquet"

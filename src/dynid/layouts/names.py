@@ -15,6 +15,12 @@ _WORD = re.compile(
     r"%|(?<![A-Za-z])(?:mN\.?m|mA|N[mM])(?![A-Za-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+"
     r"|加速度|时间|时刻|位置|角度|速度|力矩|扭矩|转矩|电流|温度|关节|目标|指令|期望|实际|反馈|测量|轴"
 )
+# Between words of a joint's name, which logs join as they like: shoulder_pan, ShoulderPan; joint1, joint-1.
+_BETWEEN_WORDS = re.compile(
+    r"[_\-. /]+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])"
+)
+# Where a word may begin or end within a name.
+_BOUNDARY = re.compile(r"(?<![^\W_])|(?![^\W_])|(?<=[a-z\d])(?=[A-Z])")
 # German makes one word of two.
 _COMPOUND = re.compile(
     r"(?<![a-z])(ist|soll|motor|achs|gelenk)(?=position|winkel|lage|moment|dreh|strom|geschw)", re.IGNORECASE
@@ -461,11 +467,18 @@ def _common_prefix(joints: Sequence[str]) -> str:
 
 
 def _bounded(alias: str, column: str) -> tuple[int, int] | None:
-    for match in re.finditer(re.escape(alias), column, flags=re.IGNORECASE):
-        before, after = column[: match.start()][-1:], column[match.end() :][:1]
-        if not before.isalnum() and not after.isalnum():
-            return match.start(), match.end()
+    """Where a column holds the words of a name, however they are joined, as words of its own."""
+    for match in _joined_in_any_way(alias).finditer(column):
+        start, end = match.span()
+        if _BOUNDARY.match(column, start) and _BOUNDARY.match(column, end):
+            return start, end
     return None
+
+
+@lru_cache(maxsize=4096)
+def _joined_in_any_way(name: str) -> re.Pattern[str]:
+    parts = [part for part in _BETWEEN_WORDS.split(name) if part]
+    return re.compile(r"[_\-. /]?".join(map(re.escape, parts)), re.IGNORECASE)
 
 
 def _numbered_groups(columns: Sequence[str], n: int) -> list[tuple[str, dict[int, str]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -156,11 +157,12 @@ class CsvTable:
             while data := lines.read(BLOCK_BYTES):
                 rest += data
                 end = _whole_lines(rest, self.dialect.broken)
-                if rest[:end].strip(b"\r\n"):
-                    yield rest[:end]
+                rows = _without(rest[:end], lines.head)
+                if rows.strip(b"\r\n"):
+                    yield rows
                 rest = rest[end:]
-        if rest.strip(b"\r\n"):
-            yield rest
+        if (rows := _without(rest, lines.head)).strip(b"\r\n"):
+            yield rows
 
     def _column(self, array: Any, name: str, first_row: int) -> Float | Text:
         import pyarrow.types as kinds
@@ -182,7 +184,8 @@ class CsvTable:
         count = len(self.column_names)
         lines: Any = _Lines(self.path, self.dialect, self._cut and self._cut[0])
         with io.TextIOWrapper(lines, "utf-8", "replace", newline="") as file:
-            reader = csv.reader(file, delimiter="\t" if blank else self.dialect.delimiter)
+            written = (line for line in file if line.strip().encode() not in lines.head)
+            reader = csv.reader(written, delimiter="\t" if blank else self.dialect.delimiter)
             texts: dict[int, bool] = {}
             row = -1
             for cells in reader:
@@ -237,10 +240,17 @@ def _whole_lines(text: bytes, quoted: bool) -> int:
     return end
 
 
+def _without(text: bytes, head: frozenset[bytes]) -> bytes:
+    """Lines of a text that are not those of a head: a recorder that starts again writes it again."""
+    if not any(line in text for line in head):
+        return text
+    return b"\n".join(line for line in text.split(b"\n") if line.strip() not in head)
+
+
 class _Lines(io.RawIOBase):
     """The rows of a text file as UTF-8, from its first one on; runs of blanks are tabs where blanks separate.
 
-    end: offset of what is left out, None = nothing is.
+    end: offset of what is left out, None = nothing is.    head: the lines before the first row.
     """
 
     def __init__(self, path: Path, dialect: Dialect, end: int | None = None) -> None:
@@ -249,8 +259,9 @@ class _Lines(io.RawIOBase):
         plain = dialect.encoding in ("utf-8", "utf-8-sig")
         self._blank = dialect.delimiter == BLANK
         self._file: Any = path.open("rb") if plain else path.open(encoding=dialect.encoding, newline="")
-        for _ in range(dialect.head_lines):
-            self._file.readline()
+        head = [self._file.readline() for _ in range(dialect.head_lines)]
+        written = (self._as_utf8(line).removeprefix(codecs.BOM_UTF8).strip() for line in head)
+        self.head = frozenset(line for line in written if line)
         self._rest = b""
 
     def readable(self) -> bool:
@@ -277,10 +288,14 @@ class _Lines(io.RawIOBase):
         size = max(size, 1) if self._end is None else min(max(size, 1), self._end - self._file.tell())
         text = self._file.read(max(size, 0))
         if not self._blank:
-            return text.encode() if isinstance(text, str) else bytes(text)
+            return self._as_utf8(text)
         # Whole lines, so that blanks at their ends can be distinguished from those between cells.
         if self._end is None or self._file.tell() < self._end:
             text += self._file.readline()
+        return self._as_utf8(text)
+
+    def _as_utf8(self, text: str | bytes) -> bytes:
         data = text.encode() if isinstance(text, str) else bytes(text)
-        lines = [_BLANKS.sub(b"\t", line.strip()) for line in data.split(b"\n")]
-        return b"\n".join(lines)
+        if not self._blank:
+            return data
+        return b"\n".join(_BLANKS.sub(b"\t", line.strip()) for line in data.split(b"\n"))
