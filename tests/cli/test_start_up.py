@@ -72,12 +72,18 @@ def test_a_report_loads_no_signal_processing_and_no_data_frames(run_folder: Path
     assert not loaded("report", run_folder) & heavy
 
 
+@pytest.mark.parametrize(
+    "model", ["", '[model]\nterms = ["rigid_body", "viscous", "coulomb_tanh", "stribeck"]']
+)
 def test_an_identification_loads_no_signal_processing(
-    robot_file: Path, train_log: Path, tmp_path: Path
+    model: str, robot_file: Path, train_log: Path, tmp_path: Path
 ) -> None:
     code = PROGRAM + 'print("BELOW", *(name for name in sys.modules if name.startswith("scipy.")))'
-    given = ["identify", str(robot_file), str(train_log), "--no-auto", "--out", str(tmp_path / "run")]
-    done = subprocess.run([sys.executable, "-c", code, *given], capture_output=True, text=True, check=True)
+    config = tmp_path / "experiment.toml"
+    config.write_text(model)
+    given = [robot_file, train_log, "--config", config, "--no-auto", "--out", tmp_path / "run"]
+    command = [sys.executable, "-c", code, "identify", *(str(one) for one in given)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     below = {name.split(".")[1] for name in done.stdout.rpartition("BELOW")[2].split()}
     assert not below & {"signal", "stats", "interpolate", "integrate", "optimize"}
     assert "pandas" not in done.stdout.rpartition("LOADED")[2].split()

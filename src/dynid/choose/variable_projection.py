@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.scipy_functions import least_squares
+from dynid.base.box_least_squares import least_squares_in_box
 from dynid.choose.separable import JointProblem, ReducedProblem
 from dynid.terms.curve import JointMotion, ShapedTerm
 from dynid.terms.term import Terms
@@ -128,12 +128,8 @@ def variable_projection(
         points = [scale.unit(start.shape)]
     found: list[Found] = []
     for point in points:
-        inside = np.clip(point, 1e-6, 1.0 - 1e-6)
-        done = least_squares(
-            residual, inside, jac=jacobian, bounds=(0.0, 1.0), xtol=1e-5, ftol=1e-8, max_nfev=30
-        )
-        u = np.asarray(done.x)
-        found.append(Found(shape_at(u), 2.0 * float(done.cost)))
+        u, cost = least_squares_in_box(residual, jacobian, point)
+        found.append(Found(shape_at(u), cost))
     return min(found, key=lambda one: one.cost)
 
 
