@@ -59,16 +59,15 @@ def least_squares_within_bounds(triangle: Float, index: Int, bounded: Bool) -> F
     With the free columns eliminated first, [R11 R12 z1; 0 R22 z2], the bounded ones are min ||R22 x - z2||, x >= 0.
     Source: Lawson and Hanson 1974, chapter 23.
     """
-    x = least_squares(triangle, index)
-    if (x[index[bounded]] >= 0).all():
-        return x
     kept, R = independent(triangle, np.concatenate([index[~bounded], index[bounded]]))
-    free = np.zeros(len(x), dtype=np.bool_)
+    x, free = np.zeros(triangle.shape[1] - 1), np.zeros(triangle.shape[1] - 1, dtype=np.bool_)
     free[index[~bounded]] = True
     k, f = len(kept), int(free[kept].sum())
+    x[kept] = solve_triangular(R[:k, :k], R[:k, k], check_finite=False)
+    if not (x[kept[f:]] < 0).any():
+        return x
     scale = np.linalg.norm(R[f:k, f:k], axis=0)
-    part = nonnegative(R[f:k, f:k] / scale, R[f:k, k]) / scale
-    x = np.zeros(len(x))
+    part = nonnegative(R[f:k, f:k] / scale, R[f:k, k], x[kept[f:]] > 0) / scale
     x[kept[f:]] = part
     x[kept[:f]] = solve_triangular(R[:f, :f], R[:f, k] - R[:f, f:k] @ part, check_finite=False)
     return x
@@ -86,17 +85,19 @@ def independent(triangle: Float, index: Int) -> tuple[Int, Float]:
         kept = kept[~weak]
 
 
-def nonnegative(R: Float, z: Float) -> Float:
+def nonnegative(R: Float, z: Float, positive: Bool) -> Float:
     """The x >= 0 with the least ||R x - z|| for columns R (m, k) that are independent.
 
-    Active set: from the coefficients that are positive without bounds, one leaves at the first bound that is met on the
-    way to the next solution, and the one enters whose gradient is steepest. Source: Lawson and Hanson 1974, chapter 23.
+    positive: (k,) the coefficients to begin with, those that are positive without bounds.
+
+    Active set: one leaves at the first bound that is met on the way to the next solution, and the one enters whose
+    gradient is steepest. Source: Lawson and Hanson 1974, chapter 23.
     """
     k = R.shape[1]
     square, along = R.T @ R, R.T @ z
     limit = ROUNDING * np.sqrt(np.diag(square) * float(z @ z))
     x, free = np.zeros(k), np.zeros(k, dtype=np.bool_)
-    wanted = _least_squares(R, z) > 0
+    wanted = positive
     for _ in range(MOST_STEPS * (k + 1)):
         free |= wanted
         while True:
@@ -120,7 +121,7 @@ def nonnegative(R: Float, z: Float) -> Float:
 def _least_squares(A: Float, b: Float) -> Float:
     """The x with the least ||A x - b|| for independent columns."""
     R = qr_panel(np.vstack([A.T, b]))
-    return np.asarray(np.linalg.solve(R[:-1, :-1], R[:-1, -1]))
+    return solve_triangular(R[:-1, :-1], R[:-1, -1], check_finite=False)
 
 
 def _is_dry(column: Column) -> bool:

@@ -23,7 +23,7 @@ class Share:
     """What a model leaves of a fold.
 
     triangle: of the other columns and the target in training, (r, e + 1), freed from the model's columns.
-    size: (e + 1,) of them before.    held_out: (m, c + 1, e + 1) the same of the blocks left out.
+    size: (e + 1,) of them before.    held_out: (e + 1, m, c + 1) the same of the blocks left out, a line a column.
     blocks: (m,) their numbers.
     """
 
@@ -51,11 +51,11 @@ class Residualised:
         for share in self.shares:
             left = np.linalg.norm(share.triangle[:, places], axis=0)
             used = places[left > FAINT * share.size[places]]
-            errors = share.held_out[:, :, -1]
+            errors = share.held_out[-1]
             if len(used):
                 scale = np.linalg.norm(share.triangle[:, used], axis=0)
                 x, *_ = np.linalg.lstsq(share.triangle[:, used] / scale, share.triangle[:, -1], rcond=FAINT)
-                errors = errors - share.held_out[:, :, used] @ (x / scale)
+                errors = errors - np.tensordot(x / scale, share.held_out[used], 1)
             found[share.blocks] = np.sum(errors**2, axis=1)
         return found
 
@@ -129,6 +129,7 @@ class SubsetRegression:
         indices = [self.index(names) for names in models]
         bounded = np.array([within_bounds and name in self.bounded for name in self.names], dtype=np.bool_)
         common, others = _shared(indices)
+        common = common[np.argsort(bounded[common], kind="stable")]  # the free ones are eliminated first
         found = np.zeros((len(models), len(self.blocks)))
         for training, left_out in self.folds:
             # What the models share is triangular once for all of them, and less what depends on it: a bounded column
@@ -136,13 +137,13 @@ class SubsetRegression:
             gone = bounded[common] & ~np.isin(common, independent(training, common)[0])
             order = np.concatenate([common[~gone], others])
             places = [np.flatnonzero(np.isin(order, index)) for index in indices]
-            triangle = triangle_of(training, np.append(order, len(self.names)))
-            x = np.zeros((len(self.names) + 1, len(models)))
-            x[-1] = -1.0
+            used = np.append(order, len(self.names))
+            triangle = triangle_of(training, used)
+            x = np.full((len(used), len(models)), -1.0)
             for m, place in enumerate(places):
-                x[order, m] = least_squares_within_bounds(triangle, place, bounded[order[place]])
+                x[:-1, m] = least_squares_within_bounds(triangle, place, bounded[order[place]])
             for block in left_out:
-                found[:, block] = np.sum((self.blocks[block] @ x) ** 2, axis=0)
+                found[:, block] = np.sum((self.blocks[block][:, used] @ x) ** 2, axis=0)
         return found
 
     def values(self, names: Iterable[str]) -> dict[str, float]:
@@ -167,7 +168,9 @@ class SubsetRegression:
             k = len(kept)
             solved = solve_triangular(R[:k, :k], R[:k, k:], check_finite=False)
             blocks = self.blocks[left_out]
-            held_out = blocks[:, :, behind] - blocks[:, :, kept] @ solved
+            held_out = np.ascontiguousarray(
+                (blocks[:, :, behind] - blocks[:, :, kept] @ solved).transpose(2, 0, 1)
+            )
             size = np.linalg.norm(training[:, behind], axis=0)
             parts.append(Share(R[k:, k:], size, held_out, left_out))
         return Residualised({int(c): i for i, c in enumerate(rest)}, tuple(parts), len(self.blocks))
