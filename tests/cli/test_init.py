@@ -492,6 +492,19 @@ def test_what_is_left_to_ask_is_said_and_nothing_is_left_behind(
     assert f"dynid init {robot_file} {log}" in done.err
     assert "log.effort.unit: in which unit" in done.err
     assert not (tmp_path / "run").exists()
+    # The answers that the message names end it.
+    file, answer = tmp_path / "e.toml", ("--answer", "log.effort.unit=raw")
+    done = run("identify", robot_file, log, "--out", tmp_path / "run", *answer)
+    assert done.code == 3
+    assert "robot.drive_gain" in done.err
+    answers = (*answer, "--answer", "robot.drive_gain=7, 7")
+    done = run("check", robot_file, log, "--no-fit", *answers)
+    assert done.code == 0, done.err
+    assert run("init", robot_file, log, "--out", file, "--no-ask", *answers).code == 0
+    assert run("check", robot_file, log, "--no-fit", "--config", file).out == done.out
+    done = run("check", robot_file, log, "--no-fit", "--config", file, *answer)
+    assert done.code == 2
+    assert "one of them" in done.err
 
 
 def test_commands_stand_in_for_a_torque_that_nobody_measured(

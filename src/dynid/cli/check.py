@@ -10,6 +10,7 @@ import typer
 
 from dynid.cli.common import (
     AcceptOption,
+    AnswerOption,
     ConfigOption,
     RobotLogsArgument,
     TopicOption,
@@ -48,6 +49,7 @@ def command(
         ),
     ] = None,
     config: ConfigOption = None,
+    answer: AnswerOption = None,
     topic: TopicOption = None,
     accept: AcceptOption = None,
     *,
@@ -82,7 +84,7 @@ def command(
     diagnostics.accept(experiment.content.accept)
     experiment.settings()  # mistakes come to light before a log is read
     try:
-        experiment, log = open_training(experiment, robot, logs, diagnostics)
+        experiment, log = open_training(experiment, robot, logs, diagnostics, answer)
         if plan is not None:
             _compare(log, plan, diagnostics)
         for remark in log.remarks:

@@ -54,6 +54,10 @@ AcceptOption = Annotated[
         help="Let the claim of this code be a warning where it would be a doubt; may be repeated.",
     ),
 ]
+AnswerOption = Annotated[
+    list[str] | None,
+    typer.Option("--answer", metavar="KEY=VALUE", help="Answer to a question, by its key; may be repeated."),
+]
 ThreadsOption = Annotated[
     int | None,
     typer.Option("--threads", min=1, help="Threads; the result does not depend on it. Default: all."),
@@ -79,14 +83,29 @@ def claim_output(folder: Path, check: Callable[[], Sequence[str]]) -> None:
     note_kept(folder, check())
 
 
+def answers_of(given: Sequence[str] | None) -> dict[str, str]:
+    """Answers by key, as --answer gives them; raises UsageError for one that is no KEY=VALUE."""
+    from dynid.base.errors import UsageError
+
+    pairs = [one.partition("=") for one in given or ()]
+    for key, mark, _ in pairs:
+        if not mark:
+            raise UsageError("answer", found=f"--answer {key}", expected="KEY=VALUE, as in log.effort.unit=A")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
 def open_training(
-    experiment: Experiment, robot: Path, logs: Sequence[Path], diagnostics: Diagnostics
+    experiment: Experiment,
+    robot: Path,
+    logs: Sequence[Path],
+    diagnostics: Diagnostics,
+    answer: Sequence[str] | None = None,
 ) -> tuple[Experiment, Log]:
     """As `dynid.identification.found_columns.open_training`; which columns were taken unasked is said at once."""
     from dynid.identification.found_columns import COLUMNS_FOUND
     from dynid.identification.found_columns import open_training as opened
 
-    found = opened(experiment, robot, logs, diagnostics)
+    found = opened(experiment, robot, logs, diagnostics, answers_of(answer))
     for one in diagnostics:
         if one.identifier == COLUMNS_FOUND and not is_verbose():  # which prints all notes
             note(one.text)

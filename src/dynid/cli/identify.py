@@ -10,6 +10,7 @@ import typer
 
 from dynid.cli.common import (
     AcceptOption,
+    AnswerOption,
     ConfigOption,
     ForceOption,
     LogsArgument,
@@ -34,6 +35,7 @@ def command(
     logs: LogsArgument,
     out: Annotated[Path, typer.Option("--out", help="Run folder to write; must not exist.")],
     config: ConfigOption = None,
+    answer: AnswerOption = None,
     topic: TopicOption = None,
     validation: Annotated[
         list[Path] | None, typer.Option("--validate", help="Log to hold out; may be repeated.")
@@ -99,7 +101,7 @@ def command(
     if estimator is not None:
         experiment = experiment.with_method(estimator)
     experiment.settings()  # mistakes come to light before a log is read
-    experiment, training = open_training(experiment, robot, logs, diagnostics)
+    experiment, training = open_training(experiment, robot, logs, diagnostics, answer)
     settings, stored = experiment.settings(), experiment.to_dict()
     model = training.robot  # joints that are not in the log are held
     unseen = None

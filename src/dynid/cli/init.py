@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ForceOption, RobotArgument, print_diagnostics, say, set_results
+from dynid.cli.common import (
+    AnswerOption,
+    ForceOption,
+    RobotArgument,
+    answers_of,
+    print_diagnostics,
+    say,
+    set_results,
+)
 from dynid.cli.output import wants_json
 from dynid.cli.robot_options import RobotOptions, with_robot
 
@@ -20,12 +28,7 @@ def command(
     out: Annotated[Path, typer.Option("--out", help="Experiment file to write; must not exist.")] = Path(
         "experiment.toml"
     ),
-    answer: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--answer", metavar="KEY=VALUE", help="Answer to a question, by its key; may be repeated."
-        ),
-    ] = None,
+    answer: AnswerOption = None,
     train: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,7 +58,7 @@ def command(
     from dynid.layouts.ask import ask_all
     from dynid.layouts.described import proposal_data
     from dynid.layouts.propose import propose
-    from dynid.layouts.write import experiment_text, question_lines, summary_lines
+    from dynid.layouts.write import answer_option, experiment_text, question_lines, summary_lines
     from dynid.robot import Reading, read_robot
 
     log = _one(logs)
@@ -63,7 +66,7 @@ def command(
     diagnostics = Diagnostics()
     model = read_robot(robot, Reading(**robot_options), diagnostics)
     print_diagnostics(diagnostics)
-    answers = _answers(answer or [])
+    answers = answers_of(answer)
     proposal = propose(model, log, answers, preset or [])
     terminal = sys.stdin.isatty() and not wants_json()
     if proposal.open and (terminal if ask is None else ask):
@@ -81,10 +84,9 @@ def command(
             f"wrote {out} with {count} question{'s' * (count > 1)} open; answer there, or call again with --force and"
         )
         for one in proposal.open:
-            values = "|".join(option.value for option in one.options) or "..."
             for line in question_lines(one):
                 say(line)
-            say(f"    --answer '{one.key}={values}'")
+            say(f"    {answer_option(one)}")
         return
     say(f"wrote {out}; next: dynid identify {robot} {log} --config {out} --out run")
 
@@ -102,16 +104,6 @@ def _one(logs: list[Path]) -> Path:
             "their own and give the folder",
         )
     return logs[0]
-
-
-def _answers(given: list[str]) -> dict[str, str]:
-    from dynid.base.errors import UsageError
-
-    pairs = [one.partition("=") for one in given]
-    for key, mark, _ in pairs:
-        if not mark:
-            raise UsageError("answer", found=f"--answer {key}", expected="KEY=VALUE, as in log.effort.unit=A")
-    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def _read(prompt: str) -> str:

@@ -91,6 +91,11 @@ def question_lines(decision: Decision, margin: str = "  ") -> list[str]:
     return [line for one in text for line in _wrapped(one, margin)]
 
 
+def answer_option(decision: Decision) -> str:
+    """The option that answers a question, with the values that it takes."""
+    return f"--answer '{decision.key}={'|'.join(option.value for option in decision.options) or '...'}'"
+
+
 def columns_in_words(proposal: Proposal) -> str:
     """What was found, in a line."""
     p, said = proposal, []
