@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from dynid.log.row_numbers import ROW
 
 # Enough for gravity to be seen from many sides, read in a moment.
 ROWS = 60_000
+# What holds no number here is looked at further.
+FIRST_ROWS = 100
 
 
 @dataclass(eq=False)
@@ -36,10 +39,16 @@ class Excerpt:
         """Of the stream's columns, without a topic before them."""
         return tuple(_plain(column.name) for column in self.stream.columns)
 
-    @property
+    @cached_property
     def numeric(self) -> tuple[str, ...]:
-        """Of its columns of numbers."""
-        return tuple(_plain(column.name) for column in self.stream.columns if column.numeric)
+        """Of its columns of numbers, without those that hold none."""
+        named = {_plain(column.name): column.name for column in self.stream.columns if column.numeric}
+        if self.bag:
+            return tuple(named)
+        first = self.contents.read([*named.values()], FIRST_ROWS)
+        late = [name for name, full in named.items() if not _holds_numbers(first[full])]
+        empty = {name for name, values in self.values(late).items() if not _holds_numbers(values)}
+        return tuple(name for name in named if name not in empty)
 
     @property
     def topic(self) -> str | None:
@@ -70,6 +79,10 @@ class Excerpt:
         if ROW in names and ROW not in found:
             found[ROW] = np.arange(len(next(iter(self.values(self.names[:1]).values()))), dtype=np.float64)
         return np.stack([np.asarray(found[name], dtype=np.float64) for name in names], axis=1)
+
+
+def _holds_numbers(values: Values) -> bool:
+    return not (isinstance(values, np.ndarray) and len(values) and np.isnan(values).all())
 
 
 def _taken(values: Values, order: Int) -> Values:

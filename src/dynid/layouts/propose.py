@@ -31,6 +31,7 @@ from dynid.layouts.physics import Recording, unwrapped
 from dynid.layouts.presets import Preset, presets
 from dynid.layouts.row_clock import rate_from_velocity, rows_as_clock
 from dynid.layouts.units import CALIBRATION, Units, decide_units, time_unit
+from dynid.log.absent import WITHOUT_EFFORT
 from dynid.log.calibration import motor_of, rad_per_percent, read_calibration
 from dynid.log.files import parts_beside
 from dynid.robot.model import RobotModel
@@ -474,10 +475,16 @@ def _alike(chosen: dict[str, Family], decisions: list[Decision]) -> dict[str, Fa
     kept = dict(chosen)
     for kind in ("velocity", "effort"):
         one = kept.get(kind)
-        if one is not None and one.joints != position.joints:
+        if one is not None and one.named and set(one.joints) > set(position.joints):
+            column = dict(zip(one.joints, one.columns, strict=True))
+            columns = tuple(column[joint] for joint in position.joints)
+            kept[kind] = replace(one, columns=columns, joints=position.joints, missing=position.missing)
+        elif one is not None and one.joints != position.joints:
             del kept[kind]
             at = next(k for k, d in enumerate(decisions) if d.key == f"log.{kind}.columns")
-            why = (f"'{one.template}' lacks {', '.join(one.missing) or 'joints'}",)
+            lacking = ", ".join(one.missing) or "joints"
+            advice = "" if kind == "velocity" else f"; {WITHOUT_EFFORT}"
+            why = (f"'{one.template}' lacks {lacking}{advice}",)
             question = "" if kind == "velocity" else "which columns are the effort?"
             decisions[at] = Decision(f"log.{kind}.columns", None, why, question, optional=kind == "velocity")
     return kept

@@ -29,6 +29,12 @@ _OF_JOINTS = (
 )  # fmt: skip
 _LISTED = 8
 
+# What to do where the effort of a joint was not logged.
+WITHOUT_EFFORT = (
+    "log it, or leave the joint out: the last ones of a chain with --tip LINK, "
+    "one that stood still with --lock JOINT=VALUE"
+)
+
 
 def absent_joints(mapping: ChannelMap | None, columns: Iterable[str], robot: RobotModel) -> tuple[str, ...]:
     """The joints of which a log has no column: neither position nor velocity nor effort.

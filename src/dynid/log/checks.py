@@ -12,6 +12,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place, UnfitDataError
 from dynid.kernel import line_ranges
+from dynid.log.absent import WITHOUT_EFFORT
 from dynid.log.encoders import EncoderWatch
 from dynid.log.lattice import lattice_step
 from dynid.log.log import RawChunk, Trajectory
@@ -285,7 +286,13 @@ class LogWatch:
                 place = Place(joint=names[j] if np.ndim(counts) else None)
                 if count == self.total_rows:
                     raise UnfitDataError(
-                        "joint-missing", found=f"no {channel} at all", expected="numbers", place=place
+                        "joint-missing",
+                        found=f"no {channel} at all",
+                        expected="numbers",
+                        do=WITHOUT_EFFORT
+                        if channel == "effort"
+                        else "hold a joint that stood still with --lock",
+                        place=place,
                     )
                 if count > MISSING_SHARE * self.total_rows:
                     raise UnfitDataError(
