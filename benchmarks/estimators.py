@@ -30,7 +30,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
-from dynid.estimate import CLIE, CLOE, DIDIM, IRLS, IV, ML, OE, OLS, TLS, WLS, Estimator, FeasibleFit
+from dynid.estimate import CLIE, CLOE, DIDIM, EKF, IRLS, IV, ML, OE, OLS, TLS, WLS, Estimator, FeasibleFit
 from dynid.estimate.estimator import Regression
 from dynid.estimate.prior import parameter_spread
 from dynid.estimate.source import LogSource
@@ -86,6 +86,7 @@ METHODS: dict[str, Choice] = {
     "clie": Choice(PLAIN, CLIE()),
     "cloe": Choice(PLAIN, CLOE()),
     "oe": Choice(PLAIN, OE()),
+    "ekf": Choice(PLAIN, EKF()),
     "feasible": Choice(PLAIN, FeasibleFit(prior="euclidean")),
     "entropic": Choice(PLAIN, FeasibleFit(prior="entropic")),
     "momentum wls": Choice(MOMENTUM, WLS()),

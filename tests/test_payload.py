@@ -12,6 +12,7 @@ import pinocchio as pin
 import pyarrow.parquet as pq
 import pytest
 
+from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.identification.experiment import Experiment, open_log
@@ -35,7 +36,7 @@ from dynid.verbs.payload import (
     payload_lines,
     scale_rule,
 )
-from dynid.verbs.payload_fit import LoadEstimate, Nuisances, ScaleRule, View
+from dynid.verbs.payload_fit import LoadEstimate, Nuisances, ScaleRule, View, lowered
 from dynid.verbs.payload_tool import tool_text
 from dynid.verbs.save import save
 from tests.command_line import Run
@@ -229,6 +230,21 @@ def test_gains_calibrated_on_a_known_load(found: Payload) -> None:
     nothing = replace(found, parameters=1e-6 * found.parameters)
     with pytest.raises(UnfitDataError, match="known payload"):
         found.calibrated(nothing, 2.0)
+
+
+@pytest.mark.parametrize("size", [1.0, 30.0, 1e3, 4e3])
+def test_a_step_whose_cost_is_no_number_is_halved(size: float) -> None:
+    """2 cosh(x) with an infinity taken from an infinity beyond x = 709; its minimum is at zero."""
+
+    def cost(x: Float) -> float:
+        return float(np.exp(x[0]) + np.exp(-x[0]) + (np.exp(x[0]) - np.exp(x[0])))
+
+    start = np.array([-0.4])
+    found = lowered(cost, start, np.array([size]), cost(start))
+    assert found is not None
+    assert found[1] < cost(start)
+    assert np.isfinite(found[0]).all()
+    assert lowered(cost, np.zeros(1), np.array([size]), cost(np.zeros(1))) is None
 
 
 def test_the_nearest_consistent_load_is_nearest(found: Payload) -> None:

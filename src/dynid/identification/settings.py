@@ -42,7 +42,7 @@ class Settings(Blocks):
     rows: the equations; automatic ones are chosen from the log.    estimator: the method.
     preparation: the signals.    folds, seed, block_seconds: of held-out blocks and of intervals.
     automatic: whether friction, rotors and what the log adds are chosen around the model by held-out blocks; None =
-    where no terms are given, unless the method reads every sample and would take hours for dozens of models.
+    where no terms are given, unless the method reads every sample, which it would do for dozens of models.
     accept: codes of claims that warn where they would be doubts, see `dynid.base.diagnostics.CLAIMS`; one that
     is not found is an error.
 
@@ -79,8 +79,9 @@ class Settings(Blocks):
             return ""
         return (
             "the default model is fitted as it is, not chosen on held-out blocks: method "
-            f"'{self._method}' works on every sample, and dozens of models would take it hours. Run without a method "
-            "first and give its terms here, or set automatic to true"
+            f"'{self._method}' reads every sample, and a choice would fit dozens of models to blocks of them, each of "
+            "which takes about as long as this fit. Run without a method first and give its terms here, or set "
+            "automatic to true"
         )
 
     def resolved(self) -> Settings:

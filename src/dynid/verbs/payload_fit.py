@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -288,14 +288,11 @@ class _Problem:
                 X = R[:, :-1] @ K
                 A += weight * X.T @ X
                 g += weight * X.T @ (R[:, -1] - R[:, :-1] @ value)
-            step, length = _solved(A, g), 1.0
-            now = cost(x + step)
-            while now > best and length > SHORTEST:
-                length /= 2
-                now = cost(x + length * step)
-            if now >= best:
+            found = lowered(cost, x, _solved(A, g), best)
+            if found is None:
                 break
-            x, gained, best = x + length * step, best - now, now
+            gained = best - found[1]
+            x, best = found
             if gained < SETTLED * best:
                 break
         return x, A, best
@@ -445,6 +442,21 @@ def _held(eq: LoadEquations) -> _Group:
     R = np.zeros((b + 1, b + 1))
     R[:b, :b], R[:b, b] = root, root @ estimate.value
     return _Group(-1, False, Factor(estimate.base.independent, R, b, np.zeros(b + 1), 0.0), held=True)
+
+
+def lowered(cost: Callable[[Float], float], x: Float, step: Float, best: float) -> tuple[Float, float] | None:
+    """The first of the step and its halves that lowers the cost below `best`, and its cost; None if none does.
+
+    A long step may leave what exponentials of gains can be: its cost is infinite, or no number at all.
+    """
+    length = 1.0
+    while length > SHORTEST:
+        with np.errstate(over="ignore", invalid="ignore"):
+            now = cost(x + length * step)
+        if now < best:
+            return x + length * step, now
+        length /= 2
+    return None
 
 
 def _solved(A: Float, g: Float) -> Float:
