@@ -97,6 +97,15 @@ def test_selecting_columns_is_leaving_lines_out() -> None:
     np.testing.assert_allclose(nothing.target_square, made(1).target_square, rtol=1e-12)
 
 
+def test_parameters_under_other_numbers_are_columns_in_another_order() -> None:
+    number = np.full(10, -1)
+    number[[1, 2, 9]] = [7, 0, 3]
+    before, places = panel(1), {int(c): i for i, c in enumerate(COLUMNS)}
+    lines = [before[places[2]], before[places[9]], before[places[1]], before[-1]]
+    assert_same(made(1).renumbered(number), Factor.from_panel(np.array([0, 3, 7]), np.array(lines)))
+    assert_same(made(1).renumbered(np.arange(10)), made(1))
+
+
 def test_stacking_weighs_groups() -> None:
     a, b = made(1), Factor.from_panel(np.array([2, 7]), panel(4, 30, 2))
     columns, weights = np.array([1, 2, 5, 7, 9]), np.array([4.0, 0.25])

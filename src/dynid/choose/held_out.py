@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from dynid.choose.fit_nonlinear import constant_part_of, refine
 from dynid.choose.search import Fitted, NonlinearFit, Search
+from dynid.choose.wide_model import Labelled
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.scores import LeftOut, Origin, Scores, Sums
 from dynid.estimate.source import LogSource
+from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of
+from dynid.terms.term import Terms
 
 
 def held_out_scores(
@@ -32,17 +38,23 @@ def held_out_scores(
     constant = constant_part_of(fitted, nonlinear, search)
     sums: list[Sums] = []
     blocks: list[Sums] = []
-    for fold in folds_of(fitted.factors, search.folds):
-        training = fold.training.tolist()
-        found = refine(nonlinear, search, fresh=False, blocks=training, constant=constant)
-        assembly = replace(fitted.assembly, terms=found.terms)
-        known = assembly.unchanged(fitted.assembly, fitted.factors)
-        factors = assembly.factors(search.batches, search.threads, known=known)
-        factors = factors.select(fitted.regression.base.mask)
+    folds = folds_of(fitted.factors, search.folds)
+    models = [
+        refine(nonlinear, search, fresh=False, blocks=fold.training.tolist(), constant=constant).terms
+        for fold in folds
+    ]
+    every = _factors_of_all(fitted, models, list(nonlinear.estimated), search)
+    for fold, terms, whole in zip(folds, models, every, strict=True):
+        factors = whole.select(fitted.regression.base.mask)
         source = fitted.regression.source
         if isinstance(source, LogSource):
-            source = replace(source, assembly=replace(source.assembly, terms=found.terms))
-        part = replace(fitted.regression, factors=factors.subset(training), source=source, value_only=True)
+            source = replace(source, assembly=replace(source.assembly, terms=terms))
+        part = replace(
+            fitted.regression,
+            factors=factors.subset(fold.training.tolist()),
+            source=source,
+            value_only=True,
+        )
         theta = estimator.fit(part).full_vector
         held_out = factors.subset(fold.held_out.tolist())
         sums.append(Sums.of_factors(held_out, theta, scored))
@@ -53,3 +65,29 @@ def held_out_scores(
     names = dict.fromkeys(block.trajectory for block in fitted.factors.blocks)
     scored_names = [group_names[g] for g in scored]
     return total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)
+
+
+def _factors_of_all(
+    fitted: Fitted, models: Sequence[Terms], changed: Sequence[int], search: Search
+) -> Iterator[Factors]:
+    """Factors of models that differ from a fitted one in some terms, by their positions, from one pass over all."""
+    assembly, robot = fitted.assembly, search.robot
+    counts = [len(term.columns(robot)) for term in assembly.terms]
+    first = np.cumsum([0, *counts])
+    own = [np.arange(first[i], first[i + 1]) for i in changed]
+    trial = np.concatenate(own)
+    others = [
+        Labelled(model.terms[i], f"{number}, {i}") for number, model in enumerate(models) for i in changed
+    ]
+    wider = replace(
+        assembly,
+        terms=Terms((*assembly.terms.terms, *others)),
+        wanted=np.concatenate([assembly.wanted, *[assembly.wanted[trial]] * len(models)]),
+    )
+    known = wider.unchanged(assembly, fitted.factors)
+    factors = wider.factors(search.batches, search.threads, known=known)
+    for number in range(len(models)):
+        place = np.append(np.arange(first[-1]), np.full(len(trial) * len(models), -1))
+        place[trial] = -1
+        place[first[-1] + number * len(trial) + np.arange(len(trial))] = trial
+        yield factors.renumbered(place, int(first[-1]))

@@ -48,7 +48,7 @@ class Fit(Protocol):
 
 
 class LatestKept:
-    """A fit of which the latest model is kept, since steps that follow one another ask for the same."""
+    """A fit whose latest model is kept, since steps that follow one another ask for the same or much of it."""
 
     def __init__(self, fit: Fit) -> None:
         self._fit = fit
@@ -56,8 +56,10 @@ class LatestKept:
 
     def __call__(self, terms: Terms, like: Fitted | None = None) -> Fitted:
         """As `Fit`."""
-        if self._latest is None or self._latest[0] is not terms:
+        if self._latest is None:
             self._latest = terms, self._fit(terms, like)
+        elif self._latest[0] is not terms:
+            self._latest = terms, self._fit(terms, self._latest[1] if like is None else like)
         return self._latest[1]
 
 

@@ -66,9 +66,17 @@ class Labelled(Term):
         """That of the term."""
         return self.inner.momentum_form(robot, samples, wanted)
 
+    def motor_momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+        """That of the term."""
+        return self.inner.motor_momentum_form(robot, samples, wanted)
+
     def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
         """That of the term."""
         return self.inner.energy_form(robot, samples, wanted)
+
+    def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """That of the term."""
+        return self.inner.motor_work(robot, samples, wanted)
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,6 +64,20 @@ class Factor:
         R = triangle_of(self.R, wanted)
         return Factor(self.columns[inside], R, self.count, self.sums[wanted], self.target_abs)
 
+    def renumbered(self, number: Int) -> Factor:
+        """Factor with its parameters under other numbers, ascending or not.
+
+        number: (p,) of every parameter that there was; those with -1 are taken as zero.
+        """
+        mine = number[self.columns]
+        if np.array_equal(mine, self.columns):
+            return self
+        place = np.flatnonzero(mine >= 0)
+        place = place[np.argsort(mine[place])]
+        wanted = np.append(place, len(mine))
+        R = triangle_of(self.R, wanted)
+        return Factor(mine[place], R, self.count, self.sums[wanted], self.target_abs)
+
     def times(self, factor: float) -> Factor:
         """Factor of the equations multiplied by a positive number."""
         return replace(self, R=factor * self.R, sums=factor * self.sums, target_abs=factor * self.target_abs)
@@ -131,6 +145,11 @@ class Factors:
         """Only some parameters: the others are taken as zero."""
         blocks = tuple(replace(b, groups=tuple(f.select(keep) for f in b.groups)) for b in self.blocks)
         return Factors(self.group_names, self.parameter_count, blocks)
+
+    def renumbered(self, number: Int, count: int) -> Factors:
+        """The parameters under other numbers, `count` of them in all; those with number -1 are taken as zero."""
+        blocks = tuple(replace(b, groups=tuple(f.renumbered(number) for f in b.groups)) for b in self.blocks)
+        return Factors(self.group_names, count, blocks)
 
     def scaled(self, weights: Float) -> Factors:
         """Equations of group g times sqrt(weights[g])."""
