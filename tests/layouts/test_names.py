@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dynid.layouts.channels import choose
-from dynid.layouts.names import Family, families, most_fitting, single
+from dynid.layouts.meaning import most_fitting, single
+from dynid.layouts.names import Family, families
 from dynid.layouts.presets import presets
 from tests.layouts.plants import UR_JOINTS
 

@@ -10,7 +10,8 @@ import numpy as np
 from dynid.base.arrays import Float, Int
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
-from dynid.layouts.names import Family, Meaning, is_filtered, words
+from dynid.layouts.meaning import Meaning, is_filtered, words
+from dynid.layouts.names import Family
 from dynid.layouts.physics import runs_of, time_step
 from dynid.layouts.row_order import order_by_time, stretches_stand_alone
 from dynid.log.row_numbers import MOTION

@@ -11,7 +11,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import NOWHERE, InputError
 from dynid.base.units import factor
 from dynid.layouts.decision import Answers, Decision, Option, decided
-from dynid.layouts.names import Meaning
+from dynid.layouts.meaning import Meaning
 from dynid.layouts.physics import EXPLAINS, Motion, description_scale
 from dynid.layouts.presets import ConstantsEntry, Preset, matches_word
 from dynid.log.effort_size import size_advice

@@ -10,7 +10,8 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.layouts.excerpt import Excerpt
-from dynid.layouts.names import Family, Meaning
+from dynid.layouts.meaning import Meaning
+from dynid.layouts.names import Family
 from dynid.layouts.physics import DECISIVE, FITS, Recording, misfit, motion_of
 from dynid.layouts.row_clock import steps_per_unit
 from dynid.robot.model import RobotModel

@@ -15,17 +15,9 @@ from dynid.layouts.commands import stand_in, with_gains
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.effort import Effort, decide_effort
 from dynid.layouts.excerpt import Excerpt, excerpt
+from dynid.layouts.meaning import Meaning, most_fitting, single
 from dynid.layouts.nameless import is_nameless, nameless
-from dynid.layouts.names import (
-    Family,
-    Meaning,
-    columns_of_slide,
-    families,
-    joint_labels,
-    most_fitting,
-    naming,
-    single,
-)
+from dynid.layouts.names import Family, columns_of_slide, families, joint_labels, naming
 from dynid.layouts.order import decide_order, in_order
 from dynid.layouts.physics import Recording, unwrapped
 from dynid.layouts.presets import Preset, presets

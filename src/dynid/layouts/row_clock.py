@@ -12,7 +12,8 @@ from dynid.base.arrays import Float
 from dynid.layouts.channels import Clock
 from dynid.layouts.decision import Answers, Decision
 from dynid.layouts.excerpt import Excerpt
-from dynid.layouts.names import Family, Meaning, words
+from dynid.layouts.meaning import Meaning, words
+from dynid.layouts.names import Family
 from dynid.log.row_numbers import ROW
 
 UNIT = "log.time.unit"

@@ -14,7 +14,7 @@ from dynid.base.errors import NOWHERE
 from dynid.base.units import factor, is_multiple
 from dynid.layouts.channels import EPOCH, Clock
 from dynid.layouts.decision import Answers, Decision, Option, decided
-from dynid.layouts.names import Meaning
+from dynid.layouts.meaning import Meaning
 from dynid.layouts.physics import (
     DECISIVE,
     EXPLAINS,

@@ -1,0 +1,349 @@
+"""What a column's name says by its words, or by a recorder's preset: quantity, unit, measured or commanded."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from dynid.layouts.presets import UNKNOWN, ChannelEntry, Preset
+
+# Camel case, runs of capitals and numbers are words of their own; "%" begins the time column of rostopic.
+_WORD = re.compile(
+    r"%|(?<![A-Za-z])(?:mN\.?m|mA|N[mM])(?![A-Za-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+"
+    r"|加速度|时间|时刻|位置|角度|速度|力矩|扭矩|转矩|电流|温度|关节|目标|指令|期望|实际|反馈|测量|轴"
+)
+# German makes one word of two.
+_COMPOUND = re.compile(
+    r"(?<![a-z])(ist|soll|motor|achs|gelenk)(?=position|winkel|lage|moment|dreh|strom|geschw)", re.IGNORECASE
+)
+# Dots above a letter are derivatives, accents are not.
+_DERIVED = re.compile("([qθ])(\u0307\u0307|[\u0307\u0308])")
+_GREEK = {"θ": "theta", "τ": "tau", "ω": "omega"}
+_ACCENTS = re.compile("[\u0300-\u036f]")
+BRACKETED_UNIT = re.compile(r"\s*[\[(]\s*([A-Za-z/%*·.^° ]+?)\s*[\])]\s*$")
+
+_POSITION = {
+    "q",
+    "qs",
+    "pos",
+    "position",
+    "positions",
+    "angle",
+    "angles",
+    "theta",
+    "th",
+    "qpos",
+    "jpos",
+    "qj",
+    *("winkel", "lage", "angolo", "angulo", "posizione", "posicion", "位置", "角度"),
+}
+_VELOCITY = {"dq", "qd", "dqs", "qds", "vel", "velocity", "velocities", "speed", "speeds", "omega", "qvel", "dtheta",
+             "qdot", "thetadot", "jvel", "geschwindigkeit", "drehzahl", "vitesse", "velocita", "velocidad",
+             "速度"}  # fmt: skip
+_ACCELERATION = {
+    "ddq",
+    "qdd",
+    "acc",
+    "accel",
+    "acceleration",
+    "accelerations",
+    "qacc",
+    "qddot",
+    "ddtheta",
+    "jerk",
+    *("beschleunigung", "accelerazione", "aceleracion", "加速度"),
+}
+_TORQUE = {"tau", "taus", "torque", "torques", "trq", "moment", "moments", "tq", "jtorque", "tauj", "drehmoment",
+           "couple", "coppia", "momento", "力矩", "扭矩", "转矩"}  # fmt: skip
+_CURRENT = {"current", "currents", "cur", "curr", "i", "iq", "amps", "amp", "ampere", "amperes", "strom", "courant",
+            "corrente", "corriente", "电流"}  # fmt: skip
+_RAW = {"load", "loads", "pwm", "duty"}
+_TEMPERATURE = {"temp", "temperature", "temperatures", "temperatur", "温度"}
+_TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "utime", "tm", "ts", "zeit", "zeitstempel",
+         "millis", "micros", "temps", "tempo", "tiempo", "时间", "时刻"}  # fmt: skip
+_EFFORT = {"effort", "efforts", "eff"}
+_TRAJECTORY = {"traj", "trajectory", "episode", "run", "experiment", "motion", "segment", "trial"}
+MEASURED = {"actual", "act", "meas", "measured", "measure", "measurement", "fb", "feedback", "present", "real",
+             "msr", "mes", "ist", "mesure", "misurato", "medido", "实际", "反馈", "测量"}  # fmt: skip
+_COMMANDED = {"cmd", "command", "commanded", "commands", "des", "desired", "target", "targets", "tgt", "ref",
+              "reference", "goal", "set", "setpoint", "sp", "soll", "action", "nominal", "planned", "plan", "ipo", "d",
+              "r", "c", "input", "interpolated", "consigne", "consigna", "目标", "指令", "期望"}  # fmt: skip
+# Drives call what they make of their current so; a model's torque is called so, too.
+_ESTIMATED = {"est", "estimated", "estimate"}
+_MODEL = {"model", "hat", "ext", "external", "gravity", "grav", "ff", "feedforward",
+          "friction", "err", "error", "errors", "residual", "dist", "disturbance", "deviation", "predicted", "pred",
+          "bias", "limit", "limits", "max", "min", "std", "offset", "contact", "collision"}  # fmt: skip
+_FILTERED = {"filt", "filtered", "filter", "smooth", "smoothed", "lp", "lowpass"}
+_MOTOR = {"motor", "motors", "m"}
+_OF_MOTORS = {"qm": "q", "dqm": "dq", "qdm": "dq", "thetam": "theta", "dthetam": "dtheta"}
+# Of the hand or the base, not of joints, whatever else is said.
+_NOT_OF_JOINTS = {"tcp", "tool", "flange", "pose", "cartesian", "cart", "wrench", "ft", "imu", "ee", "twist", "force",
+                  "forces", "voltage", "voltages", "mode", "modes", "frame", "camera", "finger", "fingers",
+                  "enable", "enabled", "status", "flag"}  # fmt: skip
+# "Joint1_Force": simulators say so of any joint's effort, and mean its torque where it turns.
+_FORCE, _JOINT = {"force", "forces"}, {"joint", "joints", "axis", "axes"}
+# Words that say nothing of what is measured.
+PLAIN_WORDS = {"joint", "joints", "axis", "axes", "arm", "robot", "state", "states", "observation", "data",
+               "j", "field", "msg", "log", "values", "value", "link", "topic", "header", "actuator",
+               "actuators", "a", "base", "achse", "achs", "gelenk", "axe", "eje", "asse", "giunto", "dof",
+               "关节", "轴"}  # fmt: skip
+_UNITS = {
+    "rad": ("position", "rad"), "radians": ("position", "rad"), "radian": ("position", "rad"),
+    "deg": ("position", "deg"), "degree": ("position", "deg"), "degrees": ("position", "deg"),
+    "rad/s": ("velocity", "rad/s"), "rads": ("velocity", "rad/s"), "radps": ("velocity", "rad/s"),
+    "deg/s": ("velocity", "deg/s"), "degs": ("velocity", "deg/s"), "degps": ("velocity", "deg/s"),
+    "rpm": ("velocity", "rpm"), "nm": ("torque", "N m"), "n m": ("torque", "N m"),
+    "n*m": ("torque", "N m"), "n.m": ("torque", "N m"), "n·m": ("torque", "N m"),
+    "mnm": ("torque", "mN m"), "ma": ("current", "mA"), "ampere": ("current", "A"),
+    "amps": ("current", "A"), "ms": ("time", "ms"), "msec": ("time", "ms"), "us": ("time", "us"),
+    "usec": ("time", "us"), "ns": ("time", "ns"), "nsec": ("time", "ns"), "sec": ("time", "s"),
+    "°": ("position", "deg"), "°/s": ("velocity", "deg/s"), "u/min": ("velocity", "rpm"),
+    "grad": ("position", "deg"), "grad/s": ("velocity", "deg/s"),
+    "millis": ("time", "ms"), "micros": ("time", "us"),
+    "secs": ("time", "s"), "seconds": ("time", "s"), "degc": ("temperature", "degC"),
+    **dict.fromkeys(("pct", "percent", "prozent", "permille", "promille"), ("raw", "raw")),
+}  # fmt: skip
+# Letters that are a unit only where brackets or their place at the end behind a fitting quantity say so.
+_LETTERS = {"s": ("time", "s"), "a": ("current", "A"), "m": ("position", "m"), "%": ("raw", "raw")}
+# Quantities that a column has by its unit where no other word says more: "Achse1 [Grad]", "J1_rad".
+_SAID_BY_UNIT = ("position", "velocity", "torque")
+KINDS: tuple[tuple[str, set[str]], ...] = (
+    ("acceleration", _ACCELERATION),
+    ("velocity", _VELOCITY),
+    ("position", _POSITION),
+    ("torque", _TORQUE),
+    ("effort", _EFFORT),
+    ("raw", _RAW),
+    ("temperature", _TEMPERATURE),
+    ("current", _CURRENT),
+)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What columns are said to be.
+
+    quantity: as in presets, "effort" for a torque or current, "" = unknown.    role: "" = not said.
+    unit: "unknown" = not said.    units: those that it may be in.    said_by: "name" or the preset's title with its
+    source.    doubt, actuator: see presets.
+    """
+
+    quantity: str = ""
+    role: str = ""
+    unit: str = UNKNOWN
+    said_by: str = ""
+    side: str | None = None
+    doubt: str = ""
+    ordered: bool = False
+    unordered: bool = False
+    motor: bool = False
+    actuator: str | None = None
+    units: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=4096)
+def words(name: str) -> tuple[str, ...]:
+    """Words of a name in lower case; numbers are words."""
+    plain = _DERIVED.sub(
+        lambda one: "d" * (1 + (one[2] != "\u0307")) + one[1], unicodedata.normalize("NFKD", name)
+    )
+    for letter, spelt in _GREEK.items():
+        plain = plain.replace(letter, spelt)
+    plain = _COMPOUND.sub(r"\1 ", _ACCENTS.sub("", plain))
+    return tuple(word.lower() for word in _WORD.findall(plain))
+
+
+def is_filtered(template: str) -> bool:
+    """Whether a name says that its values were filtered."""
+    return bool(set(words(template)) & _FILTERED)
+
+
+def single(columns: Iterable[str], known: Sequence[Preset]) -> list[tuple[str, Meaning]]:
+    """Columns that stand alone, with what presets or their words say: of interest are time and trajectory."""
+    return [(name, meaning_of(name, "", known, False)) for name in columns]
+
+
+def most_fitting(columns: Sequence[str], known: Sequence[Preset], bag: bool = False) -> tuple[Preset, ...]:
+    """The presets, those first that know most of the columns: "timestamp" means something else to each."""
+
+    def hits(preset: Preset) -> int:
+        return sum(
+            any(_is(entry, one, "{number}" if "{" in entry.columns else "", (one,)) for one in columns)
+            if "{joint}" not in entry.columns
+            else any(_joint_entry(entry, one) for one in columns)
+            for entry in preset.channel
+            if entry.bag == bag
+        )
+
+    # One that is made for this robot knows better than one for all.
+    counted = [(bool(one.robots) and hits(one) > 0, hits(one), one) for one in known]
+    return tuple(one for *_, one in sorted(counted, key=lambda found: (-found[0], -found[1])))
+
+
+def _joint_entry(entry: ChannelEntry, column: str) -> bool:
+    parts = [re.escape(part) for part in re.split(r"\{joint\}", entry.columns)]
+    return re.search(".+".join(parts) + "$", column, flags=re.IGNORECASE) is not None
+
+
+def meaning_of(
+    template: str, place: str, known: Sequence[Preset], bag: bool, columns: Sequence[str] = ()
+) -> Meaning:
+    """What presets say of a name, else what its words say.    columns: those that the template stands for."""
+    stated = _stated_unit(template, place)
+    for preset in known:
+        for entry in preset.channel:
+            if entry.bag == bag and _is(entry, template, place, columns):
+                said = preset.said(entry.source)
+                unit, doubt = entry.unit, entry.doubt
+                if stated and stated[1] != unit:
+                    unit, doubt = stated[1], f"the name says {stated[1]}, {preset.title} says {entry.unit}"
+                return Meaning(
+                    entry.quantity, entry.role, unit, said, entry.side, doubt,
+                    ordered=preset.order is not None, unordered=entry.unordered, units=tuple(entry.units),
+                    actuator=entry.actuator,
+                )  # fmt: skip
+    return _by_words(template, place, stated)
+
+
+def _is(entry: ChannelEntry, template: str, place: str, columns: Sequence[str]) -> bool:
+    """Whether a name is that of a preset, however its words are joined; words before it must say nothing else."""
+    if entry.bag or not place or "{" not in entry.columns:
+        # Names of bags and clocks are what they are: too little stands in them to be looser.
+        return entry.columns.replace("{joint}", place).lower() == template.lower()
+    wanted = _spelt(entry.columns)
+    by_joint = "{joint}" in entry.columns
+    if by_joint:
+        return place == "{joint}" and _ends(_spelt(_without_unit(template, place)), wanted)
+    numbers = [tuple("#" if w.isdigit() else w for w in words(_without_unit(one, ""))) for one in columns]
+    return bool(numbers) and all(_ends(one, wanted) for one in numbers)
+
+
+def _ends(name: Sequence[str], wanted: Sequence[str]) -> bool:
+    at = len(name) - len(wanted)
+    head, tail = tuple(name[: max(at, 0)]), tuple(name[max(at, 0) :])
+    short = len("".join(wanted).replace("#", "")) <= 2
+    return tail == tuple(wanted) and (not head or (not short and all(_says_nothing(word) for word in head)))
+
+
+def _says_nothing(word: str) -> bool:
+    meant = set().union(
+        *(kind for _, kind in KINDS),
+        MEASURED,
+        _COMMANDED,
+        _MODEL,
+        _ESTIMATED,
+        _MOTOR,
+        _NOT_OF_JOINTS,
+        _TIME,
+    )
+    return word in PLAIN_WORDS or word not in meant
+
+
+@lru_cache(maxsize=4096)
+def _spelt(text: str) -> tuple[str, ...]:
+    parts = re.split(r"\{(?:joint|number|index)\}", text)
+    out: list[str] = []
+    for k, part in enumerate(parts):
+        out += (["#"] if k else []) + list(words(part))
+    return tuple(out)
+
+
+@lru_cache(maxsize=4096)
+def _without_unit(template: str, place: str) -> str:
+    plain = BRACKETED_UNIT.sub("", template)
+    spelt = words(plain.replace(place, " ") if place else plain)
+    if len(spelt) > 1 and spelt[-1] in _UNITS and not plain.endswith(place or "\0"):
+        return re.sub(rf"[^A-Za-z0-9]*{spelt[-1]}[^A-Za-z0-9]*$", "", plain, flags=re.IGNORECASE)
+    return plain
+
+
+def _stated_unit(template: str, place: str) -> tuple[str, str] | None:
+    """The unit that a name itself states: (quantity, unit)."""
+    bracket = BRACKETED_UNIT.search(template)
+    if bracket:
+        text = bracket.group(1).strip().lower()
+        return _UNITS.get(text) or _LETTERS.get(text)
+    spelt = words(template.replace(place, " ") if place else template)
+    for k in range(len(spelt) - 1, 0, -1):
+        word = spelt[k]
+        if word in _UNITS:
+            if word in ("rad", "deg") and spelt[k + 1 : k + 2] in (("s",), ("per",), ("sec",)):
+                return _UNITS[f"{word}/s"]
+            return _UNITS[word]
+    if len(spelt) > 1 and spelt[-1] in ("s", "a") and spelt[-1] not in spelt[:-1]:
+        quantity, unit = _LETTERS[spelt[-1]]
+        before = set(spelt[:-1])
+        if before & (_TIME if quantity == "time" else _CURRENT | {"motor"}):
+            return quantity, unit
+    return None
+
+
+def _by_words(template: str, place: str, stated: tuple[str, str] | None) -> Meaning:
+    spelt = list(
+        words(_without_unit(template, place).replace(place, " ") if place else _without_unit(template, place))
+    )
+    # "q_dot" and "theta_dot" are velocities, "q_ddot" accelerations.
+    for dot, kind in (("ddot", "ddq"), ("dot", "dq")):
+        if dot in spelt and set(spelt) & _POSITION:
+            spelt = [kind if word == dot else word for word in spelt if word not in _POSITION]
+    if "j" in spelt and "tau" in spelt:  # tau_J of Franka
+        spelt.remove("j")
+    of_motors = bool(set(spelt) & set(_OF_MOTORS))
+    spelt = [_OF_MOTORS.get(word, word) for word in spelt]
+    if set(spelt) & _JOINT or (place == "{joint}" and place in template):
+        spelt = ["effort" if word in _FORCE else word for word in spelt]
+    have = set(spelt)
+    if place == "":
+        return _alone(have, spelt, stated)
+    if have & _NOT_OF_JOINTS:
+        return Meaning("other", role_of(spelt, have), UNKNOWN, "name")
+    kinds = [name for name, vocabulary in KINDS if have & vocabulary]
+    role = role_of(spelt, have)
+    if "current" in kinds and len(kinds) > 1:
+        other = [kind for kind in kinds if kind != "current"]
+        if other in (["torque"], ["effort"]):
+            return Meaning("effort", role, stated[1] if stated else UNKNOWN, "name")
+        # "current position" is the present one.
+        kinds, role = other, role or "measured"
+    if not kinds and stated and stated[0] in _SAID_BY_UNIT:
+        kinds = [stated[0]]
+    if len(kinds) != 1:
+        return Meaning("", role, stated[1] if stated else UNKNOWN, "")
+    unit = stated[1] if stated else UNKNOWN
+    quantity = kinds[0]
+    if stated == _LETTERS["%"] and quantity in ("torque", "effort", "current"):  # of what is rated
+        return Meaning("raw", role, unit, "name")
+    if stated and stated[0] != quantity and not (quantity == "effort" and stated[0] in ("torque", "current")):
+        return Meaning(
+            quantity, role, UNKNOWN, "name", doubt=f"the name says {stated[1]}, a unit of {stated[0]}"
+        )
+    if quantity == "effort" and stated:
+        quantity = stated[0]
+    motor = of_motors or (bool(have & {"motor", "motors"}) and quantity in ("position", "velocity"))
+    return Meaning(quantity, role, unit, "name", motor=motor)
+
+
+def role_of(spelt: Sequence[str], have: set[str]) -> str:
+    """Whether words say measured, commanded, estimated or of a model; "" = they do not.    have: their set."""
+    if have & _MODEL:
+        return "model"
+    # Single letters mean "desired" behind another word only: q_d, tau_J_d.
+    commanded = have & _COMMANDED - {"d", "r", "c"}
+    if commanded or (len(spelt) > 1 and spelt[-1] in ("d", "r", "c")):
+        return "commanded"
+    if have & _ESTIMATED:
+        return "estimated"
+    return "measured" if have & MEASURED else ""
+
+
+def _alone(have: set[str], spelt: Sequence[str], stated: tuple[str, str] | None) -> Meaning:
+    if have & _TIME and not have & {"start", "end", "duration", "step", "delta", "execution"}:
+        if stated is None and len(spelt) == 1:  # "millis"
+            stated = _UNITS.get(spelt[0])
+        return Meaning("time", "", stated[1] if stated and stated[0] == "time" else UNKNOWN, "name")
+    if have & _TRAJECTORY and not have & set().union(*(kind for _, kind in KINDS)):
+        return Meaning("trajectory", "", UNKNOWN, "name")
+    return Meaning("", role_of(spelt, have), UNKNOWN, "")
