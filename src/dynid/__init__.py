@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dynid import terms
+    from dynid.api.logs import read_log
     from dynid.api.result import Result
     from dynid.api.verbs import identify, load, validate
     from dynid.base.errors import DynidError
     from dynid.exporters.export import export
     from dynid.identification.settings import Settings
-    from dynid.log.read import Log, read_log
+    from dynid.log.read import Log
     from dynid.robot.load import load_robot
     from dynid.verbs.excite import excite
     from dynid.verbs.payload import payload
@@ -53,7 +54,7 @@ __all__ = [
 # Loaded on first use, so that `dynid --help` need not wait for NumPy.
 _HOMES = {
     "load_robot": "dynid.robot.load",
-    "read_log": "dynid.log.read",
+    "read_log": "dynid.api.logs",
     "Log": "dynid.log.read",
     "identify": "dynid.api.verbs",
     "validate": "dynid.api.verbs",

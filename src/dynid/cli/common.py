@@ -102,12 +102,11 @@ def open_training(
     answer: Sequence[str] | None = None,
 ) -> tuple[Experiment, Log]:
     """As `dynid.identification.found_columns.open_training`; which columns were taken unasked is said at once."""
-    from dynid.identification.found_columns import COLUMNS_FOUND
     from dynid.identification.found_columns import open_training as opened
 
     found = opened(experiment, robot, logs, diagnostics, answers_of(answer))
     for one in diagnostics:
-        if one.identifier == COLUMNS_FOUND and not is_verbose():  # which prints all notes
+        if one.identifier == "columns-found" and not is_verbose():  # which prints all notes
             note(one.text)
     return found
 

@@ -55,6 +55,10 @@ def channel_map(
     return _Resolver(section, robot, file, lines or {}).resolve()
 
 
+# What is said of a log that lacks dynid's own names, of all columns or of efforts.
+UNNAMED = ("no-mapping", "no-effort")
+
+
 def canonical_map(
     columns: tuple[str, ...], robot: RobotModel, file: str, extra: Sequence[str] = ()
 ) -> ChannelMap:

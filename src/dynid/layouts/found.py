@@ -1,0 +1,55 @@
+"""What an experiment says of a log whose columns nobody named, where names and motion leave nothing to ask."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.errors import InputError, Place
+from dynid.layouts.excerpt import excerpt
+from dynid.layouts.nameless import is_nameless
+from dynid.layouts.propose import propose
+from dynid.layouts.write import answer_option, columns_in_words, experiment_text
+from dynid.robot.model import RobotModel
+
+
+def found_tables(
+    model: RobotModel,
+    source: str | Path,
+    log: Path,
+    answers: Mapping[str, str],
+    unknown: InputError | None,
+) -> tuple[dict[str, Any], Diagnostic]:
+    """The tables of an experiment, [log] among them, as `dynid init` writes them, and the note that says so.
+
+    source: of the robot's description.    answers: to questions, by key.    unknown: what stands against the log
+    without a mapping. Raises it as it is where columns have no names, and with the questions that are open.
+    """
+    if unknown is not None and is_nameless(excerpt(log, model.joint_names)):
+        raise unknown
+    proposal, place = propose(model, log, answers), Place(file=str(log))
+    given = "".join(f" --answer '{key}={value}'" for key, value in answers.items())
+    call = f"dynid init {source} {log}"
+    if proposal.open:
+        asked = "; ".join(f"{one.key}: {one.question} ({answer_option(one)})" for one in proposal.open)
+        error = unknown or InputError(
+            "no-mapping", found="answers to some questions", expected="to all", place=place
+        )
+        raise InputError(
+            error.identifier,
+            found=f"{error.found}; the names of the columns leave open: {asked}",
+            expected=error.expected,
+            do=error.do
+            if call in error.do
+            else f"{error.do or 'answer the others, too'}, or let `{call}` ask",
+            place=error.place,
+        ) from unknown
+    text = (
+        f"columns, as their names and the motion say: {columns_in_words(proposal)}. "
+        f"`{call}{given}` says why and writes them into a file that can be changed"
+    )
+    tables = tomllib.loads(experiment_text(proposal, call))
+    return tables, Diagnostic(Severity.NOTE, "columns-found", text, place)

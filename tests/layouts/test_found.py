@@ -1,0 +1,64 @@
+"""Logs whose columns nobody named, opened in Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynid
+from dynid.base.errors import InputError
+from dynid.log.write import write_log
+from dynid.robot.model import RobotModel
+from tests.command_line import ROBOT, make_log
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory: pytest.TempPathFactory) -> RobotModel:
+    path = tmp_path_factory.mktemp("robot") / "two.toml"
+    path.write_text(ROBOT)
+    return dynid.load_robot(path)
+
+
+def renamed(robot: RobotModel, folder: Path, names: dict[str, str]) -> tuple[dynid.Log, Path]:
+    """A log with dynid's own names, and a file of it with others."""
+    own = dynid.read_log(make_log(Path(str(robot.source)), folder / "own.parquet", 3), robot)
+    raw = own.read(own.trajectories[0])
+    columns = {
+        f"{said}_{j + 1}": values[:, j]
+        for said, values in zip(names, (raw.q, raw.tau), strict=True)
+        for j in range(2)
+    }
+    return own, write_log(folder / "foreign.parquet", raw.t, columns)
+
+
+def test_names_that_say_all_need_no_mapping(robot: RobotModel, tmp_path: Path) -> None:
+    own, path = renamed(robot, tmp_path, {"joint_position": "q", "joint_torque": "tau"})
+    found = dynid.read_log(path, robot)
+    assert [one.identifier for one in found.remarks] == ["columns-found"]
+    mine, theirs = own.read(own.trajectories[0]), found.read(found.trajectories[0])
+    np.testing.assert_array_equal(theirs.q, mine.q)
+    np.testing.assert_array_equal(theirs.tau, mine.tau)
+
+
+def test_what_names_leave_open_is_answered(robot: RobotModel, tmp_path: Path) -> None:
+    own, path = renamed(robot, tmp_path, {"joint_position": "q", "motor_current": "tau"})
+    with pytest.raises(InputError, match=r"leave open: robot\.drive_gain|leave open: log\.effort\.unit"):
+        dynid.read_log(path, robot)
+    found = dynid.read_log(path, robot, answers={"log.effort.unit": "N m"})
+    raw, wanted = found.read(found.trajectories[0]), own.read(own.trajectories[0])
+    np.testing.assert_array_equal(raw.tau, wanted.tau)
+    # A mapping is taken as it is.
+    mapping = {
+        "time": {"column": "stamp", "unit": "s"},
+        "position": {"columns": "q{number}", "unit": "rad"},
+    }
+    with pytest.raises(InputError, match="missing-column"):
+        dynid.read_log(path, robot, mapping)
+
+
+def test_gains_of_drives_take_an_experiment(robot: RobotModel, tmp_path: Path) -> None:
+    _, path = renamed(robot, tmp_path, {"joint_position": "q", "motor_current": "tau"})
+    with pytest.raises(InputError, match=r"no-mapping.*gains of the drives.*dynid init"):
+        dynid.read_log(path, robot, answers={"log.effort.unit": "A", "robot.drive_gain": "7, 7"})
