@@ -27,7 +27,9 @@ def renamed(robot: RobotModel, folder: Path, names: dict[str, str]) -> tuple[dyn
     raw = own.read(own.trajectories[0])
     columns = {
         f"{said}_{j + 1}": values[:, j]
-        for said, values in zip(names, (raw.q, raw.tau), strict=True)
+        for said, values in zip(
+            names, (raw.q, raw.q + 0.01 if "joint_target_position" in names else raw.tau), strict=True
+        )
         for j in range(2)
     }
     return own, write_log(folder / "foreign.parquet", raw.t, columns)
@@ -62,3 +64,10 @@ def test_gains_of_drives_take_an_experiment(robot: RobotModel, tmp_path: Path) -
     _, path = renamed(robot, tmp_path, {"joint_position": "q", "motor_current": "tau"})
     with pytest.raises(InputError, match=r"no-mapping.*gains of the drives.*dynid init"):
         dynid.read_log(path, robot, answers={"log.effort.unit": "A", "robot.drive_gain": "7, 7"})
+
+
+def test_gains_that_nobody_knows_are_left_to_the_identification(robot: RobotModel, tmp_path: Path) -> None:
+    _, path = renamed(robot, tmp_path, {"joint_position": "q", "joint_target_position": "tau"})
+    found = dynid.read_log(path, robot, answers={"log.order": "base-to-tip"})
+    assert found.mapping.command_position["elbow"].column == "joint_target_position_2"
+    assert "commanded position joint_target_position_1 ..." in found.remarks[0].text

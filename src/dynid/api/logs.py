@@ -52,7 +52,7 @@ def read_log(
     first = Path(paths if isinstance(paths, str | Path) else paths[0])
     tables, remark = found_tables(robot, robot.source or "ROBOT", first, answers or {}, unknown)
     of_robot = tables.get("robot", {})
-    if "drive_gain" in of_robot or "drive" in tables:
+    if "drive_gain" in of_robot or tables.get("drive"):
         raise InputError(
             "no-mapping",
             found="efforts or commands that take gains of the drives to be torques",

@@ -9,6 +9,7 @@ from typing import Any
 
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
+from dynid.layouts.commands import GAINS_OF_DRIVES
 from dynid.layouts.excerpt import excerpt
 from dynid.layouts.nameless import is_nameless
 from dynid.layouts.propose import propose
@@ -33,14 +34,16 @@ def found_tables(
     proposal, place = propose(model, log, answers), Place(file=str(log))
     given = "".join(f" --answer '{key}={value}'" for key, value in answers.items())
     call = f"dynid init {source} {log}"
-    if proposal.open:
-        asked = "; ".join(f"{one.key}: {one.question} ({answer_option(one)})" for one in proposal.open)
+    # Gains that nobody knows are sought by the identification.
+    asked = [one for one in proposal.open if one.key not in GAINS_OF_DRIVES]
+    if asked:
+        questions = "; ".join(f"{one.key}: {one.question} ({answer_option(one)})" for one in asked)
         error = unknown or InputError(
             "no-mapping", found="answers to some questions", expected="to all", place=place
         )
         raise InputError(
             error.identifier,
-            found=f"{error.found}; the names of the columns leave open: {asked}",
+            found=f"{error.found}; the names of the columns leave open: {questions}",
             expected=error.expected,
             do=error.do
             if call in error.do

@@ -99,9 +99,11 @@ def answer_option(decision: Decision) -> str:
 def columns_in_words(proposal: Proposal) -> str:
     """What was found, in a line."""
     p, said = proposal, []
-    for kind in ("time", "position", "velocity", "effort"):
-        shown = " ".join(filter(None, (_columns_in_words(p, kind), _unit(p, kind))))
-        said += [f"{kind} {shown}"] if shown else []
+    for kind in ("time", "position", "velocity", "effort", "command_position", "command_velocity"):
+        unit = _unit(p, kind.removeprefix("command_"))
+        shown = " ".join(filter(None, (_columns_in_words(p, kind), unit)))
+        title = kind.replace("command_", "commanded ")
+        said += [f"{title} {shown}"] if shown and (kind == "time" or kind in p.groups) else []
     held = [one.key.removeprefix(LOCK) for one in p.decisions if one.key.startswith(LOCK)]
     said += [f"held: {', '.join(held)}"] if held else []
     return "; ".join(said)
