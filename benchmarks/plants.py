@@ -250,10 +250,11 @@ def _configuration(model: pin.Model, q: Float) -> Float:
 def _changed(model: pin.Model, lean: float, load: float, rng: np.random.Generator) -> pin.Model:
     changed = model.copy()
     azimuth = rng.uniform(0.0, 2.0 * np.pi)
-    g = np.linalg.norm(model.gravity.linear)
-    changed.gravity.linear = g * np.array(
-        [np.sin(lean) * np.cos(azimuth), np.sin(lean) * np.sin(azimuth), -np.cos(lean)]
-    )
+    if lean:
+        g = np.linalg.norm(model.gravity.linear)
+        changed.gravity.linear = g * np.array(
+            [np.sin(lean) * np.cos(azimuth), np.sin(lean) * np.sin(azimuth), -np.cos(lean)]
+        )
     if load:
         way = rng.normal(size=3)
         body = pin.Inertia(load, 0.1 * way / np.linalg.norm(way), 1e-3 * load * np.eye(3))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
-from dynid.kernel import inverse_dynamics, torque_regressor
+from dynid.kernel import gravity_torque, inverse_dynamics, torque_regressor
+from dynid.log.mounting import find_mounting
 from dynid.robot.model import RobotModel
 from dynid.signals.filter import zero_phase_filter
 
@@ -238,7 +239,8 @@ class _Equations:
 def description_scale(robot: RobotModel, motion: Motion) -> tuple[Float, Float, Float] | None:
     """Logged effort over the torque of the description, share explained, and the description's torque, (n,) each.
 
-    Friction and an offset of each joint are taken off both.    None where the description lacks masses.
+    Friction and an offset of each joint are taken off both. The robot may stand another way than described: what is
+    compared then is the torque under gravity as it acts.    None where the description lacks masses.
     """
     part = _thinned(motion)
     pi = robot.inertia_prior
@@ -249,9 +251,13 @@ def description_scale(robot: RobotModel, motion: Motion) -> tuple[Float, Float, 
         or len(part.q) < LEAST_SAMPLES
     ):
         return None
-    described = (
-        inverse_dynamics(robot.tree, pi, *robot.tree_motion(part.q, part.dq, part.ddq)) @ robot.projection
-    )
+    motion_of_tree = robot.tree_motion(part.q, part.dq, part.ddq)
+    described = inverse_dynamics(robot.tree, pi, *motion_of_tree) @ robot.projection
+    weight = gravity_torque(robot.tree, pi, motion_of_tree[0]) @ robot.projection
+    mounting = find_mounting(robot, motion_of_tree[0], part.dq, described - weight, part.tau)
+    if mounting is not None:
+        turned = replace(robot.tree, gravity=mounting.gravity)
+        described = inverse_dynamics(turned, pi, *motion_of_tree) @ robot.projection
     slope, share, size = np.zeros(robot.n), np.zeros(robot.n), np.zeros(robot.n)
     for j in range(robot.n):
         N = _friction(part.dq[:, j])

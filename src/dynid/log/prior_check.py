@@ -11,6 +11,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.log.effort_size import size_advice
+from dynid.log.mounting import Mounting, find_mounting
 from dynid.robot.model import RobotModel
 
 LEAST_STATES = 50
@@ -53,8 +54,8 @@ def check_against_prior(
     Of every joint that gravity loads, the torque is fitted as a g + b h + c dq + d sign(dq) + e, with gravity torque g
     and inertial torque h; a should be near 1.
     balanced: (n,) joints that are left out, since springs carry their gravity; None = none.
-    Claims: gravity is missing from the torque, a sign is flipped, joints are exchanged, or the size is off by a factor
-    of more than 30.
+    Claims: gravity points another way, it is missing from the torque, a sign is flipped, joints are exchanged, or the
+    size is off by a factor of more than 30.
     """
     tau = states.tau
     if len(tau) < LEAST_STATES:
@@ -62,6 +63,11 @@ def check_against_prior(
     q, dq, ddq = (np.ascontiguousarray(x) for x in robot.tree_motion(states.q, states.dq, states.ddq))
     g = gravity_torque(robot.tree, robot.inertia_prior, q) @ robot.projection
     h = inverse_dynamics(robot.tree, robot.inertia_prior, q, dq, ddq) @ robot.projection - g
+    mounting = find_mounting(robot, q, states.dq, h, tau, balanced)
+    if mounting is not None:
+        # What follows rests on gravity's direction.
+        _claim_mounting(diagnostics, mounting)
+        return
     swing = g.std(axis=0)
     heavy = [int(j) for j in np.flatnonzero((swing > 0.2 * swing.max(initial=0.0)) & (swing > 0.3))]
     heavy = [j for j in heavy if balanced is None or not balanced[j]]
@@ -101,6 +107,18 @@ def check_against_prior(
             )
         elif fit.certainty[j] > 0.7 and not 1 / 30 < fit.slope[j] < 30:
             _claim_size(diagnostics, float(fit.slope[j]), float(abs(robot.drive.gear_ratio[j])), place)
+
+
+def _claim_mounting(diagnostics: Diagnostics, mounting: Mounting) -> None:
+    direction = [f"{g:.4g}" for g in mounting.gravity.round(6) + 0.0]  # no -0
+    diagnostics.claim(
+        "tilted-base",
+        found=f"torque of a robot that is mounted another way: gravity {mounting.degrees:.0f} degrees off the "
+        "declared direction",
+        expected="gravity along the declared direction",
+        do=f"declare how it stands, in the base frame: gravity = [{', '.join(direction)}] under [robot] in the "
+        f"experiment file, or --gravity={','.join(direction)}",
+    )
 
 
 def _claim_size(diagnostics: Diagnostics, slope: float, ratio: float, place: Place) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float, locked
 from dynid.base.explanation import PROVEN, TRAPS, Explanation
 from dynid.kernel import gravity_torque
+from dynid.log.mounting import TURNED
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.algebra import rotation_about
@@ -58,7 +59,9 @@ class GravityTilt(NominalTerm):
             file, or `--gravity=gx,gy,gz`, in the base frame. The message has the direction that was found.""",
             f"""Found from {WARN:g} degrees on, a doubt over {DOUBT:g} degree, 95 % interval included. {PROVEN};
             rivals are a cosine of each joint's own position (cables, springs) and a joint's zero that is off.
-            What is not proven is a note. {TRAPS}""",
+            What is not proven is a note. From {TURNED:g} degrees on, on a wall or ceiling, it is found in the torque
+            itself with the description's masses, while inertia and friction resist the motion: torques of the
+            wrong sign do not. {TRAPS}""",
             """Accept it if you have measured that the base is level to half a degree: then something else, a cable
             for instance, imitates a lean.""",
         ),

@@ -1,0 +1,57 @@
+"""Robots that stand another way than described, by pinocchio; wrong signs and rough masses are no other mount."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.plants import REPORTED, Plant, Recorded, Unmodelled, plant, record
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.log.prior_check import check_against_prior, states_of
+
+pytest.importorskip("pinocchio")
+MOUNTS = {"wall": (9.81, 0.0, 0.0), "ceiling": (0.0, 0.0, 9.81), "slope": (0.0, -6.9367, -6.9367)}
+ROUGH = (0.7, 1.4)  # factors of masses
+NEAR = 15.0  # degrees that such masses may turn the direction by
+
+
+def recorded(name: str, seed: int, gravity: tuple[float, ...] | None) -> tuple[Plant, Recorded]:
+    """A log of a robot as it is, and a description whose masses are off."""
+    rng = np.random.default_rng([seed, list(REPORTED).index(name)])
+    one, lacks = plant(name, rng), replace(Unmodelled.random(rng), lean=0.0)
+    if gravity is not None:
+        turned: Any = one.model.copy()
+        turned.gravity.linear = np.array(gravity)
+        one = replace(one, model=turned)
+    log = record(one, rng, lacks, 12.0)
+    rough = rng.uniform(*ROUGH, (one.described.n_bodies, 1)) * one.described.inertia_prior
+    return replace(one, described=replace(one.described, inertia_prior=rough)), log
+
+
+def claims(one: Plant, log: Recorded, sign: Float) -> list[tuple[str, str]]:
+    """What is said of the log with efforts times a sign."""
+    sink, every = Diagnostics(), max(1, round(0.02 * one.rate))
+    t, q, tau = log.t[::every], log.q[::every], (sign * log.tau)[::every]
+    check_against_prior(one.described, states_of(t, q, tau), sink)
+    return [(item.identifier, item.text) for item in sink]
+
+
+@pytest.mark.parametrize("name", REPORTED)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mount_is_found_and_a_wrong_sign_is_none(name: str, seed: int) -> None:
+    one, log = recorded(name, seed, None)
+    n = one.described.n
+    assert claims(one, log, np.ones(n)) == []
+    # Every effort with the wrong sign looks like gravity from above, but for inertia and friction.
+    assert {code for code, _ in claims(one, log, -np.ones(n))} <= {"torque-sign"}
+    for mount, gravity in MOUNTS.items():
+        one, log = recorded(name, seed, gravity)
+        (claim,) = claims(one, log, np.ones(n))
+        assert claim[0] == "tilted-base", mount
+        assert "--gravity=" in claim[1]
+        found = np.array([float(g) for g in claim[1].split("--gravity=")[1].split(";")[0].split(",")])
+        assert found @ np.array(gravity) / 9.81**2 > np.cos(np.deg2rad(NEAR)), mount
