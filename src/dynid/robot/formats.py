@@ -9,14 +9,9 @@ from typing import Protocol
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, Place
 from dynid.base.registry import Registry
-from dynid.robot.mjcf import MjcfFormat
 from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
-from dynid.robot.sdf import SdfFormat
 from dynid.robot.source import RobotFile
-from dynid.robot.toml import TomlFormat
-from dynid.robot.urdf import UrdfFormat
-from dynid.robot.usd import UsdFormat
 
 
 class RobotFormat(Protocol):
@@ -39,16 +34,17 @@ class RobotFormat(Protocol):
         ...
 
 
-# Asked in this order, after those of plug-ins, which name their reader after the ending of the files, without the dot.
-FORMATS: Registry[RobotFormat] = Registry(
+# Plug-ins name their reader after the ending of the files, without the dot.
+FORMATS: Registry[RobotFormat | type[RobotFormat]] = Registry(
     "robot format",
     "dynid.robots",
+    {},
     {
-        "toml": TomlFormat(),
-        "usd": UsdFormat(),
-        "urdf": UrdfFormat(),
-        "mjcf": MjcfFormat(),
-        "sdf": SdfFormat(),
+        "toml": "dynid.robot.toml:TomlFormat",
+        "usd": "dynid.robot.usd:UsdFormat",
+        "urdf": "dynid.robot.urdf:UrdfFormat",
+        "mjcf": "dynid.robot.mjcf:MjcfFormat",
+        "sdf": "dynid.robot.sdf:SdfFormat",
     },
 )
 
@@ -83,9 +79,10 @@ def read_robot_file(path: Path, reading: Reading, diagnostics: Diagnostics) -> R
 
 
 def _formats(suffix: str) -> Iterator[RobotFormat]:
-    own = FORMATS.builtin
+    """The readers of plug-ins, then dynid's own, that of the ending first: others are loaded when it is none of its."""
+    own = [name for name in FORMATS if name not in FORMATS.added]
     if suffix and suffix[1:] not in own:
         FORMATS.get(suffix[1:])  # an installed reader of such files is loaded now
-    for added in FORMATS.added.values():
-        yield added() if isinstance(added, type) else added
-    yield from own.values()
+    for name in (*FORMATS.added, *sorted(own, key=lambda one: one != suffix[1:])):
+        kind = FORMATS[name]
+        yield kind() if isinstance(kind, type) else kind
