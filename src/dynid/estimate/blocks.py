@@ -42,15 +42,20 @@ class BlockScores:
 
         columns: (b,) parameters.    theta: (p,) estimate.    inverse: (b, f).    weights: (g,) of the groups.
         """
-        f = inverse.shape[1]
-        position = {int(c): i for i, c in enumerate(columns)}
-        information, score = np.zeros((len(factors.blocks), f, f)), np.zeros((len(factors.blocks), f))
+        M, f = len(factors.blocks), inverse.shape[1]
+        place = np.zeros(factors.parameter_count, dtype=np.int64)
+        place[columns] = np.arange(len(columns))
+        roots = np.sqrt(weights)
+        # A group has the same columns in every block.
+        first = factors.blocks[0].groups if factors.blocks else ()
+        parts = [root * inverse[place[one.columns]] for root, one in zip(roots, first, strict=False)]
+        information, score = np.zeros((M, f, f)), np.zeros((M, f))
         for m, block in enumerate(factors.blocks):
-            for factor, weight in zip(block.groups, weights, strict=True):
-                place = np.array([position[int(c)] for c in factor.columns], dtype=np.int64)
-                X = factor.R[:, :-1] @ inverse[place]
-                information[m] += weight * (X.T @ X)
-                score[m] += weight * (inverse[place].T @ factor.gradient(theta))
+            X = np.concatenate([one.R[:, :-1] @ part for one, part in zip(block.groups, parts, strict=True)])
+            left = np.concatenate(
+                [root * one.left(theta) for root, one in zip(roots, block.groups, strict=True)]
+            )
+            information[m], score[m] = X.T @ X, X.T @ left
         segment = np.array([block.segment for block in factors.blocks], dtype=np.int64)
         return BlockScores(inverse, information, score, segment)
 

@@ -82,11 +82,14 @@ class Factor:
         """Factor of the equations multiplied by a positive number."""
         return replace(self, R=factor * self.R, sums=factor * self.sums, target_abs=factor * self.target_abs)
 
+    def left(self, value: Float) -> Float:
+        """What of the target values over all parameters leave, in the triangle's rows, (w + 1,): as long as y - X b."""
+        return np.asarray(self.R[:, -1] - self.R[:, :-1] @ value[self.columns])
+
     def residual_square(self, value: Float) -> float:
         """||y - X b||^2 for values over all parameters."""
-        w = len(self.columns)
-        residual = self.R[:, :w] @ value[self.columns] - self.R[:, w]
-        return float(residual @ residual)
+        left = self.left(value)
+        return float(left @ left)
 
     def residual_sum(self, value: Float) -> float:
         """Sum of y - X b."""
@@ -94,8 +97,7 @@ class Factor:
 
     def gradient(self, value: Float) -> Float:
         """X'(y - X b) over this factor's columns, (w,)."""
-        w = len(self.columns)
-        return np.asarray(self.R[:, :w].T @ (self.R[:, w] - self.R[:, :w] @ value[self.columns]))
+        return np.asarray(self.R[:, :-1].T @ self.left(value))
 
     @property
     def target_square(self) -> float:

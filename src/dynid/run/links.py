@@ -21,7 +21,6 @@ from dynid.factor.base import Category
 from dynid.factor.factor import stack
 from dynid.feasible.bodies import body_columns
 from dynid.feasible.density import DENSEST, density
-from dynid.feasible.description import limits_of_robot
 from dynid.feasible.problem import Distance
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
@@ -275,6 +274,8 @@ def _hulls(one: Identification) -> dict[int, Float]:
     # By body, corners of the shapes that the description has and that can be read.
     if Path(one.robot.source).suffix.lower() not in _SHAPED:
         return {}
+    from dynid.feasible.description import limits_of_robot  # with the readers of robots and meshes
+
     try:
         entries = limits_of_robot(one.robot)
     except DynidError:
