@@ -2,7 +2,7 @@
 
 Loading SciPy takes as long as a small command. What every identification and every report needs is the package's own:
 triangles in `dynid.kernel`, tails of distributions in `dynid.base.distributions`, small eigenvalue problems in
-`dynid.base.eigenvalues`.
+`dynid.base.eigenvalues`, least squares of a few unknowns between bounds in `dynid.base.box_least_squares`.
 """
 
 from __future__ import annotations
