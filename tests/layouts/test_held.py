@@ -135,3 +135,20 @@ def test_columns_without_a_number_are_none(robot: RobotModel, tmp_path: Path, la
     found = propose(robot, write_arm(tmp_path, columns))
     assert found["log.effort.columns"].value is not None
     assert "robot.lock.r2" in {one.key for one in found.decisions}
+
+
+def test_a_hand_without_effort_is_held_though_it_has_positions(tmp_path: Path) -> None:
+    links = (("a1", "b"), ("a2", "c"), ("a3", "d"), ("finger_joint", "e"))
+    parts = [
+        f'<link name="{child}">{INERTIAL}</link><joint name="{joint}" type="revolute"><parent link="{parent}"/>'
+        f'<child link="{child}"/><origin xyz="0.3 0 0"/><axis xyz="0 1 0"/>{LIMIT}</joint>'
+        for (joint, child), parent in zip(links, ("a", "b", "c", "d"), strict=True)
+    ]
+    (tmp_path / "arm.urdf").write_text(f'<robot name="arm"><link name="a"/>{"".join(parts)}</robot>')
+    arm = load_robot(tmp_path / "arm.urdf", diagnostics=Diagnostics())
+    t, q = arm_motion()
+    columns = {"t": t} | {f"q_{joint}": q[:, k % 2] for k, (joint, _) in enumerate(links)}
+    columns |= {f"tau_a{k}": np.sin(k + q[:, 0]) for k in (1, 2, 3)}
+    found = propose(arm, write_arm(tmp_path, columns))
+    assert found["log.effort.columns"].value is not None
+    assert found["robot.lock.finger_joint"].value == "0"

@@ -460,17 +460,23 @@ def _cut(family: Family, which: str | None) -> Family:
 
 
 def _alike(chosen: dict[str, Family], decisions: list[Decision]) -> dict[str, Family]:
-    """Velocities and efforts that cover fewer joints than the positions are of no use."""
-    position = chosen.get("position")
+    """Velocities and efforts that cover fewer joints than the positions are of no use, but for those of a hand.
+
+    A hand's positions are often logged without its effort: it is held then.
+    """
+    position, effort = chosen.get("position"), chosen.get("effort")
     if position is None:
         return chosen
     kept = dict(chosen)
+    if effort is not None and effort.named and position.named:
+        without = [joint for joint in position.joints if joint not in effort.joints]
+        if without and all(map(_of_hand, without)):
+            position = _of_joints(position, [joint for joint in position.joints if joint not in without])
+            kept["position"] = position
     for kind in ("velocity", "effort"):
         one = kept.get(kind)
         if one is not None and one.named and set(one.joints) > set(position.joints):
-            column = dict(zip(one.joints, one.columns, strict=True))
-            columns = tuple(column[joint] for joint in position.joints)
-            kept[kind] = replace(one, columns=columns, joints=position.joints, missing=position.missing)
+            kept[kind] = _of_joints(one, position.joints)
         elif one is not None and one.joints != position.joints:
             del kept[kind]
             at = next(k for k, d in enumerate(decisions) if d.key == f"log.{kind}.columns")
@@ -480,3 +486,15 @@ def _alike(chosen: dict[str, Family], decisions: list[Decision]) -> dict[str, Fa
             question = "" if kind == "velocity" else "which columns are the effort?"
             decisions[at] = Decision(f"log.{kind}.columns", None, why, question, optional=kind == "velocity")
     return kept
+
+
+def _of_joints(family: Family, joints: Sequence[str]) -> Family:
+    """Some of the columns, by joint; the others are missing."""
+    column = dict(zip(family.joints, family.columns, strict=True))
+    left_out = tuple(one for one in family.joints if one not in joints)
+    return replace(
+        family,
+        columns=tuple(column[one] for one in joints),
+        joints=tuple(joints),
+        missing=(*family.missing, *left_out),
+    )
