@@ -48,6 +48,7 @@ def project_to_physical(
     asked: bool,
     diagnostics: Diagnostics,
     cause: Callable[[FeasibleFit], str] = lambda fit: "",
+    stands_in: Callable[[Estimate], bool] = lambda real: True,
 ) -> tuple[Estimate, Estimator]:
     """The physically consistent estimate, where one is wanted, and the estimator that it came from, strength fixed.
 
@@ -55,6 +56,7 @@ def project_to_physical(
     up where it predicts left-out blocks much worse; what was asked for is kept with a warning. A misfit is put down to
     the prior's pull where it goes away without, and to the constraints in force where it does not.
     cause: what makes the consistent fit of a strength miss more, in words; "" = not known.
+    stands_in: whether `free` may take the place of a consistent estimate that predicts worse.
     Raises SolverError if no consistent bodies are found that were asked for.
     """
     if not isinstance(wanted, FeasibleFit):
@@ -83,7 +85,7 @@ def project_to_physical(
             "constraints-cost", f"{text}. Loosen what was asked for" + ("" if why else f", or {_ADD}")
         )
         return real, fit
-    if unseen > MUCH_WORSE:
+    if unseen > MUCH_WORSE and stands_in(real):
         diagnostics.warn(
             "not-consistent",
             f"{text}. The estimate without constraints is kept and scored, of which only combinations of parameters "
@@ -91,7 +93,13 @@ def project_to_physical(
         )
         return _beside(free, real, regression), unconstrained(wanted)
     if unseen > 1.0:
-        diagnostics.warn("consistency-costs", text + ("" if why else f": {_ADD}"))
+        kept = (
+            ". They are kept all the same: the estimate without constraints has a mass matrix that is not positive "
+            "definite, and what this motion says of the rest they explain well"
+        )
+        diagnostics.warn(
+            "consistency-costs", text + (kept if unseen > MUCH_WORSE else "") + ("" if why else f": {_ADD}")
+        )
     return real, fit
 
 

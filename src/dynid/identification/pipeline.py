@@ -45,6 +45,7 @@ from dynid.estimate.physical import much_worse, project_to_physical, unconstrain
 from dynid.estimate.regression import regression_of
 from dynid.estimate.scores import LeftOut, Origin, cross_validate
 from dynid.estimate.source import LogSource
+from dynid.estimate.stand_in import may_stand_in
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
@@ -350,8 +351,11 @@ def _fit_chosen(call: _Call, data: _Data, search: Search, trial: Search, model: 
         weaker = replace(consistent, strength=float(consistent.strength) * trial.share)
         return cause_text(likely_causes(robot, there, free, weaker, trial.fit))
 
+    def stands_in(real: Estimate) -> bool:
+        return may_stand_in(robot, nonlinear.terms, free, real, trial.batches)
+
     estimate, estimator = project_to_physical(
-        settings.estimator, fitted.regression, free, asked, call.diagnostics, cause
+        settings.estimator, fitted.regression, free, asked, call.diagnostics, cause, stands_in
     )
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
     return _Found(
