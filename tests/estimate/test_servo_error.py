@@ -14,7 +14,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.base.scipy_functions import stdtrit
 from dynid.estimate import WLS, Estimate, ServoOE
-from dynid.estimate.servo_error import _slowest
+from dynid.estimate.servo_windows import slowest_loop
 from dynid.estimate.simulated import SimulationProblem
 from dynid.estimate.source import log_source
 from dynid.identification.settings import Settings
@@ -108,7 +108,7 @@ def test_the_slowest_loop_decays_as_its_slowest_pole(damping: float, late: float
     ]
     assert servo.lag == pytest.approx(late)
     assert max(poles) < -0.5
-    assert _slowest(simulation, servo, case.beta) == pytest.approx(-1.0 / max(poles), rel=1e-6)
+    assert slowest_loop(simulation, servo, case.beta) == pytest.approx(-1.0 / max(poles), rel=1e-6)
 
 
 def test_controllers_that_are_not_known_are_refused_in_words() -> None:

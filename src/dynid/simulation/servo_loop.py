@@ -15,6 +15,7 @@ from dynid.robot.servo import Servo
 from dynid.signals.samples import Samples
 from dynid.simulation.loop import FAR, Stretches, extra_of, measured_coordinates
 from dynid.simulation.mechanism import Mechanism
+from dynid.simulation.play import Added
 
 # Ticks of the controller in a sample at most: a held torque comes half a tick later, which must not exceed the lag.
 MOST_TICKS = 8
@@ -33,12 +34,13 @@ class ServoLoop:
     average, and is held from tick to tick. A loop on board acts at once, on commands that are late.
 
     servo: gains, limits, dead bands and lag.    commands: of the whole trajectory.
-    later: s, by which the lag is longer than that of `servo`.
+    later: s, by which the lag is longer than that of `servo`.    added: torque that acts beside theirs, without a lag.
     """
 
     servo: Servo
     commands: Commands
     later: float = 0.0
+    added: Added | None = None
 
     @property
     def lag(self) -> float:
@@ -74,6 +76,8 @@ class ServoLoop:
             else np.stack([np.interp(t, c.t, column) for column in values.T], axis=-1)
             for values in (c.q_des, c.dq_des, c.tau_ff)
         )
+        if self.added is not None:
+            u = u + self.added.at(t + self.lag - (0.5 * self.servo.hold if self.holds else 0.0))
         return q + TURN * np.round((near - q) / TURN) * turning, v, u
 
 
