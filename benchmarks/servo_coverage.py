@@ -1,6 +1,7 @@
 """Do 95 % intervals of fits to commands hold the truth 95 times of 100? Logs of arms that MuJoCo simulates.
 
-    python benchmarks/servo_coverage.py [--logs 17] [--seconds 15] [--first 0] [--methods servo_oe wls default] [--soft]
+    python benchmarks/servo_coverage.py [--logs 17] [--seconds 15] [--first 0] [--soft]
+                                        [--methods servo_oe servo_oe_play wls default]
     python benchmarks/servo_coverage.py --arms [--play 0.008 --side link] [--delay 0.015] [--logs 6]
 
 One arm: every log has a motion, a noise of the encoders and a torque that no model knows, of 0.1 s correlation and
@@ -42,7 +43,7 @@ from dynid.terms.default import DEFAULT_TERMS
 from tests import play_plant
 from tests.servo_plant import KD, KP, recorded, robot_file, true_parameters
 
-METHODS = {"servo_oe": ServoOE(), "wls": WLS(), "default": None}
+METHODS = {"servo_oe": ServoOE(), "servo_oe_play": ServoOE(play=True), "wls": WLS(), "default": None}
 TYPES = {"Ia": "armature", "fv": "viscous friction", "fc": "dry friction"}
 
 

@@ -31,6 +31,15 @@ def last_move(default: float) -> Any:
     )
 
 
+def sought_play() -> Any:
+    """Whether play is sought."""
+    return option(
+        False,
+        "servo_oe: whether the play between each motor and its link is found, too; a run of the robot a joint more at "
+        "every step",
+    )
+
+
 def interval_kind() -> Any:
     """How the covariance is found."""
     return option(

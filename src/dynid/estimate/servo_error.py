@@ -11,7 +11,7 @@ from dynid.base.errors import SolverError, UsageError
 from dynid.base.options import check_options
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
-from dynid.estimate.options import interval_kind, last_move, most_rounds
+from dynid.estimate.options import interval_kind, last_move, most_rounds, sought_play
 from dynid.estimate.servo_windows import DRY_WIDTH, Windows, bases_of
 from dynid.estimate.simulated import SimulationProblem
 from dynid.robot.servo import Servo
@@ -39,15 +39,16 @@ class ServoOE:
     measured state early enough to forget it. Gauss-Newton from the linear fit, with the exact slopes of the
     simulation's steps; joints weigh 1/sigma_j^2 of their own residuals.
 
-    The lag from commands to torque and each joint's play between motor and link are found with the parameters, and
-    their uncertainty is part of those'. A disturbance of the torque moves the joints for as long as the slowest loop
-    takes to forget it: so many blocks of time count as one in the intervals.
+    The lag from commands to torque is found with the parameters, and with `play` each joint's play between motor and
+    link, and their uncertainty is part of those'. A disturbance of the torque moves the joints for as long as the
+    slowest loop takes to forget it: so many blocks of time count as one in the intervals.
     Source: Ljung 1999, ch. 13; Landau, Anderson and De Bruyne 2001 (closed-loop output error); Bock 1983.
     """
 
     rounds: int = most_rounds(15)
     tolerance: float = last_move(0.05)
     intervals: str = interval_kind()
+    play: bool = sought_play()
     name: str = "servo_oe"
 
     def __post_init__(self) -> None:
@@ -70,7 +71,7 @@ class ServoOE:
                 do="give gains under [drive] of the experiment or as --kp and --kd; a log with a torque: use 'cloe'",
             )
         start = simulation.start()
-        windows = Windows.of(simulation, servo, told, start)
+        windows = Windows.of(simulation, servo, told, start, self.play)
         found = self._minimised(regression, windows, start)
         dry, unknown = windows.drier(), _of_late_feedback(simulation, servo)
         if dry is not None:

@@ -106,9 +106,16 @@ class Windows:
 
     @staticmethod
     def of(
-        simulation: SimulationProblem, servo: Servo, told: Callable[[str], Commands], start: Float
+        simulation: SimulationProblem,
+        servo: Servo,
+        told: Callable[[str], Commands],
+        start: Float,
+        play: bool = False,
     ) -> Windows:
-        """Windows whose start is forgotten after `SETTLING` time constants of the slowest loop."""
+        """Windows whose start is forgotten after `SETTLING` time constants of the slowest loop.
+
+        play: whether it is looked for.
+        """
         slowest = slowest_loop(simulation, servo, start)
         settling = float(np.clip(SETTLING * slowest, LEAST_SETTLING, MOST_SETTLING))
         # Positions as measured: what velocities of the log are late by does not move them.
@@ -118,7 +125,8 @@ class Windows:
         commands = {name: told(name).clean() for name in dict.fromkeys(s.trajectory for s in measured)}
         smooth = simulation.smooth
         smooth = smooth if stride == 1 else tuple(thinned(samples, stride) for samples in smooth)
-        carried = [None if simulation.second else Carried.of(simulation.source.robot, s) for s in smooth]
+        sought = play and not simulation.second
+        carried = [Carried.of(simulation.source.robot, s) if sought else None for s in smooth]
         known = tuple(one for one in carried if one is not None)
         count = simulation.source.robot.n if len(known) == len(measured) else 0
         unknown = Unknown(0.0, np.zeros(count))
