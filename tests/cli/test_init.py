@@ -402,6 +402,8 @@ def test_a_preset_of_ones_own(robot_file: Path, train_log: Path, tmp_path: Path,
     [
         (("--answer", "log.effort.unit"), "KEY=VALUE"),
         (("--answer", "log.effort.unit=volt", "--force"), "one of 'N m'"),
+        (("--answer", "log.efort.unit=A"), "expected 'log.effort.unit'"),
+        (("--answer", "colour=red"), "'colour', which is no question"),
     ],
 )
 def test_wrong_answers_are_told(

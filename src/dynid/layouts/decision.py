@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from dynid.base.errors import UsageError
 from dynid.base.units import is_multiple
@@ -46,6 +47,36 @@ class Decision:
 
 
 Answers = Mapping[str, str]
+
+
+# What questions are about: of a channel, of the log and of the drives.
+_OF_CHANNELS = ("columns", "unit", "side", "which", "calibration")
+_OTHERS = (
+    "log.time.column",
+    "log.trajectory",
+    "log.sort",
+    "log.order",
+    "robot.drive_gain",
+    "drive.kp",
+    "drive.kd",
+)
+_OF_JOINTS = ("log.position.columns.", "log.velocity.columns.", "log.effort.columns.", "robot.lock.")
+
+
+def require_questions(answers: Answers) -> None:
+    """Raises UsageError for an answer to what is never asked."""
+    known = [
+        f"log.{kind}.{key}" for kind in ("time", "position", "velocity", "effort") for key in _OF_CHANNELS
+    ]
+    known += _OTHERS
+    for key in answers:
+        if key not in known and not key.startswith(_OF_JOINTS):
+            near = get_close_matches(key, known, 1)
+            raise UsageError(
+                "unknown-answer",
+                found=f"an answer to '{key}', which is no question",
+                expected=f"'{near[0]}'" if near else f"one of {', '.join(known)}",
+            )
 
 
 def decided(decision: Decision, answers: Answers) -> Decision:

@@ -12,7 +12,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.layouts.channels import EFFORTS, NONE, Clock, choose, choose_clock
 from dynid.layouts.commands import stand_in, with_gains
-from dynid.layouts.decision import Answers, Decision, Option, decided
+from dynid.layouts.decision import Answers, Decision, Option, decided, require_questions
 from dynid.layouts.effort import Effort, decide_effort
 from dynid.layouts.excerpt import Excerpt, excerpt
 from dynid.layouts.meaning import Meaning, most_fitting, single
@@ -82,6 +82,7 @@ def propose(
     Raises InputError for a log that cannot be read, UsageError for an answer that is none.
     """
     given = dict(answers or {})
+    require_questions(given)
     names = (robot.name, *robot.joint_names)
     fitting = [one for one in presets(further) if one.fits(names)]
     look = excerpt(log, robot.joint_names)
