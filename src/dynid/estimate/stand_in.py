@@ -11,6 +11,7 @@ from dynid.base.arrays import Float
 from dynid.estimate.estimator import Estimate
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples, joined_samples
+from dynid.simulation.rigid import torque
 from dynid.terms.term import Terms
 
 # Postures of the log in which mass matrices are looked at.
@@ -50,7 +51,7 @@ def _postures(batches: list[Samples]) -> Samples:
 def _mass_matrices(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
     """M (T, n, n), kg m^2, in the postures of samples: torque is linear in acceleration."""
     rest, unit = np.zeros_like(samples.q), np.eye(samples.n)
-    still, *moved = (_torque(robot, terms, theta, replace(samples, ddq=rest + a)) for a in (rest[0], *unit))
+    still, *moved = (torque(robot, terms, theta, replace(samples, ddq=rest + a)) for a in (rest[0], *unit))
     M = np.stack([tau - still for tau in moved], axis=2)
     return np.asarray(0.5 * (M + M.transpose(0, 2, 1)))
 
@@ -58,16 +59,9 @@ def _mass_matrices(robot: RobotModel, terms: Terms, theta: Float, samples: Sampl
 def _explained(robot: RobotModel, terms: Terms, theta: Float, batches: list[Samples]) -> Float:
     """R2 (n,) of the torque of parameters (p,) on the samples that count."""
     pairs = [
-        (one.tau[one.keep], (one.tau - _torque(robot, terms, theta, one))[one.keep])
+        (one.tau[one.keep], (one.tau - torque(robot, terms, theta, one))[one.keep])
         for one in batches
         if one.keep.any()
     ]
     tau, left = (np.concatenate(values) for values in zip(*pairs, strict=True))
     return np.asarray(1.0 - left.var(axis=0) / np.maximum(tau.var(axis=0), 1e-300))
-
-
-def _torque(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
-    panels = terms.torque_regressor(robot, samples)
-    known = terms.known_torque(robot, samples)
-    rigid = [theta[indices] @ values for indices, values in zip(panels.columns, panels.values, strict=True)]
-    return np.asarray(known + np.stack(rigid, axis=1))

@@ -32,11 +32,16 @@ def inverse(robot: RobotModel, terms: Terms, theta: Float, q: Float, dq: Float, 
     tau = np.zeros_like(q)
     for first in range(0, len(q), CHUNK):
         part = slice(first, first + CHUNK)
-        samples = Samples.from_motion(q[part], dq[part], ddq[part])
-        tau[part] = terms.known_torque(robot, samples)
-        panels = terms.torque_regressor(robot, samples)
-        for joint, (indices, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
-            tau[part, joint] += theta[indices] @ values
+        tau[part] = torque(robot, terms, theta, Samples.from_motion(q[part], dq[part], ddq[part]))
+    return tau
+
+
+def torque(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
+    """Torque tau = Y theta + known of all terms on samples, with what they hold beside the motion, (T, n)."""
+    tau = np.array(terms.known_torque(robot, samples))
+    panels = terms.torque_regressor(robot, samples)
+    for joint, (indices, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
+        tau[:, joint] += theta[indices] @ values
     return tau
 
 
