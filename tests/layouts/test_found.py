@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import dynid
@@ -71,3 +72,16 @@ def test_gains_that_nobody_knows_are_left_to_the_identification(robot: RobotMode
     found = dynid.read_log(path, robot, answers={"log.order": "base-to-tip"})
     assert found.mapping.command_position["elbow"].column == "joint_target_position_2"
     assert "commanded position joint_target_position_1 ..." in found.remarks[0].text
+
+
+def test_a_word_in_a_column_of_numbers_is_named(robot: RobotModel, tmp_path: Path) -> None:
+    _, path = renamed(robot, tmp_path, {"joint_position": "q", "joint_torque": "tau"})
+    table = pq.read_table(path)
+    lines = [",".join(table.column_names), *(",".join(map(str, row.values())) for row in table.to_pylist())]
+    cells = lines[58].split(",")
+    cells[1] = "abc"
+    lines[58] = ",".join(cells)
+    text = tmp_path / "foreign.csv"
+    text.write_text("\n".join(lines) + "\n")
+    with pytest.raises(InputError, match=rf"text-cell.*row 57.*'{table.column_names[1]}' = 'abc'"):
+        dynid.read_log(text, robot)

@@ -10,11 +10,14 @@ from typing import Any
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
 from dynid.layouts.commands import GAINS_OF_DRIVES
-from dynid.layouts.excerpt import excerpt
+from dynid.layouts.excerpt import Excerpt, excerpt
 from dynid.layouts.nameless import is_nameless
 from dynid.layouts.propose import propose
 from dynid.layouts.write import answer_option, columns_in_words, experiment_text
 from dynid.robot.model import RobotModel
+
+# Of a column's cells: with so many numbers the others are mistakes, and the column is none of words.
+MOSTLY = 0.9
 
 
 def found_tables(
@@ -29,7 +32,8 @@ def found_tables(
     source: of the robot's description.    answers: to questions, by key.    unknown: what stands against the log
     without a mapping. Raises it as it is where columns have no names, and with the questions that are open.
     """
-    if unknown is not None and is_nameless(excerpt(log, model.joint_names)):
+    look = excerpt(log, model.joint_names)
+    if unknown is not None and is_nameless(look):
         raise unknown
     proposal, place = propose(model, log, answers), Place(file=str(log))
     given = "".join(f" --answer '{key}={value}'" for key, value in answers.items())
@@ -37,6 +41,7 @@ def found_tables(
     # Gains that nobody knows are sought by the identification.
     asked = [one for one in proposal.open if one.key not in GAINS_OF_DRIVES]
     if asked:
+        _refuse_words(look, place)
         questions = "; ".join(f"{one.key}: {one.question} ({answer_option(one)})" for one in asked)
         error = unknown or InputError(
             "no-mapping", found="answers to some questions", expected="to all", place=place
@@ -56,3 +61,25 @@ def found_tables(
     )
     tables = tomllib.loads(experiment_text(proposal, call))
     return tables, Diagnostic(Severity.NOTE, "columns-found", text, place)
+
+
+def _refuse_words(look: Excerpt, place: Place) -> None:
+    """Raises InputError for a word in a column of numbers, which is no signal as it stands."""
+    words = () if look.bag else [name for name in look.names if name not in look.numeric]
+    for name, cells in look.values(words).items():
+        wrong = [row for row, cell in enumerate(cells) if not _is_number(str(cell))]
+        if 0 < len(wrong) <= (1.0 - MOSTLY) * len(cells):
+            raise InputError(
+                "text-cell",
+                found=f"column '{name}' = '{cells[wrong[0]]}'",
+                expected="a number",
+                place=Place(file=place.file, row=wrong[0]),
+            )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell or "nan")
+    except ValueError:
+        return False
+    return True
