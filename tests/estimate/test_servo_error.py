@@ -92,6 +92,17 @@ def test_a_delay_that_is_declared_far_off_is_doubted(tmp_path: Path) -> None:
     assert "7.5 ms after its commands, 5 ms from drive.delay and as far" in found.status.text
 
 
+def test_a_search_with_sticking_joints_that_ends_where_nothing_can_be_simulated_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Searches take their last step without a run at its end."""
+    alone = recorded(4.0)
+    monkeypatch.setattr(ServoOE, "_stuck", lambda *_: None)
+    found = fitted(tmp_path, ServoOE(), recording=alone)
+    monkeypatch.setattr(ServoOE, "_stuck", lambda *_: replace(found, value=-found.value))
+    np.testing.assert_array_equal(fitted(tmp_path, ServoOE(), recording=alone).value, found.value)
+
+
 @pytest.mark.parametrize("late", [0.0, 0.01])
 @pytest.mark.parametrize("damping", [2.0, 60.0])
 def test_the_slowest_loop_decays_as_its_slowest_pole(damping: float, late: float) -> None:

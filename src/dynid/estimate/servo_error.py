@@ -77,8 +77,9 @@ class ServoOE:
         if dry is not None:
             # Steps of such friction are many and its minima narrow, so that a search does not begin there.
             stuck = self._stuck(regression, dry, found.value)
-            if stuck is not None:
-                lead = windows.misfit(found.value) - dry.misfit(stuck.value)
+            best = np.inf if stuck is None else dry.misfit(stuck.value)
+            if stuck is not None and best < np.inf:
+                lead = windows.misfit(found.value) - best
                 away = stuck.value - found.value
                 found, windows = (stuck, dry) if lead > 0 else (found, windows)
                 # As likely as the other is, by as many independent residuals as there are runs of blocks.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.errors import SolverError
 from dynid.estimate.estimator import Piece
 from dynid.estimate.least_squares import full_vector
 from dynid.estimate.output_error import piece_of_run
@@ -145,9 +146,15 @@ class Windows:
         return replace(self, simulation=replace(self.simulation, source=dry), unknown=replace(self.unknown))
 
     def misfit(self, value: Float) -> float:
-        """Sum over the coordinates of the logarithm of the mean square residual, the unknowns being the best ones."""
-        self.settle(value)
-        pieces = list(self._pieces(value, slopes=False, others=False))
+        """Sum over the coordinates of the logarithm of the mean square residual, the unknowns being the best ones.
+
+        Infinite where the model cannot be simulated: the last step of a search is taken without a run at its end.
+        """
+        try:
+            self.settle(value)
+            pieces = list(self._pieces(value, slopes=False, others=False))
+        except SolverError:
+            return np.inf
         groups = zip(*(piece.panels for piece in pieces), strict=True)
         return sum(float(np.log(np.mean(np.concatenate([p[-1] for p in group]) ** 2))) for group in groups)
 
@@ -157,6 +164,8 @@ class Windows:
         The other parameters and the lag are refitted as another play asks for.
         """
         play, b = self.unknown.play, len(value)
+        if not play.any():
+            return np.zeros((b, b))
         pieces = list(self._pieces(value, slopes=True))
         _, weights = self._along(pieces, value)
         square = np.zeros((b + 1 + len(play), b + 1 + len(play)))
