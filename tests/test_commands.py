@@ -55,6 +55,9 @@ def test_the_delay_is_found(found: Identification) -> None:
     (note,) = [one for one in found.diagnostics if one.identifier == "command-delay"]
     assert "samples" in note.text
     assert "held for 5 ms" in note.text
+    assert servo.loop == "computer"
+    (note,) = [one for one in found.diagnostics if one.identifier == "command-loop"]
+    assert "--loop drive" in note.text
 
 
 def test_the_model_is_that_of_the_plant(found: Identification) -> None:

@@ -12,10 +12,8 @@ from dynid.base.options import check_options
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
 from dynid.estimate.options import interval_kind, last_move, most_rounds, sought_play
-from dynid.estimate.servo_windows import DRY_WIDTH, Windows, bases_of
+from dynid.estimate.servo_windows import DRY_WIDTH, Windows
 from dynid.estimate.simulated import SimulationProblem
-from dynid.robot.servo import Servo
-from dynid.terms.exports import MotionBasis
 
 # Time constants of the slowest loop, after which residuals of positions have forgotten each other.
 MEMORY = 4.0
@@ -24,9 +22,6 @@ MEMORY = 4.0
 CROSSING = 0.2
 # rad, of play that a status names: smaller ones are within a count of 12 bits.
 PLAY_SHOWN = 1.5e-3
-# s, standard deviation: drives close their own loops some thousand times a second and hold the torque in between, which
-# is late by half a period on average; how often they do so is not known.
-LATE_FEEDBACK = 5e-4
 
 
 @dataclass(frozen=True)
@@ -72,8 +67,8 @@ class ServoOE:
             )
         start = simulation.start()
         windows = Windows.of(simulation, servo, told, start, self.play)
-        found = self._minimised(regression, windows, start)
-        dry, unknown = windows.drier(), _of_late_feedback(simulation, servo)
+        found = self.searched(regression, windows, start)
+        dry, unknown = windows.drier(), np.zeros((len(start), len(start)))
         if dry is not None:
             # Steps of such friction are many and its minima narrow, so that a search does not begin there.
             stuck = self._stuck(regression, dry, found.value)
@@ -103,7 +98,8 @@ class ServoOE:
             found, status=Status(found.status.ok and within, text), covariance=found.covariance + unknown
         )
 
-    def _minimised(self, regression: Regression, windows: Windows, start: Float) -> Estimate:
+    def searched(self, regression: Regression, windows: Windows, start: Float) -> Estimate:
+        """The minimum for friction of one width, from a start (b,); raises SolverError if it cannot be simulated."""
         return minimised(
             self,
             regression,
@@ -118,30 +114,7 @@ class ServoOE:
 
     def _stuck(self, regression: Regression, windows: Windows, start: Float) -> Estimate | None:
         try:
-            found = self._minimised(regression, windows, start)
+            found = self.searched(regression, windows, start)
         except SolverError:
             return None
         return found if found.status.ok else None
-
-
-def _of_late_feedback(simulation: SimulationProblem, servo: Servo) -> Float:
-    """Covariance (b, b) from what no log shows: by how much the drives' own loops read their motion late.
-
-    Feedback that is late by some time takes kp times it off the viscous friction that is found, and kd times it off
-    the armature.
-    """
-    base, robot = simulation.regression.base, simulation.source.robot
-    if not servo.on_board:
-        return np.zeros((base.rank, base.rank))
-    lines = []
-    for j in range(robot.n):
-        taken: dict[MotionBasis | None, float] = {
-            MotionBasis.SPEED: servo.kp[j],
-            MotionBasis.ACCELERATION: servo.kd[j],
-        }
-        of_term = [
-            taken.get(basis, 0.0) if column.owner == j else 0.0 for basis, column in bases_of(simulation)
-        ]
-        lines.append(base.reduce(np.array(of_term)))
-    found = LATE_FEEDBACK * np.array(lines)
-    return np.asarray(found.T @ found)

@@ -14,9 +14,11 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import SolverError
 from dynid.estimate.estimator import Piece
+from dynid.estimate.late_feedback import bases_of
 from dynid.estimate.least_squares import full_vector
 from dynid.estimate.output_error import piece_of_run
 from dynid.estimate.simulated import SETTLING, STRETCHES, SimulationProblem, thinned
+from dynid.estimate.source import Places
 from dynid.log.commands import Commands
 from dynid.robot.servo import Servo
 from dynid.signals.samples import Samples
@@ -25,8 +27,7 @@ from dynid.simulation.mechanism import Mechanism
 from dynid.simulation.play import Added, Carried
 from dynid.simulation.servo_loop import ServoLoop, servo_run
 from dynid.terms.exports import MotionBasis
-from dynid.terms.joint_term import JointTerm, sharpened
-from dynid.terms.term import Column
+from dynid.terms.joint_term import sharpened
 
 # s, within which a start from the measured state is forgotten at least and at most, so that windows stay short.
 LEAST_SETTLING, MOST_SETTLING = 0.1, 2.0
@@ -43,16 +44,6 @@ ALIKE = 1e-10
 # rad/s or m/s: the smoothed sign of dry friction in the simulation. A joint that sticks creeps by as much, at most, and
 # goes less than a count of 12 bits in half a second; steps still follow its slope.
 DRY_WIDTH = 2e-3
-
-
-def bases_of(simulation: SimulationProblem) -> list[tuple[MotionBasis | None, Column]]:
-    """What each parameter multiplies, where that is a motion of its joint alone."""
-    robot = simulation.source.robot
-    return [
-        (term.exports_as if isinstance(term, JointTerm) else None, column)
-        for term in simulation.source.terms
-        for column in term.columns(robot)
-    ]
 
 
 def slowest_loop(simulation: SimulationProblem, servo: Servo, value: Float) -> float:
@@ -157,6 +148,32 @@ class Windows:
             return np.inf
         groups = zip(*(piece.panels for piece in pieces), strict=True)
         return sum(float(np.log(np.mean(np.concatenate([p[-1] for p in group]) ** 2))) for group in groups)
+
+    def lag_deviation(self, value: Float) -> float:
+        """Standard error of the lag, s, from its equations by block of time, all other unknowns taken out."""
+        pieces = list(self._pieces(value, slopes=True))
+        _, weights = self._along(pieces, value)
+        b, places = len(value), Places(self.simulation.regression.factors.blocks)
+        square = np.zeros((b + 1 + len(self.unknown.play),) * 2)
+        for piece in pieces:
+            for panel, weight in zip(piece.panels, weights, strict=True):
+                square += weight * (panel[:-1] @ panel[:-1].T)
+        size = np.sqrt(np.maximum(np.diag(square), np.finfo(float).tiny))
+        square /= np.outer(size, size)
+        others = np.delete(np.arange(len(size)), b)
+        along = (
+            np.linalg.pinv(square[np.ix_(others, others)], rcond=ALIKE, hermitian=True) @ square[others, b]
+        )
+        left = np.insert(-along / size[others], b, 1.0 / size[b])
+        known, score = 0.0, np.zeros(len(places.blocks))
+        for piece in pieces:
+            for panel, weight, times in zip(piece.panels, weights, piece.times, strict=True):
+                own, block = left @ panel[:-1], places.of(piece.segment, times)
+                known += weight * float(own @ own)
+                missed = panel[-1] - value @ panel[:b]
+                np.add.at(score, block[block >= 0], weight * (own * missed)[block >= 0])
+        M = len(score)
+        return float(np.sqrt(M / max(M - 1, 1) * np.sum(score**2)) / max(known, 1e-300) / size[b])
 
     def of_play(self, value: Float, share: float) -> Float:
         """Covariance (b, b) from plays that are known to a share of themselves, as a standard deviation.
@@ -302,7 +319,8 @@ class _Runs:
         if len(play):
             carried, theta = windows.carried[index], full_vector(simulation.regression, value)
             own, viscous = carried.own(simulation.inertia(value)), np.zeros(len(play))
-            for (basis, column), amount in zip(bases_of(simulation), theta, strict=True):
+            bases = bases_of(simulation.source.robot, simulation.source.terms)
+            for (basis, column), amount in zip(bases, theta, strict=True):
                 if basis is MotionBasis.SPEED:
                     viscous[column.owner] += amount
             now, more = (carried.ahead(own, one) for one in (play, play + PLAY_DIFFERENCE))

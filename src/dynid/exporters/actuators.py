@@ -10,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import finite_or_none
 from dynid.base.errors import UsageError
 from dynid.exporters.model import ExportModel
+from dynid.robot.servo import COMPUTER
 
 
 def actuators_json(model: ExportModel) -> bytes:
@@ -44,7 +45,7 @@ def actuators_json(model: ExportModel) -> bytes:
             "min_delay": finite_or_none(servo.delay),
             "max_delay": finite_or_none(servo.delay),
             "hold": finite_or_none(servo.hold),
-            "loop": servo.loop,
+            "loop": servo.loop or COMPUTER,
         }
         for j, name in enumerate(model.robot.joint_names)
     ]

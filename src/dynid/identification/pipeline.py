@@ -41,6 +41,7 @@ from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate.estimator import Estimate, Estimator
 from dynid.estimate.feasible import FeasibleFit
+from dynid.estimate.late_feedback import of_late_feedback
 from dynid.estimate.physical import much_worse, project_to_physical, unconstrained, unphysical, warn_or_raise
 from dynid.estimate.regression import regression_of
 from dynid.estimate.scores import LeftOut, Origin, cross_validate
@@ -309,7 +310,11 @@ def _fit(call: _Call, data: _Data) -> _Found:
         commands = partial(_commands, data.prepared.log) if data.prepared.log.mapping.commanded else None
         source = LogSource(assembly, batches, call.threads, noise, call.progress, commands)
         regression = regression_of(robot, terms, structural, factors, source)
-        return Fitted(structural, assembly, factors, regression, searching.fit(regression))
+        found = searching.fit(regression)
+        if data.prepared.log.mapping.commanded:
+            late = of_late_feedback(robot, terms, found.base)
+            found = replace(found, covariance=found.covariance + late)
+        return Fitted(structural, assembly, factors, regression, found)
 
     moved = np.asarray(data.summary.moved)
     fit = partial(fit_on, batches)

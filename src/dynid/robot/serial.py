@@ -116,7 +116,7 @@ def _servo_from_dict(data: Mapping[str, Any]) -> Servo:
         dead_band=_array(data["dead_band"], np.nan),
         back_emf=_array(data.get("back_emf", ()), np.nan),
         **{name: np.nan if data[name] is None else float(data[name]) for name in ("delay", "hold")},
-        loop=str(data.get("loop", "computer")),
+        loop=str(data.get("loop", "")),
     )
 
 

@@ -11,6 +11,9 @@ from dynid.base.arrays import Float, Int, locked
 from dynid.base.errors import InputError, UsageError
 from dynid.robot.servo_settings import PerJoint, ServoSettings
 
+# Where position loops are closed.
+COMPUTER, DRIVE = "computer", "drive"
+
 
 def servo_over(settings: ServoSettings, known: Servo | None, joints: Sequence[str]) -> Servo | None:
     """The controllers of a description with a user's values put over them; None = nothing is known of any.
@@ -116,7 +119,7 @@ class Servo:
     back_emf: (n,) N m s/rad, by which the torque of a drive that applies a voltage falls with speed. It is no part of
         the law: like friction it counts to what the joint loses.
     loop: where the position loop is closed: by a "computer", whose whole torque is late, or on board of the "drive",
-        which compares late commands with the motion of the moment.
+        which compares late commands with the motion of the moment; "" = unknown, and as by a computer.
 
     Raises InputError for negative or infinite gains, bands and delays, or limits that are not positive.
     """
@@ -128,7 +131,7 @@ class Servo:
     delay: float = float("nan")
     hold: float = float("nan")
     back_emf: Float = field(default_factory=lambda: np.zeros(0))
-    loop: str = "computer"
+    loop: str = ""
 
     def __post_init__(self) -> None:
         n = len(self.kp)
@@ -171,7 +174,7 @@ class Servo:
     @property
     def on_board(self) -> bool:
         """Whether commands alone are late, and the measured motion is not."""
-        return self.loop == "drive"
+        return self.loop == DRIVE
 
     @property
     def lag(self) -> float:

@@ -235,7 +235,21 @@ OF_FITS = (
         account; the message has its interval. As a warning: no delay up to 0.1 s fits best.""",
         """Nothing for the note. For the warning bring commands and measurements on one clock, or give
         `drive.delay`.""",
-        """The delay with the least held-out error is taken; its interval comes from leaving out blocks in turn.""",
+        """Taken is the delay at which the commanded torque fits the plain model best, and in logs with rows of 10 ms
+        or more the one at which the simulated robot follows its commands as the log does. Its interval comes from
+        blocks of time.""",
+    ),
+    Explanation(
+        "command-loop",
+        "where position loops are taken to be closed",
+        ("note",),
+        """A computer that reads positions and sends torques delays the whole torque; a drive that closes the loop on
+        board compares late commands with a motion that is not late. The log does not say which. The other reading has
+        another viscous friction, by about the stiffness kp times the lag, which the message names.""",
+        """Declare it: `--loop drive`, `--loop computer`, or `loop` under `[drive]` of the experiment or of a robot
+        TOML.""",
+        """Logs with rows of 10 ms or more are taken as of drives that close their own loops, faster ones as of a
+        computer.""",
     ),
     Explanation(
         "joint-at-rest",

@@ -1,0 +1,118 @@
+"""Delay and loops of position controllers, by simulated positions where the log is slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.distributions import student_quantile
+from dynid.estimate.regression import regression_of
+from dynid.estimate.servo_timing import ServoTiming
+from dynid.estimate.source import LogSource
+from dynid.factor.assemble import Assembly
+from dynid.factor.base import structural_base
+from dynid.identification.command_lag import CommandLag, find_command_lag, reading, some
+from dynid.log.commands import MOVED, Commands
+from dynid.log.read import Log
+from dynid.robot.model import RobotModel
+from dynid.robot.servo import COMPUTER, DRIVE, Servo
+from dynid.rows.torque import TorqueRows
+from dynid.run.validation import block_seconds
+from dynid.signals.prepare import Prepared, prepare
+from dynid.signals.samples import Samples
+from dynid.signals.settings import Preparation
+from dynid.terms.default import DEFAULT_TERMS
+
+# s: rows from which on torque that is rebuilt from positions says little of a lag, on arms in MuJoCo it is 1 to 10 ms
+# off at rows of 10 to 33 ms, that of simulated positions 0.1 to 0.4 ms; and from which on no computer would close the
+# loops of a robot.
+SLOW_ROW = 0.0099
+# s of the log in which the robot is simulated, the busiest parts of it: they determine a lag to some 0.1 ms.
+SEARCHED, PART = 20.0, 5.0
+
+
+@dataclass(frozen=True)
+class DriveTiming:
+    """Controllers with their delay and loop, and how these were found.
+
+    lag: None where it was declared.    simulated: whether positions said when torque comes.
+    rate: of the log, Hz.
+    """
+
+    servo: Servo
+    lag: CommandLag | None
+    rate: float
+    simulated: bool = False
+
+
+def find_drive_timing(robot: RobotModel, log: Log, servo: Servo, seed: int, threads: int) -> DriveTiming:
+    """Delay and loop of controllers with known gains, those that nobody declared.
+
+    First the lag at which commanded torque fits the plain model; in a slow log then the one at which the simulated
+    robot follows its commands as the log does. Loops are taken to be closed by a computer in fast logs, and on board of
+    the drives in slow ones.
+    """
+    rate = reading(robot, log, servo).source_rate
+    slow = 1.0 / rate > SLOW_ROW
+    first = _first(
+        robot, log, replace(servo, loop=servo.loop or (DRIVE if slow else COMPUTER)), seed, threads
+    )
+    if first.lag is None or not slow:
+        return first
+    found = _by_positions(robot.with_servo(first.servo), log, seed, threads)
+    if found is None:
+        return first
+    half = float(student_quantile(found.blocks - 1, 0.975)) * found.deviation
+    lag = CommandLag.of(found.lag, half, rate)
+    timed = replace(first.servo, delay=lag.delay, hold=lag.hold)
+    return replace(first, servo=timed, lag=lag, simulated=True)
+
+
+def _first(robot: RobotModel, log: Log, servo: Servo, seed: int, threads: int) -> DriveTiming:
+    prepared = reading(robot, log, servo)
+    rate = prepared.source_rate
+    if np.isfinite(servo.delay):
+        hold = servo.hold if np.isfinite(servo.hold) else 1.0 / rate
+        return DriveTiming(replace(servo, hold=hold), None, rate)
+    lag = find_command_lag(prepared, seed, threads)
+    return DriveTiming(replace(servo, delay=lag.delay, hold=lag.hold), lag, rate)
+
+
+def _by_positions(robot: RobotModel, log: Log, seed: int, threads: int) -> ServoTiming | None:
+    log = replace(log, robot=robot)
+    prepared = prepare(log, Preparation(), Diagnostics())
+    batches = list(_busiest(prepared))
+    moved = np.max([np.ptp(samples.q, axis=0) for samples in batches], axis=0) > MOVED
+    base = structural_base(robot, DEFAULT_TERMS, TorqueRows(), seed)
+    alive = np.concatenate([term.alive(robot, moved) for term in DEFAULT_TERMS])
+    assembly = Assembly(
+        robot,
+        DEFAULT_TERMS,
+        TorqueRows(),
+        base.mask & alive,
+        prepared.parallel_filter(),
+        block_seconds(prepared),
+    )
+
+    def commands(name: str) -> Commands:
+        return log.commands(next(one for one in log.trajectories if one.name == name))
+
+    source = LogSource(assembly, batches, threads, commands=commands)
+    factors = assembly.factors(batches, threads)
+    return ServoTiming.of(regression_of(robot, DEFAULT_TERMS, base, factors, source))
+
+
+def _busiest(prepared: Prepared) -> Iterator[Samples]:
+    """The parts of the log, `SEARCHED` seconds of it, in which the joints move most, in their order."""
+    parts = [
+        samples.part(start, start + round(PART * samples.rate))
+        for samples in some(prepared)
+        for start in range(0, len(samples), round(PART * samples.rate))
+    ]
+    speed = np.array([np.sum(part.dq**2, axis=0) for part in parts])
+    busy = (speed / np.maximum(speed.sum(axis=0), np.finfo(float).tiny)).sum(axis=1)
+    wanted = np.argsort(-busy, kind="stable")[: max(round(SEARCHED / PART), 1)]
+    yield from (parts[k] for k in sorted(wanted.tolist()))
