@@ -42,6 +42,6 @@ class ServoTiming:
         except DynidError:
             return None
         later = windows.unknown.later
-        if not found.status.ok or abs(later) >= windows.reach:
+        if not found.status.ok or abs(later) >= windows.reach or servo.lag + later <= 0.0:
             return None
         return ServoTiming(servo.lag + later, deviation, len(regression.factors.blocks))

@@ -62,7 +62,9 @@ def find_drive_timing(robot: RobotModel, log: Log, servo: Servo, seed: int, thre
     )
     if first.lag is None or not slow:
         return first
-    found = _by_positions(robot.with_servo(first.servo), log, seed, threads)
+    # A drive that has no more commands than the log holds them for a row, which is half of that as a lag.
+    near = replace(first.servo, delay=max(first.lag.seconds - 0.5 / rate, 0.0), hold=1.0 / rate)
+    found = _by_positions(robot.with_servo(near), log, seed, threads)
     if found is None:
         return first
     half = float(student_quantile(found.blocks - 1, 0.975)) * found.deviation
