@@ -129,11 +129,16 @@ class Arm:
 
 
 def recorded(
-    arm: Arm, seconds: float, seed: int, play: float = 0.0, side: str = "motor"
+    arm: Arm,
+    seconds: float,
+    seed: int,
+    play: float = 0.0,
+    side: str = "motor",
+    still: Sequence[int] = (),
 ) -> tuple[Float, Float, Float]:
     """Times (T,), measured and commanded positions (T, n).
 
-    play: rad, in all.    side: of the play that encoders and controllers read.
+    play: rad, in all.    side: of the play that encoders and controllers read.    still: joints told to stand.
     """
     import mujoco
 
@@ -150,6 +155,7 @@ def recorded(
     hertz, phase = rng.uniform(0.05, 1.2, (6, n)), rng.uniform(0, 2 * np.pi, (6, n))
     waves = np.sin(2 * np.pi * hertz * t[:, None, None] + phase) / np.sqrt(1 + (hertz / 0.4) ** 2)
     wanted = np.round(0.3 * (waves - waves[0]).sum(axis=1) / COUNT) * COUNT
+    wanted[:, list(still)] = 0.0
     measured, on_the_way = np.zeros_like(wanted), [np.zeros(n)] * round(BUS / TICK)
     zero = rng.uniform(0.0, 1.0, n)
 

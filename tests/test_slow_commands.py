@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,12 +22,12 @@ from tests.play_plant import BUS, ROW, Arm, recorded
 SECONDS = 12.0
 
 
-def arm_and_log(folder: Path, seed: int) -> tuple[Arm, dynid.Log, Servo]:
+def arm_and_log(folder: Path, seed: int, still: Sequence[int] = ()) -> tuple[Arm, dynid.Log, Servo]:
     arm = Arm.random(seed)
     described = arm.robot(folder)
     assert described.drive.servo is not None
     servo = replace(described.drive.servo, loop="")
-    t, q, q_des = recorded(arm, SECONDS, 300 + seed)
+    t, q, q_des = recorded(arm, SECONDS, 300 + seed, still=still)
     return arm, dynid.Log.from_arrays(described.with_servo(servo), t, q, q_des=q_des), servo
 
 
@@ -64,6 +65,15 @@ def test_the_lag_is_inside_its_interval(tmp_path: Path) -> None:
         assert timing.simulated
         assert timing.lag is not None
         assert abs(timing.lag.seconds - (BUS + 0.5 * ROW)) < timing.lag.half_width < 2e-3
+
+
+def test_a_joint_that_stands_is_held(tmp_path: Path) -> None:
+    """The torque's lag is zero there."""
+    arm, log, servo = arm_and_log(tmp_path, 7, still=(1,))
+    timing = find_drive_timing(log.robot, log, servo, 0, 1)
+    assert timing.simulated
+    assert timing.servo.kp.shape == (arm.n,)
+    assert timing.servo.lag == pytest.approx(BUS + 0.5 * ROW, abs=2e-3)
 
 
 def test_what_is_declared_stands(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.distributions import student_quantile
+from dynid.base.errors import DynidError
+from dynid.estimate.estimator import Regression
 from dynid.estimate.regression import regression_of
 from dynid.estimate.servo_timing import ServoTiming
 from dynid.estimate.source import LogSource
@@ -17,6 +19,7 @@ from dynid.factor.base import structural_base
 from dynid.identification.command_lag import CommandLag, find_command_lag, reading, some
 from dynid.log.commands import MOVED, Commands
 from dynid.log.read import Log
+from dynid.robot.locking import lock_joints
 from dynid.robot.model import RobotModel
 from dynid.robot.servo import COMPUTER, DRIVE, Servo
 from dynid.rows.torque import TorqueRows
@@ -84,27 +87,39 @@ def _first(robot: RobotModel, log: Log, servo: Servo, seed: int, threads: int) -
 
 
 def _by_positions(robot: RobotModel, log: Log, seed: int, threads: int) -> ServoTiming | None:
-    log = replace(log, robot=robot)
-    prepared = prepare(log, Preparation(), Diagnostics())
-    batches = list(_busiest(prepared))
+    try:
+        log = _without_still(replace(log, robot=robot))
+        prepared = prepare(log, Preparation(), Diagnostics())
+        return ServoTiming.of(_regression(prepared, list(_busiest(prepared)), seed, threads))
+    except DynidError:
+        # A robot that cannot be simulated, too short a log: the run itself says what stops it.
+        return None
+
+
+def _without_still(log: Log) -> Log:
+    """The log of the robot whose joints that stand all the time are held there: friction says nothing of them."""
+    robot = log.robot
+    values = np.concatenate([samples.q for samples in some(prepare(log, Preparation(), Diagnostics()))])
+    still = np.flatnonzero(np.ptp(values, axis=0) <= MOVED).tolist()
+    if not still:
+        return log
+    where = {robot.joint_names[j]: float(np.median(values[:, j])) for j in still}
+    return log.of_robot(lock_joints(robot, where).robot)
+
+
+def _regression(prepared: Prepared, batches: list[Samples], seed: int, threads: int) -> Regression:
+    log, rows = prepared.log, TorqueRows()
+    base = structural_base(log.robot, DEFAULT_TERMS, rows, seed)
     moved = np.max([np.ptp(samples.q, axis=0) for samples in batches], axis=0) > MOVED
-    base = structural_base(robot, DEFAULT_TERMS, TorqueRows(), seed)
-    alive = np.concatenate([term.alive(robot, moved) for term in DEFAULT_TERMS])
-    assembly = Assembly(
-        robot,
-        DEFAULT_TERMS,
-        TorqueRows(),
-        base.mask & alive,
-        prepared.parallel_filter(),
-        block_seconds(prepared),
-    )
+    alive = np.concatenate([term.alive(log.robot, moved) for term in DEFAULT_TERMS])
+    filters, seconds = prepared.parallel_filter(), block_seconds(prepared)
+    assembly = Assembly(log.robot, DEFAULT_TERMS, rows, base.mask & alive, filters, seconds)
 
     def commands(name: str) -> Commands:
         return log.commands(next(one for one in log.trajectories if one.name == name))
 
     source = LogSource(assembly, batches, threads, commands=commands)
-    factors = assembly.factors(batches, threads)
-    return ServoTiming.of(regression_of(robot, DEFAULT_TERMS, base, factors, source))
+    return regression_of(log.robot, DEFAULT_TERMS, base, assembly.factors(batches, threads), source)
 
 
 def _busiest(prepared: Prepared) -> Iterator[Samples]:
