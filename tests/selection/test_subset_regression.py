@@ -45,15 +45,31 @@ def test_what_is_left_gives_the_errors_of_the_larger_model(
     held: tuple[str, ...], more: tuple[str, ...]
 ) -> None:
     one = regression()
-    found = one.residualised(held).squares(one.index(more).tolist())
-    np.testing.assert_allclose(found, one.squares((*held, *more)), rtol=1e-9)
+    found = one.residualised(held).squares_of([one.index(more), one.index(())])
+    np.testing.assert_allclose(found, one.squares_of([(*held, *more), held]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("dependent", [False, True])
+@pytest.mark.parametrize("joined", [("d",), ("a", "e"), ("b", "c", "d")])
+def test_columns_may_join_a_model_one_after_another(joined: tuple[str, ...], dependent: bool) -> None:
+    one = regression(dependent)
+    rest = one.residualised(("b",))
+    for name in joined:
+        rest = rest.beside(one.index((name,)))
+    others = [name for name in NAMES if name not in ("b", *joined)]
+    found = rest.squares_of([one.index((name,)) for name in others])
+    np.testing.assert_allclose(found, one.squares_of([("b", *joined, name) for name in others]), rtol=1e-9)
+    at_once = one.residualised(("b",)).beside(one.index(joined)).squares_of([one.index(())])[0]
+    np.testing.assert_allclose(at_once, one.squares(("b", *joined)), rtol=1e-9)
 
 
 def test_what_a_model_holds_already_adds_nothing() -> None:
     one = regression(dependent=True)
-    rest = one.residualised(("a", "b"))
-    np.testing.assert_array_equal(rest.squares(one.index(("e", "a")).tolist()), rest.squares(()))
-    np.testing.assert_allclose(rest.squares(()), one.squares(("a", "b", "e")), rtol=1e-9)
+    for rest in (one.residualised(("a", "b")), one.residualised(("b",)).beside(one.index(("a", "e")))):
+        without, more, one_more = rest.squares_of([one.index(names) for names in ((), ("e", "a"), ("e",))])
+        np.testing.assert_array_equal(more, without)
+        np.testing.assert_array_equal(one_more, without)
+        np.testing.assert_allclose(without, one.squares(("a", "b", "e")), rtol=1e-9)
 
 
 def test_bounded_columns_are_those_of_nonnegative_least_squares() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.choose.comparison import SCREEN, ModelComparison
+from dynid.choose.subset_regression import Residualised
 from dynid.choose.wide_model import KEPT, Label
 from dynid.factor.comparison import gain
 from dynid.terms.choice import Role
@@ -41,30 +42,38 @@ class ForwardSelection:
         others have made worthless. Forms of friction join only while something else still has a claim.
         Source: orthogonal matching pursuit (Pati, Rezaiifar, Krishnaprasad 1993) with held-out errors for correlations.
         """
+        comparison, wide = self.comparison, self.comparison.wide
+        rest = comparison.regression.residualised((*comparison.fixed, *wide.names(self.base)))
+        columns = {
+            label: comparison.regression.index(wide.names([label]))
+            for label in wide.members
+            if label not in self.base and label != KEPT
+        }
         joined: list[Label] = []
         while len(joined) < MOST_EFFECTS:
-            best = self._next(joined)
+            best = self._next(joined, rest, columns)
             if best is None:
                 break
             joined.append(best)
+            rest = rest.beside(columns.pop(best))
         return self._thinned(joined)
 
-    def _next(self, joined: Sequence[Label]) -> Label | None:
-        """The effect that gains most among those that earn their place."""
-        comparison = self.comparison
-        held = (*self.base, *joined)
-        rest = comparison.regression.residualised((*comparison.fixed, *comparison.wide.names(held)))
-        without = rest.squares(())
-        earned: list[tuple[float, Label]] = []
-        for label in comparison.wide.members:
-            if label in held or label == KEPT:
-                continue
-            squares = rest.squares(comparison.regression.index(comparison.wide.names([label])).tolist())
-            if self._strength(without, squares) > self._least(label):
-                earned.append((float((without - squares).sum()), label))
+    def _next(
+        self, joined: Sequence[Label], rest: Residualised, columns: Mapping[Label, Int]
+    ) -> Label | None:
+        """The effect that gains most among those that earn their place.
+
+        rest: what the model leaves.    columns: of every effect that is not in it, in the regression.
+        """
+        without, *with_each = rest.squares_of([np.array([], dtype=np.int64), *columns.values()])
+        earned = [
+            (float((without - squares).sum()), label)
+            for label, squares in zip(columns, with_each, strict=True)
+            if self._strength(without, squares) > self._least(label)
+        ]
         earned.sort(key=lambda pair: -pair[0])
         sound = [(gained, label) for gained, label in earned if self._is_sound(label, joined)]
-        if all(comparison.wide.role(label) is Role.FRICTION for _, label in sound):
+        if all(self.comparison.wide.role(label) is Role.FRICTION for _, label in sound):
             return None
         most, first = sound[0]
         equal = [label for gained, label in sound if gained >= (1.0 - EQUAL) * most and label[0] == first[0]]

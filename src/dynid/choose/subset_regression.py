@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.base.arrays import Float, Int
-from dynid.choose.bounds import independent, least_squares, least_squares_within_bounds
+from dynid.base.arrays import Bool, Float, Int
+from dynid.choose.bounds import DEPENDENT, independent, least_squares, least_squares_within_bounds
 from dynid.factor.factor import Factors, stack, triangle_of
 from dynid.factor.folds import Fold, block_counts
 from dynid.kernel import qr_panel, solve_triangular
@@ -22,15 +22,65 @@ FAINT = 1e-4
 class Share:
     """What a model leaves of a fold.
 
-    triangle: of the other columns and the target in training, (r, e + 1), freed from the model's columns.
+    training: of the other columns and the target, (r, e + 1), freed from the model's columns.
     size: (e + 1,) of them before.    held_out: (e + 1, m, c + 1) the same of the blocks left out, a line a column.
     blocks: (m,) their numbers.
     """
 
-    triangle: Float
+    training: Float
     size: Float
     held_out: Float
     blocks: Int
+
+    @cached_property
+    def left(self) -> Float:
+        """(e + 1,) sizes of the columns and the target in training."""
+        return np.asarray(np.linalg.norm(self.training, axis=0))
+
+    @cached_property
+    def offers(self) -> Bool:
+        """(e + 1,) columns that the model does not explain."""
+        return np.asarray(self.left > FAINT * self.size)
+
+    def squares_of(self, models: Sequence[Int]) -> Float:
+        """Squared errors of the blocks left out, (K, m), of the model with some more columns, by their places."""
+        offered = [places[self.offers[places]] for places in models]
+        one = [k for k, places in enumerate(offered) if len(places) == 1]
+        found = np.empty((len(models), len(self.blocks)))
+        found[one] = self._squares_with_each(np.array([offered[k][0] for k in one], dtype=np.int64))
+        for k, places in enumerate(offered):
+            if len(places) != 1:
+                found[k] = self._squares_with_all(places)
+        return found
+
+    def _squares_with_each(self, columns: Int) -> Float:
+        """(K, m) of models with one more column each."""
+        x = self.training[:, -1] @ self.training[:, columns] / self.left[columns] ** 2
+        errors = self.held_out[-1] - x[:, None, None] * self.held_out[columns]
+        return np.asarray(np.einsum("kmc,kmc->km", errors, errors))
+
+    def _squares_with_all(self, columns: Int) -> Float:
+        """(m,) of the model with all of some columns."""
+        errors = self.held_out[-1]
+        if len(columns):
+            scale = self.left[columns]
+            x, *_ = np.linalg.lstsq(self.training[:, columns] / scale, self.training[:, -1], rcond=FAINT)
+            errors = errors - np.tensordot(x / scale, self.held_out[columns], 1)
+        return np.asarray(np.sum(errors**2, axis=1))
+
+    def beside(self, more: Int, rest: Int) -> Share:
+        """What is left with some more columns in the model.    rest: places of the others and of the target."""
+        while True:
+            Q, R = np.linalg.qr(self.training[:, more])
+            weak = np.abs(np.diag(R)) <= DEPENDENT * self.size[more]
+            if not weak.any():
+                break
+            more = more[~weak]
+        along = Q.T @ self.training[:, rest]
+        explained = np.tensordot(solve_triangular(R, along).T, self.held_out[more], 1)
+        return Share(
+            self.training[:, rest] - Q @ along, self.size[rest], self.held_out[rest] - explained, self.blocks
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,20 +94,24 @@ class Residualised:
     shares: tuple[Share, ...]
     count: int
 
-    def squares(self, columns: Sequence[int]) -> Float:
-        """Held-out squared error by block, (M,), of the model with some more columns of the regression."""
-        found = np.zeros(self.count)
-        places = np.array([self.place[c] for c in columns if c in self.place], dtype=np.int64)
+    def squares_of(self, models: Sequence[Int]) -> Float:
+        """Held-out squared errors by block, (K, M), of the model with some more columns of the regression each."""
+        places = [self._places(columns) for columns in models]
+        found = np.zeros((len(models), self.count))
         for share in self.shares:
-            left = np.linalg.norm(share.triangle[:, places], axis=0)
-            used = places[left > FAINT * share.size[places]]
-            errors = share.held_out[-1]
-            if len(used):
-                scale = np.linalg.norm(share.triangle[:, used], axis=0)
-                x, *_ = np.linalg.lstsq(share.triangle[:, used] / scale, share.triangle[:, -1], rcond=FAINT)
-                errors = errors - np.tensordot(x / scale, share.held_out[used], 1)
-            found[share.blocks] = np.sum(errors**2, axis=1)
+            found[:, share.blocks] = share.squares_of(places)
         return found
+
+    def beside(self, columns: Int) -> Residualised:
+        """What the others could add to the model with some more columns of the regression."""
+        more = self._places(columns)
+        others = [column for column, place in self.place.items() if place not in more]
+        rest = np.array([*(self.place[column] for column in others), -1])
+        shares = tuple(share.beside(more, rest) for share in self.shares)
+        return Residualised({column: i for i, column in enumerate(others)}, shares, self.count)
+
+    def _places(self, columns: Int) -> Int:
+        return np.array([self.place[c] for c in columns.tolist() if c in self.place], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
