@@ -53,7 +53,7 @@ class Registry(MutableMapping[str, Kind], Generic[Kind]):
     ) -> None:
         self.what, self.group = what, group
         self._builtin: dict[str, Kind | _Home] = dict(builtin)
-        self._builtin |= {name: _Home(*home.split(":")) for name, home in (homes or {}).items()}
+        self.build_in(homes or {})
         self._added = dict[str, Kind]()
         _REGISTRIES[what] = self
 
@@ -67,9 +67,9 @@ class Registry(MutableMapping[str, Kind], Generic[Kind]):
         """Registered kinds."""
         return dict(self._added)
 
-    def build_in(self, kinds: Mapping[str, Kind]) -> None:
-        """Adds dynid's own kinds, where they can only be listed after the registry is there."""
-        self._builtin |= kinds
+    def build_in(self, homes: Mapping[str, str]) -> None:
+        """Adds kinds of dynid's own by the places that they are loaded from, module:name."""
+        self._builtin |= {name: _Home(*home.split(":")) for name, home in homes.items()}
 
     def register(self, name: str, kind: Kind) -> Kind:
         """Makes a kind known by a name; raises UsageError for the name of a built-in one."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import DynidError, SolverError
+from dynid.base.explanation import Explanation
 from dynid.choose.search import Fit, Fitted
 from dynid.choose.wide_model import nominal_model
 from dynid.estimate.estimator import Estimate, Regression
@@ -30,6 +31,17 @@ MOST, AHEAD = 0.5, 1.2
 LEAST = 0.01
 # How many candidates, those that help the fitted data most, are tried on left-out blocks.
 TRIED = 3
+EXPLANATION = Explanation(
+    "likely-cause",
+    "what keeps the bodies from being physically consistent",
+    ("warning",),
+    """Rotors, each drive gain, a lean of the base and the last link's description were freed in turn, and the
+    errors on left-out blocks say which of them it is, or that none stands out.""",
+    """Mend or declare what is named. Where none stands out, this log names nothing to mend, and the figures of
+    the run stand as they are.""",
+    f"""A cause is named where freeing it removes {100 * MOST:g} % of what consistency costs on left-out blocks,
+    and every other one leaves at least {AHEAD:g} times its error (`benchmarks/causes.py`).""",
+)
 
 
 @dataclass(frozen=True)

@@ -6,27 +6,26 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError
-from dynid.robot.link_model import model_of_links
-from dynid.robot.links import LinkJoint
 from dynid.robot.locking import lock_joints
 from dynid.robot.mesh import mesh_triangles
 from dynid.robot.mesh_files import mesh_path
-from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_bodies
-from dynid.robot.mjcf_lint import resolve_includes
-from dynid.robot.mjcf_meshes import MeshAssets
 from dynid.robot.model import RobotModel
 from dynid.robot.solids import ball_points, box_points, capsule_points, cylinder_points
 from dynid.robot.source import read_again
-from dynid.robot.urdf import lint
 from dynid.robot.xml import Element, number, numbers
 from dynid.spatial.algebra import placement, rotation_quaternion, rotation_rpy
+
+if TYPE_CHECKING:
+    from dynid.robot.links import LinkJoint
+    from dynid.robot.mjcf import CompiledMjcf
+    from dynid.robot.mjcf_meshes import MeshAssets
 
 Kind = Literal["box", "sphere", "cylinder", "capsule", "ellipsoid", "mesh"]
 Geometry = Literal["collision", "visual"]
@@ -114,6 +113,9 @@ def by_link(shapes: Iterable[DescribedShape]) -> dict[str, list[DescribedShape]]
 
 
 def _of_urdf(robot: RobotModel, root: Element, path: Path) -> list[DescribedShape]:
+    from dynid.robot.link_model import model_of_links
+    from dynid.robot.urdf import lint
+
     urdf = lint(root, path.parent, robot.reading, Diagnostics())
     whole = model_of_links(urdf, str(path))
     carried = _carriers(robot, whole)
@@ -192,6 +194,10 @@ def _urdf_shape(
 
 
 def _of_mjcf(robot: RobotModel, root: Element, path: Path) -> list[DescribedShape]:
+    from dynid.robot.mjcf import compile_mjcf, read_bodies
+    from dynid.robot.mjcf_lint import resolve_includes
+    from dynid.robot.mjcf_meshes import MeshAssets
+
     reading = robot.reading
     resolve_includes(root, path.parent, reading.packages)
     meshes = MeshAssets.of(root, path.parent, reading.packages)

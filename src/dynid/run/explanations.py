@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dynid.base.explanation import Explanation
-from dynid.choose.consistency_cause import AHEAD, MOST
-from dynid.diagnosis.explanations import EXPLANATIONS as OF_RESIDUALS
 from dynid.estimate.scores import RANGE_MARGIN, WORSE_BY_CHANCE
-from dynid.log.explanations import EXPLANATIONS as OF_LOGS
-from dynid.robot.explanations import EXPLANATIONS as OF_ROBOTS
 from dynid.run.links import DATAS, IMPLAUSIBLE
 from dynid.run.verdict import (
     CONDITION_BAD,
@@ -21,7 +17,6 @@ from dynid.run.verdict import (
     USABLE_R2,
     VALUES_FEW,
 )
-from dynid.signals.explanations import EXPLANATIONS as OF_SIGNALS
 from dynid.terms.catalogue import CATALOGUE
 
 OF_VERDICTS = (
@@ -386,17 +381,6 @@ OF_FITS = (
         """Both are fitted, and compared on blocks that were left out.""",
     ),
     Explanation(
-        "likely-cause",
-        "what keeps the bodies from being physically consistent",
-        ("warning",),
-        """Rotors, each drive gain, a lean of the base and the last link's description were freed in turn, and the
-        errors on left-out blocks say which of them it is, or that none stands out.""",
-        """Mend or declare what is named. Where none stands out, this log names nothing to mend, and the figures of
-        the run stand as they are.""",
-        f"""A cause is named where freeing it removes {100 * MOST:g} % of what consistency costs on left-out blocks,
-        and every other one leaves at least {AHEAD:g} times its error (`benchmarks/causes.py`).""",
-    ),
-    Explanation(
         "constraints-cost",
         "what was asked for costs accuracy",
         ("warning",),
@@ -439,6 +423,12 @@ OF_FITS = (
 
 def sections_of_runs() -> Mapping[str, tuple[Explanation, ...]]:
     """What a run may say, by subject, of the effects that are known now."""
+    from dynid.choose.consistency_cause import EXPLANATION as OF_CAUSES
+    from dynid.diagnosis.explanations import EXPLANATIONS as OF_RESIDUALS
+    from dynid.log.explanations import EXPLANATIONS as OF_LOGS
+    from dynid.robot.explanations import EXPLANATIONS as OF_ROBOTS
+    from dynid.signals.explanations import EXPLANATIONS as OF_SIGNALS
+
     kinds = CATALOGUE.values()
     groups = dict.fromkeys(kind.group.explanation for kind in kinds if kind.group is not None)
     of_terms = dict.fromkeys(one for kind in kinds for one in kind.explanations)
@@ -446,7 +436,7 @@ def sections_of_runs() -> Mapping[str, tuple[Explanation, ...]]:
     return {
         "Doubts and effects": tuple(sorted(effects, key=lambda one: ("doubt" not in one.kinds, one.code))),
         "The verdict": OF_VERDICTS,
-        "Fit and model": OF_FITS,
+        "Fit and model": (*OF_FITS, OF_CAUSES),
         "The log": (*OF_LOGS, *OF_SIGNALS),
         "The description": OF_ROBOTS,
     }
@@ -454,4 +444,8 @@ def sections_of_runs() -> Mapping[str, tuple[Explanation, ...]]:
 
 def explanation(code: str) -> Explanation | None:
     """Of a code that a run may hold; None where nobody explains it."""
+    # Most runs have no other codes than these, and need neither the effects nor the checks of logs and descriptions.
+    for one in (*OF_VERDICTS, *OF_FITS):
+        if one.code == code:
+            return one
     return next((one for every in sections_of_runs().values() for one in every if one.code == code), None)

@@ -1,4 +1,7 @@
-"""Names of the terms in experiments and run folders; a new term is registered here with one line."""
+"""Names of the terms in experiments and run folders, each loaded when it is named.
+
+A new term is registered here with one line.
+"""
 
 from __future__ import annotations
 
@@ -8,39 +11,8 @@ from typing import Any, cast
 from dynid.base.named_options import kind_from_spec, kind_to_spec, option_value
 from dynid.base.registry import Need
 from dynid.robot.model import RobotModel
-from dynid.terms.channel import ChannelTorque
 from dynid.terms.choice import LogFacts, Role
-from dynid.terms.compensation import RotorCompensation
-from dynid.terms.compliance import Compliance
-from dynid.terms.coupling import JointCoupling
-from dynid.terms.drift import Drift
-from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, Stiffness
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.friction_choice import FrictionChoice
-from dynid.terms.friction_curves import (
-    AsymmetricCoulomb,
-    LoadFriction,
-    PolynomialFriction,
-    PositionFriction,
-    TemperatureViscous,
-)
-from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
-from dynid.terms.gain import DriveGain
-from dynid.terms.gain_error import GainError
-from dynid.terms.gravity_tilt import GravityTilt
-from dynid.terms.payload import KnownPayload
-from dynid.terms.position_waves import PositionWaves
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.rotor import RotorInertia
-from dynid.terms.saturating_viscous import SaturatingViscous
-from dynid.terms.spinning_rotor import SpinningRotor
-from dynid.terms.spring import Spring, TorsionSpring
-from dynid.terms.spring_gas import FunctionTorque, GasSpring
-from dynid.terms.spring_lever import Lever, lever_from_options, lever_to_options
 from dynid.terms.term import CATALOGUE, Proposal, Symbol, Term, Terms
-from dynid.terms.torque_delay import TorqueDelay
-from dynid.terms.transmission import MotorInertia, OnMotor
-from dynid.terms.zero_offset import ZeroOffset
 
 __all__ = [
     "CATALOGUE",
@@ -55,47 +27,47 @@ __all__ = [
 
 CATALOGUE.build_in(
     {
-        "rigid_body": RigidBody,
-        "rotor_inertia": RotorInertia,
-        "viscous": Viscous,
-        "coulomb": Coulomb,
-        "offset": Offset,
-        "coulomb_sides": AsymmetricCoulomb,
-        "polynomial": PolynomialFriction,
-        "coulomb_tanh": SmoothCoulomb,
-        "saturating_viscous": SaturatingViscous,
-        "presliding": Presliding,
-        "stribeck": Stribeck,
-        "sigmoid": Sigmoid,
-        "zollo": ZolloFriction,
-        "position_friction": PositionFriction,
-        "load_friction": LoadFriction,
-        "temperature_viscous": TemperatureViscous,
-        "friction": FrictionChoice,
-        "drive_gain": DriveGain,
-        "channel": ChannelTorque,
-        "motor_inertia": MotorInertia,
-        "on_motor": OnMotor,
-        "spring": Spring,
-        "torsion_spring": TorsionSpring,
-        "gas_spring": GasSpring,
-        "function": FunctionTorque,
-        "stiffness": Stiffness,
-        "joint_damping": JointDamping,
-        "spinning_rotor": SpinningRotor,
-        "link_viscous": LinkViscous,
-        "link_coulomb": LinkCoulomb,
-        "link_offset": LinkOffset,
-        "rotor_compensation": RotorCompensation,
-        "joint_coupling": JointCoupling,
-        "compliance": Compliance,
-        "gravity_tilt": GravityTilt,
-        "known_payload": KnownPayload,
-        "torque_delay": TorqueDelay,
-        "gain_error": GainError,
-        "drift": Drift,
-        "zero_offset": ZeroOffset,
-        "position_waves": PositionWaves,
+        "rigid_body": "dynid.terms.rigid_body:RigidBody",
+        "rotor_inertia": "dynid.terms.rotor:RotorInertia",
+        "viscous": "dynid.terms.friction:Viscous",
+        "coulomb": "dynid.terms.friction:Coulomb",
+        "offset": "dynid.terms.friction:Offset",
+        "coulomb_sides": "dynid.terms.friction_curves:AsymmetricCoulomb",
+        "polynomial": "dynid.terms.friction_curves:PolynomialFriction",
+        "coulomb_tanh": "dynid.terms.friction_shapes:SmoothCoulomb",
+        "saturating_viscous": "dynid.terms.saturating_viscous:SaturatingViscous",
+        "presliding": "dynid.terms.friction_shapes:Presliding",
+        "stribeck": "dynid.terms.friction_shapes:Stribeck",
+        "sigmoid": "dynid.terms.friction_shapes:Sigmoid",
+        "zollo": "dynid.terms.friction_shapes:ZolloFriction",
+        "position_friction": "dynid.terms.friction_curves:PositionFriction",
+        "load_friction": "dynid.terms.friction_curves:LoadFriction",
+        "temperature_viscous": "dynid.terms.friction_curves:TemperatureViscous",
+        "friction": "dynid.terms.friction_choice:FrictionChoice",
+        "drive_gain": "dynid.terms.gain:DriveGain",
+        "channel": "dynid.terms.channel:ChannelTorque",
+        "motor_inertia": "dynid.terms.transmission:MotorInertia",
+        "on_motor": "dynid.terms.transmission:OnMotor",
+        "spring": "dynid.terms.spring:Spring",
+        "torsion_spring": "dynid.terms.spring:TorsionSpring",
+        "gas_spring": "dynid.terms.spring_gas:GasSpring",
+        "function": "dynid.terms.spring_gas:FunctionTorque",
+        "stiffness": "dynid.terms.elastic:Stiffness",
+        "joint_damping": "dynid.terms.elastic:JointDamping",
+        "spinning_rotor": "dynid.terms.spinning_rotor:SpinningRotor",
+        "link_viscous": "dynid.terms.elastic:LinkViscous",
+        "link_coulomb": "dynid.terms.elastic:LinkCoulomb",
+        "link_offset": "dynid.terms.elastic:LinkOffset",
+        "rotor_compensation": "dynid.terms.compensation:RotorCompensation",
+        "joint_coupling": "dynid.terms.coupling:JointCoupling",
+        "compliance": "dynid.terms.compliance:Compliance",
+        "gravity_tilt": "dynid.terms.gravity_tilt:GravityTilt",
+        "known_payload": "dynid.terms.payload:KnownPayload",
+        "torque_delay": "dynid.terms.torque_delay:TorqueDelay",
+        "gain_error": "dynid.terms.gain_error:GainError",
+        "drift": "dynid.terms.drift:Drift",
+        "zero_offset": "dynid.terms.zero_offset:ZeroOffset",
+        "position_waves": "dynid.terms.position_waves:PositionWaves",
     }
 )
 
@@ -145,9 +117,11 @@ def _term(entry: str | Mapping[str, Any]) -> Term:
 
 
 def _value(kind: type[Term], name: str, key: str, value: Any) -> Any:
-    if kind is OnMotor and key == "of":
+    if key == "of" and kind is CATALOGUE["on_motor"]:
         return _term(value)
     if key == "geometry":
+        from dynid.terms.spring_lever import lever_from_options
+
         return lever_from_options(value)
     return option_value(kind, name, key, value)
 
@@ -157,6 +131,8 @@ def _spec(term: Term) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    from dynid.terms.spring_lever import Lever, lever_to_options
+
     if isinstance(value, Term):
         return _spec(value)
     return lever_to_options(value) if isinstance(value, Lever) else value
