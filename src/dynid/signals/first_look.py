@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import tee
 
 import numpy as np
 
 from dynid.base.diagnostics import CLAIMS, Diagnostics
 from dynid.base.errors import UnfitDataError
 from dynid.log.checks import check_log
+from dynid.log.log import RawChunk, Trajectory
 from dynid.log.read import Log
 from dynid.log.time_order import longest_step
 from dynid.signals.align import Piece, clean_rows, pieces
@@ -22,10 +24,25 @@ EVIDENCE_SAMPLES = 200_000
 WINDOW_SECONDS, WINDOWS = 10.0, 6
 
 
-def time_base(log: Log, index: int) -> TimeBase:
-    """What is to be done to the rows of a trajectory, from its first ones."""
+def first_look(log: Log, index: int) -> tuple[float, TimeBase]:
+    """Median time step of the first rows of a trajectory, and what is to be done to its rows; they are read once.
+
+    Raises UnfitDataError if time does not move.
+    """
+    trajectory = log.trajectories[index]
+    for_step, for_base = tee(log.chunks(trajectory, HEAD_ROWS))
+    return _median_step(trajectory, for_step), _time_base(for_base, log.robot.n)
+
+
+def median_step(log: Log, index: int) -> float:
+    """Median time step of the first rows of a trajectory; raises UnfitDataError if time does not move."""
+    trajectory = log.trajectories[index]
+    return _median_step(trajectory, log.chunks(trajectory, HEAD_ROWS))
+
+
+def _time_base(chunks: Iterable[RawChunk], joints: int) -> TimeBase:
     rows, total = [], 0
-    for t, lines in clean_rows(log.chunks(log.trajectories[index], HEAD_ROWS)):
+    for t, lines in clean_rows(chunks):
         rows.append((t, lines))
         total += len(t)
         if total >= HEAD_ROWS:
@@ -33,14 +50,12 @@ def time_base(log: Log, index: int) -> TimeBase:
     if not rows:
         return TimeBase()
     t, lines = np.concatenate([t for t, _ in rows]), np.concatenate([x for _, x in rows], axis=1)
-    return find_time_base([(t[:HEAD_ROWS], lines[:, :HEAD_ROWS])], log.robot.n)
+    return find_time_base([(t[:HEAD_ROWS], lines[:, :HEAD_ROWS])], joints)
 
 
-def median_step(log: Log, index: int) -> float:
-    """Median time step of the first rows of a trajectory; raises UnfitDataError if time does not move."""
-    trajectory = log.trajectories[index]
+def _median_step(trajectory: Trajectory, chunks: Iterable[RawChunk]) -> float:
     times, total = [np.zeros(0)], 0
-    for chunk in log.chunks(trajectory, HEAD_ROWS):  # several where a window leaves little of the first one
+    for chunk in chunks:  # several where a window leaves little of the first one
         times.append(chunk.t)
         total += len(chunk.t)
         if total >= HEAD_ROWS:

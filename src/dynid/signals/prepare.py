@@ -23,7 +23,7 @@ from dynid.signals.coherence import Signals, torque_coherence
 from dynid.signals.cutoff import CutoffEvidence, choose_cutoff
 from dynid.signals.differentiate import first_difference, second_difference
 from dynid.signals.filter import ZeroPhase, low_passed, settling_of
-from dynid.signals.first_look import median_step, signals_for_evidence, time_base, windows_of
+from dynid.signals.first_look import first_look, signals_for_evidence, windows_of
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.resample import at_times, bracketed, is_uniform, sensible_rate
 from dynid.signals.samples import Samples
@@ -49,6 +49,7 @@ class Prepared:
 
     settings: with every "auto" replaced.    rate: of the samples, Hz.
     source_rate: of the uniform grid before thinning, Hz.
+    steps: by trajectory, the median time step of its first rows, s.
     evidence: for an automatic cut-off.    velocities: for an automatic choice of the velocity.    states: for automatic
     cut-offs of the positions.
     time_bases: by trajectory, what is done to its rows; () = nothing.
@@ -60,6 +61,7 @@ class Prepared:
     source_rate: float
     state_decimation: int
     final_decimation: int
+    steps: tuple[float, ...]
     evidence: CutoffEvidence | None = None
     velocities: VelocityEvidence | None = None
     states: StateCutoffs | None = None
@@ -137,7 +139,7 @@ class Prepared:
         """
         segment = 0
         for index, trajectory in enumerate(self.log.trajectories):
-            step = max(1.0 / self.source_rate, median_step(self.log, index))
+            step = max(1.0 / self.source_rate, self.steps[index])
             cutter = Cutter(
                 trajectory.name,
                 step,
@@ -282,7 +284,8 @@ def prepare(
     """
     settings = preparation or Preparation()
     sink = diagnostics if diagnostics is not None else Diagnostics()
-    steps = [median_step(log, i) for i in range(len(log.trajectories))]
+    looks = [first_look(log, i) for i in range(len(log.trajectories))]
+    steps, bases = tuple(step for step, _ in looks), tuple(base for _, base in looks)
     rate = settings.rate or sensible_rate(float(np.median(steps)))
     if settings.rate is not None and settings.rate < 0.99 / float(np.median(steps)):
         raise UsageError(
@@ -303,7 +306,6 @@ def prepare(
             "mixed-rates",
             f"trajectories sampled at {1 / max(steps):.3g} to {1 / min(steps):.3g} Hz are brought to {rate:g} Hz",
         )
-    bases = tuple(time_base(log, i) for i in range(len(log.trajectories)))
     for trajectory, base in zip(log.trajectories, bases, strict=True):
         if base.reason:
             sink.note("time-base", f"trajectory '{trajectory.name}': {base.reason}")
@@ -352,7 +354,7 @@ def prepare(
             found=f"{log.duration:.3g} s of data",
             expected=f"at least {20 / cutoff:.3g} s at a cut-off of {cutoff:g} Hz",
         )
-    return Prepared(log, resolved, rate, D, final, evidence, velocities, states, bases, settings)
+    return Prepared(log, resolved, rate, D, final, steps, evidence, velocities, states, bases, settings)
 
 
 def _cutoff(log: Log, signals: list[Signals], rate: float, settings: Preparation) -> CutoffEvidence:

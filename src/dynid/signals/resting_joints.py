@@ -15,7 +15,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.coherence import SMOOTHED_SIGN, Signals
 from dynid.signals.differentiate import first_difference, second_difference
 from dynid.signals.filter import zero_phase_filter
-from dynid.signals.first_look import median_step, signals_for_evidence, time_base, windows_of
+from dynid.signals.first_look import first_look, signals_for_evidence, windows_of
 from dynid.signals.resample import sensible_rate
 
 # Below this frequency, Hz, on so many samples a period, gravity and the coupling of joints show.
@@ -37,8 +37,8 @@ def unexplained_at_rest(log: Log) -> tuple[str, ...]:
     resting = np.array([name in log.resting for name in log.robot.joint_names])
     if not resting.any() or resting.all() or not log.mapping.effort:
         return ()
-    rate = sensible_rate(float(np.median([median_step(log, i) for i in range(len(log.trajectories))])))
-    bases = [time_base(log, i) for i in range(len(log.trajectories))]
+    steps, bases = zip(*(first_look(log, i) for i in range(len(log.trajectories))), strict=True)
+    rate = sensible_rate(float(np.median(steps)))
     trial = _Trial.of(log.robot, windows_of(signals_for_evidence(log, rate, bases), rate), rate)
     if trial is None:
         return ()
