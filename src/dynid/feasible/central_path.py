@@ -120,6 +120,7 @@ def _step(
     edge, limit = ease * (1.0 - BARRIER) * problem.of_bodies, ease * 4.0 * BARRIER * problem.of_bodies
     P = problem.inertias(theta)
     inverse = np.asarray(np.linalg.inv(P))
+    roots = np.linalg.inv(np.linalg.cholesky(np.concatenate([P, at.S])))
     turned = turned_basis(inverse)
     f, slope, bent = problem.limits(theta, P, turned)
     curve = products(turned, turned_basis(at.S))
@@ -148,15 +149,10 @@ def _step(
         )
 
     def inside(way: _Point) -> float:
-        change = problem.inertias(spread * (T @ way.u))
-        ratios = [
-            way.s / at.s,
-            way.z / at.z,
-            way.t / at.t,
-            way.y / at.y,
-            _ratios(P, change),
-            _ratios(at.S, way.S),
-        ]
+        # Eigenvalues of the changes over the matrices that they are changes of, which are positive definite.
+        changes = np.concatenate([problem.inertias(spread * (T @ way.u)), way.S])
+        of_matrices = np.linalg.eigvalsh(roots @ changes @ roots.transpose(0, 2, 1))
+        ratios = [way.s / at.s, way.z / at.z, way.t / at.t, way.y / at.y, of_matrices]
         least = min(float(one.min(initial=0.0)) for one in ratios)
         return min(1.0, BACK / max(-least, BACK))
 
@@ -166,14 +162,8 @@ def _step(
         half = inverse @ problem.inertias(spread * (T @ way.u)) @ way.S
         S, z, y = (half + half.transpose(0, 2, 1)) / 2.0, way.s * way.z / at.s, way.t * way.y / at.t
         away = traces(turned_basis(S)) + z[:, None] * slope
-        corrected = step(right - problem.of_unknowns(away, curve)[0] - rows.T @ y, S, z, y)
+        corrected = step(right - problem.force_of_unknowns(away) - rows.T @ y, S, z, y)
         further = inside(corrected)
         if further > length:
             way, length = corrected, further
     return way, float(right @ way.u), length
-
-
-def _ratios(matrices: Float, changes: Float) -> Float:
-    # Eigenvalues (nb, 4) of changes over symmetric positive definite matrices.
-    inverse = np.linalg.inv(np.linalg.cholesky(matrices))
-    return np.asarray(np.linalg.eigvalsh(inverse @ changes @ inverse.transpose(0, 2, 1)))

@@ -133,15 +133,21 @@ class Entropic:
     def smooth(self, u: Float, ease: float = 1.0) -> tuple[Float, Float]:
         """Gradient (p,) and Hessian (p, p) of f without its logarithms, all weights `ease` times as great."""
         program, others = self.program, self.others
-        theta, spread, T = program.theta(u), program.spread, program.T[others]
+        theta, spread = program.theta(u), program.spread
         gradient = np.zeros(len(theta))
         gradient[others] = 2.0 * (self.weight * (theta - self.centre) / spread)[others]
         gradient[self.bodies] = self.of_bodies[:, None] * self._linear * spread[self.bodies]
         missed = program.data @ u + program.start
         return (
-            2.0 * program.data.T @ missed + ease * (program.T.T @ gradient),
-            2.0 * program.gram + ease * ((T.T * (2.0 * self.weight[others])) @ T),
+            2.0 * (program.data.T @ missed) + ease * (program.T.T @ gradient),
+            2.0 * program.gram + ease * self._curvature_of_others,
         )
+
+    @cached_property
+    def _curvature_of_others(self) -> Float:
+        # (p, p), of the distance of what belongs to no body.
+        T = self.program.T[self.others]
+        return np.asarray((T.T * (2.0 * self.weight[self.others])) @ T)
 
     def limits(self, theta: Float, inertias: Float, turned: Float) -> tuple[Float, Float, Float]:
         """`rooms` of parameters (nb,) with gradient (nb, 10) and Hessian (nb, 10, 10); turned: P^-1 E_k."""
@@ -156,11 +162,25 @@ class Entropic:
 
     def of_unknowns(self, push: Float, curve: Float) -> tuple[Float, Float]:
         """Forces (nb, 10) and stiffnesses (nb, 10, 10) of the bodies' parameters as (p,) and (p, p) of u."""
-        program = self.program
-        own, T = program.spread[self.bodies], program.T[self.bodies]
+        own, T = self._spreads, self._moves
         turned = (curve * own[:, :, None] * own[:, None, :]) @ T
-        flat = T.reshape(-1, len(program.T))
-        return flat.T @ (push * own).ravel(), flat.T @ turned.reshape(flat.shape)
+        flat = T.reshape(-1, T.shape[2])
+        return self.force_of_unknowns(push), flat.T @ turned.reshape(flat.shape)
+
+    def force_of_unknowns(self, push: Float) -> Float:
+        """Forces (nb, 10) of the bodies' parameters as (p,) of u."""
+        flat = self._moves.reshape(-1, self._moves.shape[2])
+        return np.asarray(flat.T @ (push * self._spreads).ravel())
+
+    @cached_property
+    def _spreads(self) -> Float:
+        # (nb, 10) of the bodies' parameters.
+        return np.asarray(self.program.spread[self.bodies])
+
+    @cached_property
+    def _moves(self) -> Float:
+        # (nb, 10, p), how the bodies' parameters over their spreads move with u.
+        return np.asarray(self.program.T[self.bodies])
 
     def first(self) -> Float:
         """The program's reference (p,), with every body drawn towards its centre until it exists."""
