@@ -1,4 +1,4 @@
-"""The choice of a model does not depend on whether a log fits in memory."""
+"""The choice of a model depends neither on whether a log fits in memory nor on how long the robot stands in it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.plants import SECONDS, Plant, Unmodelled, plant, record
+from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.choose import search
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
-from dynid.log.read import read_log
+from dynid.log.read import Log, read_log
 from dynid.run import validation
 from dynid.run.result import Identification
 from dynid.run.validation import usual_block
@@ -100,3 +102,29 @@ def test_blocks_within_a_period_of_the_filter_are_refused(whole: Identification,
         identify(ROBOT, log, settings, threads=1)
     found = identify(ROBOT, log, replace(settings, block_seconds=0.5), threads=1, diagnostics=Diagnostics())
     assert len(found.factors.blocks) > len(whole.factors.blocks)
+
+
+def test_standing_takes_no_motion_from_a_choice() -> None:
+    """A robot that stands for most of its log has as many blocks of motion as one whose log ends with the motion."""
+    one = plant("finger", np.random.default_rng(3))
+    moved = record(one, np.random.default_rng(1), Unmodelled(cable=0.01))
+    robot, alone = one.described, _identified(one, moved.t, moved.q, moved.tau)
+    rows, rng = round(20.0 * SECONDS * one.rate), np.random.default_rng(2)
+    step = 2.0 * np.pi / Unmodelled().encoder
+    # Static friction holds the arm at a torque that has nothing to do with its weight, to the noise of sensors.
+    resting_q = moved.q[-1] + step * rng.integers(0, 2, (rows, robot.n))
+    resting_tau = one.scale * (0.1 + 0.005 * rng.normal(size=(rows, robot.n)))
+    t = np.concatenate([moved.t, moved.t[-1] + 1.0 + np.arange(rows) / one.rate])
+    found = _identified(
+        one, t, np.concatenate([moved.q, resting_q]), np.concatenate([moved.tau, resting_tau])
+    )
+    assert alone.selection is not None
+    assert found.selection is not None
+    assert len(found.factors.blocks) >= 0.9 * len(alone.factors.blocks)
+    assert found.selection.folds == alone.selection.folds
+    assert found.validations[0].scores.origin == "held-out blocks"
+
+
+def _identified(one: Plant, t: Float, q: Float, tau: Float) -> Identification:
+    log = Log.from_arrays(one.described, t, q, tau)
+    return identify(one.described, log, threads=1, diagnostics=Diagnostics())

@@ -20,7 +20,7 @@ class Blocks:
     seed: int = option(0, "of the random states for the structural base", least=0, most=2**32 - 1)
     block_seconds: float | None = option(
         None,
-        "length of a block; without it a sixtieth of the data, at least eight periods of the cut-off (short logs: two)",
+        "length of a block; without it a sixtieth of the motion, at least eight periods of the cut-off (if short, two)",
         unit="s",
         above=0,
     )

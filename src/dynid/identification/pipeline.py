@@ -202,7 +202,8 @@ class _Call:
 class _Data:
     """The log as equations want it.
 
-    settings: with the terms that its encoders ask for.    seconds: length of the blocks of time.
+    settings: with the terms that its encoders ask for.    still: seconds at rest, which samples leave out.
+    seconds: length of the blocks of time.
     """
 
     settings: Settings
@@ -211,6 +212,7 @@ class _Data:
     rows: Rows
     batches: Iterable[Samples]
     summary: LogSummary
+    still: float
     seconds: float
 
 
@@ -280,7 +282,7 @@ def _read(call: _Call) -> _Data:
     settings = replace(settings, terms=terms)
     _require_scale(terms, diagnostics)
     remembers = terms.remembers or settings.chooses_model
-    batches, summary = read_samples(
+    batches, summary, still = read_samples(
         prepared,
         diagnostics,
         terms.balances(robot),
@@ -289,8 +291,8 @@ def _read(call: _Call) -> _Data:
         stage(call.progress, "reading"),
     )
     _warn_of_rest(summary.at_rest, diagnostics)
-    seconds = block_seconds(prepared, settings.block_seconds)
-    return _Data(settings, prepared, choice, rows, batches, summary, seconds)
+    seconds = block_seconds(prepared, settings.block_seconds, still)
+    return _Data(settings, prepared, choice, rows, batches, summary, still, seconds)
 
 
 def _fit(call: _Call, data: _Data) -> _Found:
@@ -379,7 +381,7 @@ class _FitOn(Protocol):
 def _trial(search: Search, fit_on: _FitOn, data: _Data) -> Search:
     # Models are compared, and shapes estimated, in a dozen passes: of a log that is read anew each time a share does,
     # in which every block of time has its part.
-    share = share_to_choose_on(data.prepared)
+    share = share_to_choose_on(data.prepared, data.still)
     if share >= 1.0:
         return search
     settling = data.prepared.parallel_filter().settling + SPARE

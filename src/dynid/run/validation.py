@@ -28,7 +28,7 @@ from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.run.result import Identification, Validation
 from dynid.signals.past import WithPast
-from dynid.signals.prepare import Prepared, prepare
+from dynid.signals.prepare import REST, Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.signals.spill import Spilled
@@ -85,13 +85,14 @@ def validate(
     return found
 
 
-def block_seconds(prepared: Prepared, wanted: float | None = None) -> float:
+def block_seconds(prepared: Prepared, wanted: float | None = None, still: float = 0.0) -> float:
     """Length of a block, s.
 
-    wanted: what was asked for; None = from the log.
+    wanted: what was asked for; None = from the log.    still: seconds at rest, which are left out of the equations.
     Raises UsageError for less than one period of the cut-off frequency, within which filtered samples are as one.
     """
-    chosen = usual_block(prepared.duration, prepared.bandwidth)
+    # Of a robot that stands most of the time, blocks a sixtieth of the log long would hold all its motion in a few.
+    chosen = usual_block(prepared.duration - still, prepared.bandwidth)
     least = 1.0 / prepared.bandwidth
     if wanted is not None and wanted < least:
         raise UsageError(
@@ -115,9 +116,12 @@ def usual_block(seconds: float, bandwidth: float) -> float:
     return max(seconds / BLOCKS_WANTED, least)
 
 
-def share_to_choose_on(prepared: Prepared) -> float:
-    """The share of a log on which models are compared: its samples take TRIAL_BYTES; 1 = all of it."""
-    return min(TRIAL_BYTES / max(_sample_bytes(prepared), 1.0), 1.0)
+def share_to_choose_on(prepared: Prepared, still: float = 0.0) -> float:
+    """The share of a log on which models are compared: its samples take TRIAL_BYTES; 1 = all of it.
+
+    still: seconds at rest, of which no sample is taken.
+    """
+    return min(TRIAL_BYTES / max(_sample_bytes(prepared, still), 1.0), 1.0)
 
 
 def share_to_keep(prepared: Prepared) -> float:
@@ -126,8 +130,8 @@ def share_to_keep(prepared: Prepared) -> float:
     return min(RESIDUAL_BYTES / max(rows * 8.0 * (5 * prepared.joints + 3), 1.0), 1.0)
 
 
-def _sample_bytes(prepared: Prepared) -> float:
-    return prepared.duration * prepared.rate * 8.0 * (4 * prepared.joints + 4)
+def _sample_bytes(prepared: Prepared, still: float = 0.0) -> float:
+    return (prepared.duration - still) * prepared.rate * 8.0 * (4 * prepared.joints + 4)
 
 
 def read_samples(
@@ -137,8 +141,10 @@ def read_samples(
     remembers: bool,
     threads: int,
     progress: Callable[[float], None] | None,
-) -> tuple[Iterable[Samples], LogSummary]:
-    """Samples of a log and what was found in it, in one pass over the files; none where the effort is cut off.
+) -> tuple[Iterable[Samples], LogSummary, float]:
+    """Samples of a log, what was found in it, and the seconds that they leave out as no joint moved.
+
+    All in one pass over the files; none where the effort is cut off.
 
     Samples are needed several times, for the equations and for the residuals; where they are too many to be kept in
     memory they lie in a temporary file.
@@ -147,19 +153,20 @@ def read_samples(
     expected = _sample_bytes(prepared)
     kept: list[Samples] = []
     spilled = Spilled() if expected >= CACHE_BYTES else None
+    still = 0.0
     processed = ordered_map(prepared.process, prepared.windows(watch), threads)
     for samples in WithPast(processed, drive) if remembers else processed:
         if progress is not None:
             progress(len(samples) / samples.rate)
+        still += float(samples.left_out[REST].sum()) / samples.rate
         if spilled is None:
             kept.append(samples)
         else:
             spilled.add(samples)
     release_memory()  # the threads' heaps have grown by what the windows took
     summary = watch.finish()
-    return _less_peaks(
-        kept if spilled is None else spilled, summary, 1.0 / prepared.bandwidth, diagnostics
-    ), summary
+    sound = _less_peaks(kept if spilled is None else spilled, summary, 1.0 / prepared.bandwidth, diagnostics)
+    return sound, summary, still
 
 
 def _less_peaks(
@@ -390,12 +397,11 @@ def score_log(
     # Filtered as in training; the time grid is this log's own.
     prepared = prepare(log, replace(preparation, rate=None), diagnostics)
     nothing = np.zeros(len(estimate.columns), dtype=np.bool_)
-    assembly = Assembly(
-        robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), block_seconds(prepared)
-    )
-    batches, summary = read_samples(
+    batches, summary, still = read_samples(
         prepared, diagnostics, terms.balances(robot), terms.remembers, threads, stage(progress, "validation")
     )
+    seconds = block_seconds(prepared, still=still)
+    assembly = Assembly(robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), seconds)
     share = share_to_keep(prepared)
     found = score(assembly, estimate, batches, origin, threads, None, trained, share)[0]
     return found.with_rest(summary.at_rest)
