@@ -151,9 +151,18 @@ def test_joints_without_effort_are_held_where_they_stand(robot: RobotModel, tmp_
     log = read_log(written(tmp_path / "moving.csv", columns), robot)
     same(log, robot, {"left": 0.5 * (columns["q_left"].min() + columns["q_left"].max()), "right": 0.03})
     assert "(moving 'left' by 0.02 m, which is left out)" in texts(log)[0]
-    # A joint that carries others is not left out of its motion.
+    # A joint that carries others is not left out of its motion: its equation is.
+    inner = read_log(written(tmp_path / "inner.csv", without(columns, "tau_j2")), robot)
+    assert inner.robot.joint_names == ARM
+    assert inner.unmeasured == ("j2",)
+    (said,) = [one.text for one in inner.remarks if one.identifier == "joint-unmeasured"]
+    assert "'j2' moves without an effort" in said
+    # Motors that several joints share leave no equation to leave out.
+    shared = np.eye(5)
+    shared[2, 1] = 0.5
+    coupled = replace(robot, drive=replace(robot.drive, transmission=shared))
     with pytest.raises(InputError, match=r"no-effort.*'j2'.*--lock 'j2=VALUE'"):
-        read_log(written(tmp_path / "inner.csv", without(columns, "tau_j2")), robot)
+        read_log(tmp_path / "inner.csv", coupled)
     columns["q_j2"] = np.full(3000, 0.3)
     assert read_log(written(tmp_path / "still.csv", without(columns, "tau_j2")), robot).robot.joint_names == (
         "j1",

@@ -39,6 +39,7 @@ class ResidualAnalysis:
 
     bandwidth: Hz, up to which residuals were kept.    raw: torque before the filters, None = not at hand.
     source_rate: of the log, Hz; nan = that of the residuals.    accelerations: whether they can be trusted.
+    measured: (n,) joints whose effort was measured, None = all; nothing is left over of the others.
     """
 
     robot: RobotModel
@@ -49,6 +50,7 @@ class ResidualAnalysis:
     raw: RawTorque | None = None
     source_rate: float = np.nan
     accelerations: bool = True
+    measured: Bool | None = None
 
     def __post_init__(self) -> None:
         if np.isnan(self.source_rate):
@@ -129,8 +131,9 @@ class ResidualAnalysis:
 
     @cached_property
     def reverses(self) -> Bool:
-        """(N, n) whether a joint is near a reversal at the thinned samples."""
-        return self.near_reversal(REVERSAL_CYCLES / self.bandwidth, REVERSAL_SPEED)[self.index]
+        """(N, n) whether a joint is near a reversal at the thinned samples; always where it was not measured."""
+        near = self.near_reversal(REVERSAL_CYCLES / self.bandwidth, REVERSAL_SPEED)[self.index]
+        return near if self.measured is None else near | ~self.measured
 
     @cached_property
     def bodies(self) -> Float | None:

@@ -201,10 +201,15 @@ def robust_spread(regression: Regression, pieces: Iterable[Piece], value: Float)
     for piece in pieces:
         for g, e in enumerate(residuals_of(regression, piece, theta)):
             found[g].append(np.abs(e[places.of(piece.segment, piece.times[g]) >= 0]))
-    sizes = np.array([MAD * float(np.median(np.concatenate(parts))) for parts in found])
+    sizes = np.array([_size(np.concatenate(parts)) for parts in found])
     scale = np.array([np.sqrt(f.target_square / max(f.count, 1)) for f in regression.factors.total])
     floor = np.finfo(np.float64).eps * np.where(scale > 0, scale, scale.max(initial=1.0))
     return np.asarray(np.maximum(sizes, floor))
+
+
+def _size(deviations: Float) -> float:
+    # Of a joint without equations nothing is left over.
+    return MAD * float(np.median(deviations)) if len(deviations) else 0.0
 
 
 def robust_weights(u: Float, loss: str, c: float) -> tuple[Float, Float]:

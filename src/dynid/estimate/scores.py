@@ -132,8 +132,13 @@ class Scores:
 
     @property
     def total_nmse(self) -> float:
-        """Sum of nmse over the joints (Madsen et al. 2020, eq. 22)."""
-        return float(self.nmse.sum())
+        """Sum of nmse over the joints whose effort was measured (Madsen et al. 2020, eq. 22)."""
+        return float(self.nmse[self.count > 0].sum())
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """Joints of whose effort there is no sample."""
+        return tuple(name for name, count in zip(self.joint_names, self.count, strict=True) if not count)
 
     @property
     def useless(self) -> tuple[str, ...]:
@@ -147,6 +152,8 @@ class Scores:
 
     def remark(self, name: str) -> str:
         """What is to be said beside a joint's figures; "" = nothing."""
+        if name in self.unmeasured:
+            return "effort not measured"
         if name in self.at_rest:
             return "at rest, not judged"
         return "worse than a constant torque" if name in self.useless else ""
@@ -191,6 +198,14 @@ class Sums:
     def scaled(self, share: float) -> Sums:
         """Sums over a share of the samples that is like all of them."""
         return Sums(*(share * getattr(self, one.name) for one in fields(self)))
+
+    def of_joints(self, measured: Bool | None) -> Sums:
+        """The sums without joints of which nothing was measured, (n,); None = all were."""
+        return (
+            self
+            if measured is None
+            else Sums(*(np.where(measured, getattr(self, one.name), 0.0) for one in fields(self)))
+        )
 
     @staticmethod
     def of_arrays(measured: Float, predicted: Float) -> Sums:

@@ -65,6 +65,7 @@ class SimulationProblem:
         """The problem of a regression; raises UsageError where there are factors alone."""
         source = log_source(regression, method)
         places = Places(regression.factors.blocks)
+        _require_efforts(source, method)
         margin = source.assembly.parallel.settling
         batches = tuple(part for s in source.batches for part in parts_of_blocks(s, places, margin))
         source = source.with_batches(batches)
@@ -382,3 +383,17 @@ class ClosedLoopFit(ClosedLoop):
 def tried(error: DynidError) -> str:
     """What stopped a simulation and what to try, for the text of a status."""
     return f"{error.found}; {error.do or 'record a richer motion, lower the cut-off, or use ' + repr('wls')}"
+
+
+def _require_efforts(source: LogSource, method: str) -> None:
+    # A simulated robot is driven by all joints' torques.
+    silent = next((s.measured for s in source.batches if s.measured is not None), None)
+    if silent is None:
+        return
+    names = [f"'{joint}'" for joint, one in zip(source.robot.joint_names, silent, strict=True) if not one]
+    raise UsageError(
+        "no-effort",
+        found=f"'{method}' on a log without the effort of {', '.join(names)}",
+        expected="the effort of every joint: the method simulates the robot, which all torques drive",
+        do="choose 'wls', 'irls' or the default, which leave out the equation of such a joint",
+    )

@@ -58,7 +58,7 @@ class Assembly:
         pieces: list[Block] = []
         latest: tuple[int, int] | None = None
         skipped = known.groups if known is not None else np.zeros(0, dtype=np.bool_)
-        written = self.wanted & self._of_joints(~skipped) if skipped.any() else self.wanted
+        written = self.wanted & self.of_joints(~skipped) if skipped.any() else self.wanted
         for done in ordered_map(partial(self._blocks, skipped=skipped, written=written), batches, threads):
             for number, block in done:
                 if latest == (block.segment, number):
@@ -111,7 +111,7 @@ class Assembly:
         step = 1.0 / self.parallel.rate
         return f"; rows are {step:.3g} s apart: declare the unit of log.time" if step > SLOW_STEP else ""
 
-    def _of_joints(self, joints: Bool) -> Bool:
+    def of_joints(self, joints: Bool) -> Bool:
         """Parameters (p,) that the torque of some joints (n,) may depend on."""
         states = random_states(self.robot, FEW, 0, self.terms.channels())
         found = np.zeros(len(self.wanted), dtype=np.bool_)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dynid.base.diagnostics import Diagnostics, claim_codes
-from dynid.base.errors import SolverError
+from dynid.base.errors import SolverError, UsageError
 from dynid.base.parallel import beside, default_threads
 from dynid.base.progress import Progress
 from dynid.choose.build import within_speeds
@@ -280,6 +280,7 @@ def _read(call: _Call) -> _Data:
         robot, settings.model, choice.rows, log.mapping, diagnostics, settings.chooses_model
     )
     settings = replace(settings, terms=terms)
+    _require_efforts(robot, log, rows)
     _require_scale(terms, diagnostics)
     remembers = terms.remembers or settings.chooses_model
     batches, summary, still = read_samples(
@@ -298,14 +299,19 @@ def _read(call: _Call) -> _Data:
 def _fit(call: _Call, data: _Data) -> _Found:
     """Chooses the model, estimates its shapes and fits it; what cannot be is doubted."""
     robot, settings, batches = call.robot, data.settings, data.batches
+    # Of a joint without an equation no friction is found, however it moves.
+    moved = np.asarray(data.summary.moved)
+    moved = moved if data.prepared.measured is None else moved & data.prepared.measured
     # A model is estimated, and wrong inputs are found out, by estimates that may be unreal.
     searching = unconstrained(settings.estimator)
 
     def fit_on(batches: Iterable[Samples], terms: Terms, like: Fitted | None = None) -> Fitted:
         structural = structural_base(robot, terms, data.rows, settings.seed)
-        alive = np.concatenate([term.alive(robot, data.summary.moved) for term in terms])
+        alive = np.concatenate([term.alive(robot, moved) for term in terms])
         wanted, parallel = structural.mask & alive, data.prepared.parallel_filter()
         assembly = Assembly(robot, terms, data.rows, wanted, parallel, data.seconds)
+        if data.prepared.measured is not None:
+            assembly = replace(assembly, wanted=wanted & assembly.of_joints(data.prepared.measured))
         known = None if like is None else assembly.unchanged(like.assembly, like.factors)
         factors = assembly.factors(batches, call.threads, stage(call.progress, "equations"), known)
         noise = partial(MotionNoise.of, data.prepared)
@@ -318,7 +324,6 @@ def _fit(call: _Call, data: _Data) -> _Found:
             found = replace(found, covariance=found.covariance + late)
         return Fitted(structural, assembly, factors, regression, found)
 
-    moved = np.asarray(data.summary.moved)
     fit = partial(fit_on, batches)
     search = Search(robot, fit, batches, moved, settings.folds, settings.seed, call.threads)
     trial = _trial(search, fit_on, data)
@@ -432,6 +437,7 @@ def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Residu
         raw,
         data.prepared.source_rate,
         data.choice.trusted,
+        data.prepared.measured,
     )
     return found, training, analysis
 
@@ -543,6 +549,17 @@ def _torque_factors(found: _Found, batches: Iterable[Samples]) -> Factors | None
         return None
     assembly = replace(fitted.assembly, rows=TorqueRows(), wanted=fitted.regression.base.mask)
     return assembly.factors(batches, found.trial.threads)
+
+
+def _require_efforts(robot: RobotModel, log: Log, rows: Rows) -> None:
+    if not log.unmeasured or set(rows.groups(robot)) & set(robot.joint_names):
+        return
+    raise UsageError(
+        "no-effort",
+        found=f"{rows.name} rows, which hold the work of all joints, and no effort of {', '.join(log.unmeasured)}",
+        expected="the effort of every joint",
+        do="choose torque or momentum rows, which leave out the equation of such a joint",
+    )
 
 
 def _require_scale(terms: Terms, diagnostics: Diagnostics) -> None:

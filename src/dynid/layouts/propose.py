@@ -31,6 +31,7 @@ from dynid.robot.model import RobotModel
 LOCK = "robot.lock."
 _NAMED = 4  # columns or files that are listed
 KINDS_OF_SLIDES = ("position", "velocity", "effort")
+LEAST_MEASURED = 2.0 / 3.0  # of the joints with a position, as for names that are shortened
 # Joints of hands, whose place hardly matters to an arm.
 _HAND = ("finger", "gripper", "jaw", "hand", "claw", "thumb", "knuckle")
 
@@ -463,7 +464,8 @@ def _cut(family: Family, which: str | None) -> Family:
 def _alike(chosen: dict[str, Family], decisions: list[Decision]) -> dict[str, Family]:
     """Velocities and efforts that cover fewer joints than the positions are of no use, but for those of a hand.
 
-    A hand's positions are often logged without its effort: it is held then.
+    A hand's positions are often logged without its effort: it is held then. Of another joint without one the motion is
+    used, where most joints have one.
     """
     position, effort = chosen.get("position"), chosen.get("effort")
     if position is None:
@@ -478,6 +480,11 @@ def _alike(chosen: dict[str, Family], decisions: list[Decision]) -> dict[str, Fa
         one = kept.get(kind)
         if one is not None and one.named and set(one.joints) > set(position.joints):
             kept[kind] = _of_joints(one, position.joints)
+        elif kind == "effort" and one is not None and _most_joints(one, position):
+            lacking = ", ".join(joint for joint in position.joints if joint not in one.joints)
+            at = next(k for k, d in enumerate(decisions) if d.key == "log.effort.columns")
+            why = (*decisions[at].why, f"{lacking} without one: the motion is used alone; {WITHOUT_EFFORT}")
+            decisions[at] = replace(decisions[at], why=why)
         elif one is not None and one.joints != position.joints:
             del kept[kind]
             at = next(k for k, d in enumerate(decisions) if d.key == f"log.{kind}.columns")
@@ -487,6 +494,13 @@ def _alike(chosen: dict[str, Family], decisions: list[Decision]) -> dict[str, Fa
             question = "" if kind == "velocity" else "which columns are the effort?"
             decisions[at] = Decision(f"log.{kind}.columns", None, why, question, optional=kind == "velocity")
     return kept
+
+
+def _most_joints(effort: Family, position: Family) -> bool:
+    # Columns by names of joints; a few of them alone are likely to be of another kind.
+    if not effort.named or not position.named or not set(effort.joints) < set(position.joints):
+        return False
+    return len(effort.joints) >= LEAST_MEASURED * len(position.joints)
 
 
 def _of_joints(family: Family, joints: Sequence[str]) -> Family:

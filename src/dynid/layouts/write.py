@@ -214,7 +214,7 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     lines = _reasons(kind, decided)
     group = p.groups.get(kind)
     shaky = not p[ORDER].sure or not which.sure
-    where = _columns(group) if group is not None and not shaky else '"?"'
+    where = _columns(group, p.groups.get("position")) if group is not None and not shaky else '"?"'
     entry = [f"columns = {where}", f"unit = {_units(group, unit.value or UNKNOWN)}"]
     entry += [f"side = {_quoted(side.value)}"] if side.value else []
     if calibration.question or calibration.value:
@@ -264,9 +264,11 @@ def _units(group: Group | None, unit: str) -> str:
     return _table({joint: _quoted(one) for joint, one in (dict.fromkeys(group.columns, unit) | own).items()})
 
 
-def _columns(group: Group) -> str:
-    """A template where it names the columns, else a table."""
+def _columns(group: Group, position: Group | None = None) -> str:
+    """A template where it names the columns of all joints with a position, else a table."""
     columns = group.columns
+    if position is not None and not set(position.columns) <= set(columns):
+        return _table({joint: _quoted(column) for joint, column in columns.items()})
     if group.slides:
         own = {joint: column for joint, (column, _) in group.slides.items()}
         return _table({joint: _quoted(column) for joint, column in (columns | own).items()})

@@ -18,6 +18,7 @@ STILL = 2e-3
 # Why joints are held.
 WITHOUT = "without effort in the log"
 UNCHANGED = "at rest, with an effort that never changes"
+CONSTANT = "with an effort that never changes"
 APART = "at rest, with all that they carry and that carries them"
 UNEXPLAINED = (
     "at rest, with an effort that is not the torque of what they carry, as where a brake or friction holds it"
@@ -77,6 +78,12 @@ def without_joints(mapping: ChannelMap, joints: Iterable[str]) -> ChannelMap:
     return replace(mapping, **changed)  # type: ignore[arg-type]  # fields of one type, each a mapping by joint
 
 
+def without_effort(mapping: ChannelMap, joints: Iterable[str]) -> ChannelMap:
+    """The mapping without the efforts of some joints."""
+    gone = set(joints)
+    return replace(mapping, effort={joint: one for joint, one in mapping.effort.items() if joint not in gone})
+
+
 @dataclass
 class EffortWatch:
     """Joints whose effort says nothing of the motion, while a log passes by.
@@ -105,8 +112,8 @@ class EffortWatch:
 
     @property
     def idle(self) -> bool:
-        """Whether no joint can be found any more: all moved, and the last ones of every chain have an effort."""
-        return not (self._ends() | self._stood()).any()
+        """Whether no joint can be found any more: all moved, and all have an effort."""
+        return not (self._silent() | self._stood()).any()
 
     @property
     def resting(self) -> dict[str, float]:
@@ -119,42 +126,63 @@ class EffortWatch:
     def held(self) -> dict[str, dict[str, tuple[float, float]]]:
         """Joints that are to be held, by reason: (where, in the middle of their motion; its range).
 
+        Others whose effort says nothing are `unmeasured`.
+
         Those that carry no joint with an effort, those without an effort that stand still, and those that stand still
         with all that they carry and that carries them: the model's torque is one number then, and what is measured of
-        it differs by friction at rest. An effort of a joint at rest that never changes is none.
-        Raises InputError for a joint without a channel of effort that moves others.
+        it differs by friction at rest. An effort that never changes is none.
         """
         names, ends, apart = self.robot.joint_names, self._ends(), self._apart()
-        alone = own_motors(self.robot)
         if self._silent().all() or apart.all():
             return {}
         found: dict[str, dict[str, tuple[float, float]]] = {}
-        for j in np.flatnonzero(self._silent() | apart):
+        for j in np.flatnonzero(self._silent() | apart).tolist():
             moved = float(self._high[j] - self._low[j])
-            if ends[j] or apart[j] or (moved <= STILL and (names[j] not in self.mapping.effort or alone[j])):
-                why = WITHOUT if self.mute[j] else APART if apart[j] and not ends[j] else UNCHANGED
+            if ends[j] or apart[j] or self._may_be_held(j):
+                still = UNCHANGED if moved <= STILL else CONSTANT
+                why = WITHOUT if self.mute[j] else APART if apart[j] and not ends[j] else still
                 found.setdefault(why, {})[names[j]] = (
                     float(0.5 * self._low[j] + 0.5 * self._high[j]) if moved >= 0 else 0.0,
                     max(moved, 0.0),
                 )
+        return found
+
+    def unmeasured(self) -> tuple[str, ...]:
+        """Joints without an effort of their own that move and carry joints with one.
+
+        Raises InputError for such a joint without a channel of effort whose motor moves other joints, too.
+        """
+        names, ends, alone = self.robot.joint_names, self._ends(), own_motors(self.robot)
+        found = []
+        for j in np.flatnonzero(self._silent() & ~ends & ~self._apart()).tolist():
+            if self._silent().all() or self._may_be_held(j):
+                continue
+            if alone[j]:
+                found.append(names[j])
             elif names[j] not in self.mapping.effort:
                 raise InputError(
                     "no-effort",
-                    found=f"a joint without effort that moves by {moved:.3g} and carries joints with one",
-                    expected="torque or current of every joint but the last ones",
+                    found=f"a joint without effort that moves by {self._high[j] - self._low[j]:.3g}, carries joints "
+                    "with one and shares motors with others",
+                    expected="torque or current of every motor that several joints share",
                     do=f"map its effort, or hold it: --lock '{names[j]}=VALUE'",
                     place=Place(joint=names[j]),
                 )
-        return found
+        return tuple(found)
+
+    def _may_be_held(self, j: int) -> bool:
+        # In mid-chain: it stands still, and no other joint's motor moves it.
+        own = self.robot.joint_names[j] not in self.mapping.effort or bool(own_motors(self.robot)[j])
+        return own and bool(self._high[j] - self._low[j] <= STILL)
 
     def _stood(self) -> Bool:
         # No row with a position leaves both ends infinite, the wrong way round: nothing is known to stand.
         return np.asarray((self._low <= self._high) & (self._high - self._low <= STILL))
 
     def _silent(self) -> Bool:
-        # A wrist that was not moved holds its own weight in all poses of the arm: an effort that never changes is no
-        # measurement. One value alone cannot change.
-        return self.mute | (self._stood() & (self._efforts > 1) & (self._most <= self._least))
+        # No weight, friction or noise is ever the same: an effort that never changes is no measurement, be it of a
+        # wrist that holds its own weight in all poses of the arm. One value alone cannot change.
+        return self.mute | ((self._efforts > 1) & (self._most <= self._least))
 
     def _apart(self) -> Bool:
         # Joints at rest all of whose bodies, those that these carry and those that carry them are at rest.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,7 +65,9 @@ class LogWatch:
 
     def __init__(self, log: Log, diagnostics: Diagnostics, balanced: Bool | None = None) -> None:
         n = log.robot.n
-        self.balanced = np.zeros(n, dtype=np.bool_) if balanced is None else balanced
+        # Joints whose torque says nothing of their weight.
+        absent = np.array([joint in log.unmeasured for joint in log.robot.joint_names])
+        self.balanced = absent if balanced is None else absent | balanced
         self.log, self.robot, self.sink = log, log.robot, diagnostics
         for remark in log.remarks:
             diagnostics.extend(Diagnostics([remark]))
@@ -93,12 +95,13 @@ class LogWatch:
         steps: list[Float] = []
         for chunk in chunks:
             self._time(one, chunk, previous, steps)
+            seen = self._seen(chunk)
             self._values(one, chunk)
             if previous is None:
                 self._lattice(chunk)
             self._compare(chunk)
             self.encoders.see(chunk)
-            self.recording.see(chunk)
+            self.recording.see(seen)
             self.order.see(chunk)
             previous = chunk
             yield chunk
@@ -137,6 +140,15 @@ class LogWatch:
                 "duplicate-rows", f"trajectory '{one.name}': {one.duplicates} duplicate rows dropped"
             )
         self.done.append(one)
+
+    def _seen(self, chunk: RawChunk) -> RawChunk:
+        # What was not measured is no effort that stands still.
+        absent = self.log.unmeasured
+        if chunk.tau is None or not absent:
+            return chunk
+        tau = np.array(chunk.tau)
+        tau[:, [joint in absent for joint in self.robot.joint_names]] = np.nan
+        return replace(chunk, tau=tau)
 
     def _time(
         self, one: TrajectorySummary, chunk: RawChunk, previous: RawChunk | None, steps: list[Float]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynid.base.arrays import LARGEST_VALUE, Float
+from dynid.base.arrays import LARGEST_VALUE, Bool, Float
 from dynid.base.errors import InputError, UsageError
 from dynid.log.commands import speed_of_law
 from dynid.log.log import Channel, ChannelMap, RawChunk, Trajectory
@@ -36,6 +36,8 @@ class Conversion:
             raise UsageError("no-position", found="a mapping without positions", expected="one a joint")
         q, dq = self._at_joints(q, dq, m.position_side, m.position_sign, m.position_offset)
         theta, dtheta = self._motors(data, q, dq)
+        if effort is not None:
+            effort[:, self._unmeasured] = 0.0  # nan would make every row one with missing values
         tau = _mapped(effort, self._effort_matrix) if effort is not None else None
         if tau is not None and drive.linkages and self._effort_at_motors:
             tau = tau * drive.linkage_slopes(q)
@@ -151,6 +153,10 @@ class Conversion:
             else:
                 lines[j] = np.nan
         return lines.T
+
+    @cached_property
+    def _unmeasured(self) -> Bool:
+        return np.array([joint not in self.mapping.effort for joint in self.robot.joint_names])
 
     @property
     def _effort_at_motors(self) -> bool:

@@ -17,7 +17,7 @@ from dynid.base.checked_toml import validate
 from dynid.base.diagnostics import Diagnostic, Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
 from dynid.base.overview import Overview, listed
-from dynid.log.absent import EffortWatch, absent_joints, reason_of, without_joints
+from dynid.log.absent import EffortWatch, absent_joints, reason_of, without_effort, without_joints
 from dynid.log.bag import joints_of_columns
 from dynid.log.chunks import joined, taken, within
 from dynid.log.clocks import OnOneClock
@@ -145,9 +145,12 @@ def _held(log: Log) -> Log:
                 return log
     except DynidError:
         return log  # what is wrong with the rows is reported by who reads them
-    found = watch.held()
+    found, unmeasured = watch.held(), watch.unmeasured()
     log = replace(log, resting=watch.resting)
     remarks, robot = Diagnostics(), log.robot
+    if unmeasured:
+        log = replace(log, mapping=without_effort(log.mapping, unmeasured))
+        _report_unmeasured(unmeasured, remarks)
     values: dict[str, float] = {}
     for why, joints in found.items():
         places = {name: at for name, (at, _) in joints.items()}
@@ -156,11 +159,22 @@ def _held(log: Log) -> Log:
     return log._holding(values, tuple(remarks))
 
 
+def _report_unmeasured(joints: Sequence[str], remarks: Diagnostics) -> None:
+    one = len(joints) == 1
+    named = ", ".join(f"'{joint}'" for joint in joints)
+    remarks.warn(
+        "joint-unmeasured",
+        f"{'joint' if one else 'joints'} {named} {'moves' if one else 'move'} without an effort in the log (none, zero "
+        f"or always the same): the motion is used, the {'equation is' if one else 'equations are'} left out, so that "
+        f"{'its' if one else 'their'} friction and rotor inertia are not identified",
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Log:
     """An open log: trajectories of one robot, read chunk by chunk.
 
-    Joints that the files do not hold, or without effort, are held in its robot.
+    Joints that the files do not hold, or without effort, are held in its robot, or `unmeasured`.
     resting: joints that stand still throughout, though not held, and where (rad or m).
     """
 
@@ -325,6 +339,12 @@ class Log:
     def duration(self) -> float:
         """Seconds of all trajectories together."""
         return sum(t.end_time - t.start_time for t in self.trajectories)
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """Joints without an effort where others have one: they move, and no equation is theirs; chunks have zero."""
+        logged = self.mapping.effort
+        return tuple(j for j in self.robot.joint_names if j not in logged) if logged else ()
 
     @property
     def has_effort(self) -> bool:

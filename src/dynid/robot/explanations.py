@@ -75,6 +75,18 @@ EXPLANATIONS = (
         its variance on blocks of time that were left out: of a joint that a servo holds they do.""",
     ),
     Explanation(
+        "joint-unmeasured",
+        "a joint that moves without an effort",
+        ("warning",),
+        """The log has this joint's position, and no effort: its column is absent or empty, or holds one value
+        throughout. It carries joints with an effort, whose torque depends on its motion, so that this is used; its own
+        equation is left out. Its friction and rotor inertia stay as described, its torque is not scored, and what it
+        alone would say of the bodies is missing.""",
+        """Map its effort under `[log]` if there is one. If it stood still in truth, `--lock JOINT=VALUE`.""",
+        """Joints without an effort that carry none with one are held ([`joint-held`](findings.md#joint-held)), and so
+        are those that stood still. Where several joints share motors, every effort is needed (`no-effort`).""",
+    ),
+    Explanation(
         "held-elsewhere",
         "a joint that a model holds and that is elsewhere in a log",
         ("warning",),

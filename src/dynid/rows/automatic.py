@@ -143,6 +143,7 @@ def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared
     torque = held_torque(robot, prepared, windows, commanded)
     evidence = {"acceleration": noise.describe(), "torque": torque.describe()}
     whole = not any(isinstance(term, CurveTerm) or term.is_open for term in terms)
+    whole = whole and prepared.measured is None  # power is that of all joints
     if torque.held and torque.sticking > STICKING_SHARE and torque.power_suffices and whole:
         reason = (
             f"{torque.reason}, and some joint sticks in {100 * torque.sticking:.2g} % of the samples in motion: "

@@ -31,10 +31,11 @@ OF_VERDICTS = (
     ),
     Explanation(
         "unscored-joint",
-        "a joint without torque variation",
+        "a joint without torque, or without variation of it",
         ("verdict",),
-        """The torque of a joint does not vary in the held-out data, so that no share of it can be missed.""",
-        """Hold out a motion in which this joint moves.""",
+        """The torque of a joint does not vary in the held-out data, or was not measured, so that no share of it can
+        be missed.""",
+        """Hold out a motion in which this joint moves, with its effort in the log.""",
     ),
     Explanation(
         "joint-not-judged",

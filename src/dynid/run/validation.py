@@ -205,6 +205,10 @@ def score(
         lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
         whole = samples.with_left_out
         sound, _ = assembly.parallel.apply(np.ascontiguousarray(lines), whole)
+        if samples.measured is not None:
+            # Of what was not measured nothing is missed: no figure of the joint has a meaning.
+            silent = np.flatnonzero(~samples.measured)
+            sound[silent] = sound[robot.n + silent]
         index = assembly.parallel.kept(whole)
         counted = _Counted.of(samples, index, sound[: 2 * robot.n], trained)
         stretches = Stretches(share, max(round(assembly.block_seconds * samples.rate), 1))
@@ -298,8 +302,8 @@ class _Counted:
         moved = tuple(x[index[kept]] for x in (samples.q, samples.dq, samples.ddq))
         return _Counted(
             count=int(kept.sum()),
-            sums=Sums.of_arrays(sound[:n].T, sound[n:].T),
-            left_out=Sums.of_arrays(left[:n].T, left[n:].T),
+            sums=Sums.of_arrays(sound[:n].T, sound[n:].T).of_joints(samples.measured),
+            left_out=Sums.of_arrays(left[:n].T, left[n:].T).of_joints(samples.measured),
             reasons={reason: int(mask[index].sum()) for reason, mask in samples.left_out.items()},
             motion=MotionRange.of(*moved) if kept.any() else None,
             beyond=trained.beyond(*moved) if trained is not None else np.zeros((3, n)),

@@ -92,7 +92,7 @@ def judge(
                 "not-validated",
             )
         )
-    _identifiability(estimate, structural, findings)
+    _identifiability(estimate, structural, training.scores, findings)
     thin = _thin_findings(estimate, training, bandwidth)
     if thin:
         # What the data hardly determine has to be shown to predict.
@@ -178,6 +178,11 @@ def _score_findings(validation: Validation, training: Validation, findings: list
             )
             advice = "Hold out a motion in which this joint moves, if its model matters."
             findings.append(Finding("note", f"{name}: at rest, not judged", text, advice, "joint-not-judged"))
+            continue
+        if name in scores.unmeasured:
+            text = "Its effort was not logged, so that its friction and rotor inertia are not the data's."
+            advice = "Log its effort, if its torque matters."
+            findings.append(Finding("note", f"{name}: effort not measured", text, advice, "unscored-joint"))
             continue
         if not np.isfinite(r2):
             text = "Its score has no meaning."
@@ -295,7 +300,9 @@ def _bends(finding: ResidualFinding, scores: Scores) -> bool:
     if finding.masked or finding.level != "warning" or finding.share < SYSTEMATIC:
         return False
     names = scores.joint_names
-    missed = scores.relative[names.index(finding.joint)] if finding.joint in names else scores.relative.max()
+    missed = (
+        scores.relative[names.index(finding.joint)] if finding.joint in names else np.nanmax(scores.relative)
+    )
     like_friction = {
         one.identifier
         for one in feature_groups()
@@ -305,10 +312,17 @@ def _bends(finding: ResidualFinding, scores: Scores) -> bool:
     return bool(np.sqrt(finding.share) * missed > most)
 
 
-def _identifiability(estimate: Estimate, structural: BaseMap, findings: list[Finding]) -> None:
+def _identifiability(
+    estimate: Estimate, structural: BaseMap, scores: Scores, findings: list[Finding]
+) -> None:
     base = estimate.base
-    if base.rank < structural.rank:
-        lost = sorted(set(structural.independent.tolist()) - set(base.independent.tolist()))
+    silent = [j for j, name in enumerate(scores.joint_names) if name in scores.unmeasured]
+    lost = [
+        k
+        for k in sorted(set(structural.independent.tolist()) - set(base.independent.tolist()))
+        if not (estimate.columns[k].of is Of.JOINT and estimate.columns[k].owner in silent)
+    ]
+    if base.rank < structural.rank and lost:
         names = ", ".join(estimate.columns[j].name for j in lost)
         findings.append(
             Finding(

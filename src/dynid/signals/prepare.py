@@ -220,9 +220,23 @@ class Prepared:
             ddtheta=theta[2],
             temperature=_rows(others["temperature"]) if "temperature" in others else None,
             extra=extra,
-            gate=np.abs(_rows(dq)) >= self.settings.gate if self.settings.gate > 0 else None,
+            gate=self._gate(_rows(dq)),
             span=1.0 / self.rate if D > 1 else 0.0,
+            measured=self.measured,
         )
+
+    @cached_property
+    def measured(self) -> Bool | None:
+        """Joints (n,) whose effort was measured; None = all."""
+        absent = self.log.unmeasured
+        return np.array([joint not in absent for joint in self.log.robot.joint_names]) if absent else None
+
+    def _gate(self, dq: Float) -> Bool | None:
+        fast = np.abs(dq) >= self.settings.gate if self.settings.gate > 0 else None
+        if self.measured is None:
+            return fast
+        own = np.broadcast_to(self.measured, dq.shape)
+        return np.array(own) if fast is None else fast & own
 
     def _motors(self, layout: dict[str, Float], index: Int) -> tuple[Float, Float, Float]:
         # Joints with one encoder get exactly the link's motion, whatever is measured of the others.

@@ -22,6 +22,7 @@ class Samples:
 
     t: (T,) s.    q, dq, ddq, tau: (T, n).    theta, dtheta, ddtheta: (T, n) reflected motor motion, None = one encoder.
     gate: (T, n) which joint moves fast enough for its equation to count, None = all.
+    measured: (n,) joints whose effort was measured, None = all; tau of the others is zero, and their gates are shut.
     temperature: (T, n) or None.    extra: further channels by name, each (T,) or (T, n).
     keep: (T,) which samples count: the rest is overlap with neighbouring chunks, filter edges, masked or gated samples;
         they are there so that a further filter along time has something to run over.
@@ -51,6 +52,7 @@ class Samples:
     left_out: Mapping[str, Bool] = field(default_factory=dict)
     past: Past | None = None
     span: float = 0.0
+    measured: Bool | None = None
 
     def __post_init__(self) -> None:
         T, n = np.shape(self.q)
