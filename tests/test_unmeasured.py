@@ -1,8 +1,9 @@
-"""A joint that moves without an effort in the log: its motion counts, its equation does not; plants by pinocchio."""
+"""Joints without an effort in the log, or with a brake's: motion counts, equations do not; plants by pinocchio."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -52,10 +53,9 @@ def others(values: Float) -> Float:
     return np.delete(values, SILENT)
 
 
-@pytest.mark.parametrize("effort", [np.nan, -3.5])
-def test_what_stands_in_place_of_an_effort_does_not_matter(effort: float) -> None:
-    """Nothing, zero, or one value throughout: the same bytes, and one warning."""
-    zero, found = identified(0.0), identified(effort)
+def test_an_effort_without_numbers_is_as_one_of_zeros() -> None:
+    """The same bytes, and one warning."""
+    zero, found = identified(0.0), identified(np.nan)
     np.testing.assert_array_equal(found.estimate.parameters, zero.estimate.parameters)
     (warning,) = [one for one in found.diagnostics.warnings if one.identifier == "joint-unmeasured"]
     assert f"'{finger()[0].described.joint_names[SILENT]}'" in warning.text
@@ -83,3 +83,54 @@ def test_what_needs_every_torque_is_refused(settings: Settings) -> None:
     one, first, _ = finger()
     with pytest.raises(UsageError, match="no-effort"):
         identify(one.described, logged(one, first, 0.0), settings, threads=1, diagnostics=Diagnostics())
+
+
+def braked(one: Plant, made: Recorded, held: Recorded, motor: float | None) -> Log:
+    """Two motions, in the second of which the joint stands.    motor: what its effort is there, None = the load."""
+    tau = np.array(held.tau)
+    if motor is not None:
+        noise = np.random.default_rng(5).normal(size=len(tau))
+        tau[:, SILENT] = one.scale[SILENT] * (motor + 0.005 * noise)
+    names = ["moving"] * len(made.t) + ["held"] * len(held.t)
+    columns = [np.concatenate(pair) for pair in ((made.t, held.t), (made.q, held.q), (made.tau, tau))]
+    return Log.from_arrays(one.described, *columns, trajectory=names)
+
+
+@cache
+def held_still() -> Recorded:
+    """A motion in which the joint stands, in the middle of its range."""
+    one, _, _ = finger()
+    limits = one.described.limits
+    lower, upper = np.array(limits.lower), np.array(limits.upper)
+    lower[SILENT] = upper[SILENT] = 0.5 * (lower[SILENT] + upper[SILENT])
+    described = replace(one.described, limits=replace(limits, lower=lower, upper=upper))
+    return record(
+        replace(one, described=described),
+        np.random.default_rng(4),
+        BESIDE,
+        machine=np.random.default_rng(9),
+    )
+
+
+@pytest.mark.parametrize("motor", [0.0, 0.4])
+def test_a_brake_that_is_on_in_one_trajectory_spoils_no_joint(motor: float) -> None:
+    """Whatever its motor gives: all joints are predicted as if the trajectory had not been recorded, or better."""
+    one, first, unseen = finger()
+    log = braked(one, first, held_still(), motor)
+    found = identify(one.described, log, threads=1, diagnostics=Diagnostics())
+    (warning,) = [item for item in found.diagnostics.warnings if item.identifier == "held-in-part"]
+    assert "stands still in 'held'" in warning.text
+    errors = [
+        validate(run, logged(one, unseen), Diagnostics(), threads=1).scores.relative
+        for run in (found, identified(None))
+    ]
+    assert (errors[0] <= 1.1 * errors[1]).all()
+    assert found.training.scores.count[SILENT] < found.training.scores.count[0]
+
+
+def test_a_joint_that_its_servo_holds_keeps_its_equation() -> None:
+    one, first, _ = finger()
+    log = braked(one, first, held_still(), None)
+    found = identify(one.described, log, threads=1, diagnostics=Diagnostics())
+    assert not [item for item in found.diagnostics if item.identifier == "held-in-part"]
+    assert found.training.scores.count[SILENT] == found.training.scores.count[0]

@@ -135,13 +135,6 @@ ROW_CASES = (
     ),
     RowCase(
         49,
-        "effort of a joint",
-        lambda c, r: at(c, "tau_j2", slice(None), np.nan),
-        "joint-missing",
-        ("joint 'j2'", "no effort at all"),
-    ),
-    RowCase(
-        49,
         "2 % without time",
         lambda c, r: at(c, "t", every(50), np.nan),
         "time-missing",

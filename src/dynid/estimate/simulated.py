@@ -387,10 +387,11 @@ def tried(error: DynidError) -> str:
 
 def _require_efforts(source: LogSource, method: str) -> None:
     # A simulated robot is driven by all joints' torques.
-    silent = next((s.measured for s in source.batches if s.measured is not None), None)
-    if silent is None:
+    seen = [np.ones(s.n, dtype=np.bool_) if s.measured is None else s.measured for s in source.batches]
+    ever = np.any(seen, axis=0)
+    names = [f"'{joint}'" for joint, one in zip(source.robot.joint_names, ever, strict=True) if not one]
+    if not names:
         return
-    names = [f"'{joint}'" for joint, one in zip(source.robot.joint_names, silent, strict=True) if not one]
     raise UsageError(
         "no-effort",
         found=f"'{method}' on a log without the effort of {', '.join(names)}",

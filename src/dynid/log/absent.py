@@ -18,7 +18,6 @@ STILL = 2e-3
 # Why joints are held.
 WITHOUT = "without effort in the log"
 UNCHANGED = "at rest, with an effort that never changes"
-CONSTANT = "with an effort that never changes"
 APART = "at rest, with all that they carry and that carries them"
 UNEXPLAINED = (
     "at rest, with an effort that is not the torque of what they carry, as where a brake or friction holds it"
@@ -130,7 +129,7 @@ class EffortWatch:
 
         Those that carry no joint with an effort, those without an effort that stand still, and those that stand still
         with all that they carry and that carries them: the model's torque is one number then, and what is measured of
-        it differs by friction at rest. An effort that never changes is none.
+        it differs by friction at rest. An effort of a joint at rest that never changes is none.
         """
         names, ends, apart = self.robot.joint_names, self._ends(), self._apart()
         if self._silent().all() or apart.all():
@@ -139,8 +138,7 @@ class EffortWatch:
         for j in np.flatnonzero(self._silent() | apart).tolist():
             moved = float(self._high[j] - self._low[j])
             if ends[j] or apart[j] or self._may_be_held(j):
-                still = UNCHANGED if moved <= STILL else CONSTANT
-                why = WITHOUT if self.mute[j] else APART if apart[j] and not ends[j] else still
+                why = WITHOUT if self.mute[j] else APART if apart[j] and not ends[j] else UNCHANGED
                 found.setdefault(why, {})[names[j]] = (
                     float(0.5 * self._low[j] + 0.5 * self._high[j]) if moved >= 0 else 0.0,
                     max(moved, 0.0),
@@ -180,9 +178,9 @@ class EffortWatch:
         return np.asarray((self._low <= self._high) & (self._high - self._low <= STILL))
 
     def _silent(self) -> Bool:
-        # No weight, friction or noise is ever the same: an effort that never changes is no measurement, be it of a
-        # wrist that holds its own weight in all poses of the arm. One value alone cannot change.
-        return self.mute | ((self._efforts > 1) & (self._most <= self._least))
+        # A wrist that was not moved holds its own weight in all poses of the arm: an effort that never changes is no
+        # measurement. One value alone cannot change.
+        return self.mute | (self._stood() & (self._efforts > 1) & (self._most <= self._least))
 
     def _apart(self) -> Bool:
         # Joints at rest all of whose bodies, those that these carry and those that carry them are at rest.

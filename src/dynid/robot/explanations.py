@@ -78,7 +78,7 @@ EXPLANATIONS = (
         "joint-unmeasured",
         "a joint that moves without an effort",
         ("warning",),
-        """The log has this joint's position, and no effort: its column is absent or empty, or holds one value
+        """The log has this joint's position, and no effort: its column is absent or empty, or holds zeros
         throughout. It carries joints with an effort, whose torque depends on its motion, so that this is used; its own
         equation is left out. Its friction and rotor inertia stay as described, its torque is not scored, and what it
         alone would say of the bodies is missing.""",

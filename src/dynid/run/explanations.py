@@ -248,6 +248,18 @@ OF_FITS = (
         computer.""",
     ),
     Explanation(
+        "held-in-part",
+        "a joint that a brake or friction holds in some trajectories",
+        ("warning",),
+        """The joint moves in other trajectories of the log. In these it stands still throughout, and what its motor
+        gives there is not the torque of what it carries: a brake holds it, or friction at rest carries a part. Its
+        position is used, its equation is left out of fit and scores there.""",
+        """Nothing, if the brake was on. If the joint moved, its encoder was dead there: leave these trajectories out
+        (`train` under `[data]`).""",
+        """The effort is kept where bodies that are fitted to it and to the moving joints of the same trajectory explain
+        nine tenths of its variance on blocks of time that were left out: of a joint that a servo holds they do.""",
+    ),
+    Explanation(
         "joint-at-rest",
         "a joint that never moved",
         ("warning",),

@@ -26,6 +26,7 @@ from dynid.log.read import Log
 from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
+from dynid.run.held_parts import without_held_parts
 from dynid.run.result import Identification, Validation
 from dynid.signals.past import WithPast
 from dynid.signals.prepare import REST, Prepared, prepare
@@ -166,7 +167,7 @@ def read_samples(
     release_memory()  # the threads' heaps have grown by what the windows took
     summary = watch.finish()
     sound = _less_peaks(kept if spilled is None else spilled, summary, 1.0 / prepared.bandwidth, diagnostics)
-    return sound, summary, still
+    return without_held_parts(sound, summary, prepared.log.robot, diagnostics), summary, still
 
 
 def _less_peaks(

@@ -17,6 +17,7 @@ from dynid.signals.differentiate import first_difference, second_difference
 from dynid.signals.filter import zero_phase_filter
 from dynid.signals.first_look import first_look, signals_for_evidence, windows_of
 from dynid.signals.resample import sensible_rate
+from dynid.signals.samples import Samples
 
 # Below this frequency, Hz, on so many samples a period, gravity and the coupling of joints show.
 CUTOFF, OVERSAMPLING = 5.0, 4.0
@@ -48,6 +49,22 @@ def unexplained_at_rest(log: Log) -> tuple[str, ...]:
         for j in np.flatnonzero(resting & own_motors(log.robot))
         if trial.explained(moving, int(j)) < EXPLAINED
     )
+
+
+def unexplained_joints(robot: RobotModel, batches: Sequence[Samples], moving: Bool, resting: Bool) -> Bool:
+    """The same of one trajectory's samples, (n,).    moving, resting: (n,) joints that do so in all of it."""
+    found = np.zeros(robot.n, dtype=np.bool_)
+    measured = np.ones(robot.n, dtype=np.bool_)
+    for samples in batches:
+        measured &= True if samples.measured is None else samples.measured
+    if not batches or not (moving & measured).any():
+        return found
+    rate = batches[0].rate
+    trial = _Trial.of(robot, windows_of([Signals(s.q.T, None, s.tau.T) for s in batches], rate), rate)
+    if trial is not None:
+        for j in np.flatnonzero(resting & measured & own_motors(robot)).tolist():
+            found[j] = trial.explained(np.flatnonzero(moving & measured), j) < EXPLAINED
+    return found
 
 
 @dataclass(frozen=True, eq=False)
