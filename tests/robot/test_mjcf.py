@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,48 @@ def random_body(random: np.random.Generator, depth: int, label: str) -> str:
 def test_random_models_have_mujocos_torque(seed: int, tmp_path: Path) -> None:
     body = random_body(np.random.default_rng(seed), 0, "b")
     agree(f'<mujoco><compiler angle="radian"/><worldbody>{body}</worldbody></mujoco>', tmp_path, seed)
+
+
+@pytest.mark.parametrize("kind", ["connect", "weld"])
+@pytest.mark.parametrize("seed", range(10))
+def test_the_joints_that_a_closed_loop_loads_are_named(seed: int, kind: str, tmp_path: Path) -> None:
+    """Those on which MuJoCo's constraint has a force, where the bodies meet the constraint; no others."""
+    random = np.random.default_rng(seed)
+    body = "".join(random_body(random, 0, label) for label in "bc")
+    bodies = re.findall('<body name="([^"]+)"', body)
+    ends = [*random.choice(bodies, 2, replace=False), "world"][: random.integers(1, 3)]
+    attributes = " ".join(f'body{k + 1}="{name}"' for k, name in enumerate(ends))
+    anchor = 'anchor="0.1 0.2 0.3"' if kind == "connect" else ""
+    text = (
+        f'<mujoco><compiler angle="radian"/><worldbody>{body}</worldbody>'
+        f"<equality><{kind} {attributes} {anchor}/></equality></mujoco>"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = mujoco.MjModel.from_xml_string(text)
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+    data = mujoco.MjData(model)
+    data.qvel[:] = random.normal(size=model.nv)
+    mujoco.mj_forward(model, data)
+    force = np.abs(data.qfrc_constraint)
+    loaded = (
+        {model.joint(j).name for j in np.flatnonzero(force > 1e-9 * force.max())} if force.max() else set()
+    )
+    robot, diagnostics = read(text, tmp_path)
+    told = [one.text for one in diagnostics.warnings if one.identifier == "closed-loop"]
+    named = {
+        name
+        for text in told
+        for name in re.findall("'([^']+)'", text.split("misses torque of")[1].split(";")[0])
+    }
+    assert named == loaded
+    assert set(robot.joint_names) >= named
+    off = diagnostics_of(text.replace("<" + kind, f'<{kind} active="false"'), tmp_path)
+    assert "closed-loop" not in {one.identifier for one in off.warnings}
+
+
+def diagnostics_of(text: str, tmp_path: Path) -> Diagnostics:
+    return read(text, tmp_path)[1]
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,18 @@ EXPLANATIONS = (
         tendons.""",
     ),
     Explanation(
+        "closed-loop",
+        "joints in a loop that a constraint closes",
+        ("warning",),
+        """An MJCF's `<connect>` or `<weld>` between two bodies, as of a four-bar linkage or a parallel gripper, carries
+        a load beside the tree of joints. Its force is no part of the model. It acts on both bodies with opposite signs:
+        the joints that carry one of them alone feel it, and their torque is missed; those that carry both, and all
+        other branches, do not.""",
+        """Use the model for the torque of motions like those of the log, and not the masses of bodies in the loop,
+        which make up for its force. A gripper's joints are best held: `--lock JOINT=VALUE`; one branch of the loop by
+        itself is taken with `--tip LINK`.""",
+    ),
+    Explanation(
         "sdf-left-out",
         "parts of an SDF file that the model does not hold",
         ("warning",),

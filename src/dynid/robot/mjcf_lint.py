@@ -12,6 +12,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, RefusedError
 from dynid.robot.link_checks import stop
 from dynid.robot.mesh_files import note_absent_meshes
+from dynid.robot.mjcf_loops import warn_of_loops
 from dynid.robot.urdf_parts import duplicate, unit_axis
 from dynid.robot.xml import (
     MAX_DEPTH,
@@ -64,6 +65,7 @@ def check_mjcf(root: Element, folder: Path, packages: Sequence[str], diagnostics
         if element.tag == "joint":
             _check_joint(element, errors, diagnostics)
     stop(errors)
+    warn_of_loops(root, diagnostics)
     _strip(root, diagnostics)
 
 
