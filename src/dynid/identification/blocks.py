@@ -20,7 +20,8 @@ class Blocks:
     seed: int = option(0, "of the random states for the structural base", least=0, most=2**32 - 1)
     block_seconds: float | None = option(
         None,
-        "length of a block; without it a sixtieth of the motion, at least eight periods of the cut-off (if short, two)",
+        "length of a block; without it a sixtieth of the log (of its motion where the robot stands for most of it), at "
+        "least eight periods of the cut-off (if short, two)",
         unit="s",
         above=0,
     )

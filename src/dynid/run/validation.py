@@ -47,6 +47,9 @@ RESIDUAL_BYTES = 50e6
 # three folds or more of several blocks, and intervals keep their coverage (benchmarks/coverage.py --short).
 BLOCKS_WANTED, FEW_BLOCKS = 60, 20
 BLOCK_CYCLES, LEAST_CYCLES = 8.0, 2.0
+# Of a log, at rest: above it blocks are of the motion alone. Below it half of them hold motion at least, which are
+# enough, and blocks do not change with the seconds before and after a motion.
+MOSTLY = 0.5
 
 
 def validate(
@@ -93,7 +96,9 @@ def block_seconds(prepared: Prepared, wanted: float | None = None, still: float 
     Raises UsageError for less than one period of the cut-off frequency, within which filtered samples are as one.
     """
     # Of a robot that stands most of the time, blocks a sixtieth of the log long would hold all its motion in a few.
-    chosen = usual_block(prepared.duration - still, prepared.bandwidth)
+    moving = prepared.duration - still
+    stands = still > MOSTLY * prepared.duration
+    chosen = usual_block(moving if stands else prepared.duration, prepared.bandwidth)
     least = 1.0 / prepared.bandwidth
     if wanted is not None and wanted < least:
         raise UsageError(
