@@ -74,6 +74,45 @@ def test_gains_that_nobody_knows_are_left_to_the_identification(robot: RobotMode
     assert "commanded position joint_target_position_1 ..." in found.remarks[0].text
 
 
+def commanded(robot: RobotModel, folder: Path, name: str, order: tuple[int, int]) -> Path:
+    """Measured positions by the joints' names, and what they follow a little late, in columns of some name."""
+    own = dynid.read_log(make_log(Path(str(robot.source)), folder / "own.parquet", 3), robot)
+    raw = own.read(own.trajectories[0])
+    wanted = np.roll(raw.q, -3, axis=0) + 0.01
+    columns = {f"{joint}_pos": raw.q[:, j] for j, joint in enumerate(robot.joint_names)}
+    columns |= {
+        name.format(joint=joint, number=j + 1): wanted[:, order[j]]
+        for j, joint in enumerate(robot.joint_names)
+    }
+    return write_log(folder / "servo.parquet", raw.t, columns)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "{joint}_cmd",
+        "{joint}_target",
+        "{joint}_goal",
+        "cmd_{number}",
+        "target_pos_{number}",
+        "action_{number}",
+    ],
+)
+def test_commands_that_joints_follow_are_commanded_positions(
+    robot: RobotModel, tmp_path: Path, name: str
+) -> None:
+    found = dynid.read_log(commanded(robot, tmp_path, name, (0, 1)), robot)
+    assert found.mapping.commanded
+    for j, joint in enumerate(robot.joint_names):
+        assert found.mapping.command_position[joint].column == name.format(joint=joint, number=j + 1)
+
+
+def test_commands_that_other_joints_follow_are_asked_for(robot: RobotModel, tmp_path: Path) -> None:
+    for name in ("{joint}_cmd", "cmd_{number}"):
+        with pytest.raises(InputError, match="which columns are the effort"):
+            dynid.read_log(commanded(robot, tmp_path, name, (1, 0)), robot)
+
+
 def test_a_word_in_a_column_of_numbers_is_named(robot: RobotModel, tmp_path: Path) -> None:
     _, path = renamed(robot, tmp_path, {"joint_position": "q", "joint_torque": "tau"})
     table = pq.read_table(path)

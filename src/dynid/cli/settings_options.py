@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -48,8 +49,8 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _value(text: str) -> Any:
-    # As TOML writes it, except that text needs no quotes.
-    try:
-        return tomllib.loads(f"x = {text}")["x"] if "\n" not in text else text
-    except tomllib.TOMLDecodeError:
-        return text
+    # As TOML writes it, except that text needs no quotes and a list no brackets.
+    for written in (text, f"[{text}]") if "\n" not in text else ():
+        with suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads(f"x = {written}")["x"]
+    return text

@@ -22,6 +22,9 @@ from dynid.robot.model import RobotModel
 GAINS_OF_DRIVES = ("drive.kp", "drive.kd")
 # What was asked for and what came of it have the same size in the same unit.
 _SAME = 1.6
+# Of a joint's own spread, by which it may be away from its command, since gravity holds hobby arms some degrees below
+# it; and rows that show it.
+_FOLLOWED, _LEAST_ROWS = 0.5, 50
 # Of a commanded torque that kp (q_des - q) + kd (dq_des - dq) leaves at most where it is that law; the rest are limits,
 # filters of the drives and the time between the two columns.
 _LEFT = 0.1
@@ -37,6 +40,7 @@ def stand_in(
 ) -> None:
     """Commands in place of an effort that nobody measured: they need the gains of the drives."""
     at = next(k for k, one in enumerate(decisions) if one.key == "log.effort.columns")
+    found = [_as_positions(look, one, chosen["position"]) for one in found]
     wanted = _commands_of(chosen["position"], found)
     commands = {
         kind: family
@@ -63,6 +67,42 @@ def stand_in(
         question = f"{words}, of the drives' position controllers: one number, or one a joint with commas?"
         asked = Decision(key, None, ("the description does not know it",), question)
         decisions.append(decided(asked, answers) if _numbers(answers.get(key, ""), robot.n) else asked)
+
+
+def _as_positions(look: Excerpt, one: Family, position: Family) -> Family:
+    """Columns that are only said to be commanded, and that every joint's position follows: commanded positions.
+
+    So are those of which names say that they are, though not of which joint, where the others name it.
+    """
+    said = one.meaning
+    of_all = one.joints == position.joints and len(one.columns) == len(position.columns)
+    unclear = not said.quantity or (said.quantity == "position" and one.named != position.named)
+    if said.role != "commanded" or not of_all or not unclear:
+        return one
+    if not _followed(look.table(one.columns), look.table(position.columns)):
+        return one
+    meaning = replace(position.meaning, role="commanded", said_by=said.said_by or position.meaning.said_by)
+    return replace(one, named=position.named, meaning=meaning)
+
+
+def _followed(commanded: Float, measured: Float) -> bool:
+    """Whether each joint that moves follows its own column (T, n), and none follows another's better."""
+    sound = np.isfinite(commanded).all(axis=1) & np.isfinite(measured).all(axis=1)
+    a, b = commanded[sound], measured[sound]
+    if len(b) < _LEAST_ROWS:
+        return False
+    spread = b.std(axis=0)
+    moved = np.flatnonzero(spread > 0)
+    if not len(moved):
+        return False
+    # Mean squares of each command less each position, about one centre lest digits are lost.
+    a, b = a - b.mean(axis=0), b - b.mean(axis=0)
+    left = np.sqrt(
+        np.maximum((a**2).mean(axis=0)[:, None] + (b**2).mean(axis=0) - 2.0 * a.T @ b / len(b), 0.0)
+    )
+    nearest = np.argmin(left, axis=0)
+    own = left[moved, moved] < _FOLLOWED * spread[moved]
+    return bool(own.all() and (nearest[moved] == moved).all())
 
 
 def _same_size(look: Excerpt, one: Family, other: Family) -> bool:
