@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import dynid
+import dynid.exporters.replay
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import SolverError
 from dynid.base.scipy_functions import stdtrit
 from dynid.estimate.servo_timing import ServoTiming
+from dynid.exporters.replay import replay
 from dynid.identification.commands import with_found_servo
 from dynid.identification.drive_timing import find_drive_timing
 from dynid.robot.model import RobotModel
 from dynid.robot.servo import Servo
-from tests.play_plant import BUS, ROW, Arm, recorded
+from tests.play_plant import BUS, COUNT, ROW, Arm, recorded
 
 SECONDS = 12.0
 
@@ -94,3 +98,34 @@ def test_the_lag_of_the_torque_stays_where_positions_do_not_say_one(
     assert not timing.simulated
     assert timing.lag is not None
     assert 0.0 < timing.lag.seconds < 0.05
+
+
+def test_commands_are_replayed_to_a_count_of_the_encoders(tmp_path: Path) -> None:
+    """A description without rotors is so light that its controllers need shorter steps than the model's."""
+    _, log, _ = arm_and_log(tmp_path, 12)
+    found = replay(dynid.identify(log.robot, log), log)
+    model, described = found.total
+    assert described is not None
+    assert model < COUNT
+    assert described > 10.0 * model
+
+
+def test_a_description_that_runs_away_takes_nothing_from_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, log, _ = arm_and_log(tmp_path, 7)
+    run = dynid.identify(log.robot, log)
+    whole, simulated = replay(run, log), dynid.exporters.replay._errors
+
+    def runs_away(*given: Any) -> Any:
+        soft = given[4]
+        if soft:
+            raise SolverError("replay-diverged", found="a simulated robot that runs away", expected="none")
+        return simulated(*given)
+
+    monkeypatch.setattr(dynid.exporters.replay, "_errors", runs_away)
+    found = replay(run, log)
+    np.testing.assert_array_equal(found.model, whole.model)
+    assert found.description is None
+    assert "as described: a simulated robot that runs away" in found.lines()[0]
+    assert [row["why"] for row in found.plain()["rows"]] == ["", "a simulated robot that runs away"]

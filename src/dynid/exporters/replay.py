@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,22 +21,24 @@ from dynid.robot._mujoco import compiled, load_mujoco
 from dynid.robot.servo import Servo
 from dynid.run.result import Identification
 
-# s; MuJoCo's friction and stiff controllers of light joints need a step of this size.
-STEP = 1e-3
+# s; MuJoCo's friction and stiff controllers of light joints need steps of this size, and descriptions without rotor
+# inertia shorter ones.
+STEPS = (1e-3, 2.5e-4, 6.25e-5)
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
     """Position errors of simulated joints over the replayed rows, rad (m).
 
-    model, description: (n,) root mean square by joint; description: None where it has no inertias.    seconds: of
-    motion.
+    model, description: (n,) root mean square by joint; description: None where it has no inertias or runs away.
+    seconds: of motion.    why: there is no description's error; "" = it has no inertias.
     """
 
     joint_names: tuple[str, ...]
     model: Float
     description: Float | None
     seconds: float
+    why: str = ""
 
     @property
     def total(self) -> tuple[float, float | None]:
@@ -50,6 +53,16 @@ class Replay:
             for name, error in found
             if error is not None
         ]
+        if self.why:
+            rows.append(
+                {
+                    "program": "MuJoCo",
+                    "description": "as described",
+                    "why": self.why,
+                    "torque": None,
+                    "motion": None,
+                }
+            )
         return {"of": "commands", "joints": list(self.joint_names), "seconds": self.seconds, "rows": rows}
 
     def lines(self) -> list[str]:
@@ -57,6 +70,7 @@ class Replay:
         model, description = self.total
         head = f"replay of {self.seconds:.3g} s of commands in MuJoCo, position error: {1e3 * model:.3g} mrad (mm)"
         head += "" if description is None else f", of the description {1e3 * description:.3g}"
+        head += f"; as described: {self.why}" if self.why else ""
         lines = [head, f"  {'joint':<22}{'model':>10}{'description':>14}"]
         for j, name in enumerate(self.joint_names):
             before = "-" if self.description is None else f"{1e3 * self.description[j]:.3g}"
@@ -84,17 +98,33 @@ def replay(run: Identification, log: Log, diagnostics: Diagnostics | None = None
     models = [ExportModel.of_run(run).straightened(sink)]
     if np.isfinite(run.robot.inertia_prior).all():
         models.append(ExportModel.of_description(run.robot))
-    errors = []
-    for soft, model in zip((False, True), models, strict=False):
-        parts = [_errors(model, servo, log, one, soft) for one in log.trajectories]
-        errors.append(np.sqrt(np.mean(np.concatenate(parts) ** 2, axis=0)))
-    return Replay(run.robot.joint_names, errors[0], errors[1] if len(errors) > 1 else None, log.duration)
+    errors, why = [_rms_by_joint(models[0], servo, log, False)], ""
+    try:
+        errors += [_rms_by_joint(model, servo, log, True) for model in models[1:]]
+    except SolverError as error:
+        why = str(error.found)
+    return Replay(run.robot.joint_names, errors[0], errors[1] if len(errors) > 1 else None, log.duration, why)
 
 
-def _errors(model: ExportModel, servo: Servo, log: Log, trajectory: Trajectory, soft: bool) -> Float:
+def _rms_by_joint(model: ExportModel, servo: Servo, log: Log, soft: bool) -> Float:
+    """Root mean square error (n,) of all trajectories, in the longest steps in which the robot does not run away."""
+    for step in STEPS[:-1]:
+        with suppress(SolverError):
+            return _rms_in_steps(step, model, servo, log, soft)
+    return _rms_in_steps(STEPS[-1], model, servo, log, soft)
+
+
+def _rms_in_steps(longest: float, model: ExportModel, servo: Servo, log: Log, soft: bool) -> Float:
+    parts = [_errors(model, servo, log, one, soft, longest) for one in log.trajectories]
+    return np.asarray(np.sqrt(np.mean(np.concatenate(parts) ** 2, axis=0)))
+
+
+def _errors(
+    model: ExportModel, servo: Servo, log: Log, trajectory: Trajectory, soft: bool, longest: float
+) -> Float:
     """Simulated less measured positions (T, n).
 
-    soft: whether friction gives way as MuJoCo's own does, whose numbers a description has.
+    soft: whether friction gives way as MuJoCo's own does, whose numbers a description has.    longest: step, s.
     """
     mujoco = load_mujoco()
     bare = replace(
@@ -106,7 +136,7 @@ def _errors(model: ExportModel, servo: Servo, log: Log, trajectory: Trajectory, 
     places, speeds = _joints(mujoco, scene, log.robot.joint_names)
     desired, measured = log.commands(trajectory), log.read(trajectory)
     step = float(np.median(np.diff(desired.t)))
-    count = max(1, math.ceil(step / STEP))
+    count = max(1, math.ceil(step / longest))
     scene.opt.timestep = step / count
     late = 0 if not np.isfinite(servo.delay) else round(servo.delay / scene.opt.timestep)
     first = int(np.searchsorted(desired.t, measured.t[0]))
