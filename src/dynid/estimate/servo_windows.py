@@ -154,12 +154,7 @@ class Windows:
         pieces = list(self._pieces(value, slopes=True))
         _, weights = self._along(pieces, value)
         b, places = len(value), Places(self.simulation.regression.factors.blocks)
-        square = np.zeros((b + 1 + len(self.unknown.play),) * 2)
-        for piece in pieces:
-            for panel, weight in zip(piece.panels, weights, strict=True):
-                square += weight * (panel[:-1] @ panel[:-1].T)
-        size = np.sqrt(np.maximum(np.diag(square), np.finfo(float).tiny))
-        square /= np.outer(size, size)
+        square, size = _normal(pieces, weights)
         others = np.delete(np.arange(len(size)), b)
         along = (
             np.linalg.pinv(square[np.ix_(others, others)], rcond=ALIKE, hermitian=True) @ square[others, b]
@@ -185,12 +180,7 @@ class Windows:
             return np.zeros((b, b))
         pieces = list(self._pieces(value, slopes=True))
         _, weights = self._along(pieces, value)
-        square = np.zeros((b + 1 + len(play), b + 1 + len(play)))
-        for piece in pieces:
-            for panel, weight in zip(piece.panels, weights, strict=True):
-                square += weight * (panel[:-1] @ panel[:-1].T)
-        size = np.sqrt(np.maximum(np.diag(square), np.finfo(float).tiny))
-        square /= np.outer(size, size)
+        square, size = _normal(pieces, weights)
         free = slice(0, b + 1)
         moves = np.linalg.pinv(square[free, free], rcond=ALIKE, hermitian=True) @ square[free, b + 1 :]
         found = (moves / size[free, None])[:b] * size[b + 1 :] * share * play
@@ -293,6 +283,18 @@ class Windows:
         size = np.where(size > 0, size, 1.0)
         inverse = np.linalg.pinv(square / np.outer(size, size), rcond=ALIKE, hermitian=True)
         return inverse @ (across / size[:, None]) / size[:, None], weights
+
+
+def _normal(pieces: list[Piece], weights: Float) -> tuple[Float, Float]:
+    """Normal equations of all lines but the target, each of length one, and their lengths."""
+    products = [
+        weight * (panel[:-1] @ panel[:-1].T)
+        for piece in pieces
+        for panel, weight in zip(piece.panels, weights, strict=True)
+    ]
+    square = np.sum(products, axis=0)
+    size = np.sqrt(np.maximum(np.diag(square), np.finfo(float).tiny))
+    return square / np.outer(size, size), size
 
 
 @dataclass(frozen=True, eq=False)
