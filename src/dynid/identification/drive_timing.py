@@ -17,7 +17,7 @@ from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.identification.command_lag import CommandLag, find_command_lag, reading, some
-from dynid.log.commands import MOVED, Commands
+from dynid.log.commands import MOVED
 from dynid.log.read import Log
 from dynid.robot.locking import lock_joints
 from dynid.robot.model import RobotModel
@@ -114,11 +114,7 @@ def _regression(prepared: Prepared, batches: list[Samples], seed: int, threads: 
     alive = np.concatenate([term.alive(log.robot, moved) for term in DEFAULT_TERMS])
     filters, seconds = prepared.parallel_filter(), block_seconds(prepared)
     assembly = Assembly(log.robot, DEFAULT_TERMS, rows, base.mask & alive, filters, seconds)
-
-    def commands(name: str) -> Commands:
-        return log.commands(next(one for one in log.trajectories if one.name == name))
-
-    source = LogSource(assembly, batches, threads, commands=commands)
+    source = LogSource(assembly, batches, threads, commands=log.commands_of)
     return regression_of(log.robot, DEFAULT_TERMS, base, assembly.factors(batches, threads), source)
 
 

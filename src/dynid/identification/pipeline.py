@@ -56,7 +56,6 @@ from dynid.identification.commands import with_found_servo
 from dynid.identification.encoders import check_negative_stiffness, for_encoders, report_stiffness
 from dynid.identification.settings import Settings, default_estimator, needs_of, settings_to_experiment
 from dynid.log.absent import UNEXPLAINED
-from dynid.log.commands import Commands
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
@@ -265,11 +264,6 @@ def _with_torque(
     )
 
 
-def _commands(log: Log, name: str) -> Commands:
-    """What the drives were told throughout a trajectory."""
-    return log.commands(next(one for one in log.trajectories if one.name == name))
-
-
 def _read(call: _Call) -> _Data:
     """Filters, rows and terms that fit the log, and its samples."""
     robot, log, settings, diagnostics = call.robot, call.log, call.settings, call.diagnostics
@@ -315,7 +309,7 @@ def _fit(call: _Call, data: _Data) -> _Found:
         known = None if like is None else assembly.unchanged(like.assembly, like.factors)
         factors = assembly.factors(batches, call.threads, stage(call.progress, "equations"), known)
         noise = partial(MotionNoise.of, data.prepared)
-        commands = partial(_commands, data.prepared.log) if data.prepared.log.mapping.commanded else None
+        commands = data.prepared.log.commands_of if data.prepared.log.mapping.commanded else None
         source = LogSource(assembly, batches, call.threads, noise, call.progress, commands)
         regression = regression_of(robot, terms, structural, factors, source)
         found = searching.fit(regression)

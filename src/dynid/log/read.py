@@ -392,6 +392,10 @@ class Log:
         """The whole trajectory at once."""
         return joined(list(self.chunks(trajectory)))
 
+    def commands_of(self, name: str) -> Commands:
+        """What the drives were told throughout the trajectory of a name."""
+        return self.commands(next(one for one in self.trajectories if one.name == name))
+
     def commands(self, trajectory: Trajectory) -> Commands:
         """The commands throughout a trajectory; raises UsageError for a log without commands."""
         if not self.mapping.commanded:
