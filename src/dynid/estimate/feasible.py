@@ -15,7 +15,7 @@ from dynid.base.options import check_options, option
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, residual_sigma, solve, weight_floor
 from dynid.estimate.options import interval_kind, prior_strength
-from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, mass_rows, prior_pull
+from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, mass_rows, prior_pull, rotors_known
 from dynid.estimate.reach import centre_limits
 from dynid.factor.base import Category
 from dynid.factor.factor import Factors, stack
@@ -328,7 +328,8 @@ class FeasibleFit:
     def among(self, regression: Regression) -> Among:
         """What answers to equations with the columns, spread and guess of a regression are chosen from."""
         columns = regression.columns
-        setting = Setting.of(columns, self.constraints(), regression.guess, regression.spread)
+        rotors = rotors_known(columns)
+        setting = Setting.of(columns, self.constraints(), regression.guess, regression.spread, rotors)
         return Among(setting, inertia_known(columns))
 
     def consistent(
@@ -457,6 +458,9 @@ def prior_curvature(
             )
             of_body = 0.5 * np.einsum("kab,lba->kl", parts, parts) * np.outer(spread[ten], spread[ten])
             curvature[np.ix_(ten, ten)] += weight[ten[0]] * (of_body - np.eye(10))
+        rotors = rotors_known(columns)
+        of_rotors = 0.5 * (spread / np.where(centre == 0, np.inf, centre))[rotors] ** 2
+        curvature[rotors, rotors] += weight[rotors] * (of_rotors - 1.0)
     return np.asarray(curvature)
 
 

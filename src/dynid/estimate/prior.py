@@ -84,6 +84,15 @@ def inertia_known(columns: tuple[Column, ...]) -> Bool:
     )
 
 
+def rotors_known(columns: tuple[Column, ...]) -> Int:
+    """Indices of the rotor inertias that the description gives."""
+    known = inertia_known(columns)
+    return np.array(
+        [j for j, column in enumerate(columns) if known[j] and column.of is not Of.BODY and column.prior > 0],
+        dtype=np.int64,
+    )
+
+
 def prior_pull(known: Bool, strength: float) -> Float:
     """(p,) by how much the prior of each parameter counts, where those of known inertias count `strength`.
 

@@ -17,6 +17,8 @@ GYRATION = 0.3
 # description knows a principal moment to better than this share of the greatest one, and a thinner prior would hold on
 # to it with a force that grows as the square of the inverse.
 THINNEST = 0.01
+# Where no rotor inertia is known.
+NO_ROTORS: Int = np.zeros(0, dtype=np.int64)
 TRIANGLE = np.array([triangle(pseudo_inertia(unit)) for unit in np.eye(10)]).T
 
 

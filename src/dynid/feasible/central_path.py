@@ -25,19 +25,32 @@ LOOSE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class _Bounds:
-    """sign theta[index] >= edge, (b,) each, in spreads: lower bounds with sign +, upper ones with sign -."""
+    """sign theta[index] >= edge, (b,) each, in spreads: lower bounds with sign +, upper ones with sign -.
+
+    own: (b,) weights of the logarithms that are part of the distance, those of rotors; 0 = a bound.
+    """
 
     index: Int
     sign: Float
     edge: Float
+    own: Float
 
     @staticmethod
-    def of(lower: Float, upper: Float, spread: Float) -> _Bounds:
-        """Those of (p,) that are finite."""
-        low, high = np.flatnonzero(np.isfinite(lower)), np.flatnonzero(np.isfinite(upper))
-        index = np.concatenate([low, high])
-        sign = np.concatenate([np.ones(len(low)), -np.ones(len(high))]) / spread[index]
-        return _Bounds(index, sign, np.concatenate([lower[low], -upper[high]]) / spread[index])
+    def of(problem: Entropic, lower: Float, upper: Float) -> _Bounds:
+        """Those of (p,) that are finite; below rotors lies 0, and what keeps them from it has their own weight."""
+        spread, rotors = problem.program.spread, problem.rotors
+        at_zero = np.zeros(len(lower), dtype=np.bool_)
+        at_zero[rotors] = lower[rotors] <= 0
+        low, high = np.flatnonzero(np.isfinite(lower) & ~at_zero), np.flatnonzero(np.isfinite(upper))
+        index = np.concatenate([low, high, rotors])
+        sign = np.concatenate([np.ones(len(low)), -np.ones(len(high)), np.ones(len(rotors))]) / spread[index]
+        edge = np.concatenate([lower[low], -upper[high], np.zeros(len(rotors))]) / spread[index]
+        own = np.concatenate([np.zeros(len(low) + len(high)), problem.weight[rotors]])
+        return _Bounds(index, sign, edge, own)
+
+    def weights(self, ease: float, sharp: float, heaviest: float) -> Float:
+        """(b,) of their logarithms: of the rotors' own ones, which stay, and of the others', which fade."""
+        return np.asarray(ease * np.where(self.own > 0, self.own, sharp * heaviest))
 
     def room(self, theta: Float) -> Float:
         """How far parameters (p,) are inside, (b,)."""
@@ -77,7 +90,7 @@ def near_optimum(problem: Entropic, lower: Float, upper: Float, first: Float) ->
     """
     program, others = problem.program, problem.others
     low, high = np.where(others, lower, -np.inf), np.where(others, upper, np.inf)
-    bounds = _Bounds.of(low, high, program.spread)
+    bounds = _Bounds.of(problem, low, high)
     inside = np.minimum(
         INSIDE * program.spread, np.where(np.isfinite(high - low), (high - low) / 4.0, np.inf)
     )
@@ -90,15 +103,16 @@ def near_optimum(problem: Entropic, lower: Float, upper: Float, first: Float) ->
     edge, limit = (1.0 - BARRIER) * problem.of_bodies, 4.0 * BARRIER * problem.of_bodies
     s, t = problem.rooms(theta), bounds.room(theta)
     S = ease * edge[:, None, None] * np.linalg.inv(problem.inertias(theta))
-    point = _Point(u, S, s, ease * limit / s, t, ease * heaviest / t)
+    point = _Point(u, S, s, ease * limit / s, t, bounds.weights(ease, sharp, heaviest) / t)
     for _ in range(STEPS):
         try:
-            way, gained, length = _step(problem, bounds, point, ease, sharp * ease * heaviest)
+            of_bounds = bounds.weights(ease, sharp, heaviest)
+            way, gained, length = _step(problem, bounds, point, ease, of_bounds)
         except LinAlgError:
             return None
         point = point.moved(way, length)
         if length == 1.0 and ease == 1.0 and sharp == SHARP and gained <= LOOSE * heaviest:
-            force = point.y > point.t
+            force = (point.y > point.t) & (bounds.own == 0)
             side = np.zeros(len(theta))
             side[bounds.index[force]] = -np.sign(bounds.sign[force])
             return program.theta(point.u), side
@@ -109,11 +123,11 @@ def near_optimum(problem: Entropic, lower: Float, upper: Float, first: Float) ->
 
 
 def _step(
-    problem: Entropic, bounds: _Bounds, at: _Point, ease: float, of_bounds: float
+    problem: Entropic, bounds: _Bounds, at: _Point, ease: float, of_bounds: Float
 ) -> tuple[_Point, float, float]:
     """The step for weights `ease` times as great, what it gains, and how much of it stays inside.
 
-    of_bounds: their weight.
+    of_bounds: (b,) their weights.
     """
     program = problem.program
     theta, spread, T = program.theta(at.u), program.spread, program.T

@@ -6,7 +6,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.eigenvalues import generalised_eigenvalues
-from dynid.feasible.bodies import TRIANGLE
+from dynid.feasible.bodies import NO_ROTORS, TRIANGLE
 from dynid.feasible.cones import Block, Cone, from_triangle, triangle
 from dynid.feasible.density import BARRIER, slack
 from dynid.feasible.determinant import (
@@ -21,6 +21,7 @@ from dynid.feasible.determinant import (
 from dynid.spatial.inertia import pseudo_inertia
 
 
+
 def divergence(pi: Float, prior: Float) -> float:
     """tr(P0^-1 P) - log det(P0^-1 P) - 4 of two bodies' pseudo-inertias; 0 only where they agree.
 
@@ -28,6 +29,13 @@ def divergence(pi: Float, prior: Float) -> float:
     """
     values = generalised_eigenvalues(pseudo_inertia(pi), pseudo_inertia(prior))
     return float(np.sum(values - np.log(values) - 1.0)) if values[0] > 0 else np.inf
+
+
+def scalar_divergence(value: Float, prior: Float) -> Float:
+    """x - log x - 1 for x = value / prior, both (n,): `divergence` of bodies of one number; infinite for x <= 0."""
+    ratio = value / prior
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(ratio > 0, ratio - np.log(ratio) - 1.0, np.inf))
 
 
 def quadratic(pi: Float, prior: Float) -> tuple[Float, Float]:
@@ -53,18 +61,26 @@ def entropic_program(
     weight: Float,
     first: int,
     compactness: float = 0.0,
+    rotors: Int = NO_ROTORS,
 ) -> tuple[Float, list[Block]]:
     """Linear objective and cones for theta = reference + spread d, with d the first unknowns and more from `first` on.
 
     For W = L^-1 P L^-T, P0 = L L': log det W >= sum t_i where exp(t_i) <= Z_ii of `below_determinant`, and the barrier
     of the density limit of compactness c > 0 is -4 s where (1 - e) exp(s) <= det(W)^(1/4) - e (m / m0)^(3/2), with e
-    the prior's c m^(3/2) / det(P)^(1/4).    weight: (nb,) of each body.
+    the prior's c m^(3/2) / det(P)^(1/4). For rotors exp(t) <= theta / prior.    weight: (p,) of each parameter, that of
+    a body's mass for the body.    rotors: (nr,) indices.
     """
     own = LOWER + 4 + (ROOT + POWER + 2 if compactness else 0)
-    n = first + own * len(bodies)
+    n = first + own * len(bodies) + len(rotors)
     q = np.zeros(n)
     blocks = []
     limit = BARRIER if compactness else 0.0
+    for t, rotor in enumerate(rotors, n - len(rotors)):
+        ratio = np.zeros(n)
+        ratio[rotor] = spread[rotor] / prior[rotor]
+        q[rotor] += weight[rotor] * ratio[rotor]
+        q[t] = -weight[rotor]
+        blocks.append(_exponential(np.eye(n)[t], ratio, float(reference[rotor] / prior[rotor])))
     for b, ten in enumerate(bodies):
         whiten = _whitened(prior[ten])
         z = first + own * b
@@ -73,8 +89,9 @@ def entropic_program(
         matrix[:, ten] = whiten * spread[ten]
         blocks.append(below_determinant(matrix, whiten @ reference[ten], z))
         trace = triangle(np.eye(4)) @ matrix
-        q += weight[b] * (1.0 - limit) * trace
-        q[t : t + 4] = -weight[b] * (1.0 - limit)
+        heavy = weight[ten[0]]
+        q += heavy * (1.0 - limit) * trace
+        q[t : t + 4] = -heavy * (1.0 - limit)
         for row, k in enumerate(diagonal(z)):
             blocks.append(_exponential(np.eye(n)[t + row], np.eye(n)[k]))
         if not limit:
@@ -87,14 +104,14 @@ def entropic_program(
         blocks += three_halves(np.eye(n)[power], mass, float(reference[ten[0]] / prior[ten[0]]), v)
         room = (np.eye(n)[root] - (1.0 - inside) * np.eye(n)[power]) / inside
         blocks.append(_exponential(np.eye(n)[s], room))
-        q += weight[b] * limit * (trace - 6.0 * (1.0 - inside) * mass) / inside
-        q[s] = -4.0 * weight[b] * limit
+        q += heavy * limit * (trace - 6.0 * (1.0 - inside) * mass) / inside
+        q[s] = -4.0 * heavy * limit
     return q, blocks
 
 
-def _exponential(log: Float, value: Float) -> Block:
-    # exp(log x) <= value x
-    return Block(Cone.EXPONENTIAL, np.array([log, np.zeros(len(log)), value]), np.array([0.0, 1.0, 0.0]))
+def _exponential(log: Float, value: Float, offset: float = 0.0) -> Block:
+    # exp(log x) <= value x + offset
+    return Block(Cone.EXPONENTIAL, np.array([log, np.zeros(len(log)), value]), np.array([0.0, 1.0, offset]))
 
 
 def _whitened(prior: Float) -> Float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,9 @@ from numpy.linalg import LinAlgError
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.eigenvalues import generalised_eigenvalues
+from dynid.feasible.bodies import NO_ROTORS
 from dynid.feasible.density import BARRIER
+from dynid.feasible.entropic import scalar_divergence
 from dynid.feasible.whitened import Whitened
 from dynid.spatial.inertia import pseudo_inertia
 
@@ -21,11 +23,12 @@ BASIS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 
 @dataclass(frozen=True, eq=False)
 class Entropic:
-    """f(u) = ||data u + start||^2 + sum over others w (theta - centre)^2 / spread^2 + sum over bodies w D(P || P0).
+    """f(u) = ||data u + start||^2 + sum over bodies w D(P || P0) + sum over rotors w (x - log x - 1)
+    + sum over the rest w (theta - centre)^2 / spread^2, x = theta / centre.
 
     bodies: (nb, 10) columns of each.    weight: (p,) w; that of a body's mass counts for the body.
     compactness: c of `dynid.feasible.density`; D is then (1 - BARRIER) of the entropic distance and BARRIER of the
-    barrier of the density limit, which are the same for c = 0, no limit.
+    barrier of the density limit, which are the same for c = 0, no limit.    rotors: (nr,) indices.
     """
 
     program: Whitened
@@ -33,6 +36,7 @@ class Entropic:
     centre: Float
     weight: Float
     compactness: float = 0.0
+    rotors: Int = field(default_factory=NO_ROTORS.copy)
 
     @cached_property
     def of_bodies(self) -> Float:
@@ -47,9 +51,16 @@ class Entropic:
         return mask
 
     @cached_property
+    def squared(self) -> Bool:
+        """(p,) which parameters' distance is a square: all but those of bodies and rotors."""
+        mask = self.others.copy()
+        mask[self.rotors] = False
+        return mask
+
+    @cached_property
     def _roots(self) -> Float:
-        # Roots of the weights of what belongs to no body.
-        return np.asarray(np.sqrt(self.weight[self.others]))
+        # Roots of the weights of those.
+        return np.asarray(np.sqrt(self.weight[self.squared]))
 
     @cached_property
     def _prior_log_det(self) -> Float:
@@ -105,14 +116,15 @@ class Entropic:
         if not (here < 1.0).all():
             return np.inf
         trace = (self._prior_traces * theta[self.bodies]).sum(axis=1)
-        others = self.others
+        others, rotors = self.squared, self.rotors
         far = self._roots * (theta[others] - self.centre[others]) / program.spread[others]
+        turning = self.weight[rotors] @ scalar_divergence(theta[rotors], self.centre[rotors])
         missed = program.data @ u + program.start
         masses, at_prior = self.bodies[:, 0], self._prior_shares
         away = trace - 4.0 - 6.0 * at_prior * (theta[masses] / self.centre[masses] - 1.0)
         limit = away / (1.0 - at_prior) - 4.0 * np.log((1.0 - here) / (1.0 - at_prior))
         entropy = (1.0 - BARRIER) * (trace - 4.0) + BARRIER * limit - (log_det - self._prior_log_det)
-        return float(missed @ missed + far @ far + self.of_bodies @ entropy)
+        return float(missed @ missed + far @ far + turning + self.of_bodies @ entropy)
 
     def slopes(self, u: Float) -> tuple[Float, Float]:
         """Gradient (p,) and Hessian (p, p) at a u where every body exists."""
@@ -128,13 +140,17 @@ class Entropic:
         push = edge[:, None] * traces(turned) + limit[:, None] * slope
         gradient, hessian = self.smooth(u)
         force, stiffness = self.of_unknowns(push, curve)
-        return gradient - force, hessian + stiffness
+        rotors = self.rotors
+        rows = (self.program.spread[rotors] / theta[rotors])[:, None] * self.program.T[rotors]
+        own = self.weight[rotors]
+        return gradient - force - rows.T @ own, hessian + stiffness + (rows.T * own) @ rows
 
     def smooth(self, u: Float, ease: float = 1.0) -> tuple[Float, Float]:
         """Gradient (p,) and Hessian (p, p) of f without its logarithms, all weights `ease` times as great."""
-        program, others = self.program, self.others
+        program, others, rotors = self.program, self.squared, self.rotors
         theta, spread = program.theta(u), program.spread
         gradient = np.zeros(len(theta))
+        gradient[rotors] = self.weight[rotors] * spread[rotors] / self.centre[rotors]
         gradient[others] = 2.0 * (self.weight * (theta - self.centre) / spread)[others]
         gradient[self.bodies] = self.of_bodies[:, None] * self._linear * spread[self.bodies]
         missed = program.data @ u + program.start
@@ -145,9 +161,9 @@ class Entropic:
 
     @cached_property
     def _curvature_of_others(self) -> Float:
-        # (p, p), of the distance of what belongs to no body.
-        T = self.program.T[self.others]
-        return np.asarray((T.T * (2.0 * self.weight[self.others])) @ T)
+        # (p, p), of the distances that are squares.
+        T = self.program.T[self.squared]
+        return np.asarray((T.T * (2.0 * self.weight[self.squared])) @ T)
 
     def limits(self, theta: Float, inertias: Float, turned: Float) -> tuple[Float, Float, Float]:
         """`rooms` of parameters (nb,) with gradient (nb, 10) and Hessian (nb, 10, 10); turned: P^-1 E_k."""
@@ -189,6 +205,8 @@ class Entropic:
         least = generalised_eigenvalues(self.inertias(theta) - priors, priors)[:, :1]
         share = INSIDE / np.maximum(-least, INSIDE)
         theta[self.bodies] = centre[self.bodies] + share * (theta[self.bodies] - centre[self.bodies])
+        rotors = self.rotors
+        theta[rotors] = np.maximum(theta[rotors], (1.0 - INSIDE) * centre[rotors])
         while len(dense := self.bodies[~(self.rooms(theta) > 0)]):
             theta[dense] = (theta[dense] + centre[dense]) / 2
         return theta

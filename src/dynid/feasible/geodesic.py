@@ -39,6 +39,18 @@ def linearised(pi: Float, prior: Float) -> tuple[Float, Float]:
     return J, np.asarray(J @ pi - here)
 
 
+def scalar_geodesic(value: Float, prior: Float) -> Float:
+    """log(x)^2 / 2 for x = value / prior, both (n,): `geodesic` of bodies of one number; infinite for x <= 0."""
+    ratio = value / prior
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(ratio > 0, np.log(ratio) ** 2 / 2, np.inf))
+
+
+def scalar_linearised(value: Float, prior: Float) -> tuple[Float, Float]:
+    """J and r, (n,) each, with scalar_geodesic(value', prior) = (J value' - r)^2 to first order in value' - value."""
+    return 1.0 / (np.sqrt(2.0) * value), (1.0 - np.log(value / prior)) / np.sqrt(2.0)
+
+
 def _quotients(w: Float) -> Float:
     # log1p keeps the quotient of two close eigenvalues exact.
     low, high = np.minimum.outer(w, w), np.maximum.outer(w, w)

@@ -18,9 +18,9 @@ from dynid.feasible.conflict import refuse_conflict
 from dynid.feasible.constraints import Convex
 from dynid.feasible.density import BARRIER, barrier
 from dynid.feasible.determinant import solve_program
-from dynid.feasible.entropic import divergence, entropic_program
+from dynid.feasible.entropic import divergence, entropic_program, scalar_divergence
 from dynid.feasible.entropic_problem import Entropic
-from dynid.feasible.geodesic import geodesic, linearised
+from dynid.feasible.geodesic import geodesic, linearised, scalar_geodesic, scalar_linearised
 from dynid.feasible.interior import entropic_optimum
 from dynid.feasible.setting import INSIDE, Setting
 from dynid.feasible.whitened import Whitened
@@ -42,6 +42,7 @@ class Distance(StrEnum):
     Bregman divergence of the pseudo-inertias, which grows without bound where a body stops being physical.
     geodesic: for bodies sum ||log(P0^-1/2 P P0^-1/2)||^2 / 2, the Riemannian distance: free of frames and units like
     the entropic one, and the same for a body too heavy or too light by one factor. Solved by convex steps.
+    Rotor inertias that the setting names count as bodies of one number: x - log x - 1 and log(x)^2 / 2 for x = I / I0.
     """
 
     EUCLIDEAN = "euclidean"
@@ -177,6 +178,7 @@ class Task:
         mask = np.ones(len(self.spread), dtype=np.bool_)
         if self.distance is not Distance.EUCLIDEAN:
             mask[self.bodies] = False
+            mask[self.setting.rotors] = False
         return mask
 
     @cached_property
@@ -190,6 +192,9 @@ class Task:
         squares = float(np.where(self.pulled, far, 0.0).sum())
         if self.distance is Distance.EUCLIDEAN:
             return squares
+        rotors = self.setting.rotors
+        measure = scalar_geodesic if self.distance is Distance.GEODESIC else scalar_divergence
+        squares += float(self.weight[rotors] @ measure(theta[rotors], self.centre[rotors]))
         return squares + sum(
             float(self.weight[ten[0]]) * self._measure(theta[ten], self.centre[ten]) for ten in self.bodies
         )
@@ -216,9 +221,10 @@ class Task:
                 self.reference,
                 self.centre,
                 self.spread,
-                self.weight[self.bodies[:, 0]],
+                self.weight,
                 first,
                 self.setting.compactness,
+                self.setting.rotors,
             )
         n = len(linear)
         blocks += [c.around(self.reference, self.spread, n) for c in self.setting.conditions]
@@ -261,7 +267,9 @@ def _interior(task: Task) -> tuple[Float, Certificate] | None:
     setting = task.setting
     lower = np.where(setting.absent, -np.inf, setting.lower)
     upper = np.where(setting.absent, np.inf, setting.upper)
-    program = Entropic(task.whitened, setting.bodies, setting.centre, task.weight, setting.compactness)
+    program = Entropic(
+        task.whitened, setting.bodies, setting.centre, task.weight, setting.compactness, setting.rotors
+    )
     found = entropic_optimum(program, lower, upper)
     return None if found is None or setting.violated(found[0]) else found
 
@@ -292,12 +300,17 @@ def _geodesic(task: Task) -> tuple[Float, Certificate]:
 
 def _linear(task: Task, theta: Float) -> Task:
     # The geodesic distance around theta as further rows.
-    further = np.zeros((10 * len(task.bodies), len(task.spread) + 1))
+    rotors = task.setting.rotors
+    further = np.zeros((10 * len(task.bodies) + len(rotors), len(task.spread) + 1))
     for b, ten in enumerate(task.bodies):
         J, r = linearised(theta[ten], task.centre[ten])
         lines = slice(10 * b, 10 * b + 10)
         root = np.sqrt(task.weight[ten[0]])
         further[lines, ten], further[lines, -1] = root * J * task.spread[ten], root * r
+    lines = 10 * len(task.bodies) + np.arange(len(rotors))
+    slope, aim = scalar_linearised(theta[rotors], task.centre[rotors])
+    further[lines, rotors] = np.sqrt(task.weight[rotors]) * slope * task.spread[rotors]
+    further[lines, -1] = np.sqrt(task.weight[rotors]) * aim
     stacked = _triangular(np.concatenate([task.rows, further]))
     return replace(task, rows=stacked, start=theta)
 

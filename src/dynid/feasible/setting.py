@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
-from dynid.feasible.bodies import body_columns, plausible
+from dynid.feasible.bodies import NO_ROTORS, body_columns, plausible
 from dynid.feasible.cones import Cone, violations
 from dynid.feasible.constraints import Condition, Convex, DensityLimit, all_conditions
 from dynid.feasible.density import compactness
@@ -24,7 +24,8 @@ class Setting:
     """One for all programs that differ in their equations and in the strength of the prior alone.
 
     centre: (p,) the prior, plausible where it is unknown.    spread: (p,) > 0.
-    compactness: of the density limit; 0 = none.
+    compactness: of the density limit; 0 = none.    rotors: (nr,) indices of rotor inertias whose centre is known, > 0:
+    bodies of one number, in the entropic and the geodesic distance as positive as links.
     """
 
     columns: tuple[Column, ...]
@@ -32,12 +33,17 @@ class Setting:
     centre: Float
     spread: Float
     compactness: float = 0.0
+    rotors: Int = field(default_factory=NO_ROTORS.copy)
 
     @staticmethod
     def of(
-        columns: tuple[Column, ...], constraints: Sequence[Convex], prior: Float, spread: Float
+        columns: tuple[Column, ...],
+        constraints: Sequence[Convex],
+        prior: Float,
+        spread: Float,
+        rotors: Int | None = None,
     ) -> Setting:
-        """prior: (p,), nan = unknown."""
+        """prior: (p,), nan = unknown.    rotors: None = none whose inertia is known."""
         densest = min((c.densest for c in constraints if isinstance(c, DensityLimit)), default=np.inf)
         return Setting(
             columns,
@@ -45,6 +51,7 @@ class Setting:
             plausible(columns, prior, spread, densest),
             spread,
             compactness(densest),
+            NO_ROTORS if rotors is None else rotors,
         )
 
     @cached_property
