@@ -12,7 +12,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import default_threads
-from dynid.estimate.prior import parameter_spread
+from dynid.estimate.prior import parameter_spread, rotors_known
 from dynid.estimate.uncertainty import block_jackknife
 from dynid.factor.data_base import influence
 from dynid.factor.factor import Factors, stack
@@ -360,22 +360,18 @@ def _projected(run: Identification, drawn: Float, spread: Float) -> Float:
     """
     # The solver is loaded for models that have to be made physically consistent alone.
     from dynid.estimate.feasible import SHARPEST
-    from dynid.feasible import feasible_parameters
-    from dynid.feasible.problem import Distance
+    from dynid.feasible.problem import Distance, nearest
+    from dynid.feasible.setting import Setting
 
     estimate = run.estimate
     columns, size = estimate.columns, estimate.textbook_std
     values, vectors = np.linalg.eigh(estimate.textbook_covariance / np.outer(size, size))
     whiten = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
     prior = np.array([column.prior for column in columns])
-    A, held = whiten @ estimate.base.B, _constrained(run).constraints()
+    A, held, rotors = whiten @ estimate.base.B, _constrained(run).constraints(), rotors_known(columns)
+    setting = Setting.of(columns, held, prior, spread, rotors)
     return np.array(
-        [
-            feasible_parameters(
-                A, A @ theta, columns, held, prior, spread, _PRIOR_WEIGHT, Distance.ENTROPIC
-            ).parameters
-            for theta in drawn
-        ]
+        [nearest(A, A @ theta, setting, _PRIOR_WEIGHT, Distance.ENTROPIC).parameters for theta in drawn]
     )
 
 

@@ -21,7 +21,6 @@ from dynid.feasible.determinant import (
 from dynid.spatial.inertia import pseudo_inertia
 
 
-
 def divergence(pi: Float, prior: Float) -> float:
     """tr(P0^-1 P) - log det(P0^-1 P) - 4 of two bodies' pseudo-inertias; 0 only where they agree.
 
@@ -32,7 +31,7 @@ def divergence(pi: Float, prior: Float) -> float:
 
 
 def scalar_divergence(value: Float, prior: Float) -> Float:
-    """x - log x - 1 for x = value / prior, both (n,): `divergence` of bodies of one number; infinite for x <= 0."""
+    """`divergence` of bodies of one number: x - log x - 1, x = value / prior, both (n,); infinite for x <= 0."""
     ratio = value / prior
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(ratio > 0, ratio - np.log(ratio) - 1.0, np.inf))

@@ -23,9 +23,9 @@ BASIS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 
 @dataclass(frozen=True, eq=False)
 class Entropic:
-    """f(u) = ||data u + start||^2 + sum over bodies w D(P || P0) + sum over rotors w (x - log x - 1)
-    + sum over the rest w (theta - centre)^2 / spread^2, x = theta / centre.
+    """f(u) = ||data u + start||^2 + sum over bodies w D(P || P0) + over rotors w (x - log x - 1) + over the rest w d^2.
 
+    x = theta / centre, d = (theta - centre) / spread.
     bodies: (nb, 10) columns of each.    weight: (p,) w; that of a body's mass counts for the body.
     compactness: c of `dynid.feasible.density`; D is then (1 - BARRIER) of the entropic distance and BARRIER of the
     barrier of the density limit, which are the same for c = 0, no limit.    rotors: (nr,) indices.

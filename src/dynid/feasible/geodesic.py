@@ -40,7 +40,7 @@ def linearised(pi: Float, prior: Float) -> tuple[Float, Float]:
 
 
 def scalar_geodesic(value: Float, prior: Float) -> Float:
-    """log(x)^2 / 2 for x = value / prior, both (n,): `geodesic` of bodies of one number; infinite for x <= 0."""
+    """`geodesic` of bodies of one number: log(x)^2 / 2, x = value / prior, both (n,); infinite for x <= 0."""
     ratio = value / prior
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(ratio > 0, np.log(ratio) ** 2 / 2, np.inf))

@@ -307,10 +307,10 @@ def _linear(task: Task, theta: Float) -> Task:
         lines = slice(10 * b, 10 * b + 10)
         root = np.sqrt(task.weight[ten[0]])
         further[lines, ten], further[lines, -1] = root * J * task.spread[ten], root * r
-    lines = 10 * len(task.bodies) + np.arange(len(rotors))
+    last = 10 * len(task.bodies) + np.arange(len(rotors))
     slope, aim = scalar_linearised(theta[rotors], task.centre[rotors])
-    further[lines, rotors] = np.sqrt(task.weight[rotors]) * slope * task.spread[rotors]
-    further[lines, -1] = np.sqrt(task.weight[rotors]) * aim
+    further[last, rotors] = np.sqrt(task.weight[rotors]) * slope * task.spread[rotors]
+    further[last, -1] = np.sqrt(task.weight[rotors]) * aim
     stacked = _triangular(np.concatenate([task.rows, further]))
     return replace(task, rows=stacked, start=theta)
 
