@@ -167,7 +167,7 @@ class FeasibleFit:
             why = f"{len(regression.factors.blocks)} blocks of time are too few to choose it by"
             return replace(self, strength=1.0), None, f"; strength 1 of the prior, since {why}"
         else:
-            chosen = held_out_strength(partial(self._unseen, regression, parts), worse=UNSEEN)
+            chosen = held_out_strength(partial(self._unseen, regression, parts))
         missed = None if self.strength == "l-curve" else chosen.judgement
         return replace(self, strength=chosen.strength), missed, self._reason(chosen)
 

@@ -38,17 +38,13 @@ class Chosen:
 
 
 def held_out_strength(
-    errors: Callable[[float], Float],
-    strengths: Sequence[float] = GRID,
-    deviations: float = 1.0,
-    worse: float = 0.0,
+    errors: Callable[[float], Float], strengths: Sequence[float] = GRID, deviations: float = 1.0
 ) -> Chosen:
     """The greatest strength that predicts unseen data no worse than the best one does, within its standard error.
 
-    errors: squared prediction errors (folds,) of a strength, each on the fold that was left out. With e_f the least
-    total error's and d_f the difference of fold f to it, a strength is as good when
-    mean d <= deviations std(d) / sqrt(folds), or mean d <= ((1 + worse)^2 - 1) mean e: all folds may agree on a
-    difference that nobody would notice.
+    errors: squared prediction errors (folds,) of a strength, each on the fold that was left out. With d_f the
+    difference of fold f to the strength of least total error, a strength is as good when
+    mean d <= deviations std(d) / sqrt(folds).
     Raises SolverError if no strength has a solution.
     Source: Hastie, Tibshirani and Friedman 2009, section 7.10, with paired differences.
     """
@@ -64,8 +60,7 @@ def held_out_strength(
         if k <= best or one is None or least is None:
             continue
         d = one - least
-        chance = deviations * float(np.std(d, ddof=1)) / np.sqrt(len(d))
-        if float(np.mean(d)) <= max(chance, ((1.0 + worse) ** 2 - 1.0) * float(np.mean(least))):
+        if float(np.mean(d)) <= deviations * float(np.std(d, ddof=1)) / np.sqrt(len(d)):
             chosen = k
     return Chosen(float(order[chosen]), order, total, chosen in (solved[0], solved[-1]))
 
