@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: 
         whole = 1.0 / influence
     needed = _mass_for_whole_torque(columns, whole / degrees)
     share = needed / np.sqrt(robot.n_bodies) if needed > 0 else 1.0
-    typical = float(np.median(known)) if len(known) else share
+    typical = float(median(known)) if len(known) else share
     mass = np.where(np.isfinite(mass) & (mass > 0), mass, typical)
     spread = np.ones(len(columns))
     for j, column in enumerate(columns):

@@ -54,7 +54,7 @@ def lay_out(residuals: Residuals) -> Timeline:
         cursor = end
     # Samples that were left out within a run keep their place on the axis, but no line crosses it.
     behind = np.flatnonzero(np.diff(residuals.t) * residuals.rate > _STEPS) + 1
-    return Timeline(x, np.union1d(starts, behind).astype(np.int64), tuple(spans))
+    return Timeline(x, np.array(sorted({*starts.tolist(), *behind.tolist()}), dtype=np.int64), tuple(spans))
 
 
 def run_starts(residuals: Residuals) -> Int:

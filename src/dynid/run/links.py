@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -103,7 +104,7 @@ def links(one: Identification) -> tuple[tuple[Link, ...], Value]:
     if not len(bodies):
         return (), Value(0.0, np.nan, 0.0, np.nan)
     theta = exported_parameters(estimate)
-    figures = _Figures.of(estimate, one.regression)
+    figures = _figures(one)
     prior = np.array([column.prior for column in columns])
     hulls, known = _hulls(one), inertia_known(columns)
     found = []
@@ -198,7 +199,7 @@ class JointValue:
 def joint_values(one: Identification) -> tuple[JointValue, ...]:
     """What the model has of every joint, in the order of the joints."""
     estimate, found = one.estimate, []
-    figures = _Figures.of(estimate, one.regression)
+    figures = _figures(one)
     half = dict(zip(estimate.base.independent.tolist(), estimate.half_width().tolist(), strict=True))
     theta = exported_parameters(estimate)
     for j, (column, category) in enumerate(zip(estimate.columns, estimate.base.categories(), strict=True)):
@@ -257,6 +258,16 @@ class _Figures:
         of_noise, of_prior = (max(float(way @ part @ way), 0.0) for part in (self.noise, self.held))
         half = self.quantile * math.sqrt(of_noise + of_prior) if data > DATAS else np.nan
         return Value(value, half, data, described, self.quantile * math.sqrt(of_noise))
+
+
+_FIGURES: WeakKeyDictionary[Identification, _Figures] = WeakKeyDictionary()
+
+
+def _figures(one: Identification) -> _Figures:
+    # A report shows links and joints in five places.
+    if one not in _FIGURES:
+        _FIGURES[one] = _Figures.of(one.estimate, one.regression)
+    return _FIGURES[one]
 
 
 def _limit(pi: Float, prior: Float, reach: float) -> str:
