@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -183,13 +183,14 @@ class FeasibleFit:
         strength, base = float(self.strength), regression.base
         std = np.where(free.std > 0, free.std, np.inf)
         of_all = parts.among, parts.directions
-        value = base.reduce(self.consistent(regression, *parts.whole, strength, *of_all).parameters)
+        found = self.consistent(regression, *parts.whole, strength, *of_all)
+        value = base.reduce(found.parameters)
         if missed is None:
             missed = float(self._unseen(regression, parts, strength).sum())
         for share in MASS_SHARES:
             fit = replace(self, mass_share=share)
             try:
-                there = fit.consistent(regression, *parts.whole, strength, *of_all)
+                there = fit.consistent(regression, *parts.whole, strength, *of_all, found.parameters)
                 moved = base.reduce(there.parameters) - value
                 if np.sqrt(np.mean((moved / std) ** 2)) > MOVED:
                     continue
@@ -206,16 +207,18 @@ class FeasibleFit:
         strength, text = float(self.strength), f"{free.status.text}; {{}}{reason}"
         floor, weights = weight_floor(free.weights, free.sigma), self._weights(free)
         b, among = regression.base.rank, self.among(regression)
+        near: Float | None = None
         for _ in range(WEIGHT_ROUNDS):
-            found = self._solved(regression, weights, strength, among)
+            found = self._solved(regression, weights, strength, among, near)
+            near = found.parameters
             R = stack(regression.factors.total, regression.base.independent, weights)[:b, :b]
             real = self._estimate(regression, replace(free, weights=weights), found, R, strength, text)
             again = 1.0 / (real.sigma**2 + floor**2)
             if self.weights != "joint" or np.abs(again / weights - 1.0).max() < WEIGHTS_SETTLED:
                 break
             weights = again
-        fit, near, among = self._near(regression, weights, strength, found, among)
-        exact = fit._unmoved(regression, weights, strength, near, among)
+        fit, within, among = self._near(regression, weights, strength, found, among)
+        exact = fit._unmoved(regression, weights, strength, within, among)
         if exact is not found:
             real = self._estimate(regression, replace(free, weights=weights), exact, R, strength, text)
         return real, exact
@@ -236,7 +239,7 @@ class FeasibleFit:
             nearer = replace(self, further=(*self.further, *limits))
             try:
                 within = nearer.among(regression)
-                there = nearer._solved(regression, weights, strength, within)
+                there = nearer._solved(regression, weights, strength, within, found.parameters)
             except SolverError:
                 continue
             if there.cost - found.cost <= WORSE * regression.factors.count:
@@ -320,10 +323,15 @@ class FeasibleFit:
         )
 
     def _solved(
-        self, regression: Regression, weights: Float, strength: float, among: Among | None = None
+        self,
+        regression: Regression,
+        weights: Float,
+        strength: float,
+        among: Among | None = None,
+        near: Float | None = None,
     ) -> Feasible:
         rows = weighted_rows(regression, regression.factors, weights)
-        return self.consistent(regression, *rows, strength, among)
+        return self.consistent(regression, *rows, strength, among, near=near)
 
     def among(self, regression: Regression) -> Among:
         """What answers to equations with the columns, spread and guess of a regression are chosen from."""
@@ -340,10 +348,12 @@ class FeasibleFit:
         strength: float,
         among: Among | None = None,
         directions: Directions | None = None,
+        near: Float | None = None,
     ) -> Feasible:
         """Min ||A theta - y||^2 + strength distance among consistent bodies.
 
         among: of the regression; None = worked out.    directions: what all data know of each; None = what A knows.
+        near: (p,) the answer for almost the same, from which this one is sought.
         Of the regression the columns, their spread and guess, and the number of equations are read.
         """
         among = among or self.among(regression)
@@ -358,6 +368,7 @@ class FeasibleFit:
             strength,
             Distance(self.prior),
             prior_pull(among.known, strength) / strength,
+            near,
         )
         return replace(found, cost=float(np.sum((A @ found.parameters - y) ** 2)))
 
@@ -374,12 +385,14 @@ class FeasibleFit:
 
     def _unseen(self, regression: Regression, parts: _Parts, strength: float | None) -> Float:
         base, missed = regression.base, []
-        for kept, rows, left_out in parts.folds:
+        for number, (kept, rows, left_out) in enumerate(parts.folds):
             theta = np.zeros(len(regression.columns))
             if strength is None:
                 theta[base.independent] = solve(replace(regression, factors=kept), parts.weights)[0]
             else:
-                found = self.consistent(regression, *rows, strength, parts.among, parts.directions)
+                near = parts.latest.get(number)
+                found = self.consistent(regression, *rows, strength, parts.among, parts.directions, near)
+                parts.latest[number] = found.parameters
                 theta[base.independent] = base.reduce(found.parameters)
             pairs = zip(parts.weights, left_out.total, strict=True)
             missed.append(sum(w * factor.residual_square(theta) for w, factor in pairs))
@@ -406,12 +419,14 @@ class _Parts:
     """Weighted equations of all data, and of runs of neighbouring blocks that are left out in turn.
 
     weights: (g,).    whole: rows and right side of all.    folds: what is kept, its rows and right side, what is not.
+    latest: by fold its latest answer, near which that of the next strength is.
     """
 
     weights: Float
     whole: tuple[Float, Float]
     folds: tuple[tuple[Factors, tuple[Float, Float], Factors], ...]
     among: Among
+    latest: dict[int, Float] = field(default_factory=dict)
 
     @cached_property
     def directions(self) -> Directions:

@@ -115,9 +115,18 @@ def feasible_parameters(
 
 
 def nearest(
-    A: Float, y: Float, setting: Setting, strength: float, distance: Distance, pull: Float | None = None
+    A: Float,
+    y: Float,
+    setting: Setting,
+    strength: float,
+    distance: Distance,
+    pull: Float | None = None,
+    near: Float | None = None,
 ) -> Feasible:
-    """`feasible_parameters` in a setting that many programs share."""
+    """`feasible_parameters` in a setting that many programs share.
+
+    near: (p,) the answer to a program much like this one, from which the entropic optimum is sought.
+    """
     started = time.perf_counter()
     p, spread = len(setting.columns), setting.spread
     if not strength > 0:
@@ -128,7 +137,7 @@ def nearest(
     if not (weight > 0).all():
         raise UsageError("prior-pull", found=f"pull = {pull}", expected="numbers > 0")
     rows = _triangular(np.column_stack([A * spread, y]) * np.sqrt(PRIOR_WEIGHT / strength))
-    task = Task(rows, setting, weight, distance)
+    task = Task(rows, setting, weight, distance, near if distance is Distance.ENTROPIC else None)
     theta, certificate = _optimum(task)
     theta = np.where(setting.absent, 0.0, theta)
     # Rounding may leave a value just beside its bound, where a description cannot hold it or a reader wonders.

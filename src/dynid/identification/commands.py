@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dynid.base.diagnostics import Diagnostics
-from dynid.identification.drive_gains import with_gains
-from dynid.identification.drive_timing import DriveTiming, find_drive_timing
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.robot.servo import COMPUTER, DRIVE, Servo
+
+if TYPE_CHECKING:
+    from dynid.identification.drive_timing import DriveTiming
 
 
 def with_found_servo(
@@ -21,6 +24,10 @@ def with_found_servo(
     """
     if not log.mapping.commanded:
         return robot
+    # The simulation of servo loops is loaded for logs of commands alone.
+    from dynid.identification.drive_gains import with_gains
+    from dynid.identification.drive_timing import find_drive_timing
+
     servo = robot.drive.servo or Servo.unknown(robot.n)
     if not servo.known:
         servo = with_gains(robot, log, servo, diagnostics)
