@@ -7,10 +7,12 @@ is computed by dynid but the random motion.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import files
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pinocchio as pin
@@ -120,6 +122,24 @@ class Recorded:
     effects: frozenset[str] = field(default=frozenset())
 
 
+@dataclass(frozen=True)
+class Stop:
+    """Joints that slow down from `start` on for `slowing` seconds and stand until `end`, s.
+
+    Half a second later they are back at their pace.
+
+    brake: what the motors give, N m by `Plant.scale`, or "last", the value that they gave last; None = servos hold.
+    catches: whether the brakes take the motion itself, and not the standing joints.
+    """
+
+    joints: tuple[int, ...]
+    start: float
+    end: float
+    slowing: float = 0.2
+    brake: float | Literal["last"] | None = None
+    catches: bool = False
+
+
 @cache
 def _root() -> Path:
     known = files("example-robot-data") or []
@@ -159,16 +179,18 @@ def record(
     seconds: float = SECONDS,
     load: float = 0.0,
     machine: np.random.Generator | None = None,
+    stops: Sequence[Stop] = (),
 ) -> Recorded:
     """A random motion of a plant, measured.    load: kg, fixed to the last link 0.1 m from its joint.
 
     machine: draws gears and cables, which are the same in two logs where it has the same seed; None = `rng`.
+    stops: times at which joints are stopped, and stand.
     """
     machine = rng if machine is None else machine
     robot, n = one.described, one.described.n
     motion = FourierTrajectory.random(robot, seconds, HARMONICS, int(rng.integers(2**31)), FUNDAMENTAL)
     t = np.arange(0.0, seconds, 1.0 / (FINE * one.rate))
-    q, dq, ddq = motion.motion(t)
+    q, dq, ddq = _stopped(motion, t, stops) if stops else motion.motion(t)
     link = _link_torque(_changed(one.model, lacks.lean, load, rng), q, dq, ddq)
     peak = np.abs(link).max(axis=0)
     theta = q + lacks.flexibility * link / peak
@@ -188,7 +210,43 @@ def record(
         )
     if lacks.current:
         tau -= lacks.current * tau * np.abs(tau) / np.abs(tau).max(axis=0)
-    return _measured(one, lacks, rng, t[::FINE], theta[::FINE], dtheta[::FINE], tau[::FINE])
+    made = _measured(one, lacks, rng, t[::FINE], theta[::FINE], dtheta[::FINE], tau[::FINE])
+    return _braked(one, made, stops) if stops else made
+
+
+def _stopped(motion: FourierTrajectory, t: Float, stops: Sequence[Stop]) -> tuple[Float, Float, Float]:
+    # Each joint follows its motion in a time of its own.
+    q = motion.motion(t)[0]
+    for j in range(q.shape[1]):
+        pace = np.ones(len(t))
+        for one in stops:
+            if j in one.joints:
+                slower = 1.0 - _eased((t - one.start) / one.slowing)
+                pace *= np.maximum(slower, _eased((t - one.end) / 0.5))
+        own = np.concatenate([[0.0], np.cumsum(0.5 * (pace[1:] + pace[:-1]) * np.diff(t))])
+        q[:, j] = motion.motion(own)[0][:, j]
+    dq = np.gradient(q, t, axis=0)
+    return q, dq, np.gradient(dq, t, axis=0)
+
+
+def _eased(x: Float) -> Float:
+    x = np.clip(x, 0.0, 1.0)
+    return x**3 * (10.0 - 15.0 * x + 6.0 * x**2)
+
+
+def _braked(one: Plant, made: Recorded, stops: Sequence[Stop]) -> Recorded:
+    tau = np.array(made.tau)
+    for stop in stops:
+        since = stop.start if stop.catches else stop.start + stop.slowing
+        inside = np.flatnonzero((made.t >= since) & (made.t < stop.end))
+        for j in stop.joints if stop.brake is not None else ():
+            if stop.brake == "last":
+                tau[inside, j] = tau[inside[0], j]
+            else:
+                random = np.random.default_rng([j, len(inside)])
+                noise = 0.005 * one.scale[j] * random.normal(size=len(inside))
+                tau[inside, j] = float(stop.brake) * one.scale[j] + noise
+    return replace(made, tau=tau)
 
 
 def _measured(

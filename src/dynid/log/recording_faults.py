@@ -8,6 +8,7 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.kernel import line_ranges
+from dynid.log.absent import STILL
 from dynid.log.lattice import lattice_step
 from dynid.log.log import RawChunk
 from dynid.log.lost_sign import TOUCHES, sign_evidence
@@ -168,6 +169,8 @@ class RecordingWatch:
             for a, b in zip(starts[long].tolist(), ends[long].tolist(), strict=True):
                 inside = low[j] < values[a] < high[j] and len(np.unique(values)) > COARSE_VALUES
                 path = q[a : b + 1, j]
+                if _comes_to_rest(path):
+                    continue
                 # A coarse effort rests on its steps again and again.
                 once = b - a > FROZEN_TIMES * longest and turns(path, FROZEN_MOTION) >= FROZEN_TURNS
                 if np.ptp(path) > FROZEN_MOTION and (inside or once):
@@ -260,6 +263,15 @@ def _runs(values: Float) -> tuple[Int, Int]:
     """First and last index of each run of equal values (T,)."""
     edges = np.flatnonzero(values[1:] != values[:-1]) + 1
     return np.concatenate([[0], edges]), np.concatenate([edges, [len(values)]]) - 1
+
+
+def _comes_to_rest(path: Float) -> bool:
+    """Whether a joint stands for most of its path (T,), from before the middle to the end: it was stopped.
+
+    An effort that does not change is no fault of recording there: brakes hold.
+    """
+    half = path[len(path) // 2 :]
+    return bool(len(half) and np.ptp(half) <= STILL and np.ptp(path) > STILL)
 
 
 def _has_run(true: Bool, length: int) -> Bool:

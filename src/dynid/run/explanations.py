@@ -17,6 +17,7 @@ from dynid.run.verdict import (
     USABLE_R2,
     VALUES_FEW,
 )
+from dynid.signals.standing import FRICTION, MISSED
 from dynid.terms.catalogue import CATALOGUE
 
 OF_VERDICTS = (
@@ -249,15 +250,19 @@ OF_FITS = (
     ),
     Explanation(
         "held-in-part",
-        "a joint that a brake or friction holds in some trajectories",
+        "a joint that a brake or friction holds for a time",
         ("warning",),
-        """The joint moves in other trajectories of the log. In these it stands still throughout, and what its motor
-        gives there is not the torque of what it carries: a brake holds it, or friction at rest carries a part. Its
-        position is used, its equation is left out of fit and scores there.""",
-        """Nothing, if the brake was on. If the joint moved, its encoder was dead there: leave these trajectories out
-        (`train` under `[data]`).""",
-        """The effort is kept where bodies that are fitted to it and to the moving joints of the same trajectory explain
-        nine tenths of its variance on blocks of time that were left out: of a joint that a servo holds they do.""",
+        """The joint moves elsewhere in the log. Here it stands still, throughout a trajectory or for a second or more
+        of one, as after an emergency stop, and what its motor gives is not the torque of what it carries: a brake holds
+        it, or friction at rest carries a part. Its position is used, its equation is left out of fit and scores there.
+        Where no joint's equation is left, the time counts as `stopped by brakes` among what scores leave out.""",
+        """Nothing, if the brake was on. If the joint moved, its encoder was dead there: leave these times out (`train`
+        and `window` under `[data]`).""",
+        f"""Throughout a trajectory the effort is kept where bodies that are fitted to it and to the moving joints of
+        the same trajectory explain nine tenths of its variance on blocks of time that were left out: of a joint that a
+        servo holds they do. For a part of one it is kept unless bodies fitted to all joints in motion miss it by more
+        than {MISSED:g} times what they miss in motion and {FRICTION:g} times the joint's Coulomb friction. The times
+        left out reach back to where the effort became what it is at rest, since brakes take the last of the motion.""",
     ),
     Explanation(
         "joint-at-rest",

@@ -1,8 +1,8 @@
-"""Joints that stand still in some trajectories, held there by a brake or by friction: their equations are left out."""
+"""Joints that stand still for a time, held there by a brake or by friction: their equations are left out."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,8 +15,11 @@ from dynid.robot.model import RobotModel
 from dynid.signals.first_look import EVIDENCE_SAMPLES
 from dynid.signals.resting_joints import unexplained_joints
 from dynid.signals.samples import Samples
+from dynid.signals.standing import Stand, not_carried, stands
 
 _NAMED = 5
+# Why samples are left out in which no joint's equation is left.
+STOPPED = "stopped by brakes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +35,51 @@ class _Shut:
     def of(self, samples: Samples) -> Samples:
         """A batch without them; all have gates then, or none."""
         closed = self.shut.get(samples.trajectory)
-        open_ = np.ones(samples.n, dtype=np.bool_) if closed is None else ~closed
-        measured = open_ if samples.measured is None else samples.measured & open_
-        gate = np.broadcast_to(measured, samples.q.shape)
-        return replace(
-            samples, measured=measured, gate=np.array(gate) if samples.gate is None else samples.gate & gate
-        )
+        return _without(samples, np.zeros(samples.n, dtype=np.bool_) if closed is None else closed)
+
+
+@dataclass(frozen=True, eq=False)
+class _ShutAtTimes:
+    """Batches without the equations of joints while these stand.    seconds: to either side, that filters reach."""
+
+    batches: Iterable[Samples]
+    stands: tuple[Stand, ...]
+    seconds: float
+
+    def __iter__(self) -> Iterator[Samples]:
+        return (part for samples in self.batches for part in self.of(samples))
+
+    def of(self, samples: Samples) -> Iterator[Samples]:
+        """The batch as many times as other joints are shut in it, each time with its own samples that count."""
+        closed = np.zeros(samples.q.shape, dtype=np.bool_)
+        for one in self.stands:
+            if one.trajectory == samples.trajectory:
+                near = (samples.t >= one.start - self.seconds) & (samples.t <= one.end + self.seconds)
+                closed[near, one.joint] = True
+        nothing = np.asarray(closed.all(axis=1))
+        if nothing.any():
+            samples = replace(
+                samples,
+                keep=samples.keep & ~nothing,
+                left_out={**samples.left_out, STOPPED: samples.keep & nothing},
+            )
+        edges = np.flatnonzero((closed[1:] != closed[:-1]).any(axis=1)) + 1
+        for a, b in zip([0, *edges], [*edges, len(samples)], strict=True):
+            own = np.zeros(len(samples), dtype=np.bool_)
+            own[a:b] = True
+            left_out = {reason: mask & own for reason, mask in samples.left_out.items()}
+            if len(edges) and not (samples.keep[a:b].any() or any(m.any() for m in left_out.values())):
+                continue
+            shut = closed[a] & ~nothing[a]
+            yield _without(replace(samples, keep=samples.keep & own, left_out=left_out), shut)
+
+
+def _without(samples: Samples, closed: Bool) -> Samples:
+    measured = ~closed if samples.measured is None else samples.measured & ~closed
+    gate = np.broadcast_to(measured, samples.q.shape)
+    return replace(
+        samples, measured=measured, gate=np.array(gate) if samples.gate is None else samples.gate & gate
+    )
 
 
 def _evidence(batches: Iterable[Samples], names: Collection[str]) -> dict[str, list[Samples]]:
@@ -51,11 +93,16 @@ def _evidence(batches: Iterable[Samples], names: Collection[str]) -> dict[str, l
 
 
 def without_held_parts(
-    batches: Iterable[Samples], summary: LogSummary, robot: RobotModel, diagnostics: Diagnostics
+    batches: Iterable[Samples],
+    summary: LogSummary,
+    robot: RobotModel,
+    seconds: float,
+    diagnostics: Diagnostics,
 ) -> Iterable[Samples]:
-    """Batches without the equations of joints in trajectories in which a brake or friction holds them, with a warning.
+    """Batches without the equations of joints where a brake or friction holds them, with a warning.
 
-    They move in other trajectories, stand still in these, and their effort here is not the torque of what they carry.
+    They stand still there, throughout a trajectory or for a part of it, move elsewhere, and their effort is not the
+    torque of what they carry.    seconds: to either side of such a part, that filters reach.
     """
     still = {one.name: one.upper - one.lower <= STILL for one in summary.trajectories}
     asked = {name for name, own in still.items() if (own & summary.moved).any() and not own.all()}
@@ -64,17 +111,71 @@ def without_held_parts(
         for name, parts in _evidence(batches, asked).items()
         if (found := unexplained_joints(robot, parts, ~still[name], still[name] & summary.moved)).any()
     }
-    if not shut:
+    if shut:
+        _warn_of_trajectories(robot, shut, diagnostics)
+        less = _Shut(batches, shut)
+        batches = [less.of(samples) for samples in batches] if isinstance(batches, list) else less
+    return _without_braked_times(batches, robot, seconds, diagnostics)
+
+
+def _without_braked_times(
+    batches: Iterable[Samples], robot: RobotModel, seconds: float, diagnostics: Diagnostics
+) -> Iterable[Samples]:
+    found = not_carried(robot, batches, stands(batches))
+    if not found:
         return batches
+    by_joints: dict[tuple[int, ...], list[Stand]] = {}
+    for group in _at_once(found):
+        by_joints.setdefault(tuple(sorted({one.joint for one in group})), []).append(_spanned(group))
+    for joints, times in by_joints.items():
+        many = len(joints) > 1
+        who = "joints" if many else "joint"
+        who += " " + ", ".join(f"'{robot.joint_names[j]}'" for j in joints)
+        who += (" stand" if many else " stands") + " still at "
+        who += ", ".join(f"{one.start:.4g} to {one.end:.4g} s" for one in times[:_NAMED])
+        who += f" and {len(times) - _NAMED} times more" if len(times) > _NAMED else ""
+        names = list(dict.fromkeys(f"'{one.trajectory}'" for one in times))
+        diagnostics.warn("held-in-part", _words(f"{who} of {', '.join(names[:_NAMED])}", many))
+    less = _ShutAtTimes(batches, found, seconds)
+    return [part for samples in batches for part in less.of(samples)] if isinstance(batches, list) else less
+
+
+def _warn_of_trajectories(robot: RobotModel, shut: dict[str, Bool], diagnostics: Diagnostics) -> None:
     for j in np.flatnonzero(np.any(list(shut.values()), axis=0)).tolist():
         named = [f"'{name}'" for name, joints in shut.items() if joints[j]]
         shown = ", ".join(named[:_NAMED]) + (
             f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
         )
         diagnostics.warn(
-            "held-in-part",
-            f"joint '{robot.joint_names[j]}' stands still in {shown}, and its effort there is not the torque of what "
-            "it carries, as where a brake or friction holds it: its equation is left out there",
+            "held-in-part", _words(f"joint '{robot.joint_names[j]}' stands still in {shown}", False)
         )
-    less = _Shut(batches, shut)
-    return [less.of(samples) for samples in batches] if isinstance(batches, list) else less
+
+
+def _words(standing: str, many: bool) -> str:
+    if many:
+        return (
+            f"{standing}, and their efforts there are not the torques of what they carry, as where brakes or friction "
+            "hold them: their equations are left out there"
+        )
+    return (
+        f"{standing}, and its effort there is not the torque of what it carries, as where a brake or friction holds "
+        "it: its equation is left out there"
+    )
+
+
+def _at_once(found: Sequence[Stand]) -> Iterator[list[Stand]]:
+    # Stands that overlap, in the order of their starts.
+    group: list[Stand] = []
+    for one in found:
+        apart = not group or one.trajectory != group[0].trajectory
+        if apart or one.start > max(other.end for other in group):
+            if group:
+                yield group
+            group = []
+        group.append(one)
+    if group:
+        yield group
+
+
+def _spanned(group: Sequence[Stand]) -> Stand:
+    return replace(group[0], start=min(one.start for one in group), end=max(one.end for one in group))

@@ -171,8 +171,9 @@ def read_samples(
             spilled.add(samples)
     release_memory()  # the threads' heaps have grown by what the windows took
     summary = watch.finish()
-    sound = _less_peaks(kept if spilled is None else spilled, summary, 1.0 / prepared.bandwidth, diagnostics)
-    return without_held_parts(sound, summary, prepared.log.robot, diagnostics), summary, still
+    period = 1.0 / prepared.bandwidth
+    sound = _less_peaks(kept if spilled is None else spilled, summary, period, diagnostics)
+    return without_held_parts(sound, summary, prepared.log.robot, period, diagnostics), summary, still
 
 
 def _less_peaks(
