@@ -53,10 +53,11 @@ def others(values: Float) -> Float:
     return np.delete(values, SILENT)
 
 
-def test_an_effort_without_numbers_is_as_one_of_zeros() -> None:
+def test_an_effort_without_numbers_or_of_one_value_is_as_one_of_zeros() -> None:
     """The same bytes, and one warning."""
     zero, found = identified(0.0), identified(np.nan)
     np.testing.assert_array_equal(found.estimate.parameters, zero.estimate.parameters)
+    np.testing.assert_array_equal(identified(0.3).estimate.parameters, zero.estimate.parameters)
     (warning,) = [one for one in found.diagnostics.warnings if one.identifier == "joint-unmeasured"]
     assert f"'{finger()[0].described.joint_names[SILENT]}'" in warning.text
     assert not found.diagnostics.doubts

@@ -78,6 +78,14 @@ def tilted(robot: RobotModel, seed: int) -> Float:
     return torque(replace(robot, gravity=9.81 * np.array([np.sin(lean), 0.0, -np.cos(lean)])), seed)
 
 
+def frozen(robot: RobotModel, seed: int) -> Float:
+    """The last joint's effort stands still for a fifth of the log."""
+    tau = torque(robot, seed)
+    start, end = 2 * len(tau) // 5, 3 * len(tau) // 5
+    tau[start:end, 2] = tau[start, 2]
+    return tau
+
+
 FAULTS: dict[Claim, Callable[[RobotModel, int], Float]] = {
     "tilted-base": tilted,
     "negative-friction": lambda robot, seed: torque(robot, seed) * [-1.0, 1.0, 1.0],
@@ -85,7 +93,7 @@ FAULTS: dict[Claim, Callable[[RobotModel, int], Float]] = {
     "joint-order": lambda robot, seed: torque(robot, seed)[:, [0, 2, 1]],
     "torque-lag": lambda robot, seed: torque(robot, seed, late=0.05),
     "gravity-compensated": lambda robot, seed: torque(replace(robot, gravity=np.zeros(3)), seed),
-    "constant-effort": lambda robot, seed: torque(robot, seed) * [1.0, 1.0, 0.0] + [0.0, 0.0, 3.0],
+    "constant-effort": frozen,
     "unit-suspicion": lambda robot, seed: 1000.0 * torque(robot, seed),
 }
 

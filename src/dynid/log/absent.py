@@ -18,6 +18,7 @@ STILL = 2e-3
 # Why joints are held.
 WITHOUT = "without effort in the log"
 UNCHANGED = "at rest, with an effort that never changes"
+CONSTANT = "with one and the same effort throughout"
 APART = "at rest, with all that they carry and that carries them"
 UNEXPLAINED = (
     "at rest, with an effort that is not the torque of what they carry, as where a brake or friction holds it"
@@ -138,7 +139,8 @@ class EffortWatch:
         for j in np.flatnonzero(self._silent() | apart).tolist():
             moved = float(self._high[j] - self._low[j])
             if ends[j] or apart[j] or self._may_be_held(j):
-                why = WITHOUT if self.mute[j] else APART if apart[j] and not ends[j] else UNCHANGED
+                steady = UNCHANGED if moved <= STILL else CONSTANT
+                why = WITHOUT if self.mute[j] else APART if apart[j] and not ends[j] else steady
                 found.setdefault(why, {})[names[j]] = (
                     float(0.5 * self._low[j] + 0.5 * self._high[j]) if moved >= 0 else 0.0,
                     max(moved, 0.0),
@@ -178,9 +180,9 @@ class EffortWatch:
         return np.asarray((self._low <= self._high) & (self._high - self._low <= STILL))
 
     def _silent(self) -> Bool:
-        # A wrist that was not moved holds its own weight in all poses of the arm: an effort that never changes is no
-        # measurement. One value alone cannot change.
-        return self.mute | (self._stood() & (self._efforts > 1) & (self._most <= self._least))
+        # A wrist that was not moved holds its own weight in all poses of the arm, and a finger grips by a force that is
+        # told: an effort that never changes is no measurement. One value alone cannot change.
+        return self.mute | ((self._efforts > 1) & (self._most <= self._least))
 
     def _apart(self) -> Bool:
         # Joints at rest all of whose bodies, those that these carry and those that carry them are at rest.

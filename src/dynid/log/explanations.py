@@ -79,8 +79,10 @@ EXPLANATIONS = (
         "constant-effort",
         "an effort that does not change",
         ("doubt",),
-        f"""A joint moves while its effort stands still, throughout or for more than {FROZEN_SECONDS:g} s at a time:
-        a column that was never filled, or a driver that stopped updating it.""",
+        f"""A joint moves while its effort stands still for more than {FROZEN_SECONDS:g} s at a time: a driver that
+        stopped updating it. One that never changes at all is no effort: see [`joint-held`](findings.md#joint-held)
+        and [`joint-unmeasured`](findings.md#joint-unmeasured); it is doubted only where several joints share
+        motors.""",
         """Map the column that holds this joint's effort under `[log]`, leave the frozen times out (`window` under
         `[data]`), or mend the driver.""",
         """The joint has to move on by 0.02 rad (m) meanwhile, and the effort to stand still five times as long as

@@ -165,7 +165,7 @@ def _report_unmeasured(joints: Sequence[str], remarks: Diagnostics) -> None:
     remarks.warn(
         "joint-unmeasured",
         f"{'joint' if one else 'joints'} {named} {'moves' if one else 'move'} without an effort in the log (none, or "
-        f"zeros): the motion is used, the {'equation is' if one else 'equations are'} left out, so that "
+        f"one value throughout): the motion is used, the {'equation is' if one else 'equations are'} left out, so that "
         f"{'its' if one else 'their'} friction and rotor inertia are not identified",
     )
 

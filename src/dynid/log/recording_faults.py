@@ -117,7 +117,9 @@ class RecordingWatch:
 
     def finish(self, moved: Bool, sink: Diagnostics) -> None:
         """Reports what was found.    Claims: constant-effort, unsigned-effort, rows-lost."""
-        for j in np.flatnonzero(moved & (self.frozen > FROZEN_SHARE * self.seconds)):
+        # Of one that never changed, `look_at_peaks` tells.
+        changed = self.most > self.least
+        for j in np.flatnonzero(moved & changed & (self.frozen > FROZEN_SHARE * self.seconds)):
             sink.claim(
                 "constant-effort",
                 found=f"an effort that stands still for {self.frozen[j]:.3g} s of {self.seconds:.3g} s (first at "

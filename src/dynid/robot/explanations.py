@@ -66,10 +66,11 @@ EXPLANATIONS = (
         "joint-held",
         "joints that are held at one position",
         ("warning", "note"),
-        """The description has joints that the log does not have (a hand, a gripper), or that you locked, or that
-        stood still and whose effort says nothing: it is missing, never changes, is not the torque of what they carry
-        (a brake or friction holds them), or nothing that they carry or that carries them moved either (the other arm,
-        the legs on their stand). Their bodies move with the link before them.""",
+        """The description has joints that the log does not have (a hand, a gripper), or that you locked, or whose
+        effort says nothing: it is missing, never changes (a gripper's force that is told and not measured), is not the
+        torque of what they carry where they stand (a brake or friction holds them), or nothing that they carry or that
+        carries them moved either (the other arm, the legs on their stand). Their bodies move with the link before them;
+        motion of their own is left out.""",
         """`--lock JOINT=VALUE` where they stood elsewhere than the message says.""",
         """An effort at rest is kept where bodies that are fitted to it and to the moving joints explain nine tenths of
         its variance on blocks of time that were left out: of a joint that a servo holds they do.""",
@@ -78,10 +79,10 @@ EXPLANATIONS = (
         "joint-unmeasured",
         "a joint that moves without an effort",
         ("warning",),
-        """The log has this joint's position, and no effort: its column is absent or empty, or holds zeros
-        throughout. It carries joints with an effort, whose torque depends on its motion, so that this is used; its own
-        equation is left out. Its friction and rotor inertia stay as described, its torque is not scored, and what it
-        alone would say of the bodies is missing.""",
+        """The log has this joint's position, and no effort: its column is absent or empty, or holds one value
+        throughout, zero for one. It carries joints with an effort, whose torque depends on its motion, so that this is
+        used; its own equation is left out. Its friction and rotor inertia stay as described, its torque is not scored,
+        and what it alone would say of the bodies is missing.""",
         """Map its effort under `[log]` if there is one. If it stood still in truth, `--lock JOINT=VALUE`.""",
         """Joints without an effort that carry none with one are held ([`joint-held`](findings.md#joint-held)), and so
         are those that stood still. Where several joints share motors, every effort is needed (`no-effort`).""",
