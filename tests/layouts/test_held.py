@@ -141,18 +141,45 @@ def test_columns_without_a_number_are_none(robot: RobotModel, tmp_path: Path, la
     assert "robot.lock.r2" in {one.key for one in found.decisions}
 
 
-def test_a_hand_without_effort_is_held_though_it_has_positions(tmp_path: Path) -> None:
+def arm_with_finger(folder: Path) -> RobotModel:
     links = (("a1", "b"), ("a2", "c"), ("a3", "d"), ("finger_joint", "e"))
     parts = [
         f'<link name="{child}">{INERTIAL}</link><joint name="{joint}" type="revolute"><parent link="{parent}"/>'
         f'<child link="{child}"/><origin xyz="0.3 0 0"/><axis xyz="0 1 0"/>{LIMIT}</joint>'
         for (joint, child), parent in zip(links, ("a", "b", "c", "d"), strict=True)
     ]
-    (tmp_path / "arm.urdf").write_text(f'<robot name="arm"><link name="a"/>{"".join(parts)}</robot>')
-    arm = load_robot(tmp_path / "arm.urdf", diagnostics=Diagnostics())
+    (folder / "arm.urdf").write_text(f'<robot name="arm"><link name="a"/>{"".join(parts)}</robot>')
+    return load_robot(folder / "arm.urdf", diagnostics=Diagnostics())
+
+
+def test_a_hand_without_effort_is_held_though_it_has_positions(tmp_path: Path) -> None:
+    arm = arm_with_finger(tmp_path)
     t, q = arm_motion()
-    columns = {"t": t} | {f"q_{joint}": q[:, k % 2] for k, (joint, _) in enumerate(links)}
+    columns = {"t": t} | {f"q_{joint}": q[:, k % 2] for k, joint in enumerate(arm.joint_names)}
     columns |= {f"tau_a{k}": np.sin(k + q[:, 0]) for k in (1, 2, 3)}
     found = propose(arm, write_arm(tmp_path, columns))
     assert found["log.effort.columns"].value is not None
     assert found["robot.lock.finger_joint"].value == "0"
+
+
+@pytest.mark.parametrize("unit", ["rad", "deg"])
+@pytest.mark.parametrize("opening", [None, 255.0, 1000.0])
+def test_an_opening_on_another_scale_is_no_position_of_a_hand(
+    unit: str, opening: float | None, tmp_path: Path
+) -> None:
+    """It is held, with the reason, and its effort left out; a position within the joint's limits is kept."""
+    arm = arm_with_finger(tmp_path)
+    t, q = arm_motion()
+    names = [f"{joint}_position" for joint in arm.joint_names]
+    scale = np.degrees(1.0) if unit == "deg" else 1.0
+    columns = {"t": t} | {name: scale * q[:, k % 2] for k, name in enumerate(names)}
+    columns |= {f"{joint}_effort": np.sin(k + q[:, 0]) for k, joint in enumerate(arm.joint_names)}
+    if opening is not None:
+        columns[names[-1]] = np.round(opening * (0.5 + 0.5 * np.sin(t)))
+    found = propose(arm, write_arm(tmp_path, columns))
+    held = "robot.lock.finger_joint" in {one.key for one in found.decisions}
+    assert held == (opening is not None)
+    assert ("finger_joint" in found.groups["effort"].columns) == (opening is None)
+    if opening is not None:
+        (why,) = [one for one in found["log.position.columns"].why if "no position of that joint" in one]
+        assert f"to {opening:g}" in why

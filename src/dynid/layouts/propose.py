@@ -22,7 +22,14 @@ from dynid.layouts.order import decide_order, in_order
 from dynid.layouts.physics import Recording, unwrapped
 from dynid.layouts.presets import Preset, presets
 from dynid.layouts.row_clock import rate_from_velocity, rows_as_clock
-from dynid.layouts.units import CALIBRATION, Units, decide_units, time_unit
+from dynid.layouts.units import (
+    CALIBRATION,
+    Units,
+    decide_units,
+    stays_within_limits,
+    time_unit,
+    units_within_limits,
+)
 from dynid.log.absent import WITHOUT_EFFORT
 from dynid.log.calibration import motor_of, rad_per_percent, read_calibration
 from dynid.log.files import parts_beside
@@ -121,6 +128,8 @@ def propose(
                 extra = replace(extra, value=same.value, why=("as those of the positions",), question="")
             decisions.append(extra)
             chosen[kind] = _cut(chosen[kind], extra.value)
+    if "position" in chosen:
+        chosen["position"] = _without_other_scales(robot, look, chosen["position"], decisions)
     chosen = _alike(chosen, decisions)
     clock = rate_from_velocity(look, clock, chosen)
     if "effort" not in chosen and "position" in chosen:
@@ -494,6 +503,43 @@ def _alike(chosen: dict[str, Family], decisions: list[Decision]) -> dict[str, Fa
             question = "" if kind == "velocity" else "which columns are the effort?"
             decisions[at] = Decision(f"log.{kind}.columns", None, why, question, optional=kind == "velocity")
     return kept
+
+
+def _without_other_scales(
+    robot: RobotModel, look: Excerpt, position: Family, decisions: list[Decision]
+) -> Family:
+    """The columns without those of a hand that are no position of its joints: 0 to 255, or percent."""
+    hand = [joint for joint in position.joints if _of_hand(joint)]
+    if not position.named or not hand or len(hand) == len(position.joints):
+        return position
+    values = look.table(position.columns)
+    with np.errstate(invalid="ignore"):
+        low, high = (
+            np.nanmin(values, axis=0, initial=np.inf),
+            np.nanmax(values, axis=0, initial=-np.inf),
+        )
+    ends = dict(zip(position.joints, zip(low.tolist(), high.tolist(), strict=True), strict=True))
+    span = np.zeros(robot.n)
+    for joint, (least, most) in ends.items():
+        span[robot.joint_names.index(joint)] = 0.0 if joint in hand else most - least
+    units = units_within_limits(robot, span)
+    strange = []
+    for joint in hand:
+        own = np.zeros(robot.n)
+        j = robot.joint_names.index(joint)
+        own[j] = ends[joint][1] - ends[joint][0]
+        if units and not any(stays_within_limits(robot, own, unit)[j] for unit in units):
+            strange.append(joint)
+    if not strange:
+        return position
+    said = ", ".join(f"'{joint}' from {ends[joint][0]:.4g} to {ends[joint][1]:.4g}" for joint in strange)
+    at = next(k for k, d in enumerate(decisions) if d.key == "log.position.columns")
+    why = (
+        *decisions[at].why,
+        f"{said}: no position of that joint in {' or '.join(units)} or m, so that it is held",
+    )
+    decisions[at] = replace(decisions[at], why=why)
+    return _of_joints(position, [joint for joint in position.joints if joint not in strange])
 
 
 def _most_joints(effort: Family, position: Family) -> bool:

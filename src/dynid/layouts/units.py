@@ -239,10 +239,25 @@ def _percent(q: Float) -> tuple[bool | None, str]:
 
 
 def _in_range(robot: RobotModel, span: Float, turning: Bool, scale: float) -> bool:
-    free = robot.limits.upper - robot.limits.lower
-    room = np.where(np.isfinite(free), (1 + BEYOND) * free + BESIDE, TURNS)
     moved = scale * span[turning]
-    return bool((moved <= room[turning]).all() and moved.max(initial=0.0) >= MOVED)
+    return bool((moved <= _room(robot)[turning]).all() and moved.max(initial=0.0) >= MOVED)
+
+
+def _room(robot: RobotModel) -> Float:
+    free = robot.limits.upper - robot.limits.lower
+    return np.asarray(np.where(np.isfinite(free), (1 + BEYOND) * free + BESIDE, TURNS))
+
+
+def units_within_limits(robot: RobotModel, span: Float) -> tuple[str, ...]:
+    """Units of angle in which joints that turn move by spans (n,) as their limits let them, and not by too little."""
+    turning = ~np.array(robot.prismatic)
+    return tuple(u for u in POSITIONS if _in_range(robot, span, turning, si(u, "angle")))
+
+
+def stays_within_limits(robot: RobotModel, span: Float, unit: str) -> Bool:
+    """Joints (n,) whose spans fit their limits in a unit of angle, or in metres where they slide."""
+    scale = np.where(robot.prismatic, 1.0, si(unit, "angle"))
+    return np.asarray(scale * span <= _room(robot))
 
 
 def _slow_enough(robot: RobotModel, motion: Motion, scale: float) -> bool:
