@@ -15,6 +15,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.choose import search
+from dynid.identification.further_log import torque_factors
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log
@@ -123,6 +124,26 @@ def test_standing_takes_no_motion_from_a_choice() -> None:
     assert len(found.factors.blocks) >= 0.9 * len(alone.factors.blocks)
     assert found.selection.folds == alone.selection.folds
     assert found.validations[0].scores.origin == "held-out blocks"
+
+
+def test_standing_takes_no_motion_from_a_further_log() -> None:
+    """Factors of a log, as a fleet's and payloads' are, have as many blocks of motion whatever rest follows it."""
+    one = plant("finger", np.random.default_rng(3))
+    moved = record(one, np.random.default_rng(1), Unmodelled(cable=0.01))
+    run = _identified(one, moved.t, moved.q, moved.tau)
+    rows = round(20.0 * SECONDS * one.rate)
+    t = np.concatenate([moved.t, moved.t[-1] + 1.0 + np.arange(rows) / one.rate])
+    resting = (np.repeat(last[-1:], rows, axis=0) for last in (moved.q, moved.tau))
+    q, tau = (np.concatenate(pair) for pair in zip((moved.q, moved.tau), resting, strict=True))
+    everything = np.ones(len(run.estimate.columns), dtype=np.bool_)
+    logs = (Log.from_arrays(one.described, *three) for three in ((moved.t, moved.q, moved.tau), (t, q, tau)))
+    alone, with_rest = (torque_factors(run, log, everything, Diagnostics(), 1) for log in logs)
+    assert len(with_rest.blocks) >= 0.9 * len(alone.blocks)
+    np.testing.assert_allclose(
+        with_rest.total[0].residual_square(run.estimate.full_vector),
+        alone.total[0].residual_square(run.estimate.full_vector),
+        rtol=0.05,
+    )
 
 
 def _identified(one: Plant, t: Float, q: Float, tau: Float) -> Identification:

@@ -10,17 +10,14 @@ from typing import Any
 from dynid.base.arrays import Bool
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
-from dynid.base.parallel import ordered_map
 from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Factors
 from dynid.identification.experiment import Experiment, open_log
-from dynid.log.checks import LogWatch
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.run.result import Identification
-from dynid.run.validation import block_seconds
-from dynid.signals.past import WithPast
+from dynid.run.validation import block_seconds, read_samples
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.terms.term import Terms
@@ -57,24 +54,16 @@ def factors_of(
 ) -> Factors:
     """Factors of a log's torque equations by joint, filtered as given, on the log's own time grid.
 
+    What a first log leaves out is left out here, and blocks of time are as long as they would be there.
     wanted: (p,) mask of the parameters whose columns are kept.
     Raises UsageError for a log of other joints, UnfitDataError for one without a usable sample.
     """
     log = log.of_robot(robot)
     prepared = prepare(log, replace(preparation, rate=None), diagnostics)
-    watch = LogWatch(log, diagnostics)
-    batches = WithPast(ordered_map(prepared.process, prepared.windows(watch), threads), robot.drive)
-    assembly = Assembly(
-        robot,
-        terms,
-        TorqueRows(),
-        wanted,
-        prepared.parallel_filter(),
-        block_seconds(prepared),
-    )
-    factors = assembly.factors(batches, threads)
-    watch.finish()
-    return factors
+    batches, _, still = read_samples(prepared, diagnostics, terms.balances(robot), True, threads, None)
+    seconds = block_seconds(prepared, still=still)
+    assembly = Assembly(robot, terms, TorqueRows(), wanted, prepared.parallel_filter(), seconds)
+    return assembly.factors(batches, threads)
 
 
 def held_out_log(run: Identification, diagnostics: Diagnostics) -> Log | None:
