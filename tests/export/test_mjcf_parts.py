@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.exporters.export import export_parameters
@@ -19,16 +20,29 @@ ROBOT = """
 """
 
 
-def test_a_part_heavier_than_its_body_is_written_with_a_share_of_itself(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("found", "said", "not_said"),
+    [
+        # Less mass than the foot alone has.
+        (0.15, "Likely the robot did not carry it", "both together"),
+        # Mass enough, less inertia than the foot alone has about the knee: of what was carried that says nothing.
+        (0.35, "both together are as identified", "Likely"),
+    ],
+)
+def test_a_part_that_does_not_fit_is_written_with_a_share_of_itself(
+    found: float, said: str, not_said: str, tmp_path: Path
+) -> None:
     source = tmp_path / "leg.xml"
     source.write_text(ROBOT)
     robot, sink = load_robot(source), Diagnostics()
-    lighter = 0.35 * robot.inertia_prior.ravel()  # less inertia than its foot alone has about the knee
+    lighter = found * robot.inertia_prior.ravel()
     (written,) = export_parameters(
         robot, Terms((RigidBody(),)), lighter, tmp_path / "new.xml", diagnostics=sink
     )
     assert np.allclose(load_robot(written).inertia_prior.ravel(), lighter, rtol=1e-9)
     (warning,) = [one for one in sink if one.identifier == "export-shared"]
     assert "what is fixed to 'calf' weighs" in warning.text
+    assert said in warning.text
+    assert not_said not in warning.text
     assert "mjcf-new" not in {one.identifier for one in sink}
     assert "0.0265" in written.read_text()  # the file is still the user's own

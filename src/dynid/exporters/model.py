@@ -177,11 +177,14 @@ def kept_share(whole: Float, fixed: Float) -> float:
 
 def shared_text(name: str, share: float, fixed: Float, whole: Float) -> str:
     """What a file says of parts whose inertias were scaled down."""
-    return (
+    said = (
         f"what is fixed to '{name}' weighs {fixed[0]:.3g} kg in the description, of {whole[0]:.3g} kg identified in "
-        f"all, and leaves no possible rest: it is written with {100 * share:.2g} % of its inertia. Likely the robot "
-        "did not carry it while the log was recorded, or not all of it"
+        f"all, and leaves no possible rest: it is written with {100 * share:.2g} % of its inertia"
     )
+    if fixed[0] >= whole[0]:
+        return f"{said}. Likely the robot did not carry it while the log was recorded, or not all of it"
+    # Centre and shape of a last body are seldom seen in full, so that this says nothing of the parts.
+    return f"{said}, and '{name}' with the rest: both together are as identified"
 
 
 def turned_zeros(robot: RobotModel, zeros: Float) -> RobotModel:

@@ -46,13 +46,13 @@ def found_tables(
         error = unknown or InputError(
             "no-mapping", found="answers to some questions", expected="to all", place=place
         )
+        # A table to fill in says less than what was found, where only some questions are open.
+        answer = error.do if "position" not in proposal.groups else "answer what is open"
         raise InputError(
             error.identifier,
             found=f"{error.found}; the names of the columns leave open: {questions}",
             expected=error.expected,
-            do=error.do
-            if call in error.do
-            else f"{error.do or 'answer the others, too'}, or let `{call}` ask",
+            do=answer if call in answer else f"{answer or 'answer the others, too'}, or let `{call}` ask",
             place=error.place,
         ) from unknown
     text = (

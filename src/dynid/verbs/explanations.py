@@ -151,12 +151,14 @@ OF_EXPORTS = (
     ),
     Explanation(
         "export-shared",
-        "parts that weigh more than was identified",
+        "parts that do not fit into what was identified",
         ("warning",),
-        """Parts that are fixed to a body weigh more, in the description, than all that was identified there. They
-        are written with a share of it.""",
-        """Take out of the description what the robot did not carry, and identify again. Where it did carry it, the
-        description's weight of it is wrong, or the torque's scale is.""",
+        """Parts that are fixed to a body have more mass or inertia, in the description, than a possible body leaves
+        them of all that was identified there. They are written with a share of it, the body with the rest: both
+        together are as identified.""",
+        """Nothing where they weigh less than was identified: the log does not show how centre and shape are shared
+        out. Where they weigh more, take out of the description what the robot did not carry, and identify again. Where
+        it did carry it, the description's weight of it is wrong, or the torque's scale is.""",
     ),
     Explanation(
         "unphysical",
