@@ -20,6 +20,7 @@ from dynid.log.read import Log
 from dynid.rows import EnergyRows
 from dynid.run.result import Identification
 from dynid.run.validation import validate
+from dynid.signals.resting_joints import unexplained_hands
 
 SILENT = 1  # of the finger's three joints: it carries one and is carried by one
 BESIDE = Unmodelled(cable=0.005, torque_step=0.002)
@@ -135,3 +136,45 @@ def test_a_joint_that_its_servo_holds_keeps_its_equation() -> None:
     found = identify(one.described, log, threads=1, diagnostics=Diagnostics())
     assert not [item for item in found.diagnostics if item.identifier == "held-in-part"]
     assert found.training.scores.count[SILENT] == found.training.scores.count[0]
+
+
+@cache
+def with_hand(name: str) -> tuple[Plant, Recorded]:
+    one = plant(name, np.random.default_rng(2))
+    return one, record(one, np.random.default_rng(1), BESIDE)
+
+
+def gripping(one: Plant, made: Recorded, how: str) -> Log:
+    """The log with an effort of the gripper, its last joint, that is not the torque of its motion."""
+    tau, rng, t = np.array(made.tau), np.random.default_rng(6), made.t
+    tau[:, -1] = one.scale[-1] * {
+        "two forces": np.where(t % 5.0 < 2.0, 0.3, -0.3),
+        "noise": 0.01 * rng.normal(size=len(t)),
+        "grips at times": 0.01 * rng.normal(size=len(t)) + 0.5 * (t % 4.0 < 1.5),
+    }.get(how, tau[:, -1] / one.scale[-1])
+    return Log.from_arrays(one.described, made.t, made.q, tau, made.dq)
+
+
+@pytest.mark.parametrize("name", ["so101", "talos_left_arm"])
+@pytest.mark.parametrize("how", ["two forces", "noise", "grips at times", "torque"])
+def test_a_gripper_is_found_whose_effort_is_not_the_torque_of_its_motion(name: str, how: str) -> None:
+    one, made = with_hand(name)
+    expected = () if how == "torque" else one.described.joint_names[-1:]
+    assert unexplained_hands(gripping(one, made, how)) == expected
+
+
+def test_a_gripper_that_grips_spoils_no_arm() -> None:
+    """One warning, and every other joint is predicted as well as with the gripper's true torque."""
+    one, made = with_hand("so101")
+    runs = {
+        how: identify(one.described, gripping(one, made, how), threads=1, diagnostics=Diagnostics())
+        for how in ("torque", "two forces")
+    }
+    said = [item.text for item in runs["two forces"].diagnostics if item.identifier == "joint-unmeasured"]
+    assert len(said) == 1
+    assert "as where it grips" in said[0]
+    scores = {how: run.validations[0].scores for how, run in runs.items()}
+    assert (scores["two forces"].relative[:-1] <= 1.1 * scores["torque"].relative[:-1]).all()
+    # On another log it is not scored either.
+    again = validate(runs["two forces"], gripping(one, made, "two forces"), Diagnostics(), threads=1).scores
+    assert scores["two forces"].count[-1] == again.count[-1] == 0

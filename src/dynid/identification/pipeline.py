@@ -81,7 +81,7 @@ from dynid.run.validation import (
 from dynid.run.verdict import check_negative_springs, judge
 from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import Prepared, prepare
-from dynid.signals.resting_joints import unexplained_at_rest
+from dynid.signals.resting_joints import unexplained_at_rest, unexplained_hands
 from dynid.signals.samples import Samples
 from dynid.terms.term import Scale, Terms
 
@@ -123,6 +123,7 @@ def identify(
     log = _without_unexplained(log, sink)
     robot = log.robot
     validation = None if validation is None else validation.of_robot(robot)
+    log, validation = _without_gripping(log, validation, sink)
     robot, log, validation = _with_torque(robot, log, validation, chosen, threads or default_threads(), sink)
     call = _Call(robot, log, chosen, threads or default_threads(), progress, sink)
     if settings is not None and settings.choice_left_out:
@@ -488,7 +489,20 @@ def _without_unexplained(log: Log, diagnostics: Diagnostics) -> Log:
             f"joint '{name}' never moved: its friction and rotor inertia are not identified; its effort is not the "
             "torque of what it carries, so that a brake or friction held it, or its encoder is dead",
         )
-    return log.with_held(joints, UNEXPLAINED)
+    return log.with_held({name: log.resting[name] for name in joints}, UNEXPLAINED)
+
+
+def _without_gripping(log: Log, validation: Log | None, diagnostics: Diagnostics) -> tuple[Log, Log | None]:
+    """The logs without the efforts of joints of a hand that are not the torque of their motion."""
+    joints = unexplained_hands(log)
+    for name in joints:
+        diagnostics.warn(
+            "joint-unmeasured",
+            f"joint '{name}' is one of a hand, and its effort is not the torque of its motion, as where it grips: the "
+            "motion is used, the equation is left out, so that its friction and rotor inertia are not identified",
+        )
+    others = None if validation is None else validation.without_efforts(joints)
+    return log.without_efforts(joints), others
 
 
 def _warn_of_rest(at_rest: tuple[str, ...], diagnostics: Diagnostics) -> None:

@@ -30,7 +30,7 @@ from dynid.layouts.units import (
     time_unit,
     units_within_limits,
 )
-from dynid.log.absent import WITHOUT_EFFORT
+from dynid.log.absent import WITHOUT_EFFORT, of_hand
 from dynid.log.calibration import motor_of, rad_per_percent, read_calibration
 from dynid.log.files import parts_beside
 from dynid.robot.model import RobotModel
@@ -39,8 +39,6 @@ LOCK = "robot.lock."
 _NAMED = 4  # columns or files that are listed
 KINDS_OF_SLIDES = ("position", "velocity", "effort")
 LEAST_MEASURED = 2.0 / 3.0  # of the joints with a position, as for names that are shortened
-# Joints of hands, whose place hardly matters to an arm.
-_HAND = ("finger", "gripper", "jaw", "hand", "claw", "thumb", "knuckle")
 
 
 @dataclass(frozen=True)
@@ -233,10 +231,10 @@ def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list
     texts = look.values([name for name in look.names if name not in look.numeric]) if not look.bag else {}
     labels = joint_labels(texts, robot.joint_names)
     found = families(columns, robot.joint_names, known, look.bag, labels)
-    arm = [one for one in robot.joint_names if not _of_hand(one)]
+    arm = [one for one in robot.joint_names if not of_hand(one)]
     if len(arm) == robot.n or not arm or any(one.meaning.quantity == "position" for one in found):
         return found
-    hand = tuple(one for one in robot.joint_names if _of_hand(one))
+    hand = tuple(one for one in robot.joint_names if of_hand(one))
     return [replace(one, missing=(*one.missing, *hand)) for one in families(columns, arm, known, look.bag)]
 
 
@@ -276,10 +274,6 @@ def _with_chains(decision: Decision, look: Excerpt, robot: RobotModel, known: Se
             )
             return replace(decision, why=(*decision.why, why))
     return decision
-
-
-def _of_hand(joint: str) -> bool:
-    return any(word in joint.lower() for word in _HAND)
 
 
 def _settle(
@@ -447,7 +441,7 @@ def _held(
         found = Decision(
             key, f"{rest:g}", (f"{why}; it stands on a branch of its own, where its place does not matter",)
         )
-    elif _of_hand(joint):
+    elif of_hand(joint):
         found = Decision(
             key, f"{rest:g}", (f"{why}; a joint of a hand, whose place matters little",), likely=True
         )
@@ -482,7 +476,7 @@ def _alike(chosen: dict[str, Family], decisions: list[Decision]) -> dict[str, Fa
     kept = dict(chosen)
     if effort is not None and effort.named and position.named:
         without = [joint for joint in position.joints if joint not in effort.joints]
-        if without and all(map(_of_hand, without)):
+        if without and all(map(of_hand, without)):
             position = _of_joints(position, [joint for joint in position.joints if joint not in without])
             kept["position"] = position
     for kind in ("velocity", "effort"):
@@ -509,7 +503,7 @@ def _without_other_scales(
     robot: RobotModel, look: Excerpt, position: Family, decisions: list[Decision]
 ) -> Family:
     """The columns without those of a hand that are no position of its joints: 0 to 255, or percent."""
-    hand = [joint for joint in position.joints if _of_hand(joint)]
+    hand = [joint for joint in position.joints if of_hand(joint)]
     if not position.named or not hand or len(hand) == len(position.joints):
         return position
     values = look.table(position.columns)

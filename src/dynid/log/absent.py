@@ -23,6 +23,8 @@ APART = "at rest, with all that they carry and that carries them"
 UNEXPLAINED = (
     "at rest, with an effort that is not the torque of what they carry, as where a brake or friction holds it"
 )
+# Words in names of joints of hands, whose place hardly matters to an arm.
+_HAND = ("finger", "gripper", "jaw", "hand", "claw", "thumb", "knuckle")
 _GROUPS = ("position", "velocity", "effort")
 _OF_JOINTS = (
     *_GROUPS, "motor_position", "motor_velocity", "temperature", "command_position", "command_velocity",
@@ -35,6 +37,11 @@ WITHOUT_EFFORT = (
     "log it, or leave the joint out: the last ones of a chain with --tip LINK, "
     "one that stood still with --lock JOINT=VALUE"
 )
+
+
+def of_hand(joint: str) -> bool:
+    """Whether a joint is one of a hand, by its name."""
+    return any(word in joint.lower() for word in _HAND)
 
 
 def absent_joints(mapping: ChannelMap | None, columns: Iterable[str], robot: RobotModel) -> tuple[str, ...]:

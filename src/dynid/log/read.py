@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -220,12 +220,18 @@ class Log:
             self, robot=robot, mapping=mapping, own_remarks=(*self.own_remarks, *remarks), resting=resting
         )
 
-    def with_held(self, joints: Iterable[str], reason: str) -> Log:
-        """The log with some of its resting joints held where they are, and a remark that says why."""
-        values = {joint: self.resting[joint] for joint in joints}
+    def with_held(self, values: Mapping[str, float], reason: str) -> Log:
+        """The log with some of its joints held, rad or m, and a remark that says why."""
         remarks = Diagnostics()
         locked(self.robot, values, reason, remarks)
         return self._holding(values, tuple(remarks)) if values else self
+
+    def without_efforts(self, joints: Sequence[str], remarks: Sequence[Diagnostic] = ()) -> Log:
+        """The log in which some joints are `unmeasured`: their motion is used, their equations are left out."""
+        if not joints:
+            return self
+        mapping = without_effort(self.mapping, joints)
+        return replace(self, mapping=mapping, own_remarks=(*self.own_remarks, *remarks))
 
     def held_in(self, robot: RobotModel) -> RobotModel:
         """The robot with those joints held that are held in this log's; raises UsageError for one of other joints."""

@@ -70,6 +70,9 @@ def validate(
     diagnostics = diagnostics if diagnostics is not None else Diagnostics()
     diagnostics.accept((*identification.accepted, *accept))
     log = log.of_robot(identification.robot)
+    # Of a joint whose equation was left out nothing is known that could be scored.
+    counted = zip(log.robot.joint_names, identification.training.scores.count, strict=True)
+    log = log.without_efforts([name for name, count in counted if not count])
     settings: Any = identification.preparation["settings"]
     trained: Any = identification.provenance.get("training_data", [])
     origin = origin_of(log, trained, diagnostics)

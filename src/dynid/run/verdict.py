@@ -180,7 +180,7 @@ def _score_findings(validation: Validation, training: Validation, findings: list
             findings.append(Finding("note", f"{name}: at rest, not judged", text, advice, "joint-not-judged"))
             continue
         if name in scores.unmeasured:
-            text = "Its effort was not logged, so that its friction and rotor inertia are not the data's."
+            text = "Its effort was not logged, or is not its torque: friction and rotor inertia are not the data's."
             advice = "Log its effort, if its torque matters."
             findings.append(Finding("note", f"{name}: effort not measured", text, advice, "unscored-joint"))
             continue

@@ -1,4 +1,4 @@
-"""Joints that stood still: whether their effort is the torque of what they carry, or a brake carries it."""
+"""Whether efforts are the torque of what joints carry: of those that stood still, and of hands."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.kernel import torque_regressor
+from dynid.log.absent import of_hand
 from dynid.log.read import Log
 from dynid.robot.locking import own_motors
 from dynid.robot.model import RobotModel
@@ -27,6 +28,8 @@ LEAST_SAMPLES = 60
 RIDGE = 1e-9  # on columns of length one
 # Share of its effort's variance that the bodies have to explain of a joint that a servo holds.
 EXPLAINED = 0.9
+# The same of a hand's joint that moves: below it no model of its torque is usable, and few grippers' efforts are one.
+GRIPPING = 0.5
 
 
 def unexplained_at_rest(log: Log) -> tuple[str, ...]:
@@ -38,9 +41,7 @@ def unexplained_at_rest(log: Log) -> tuple[str, ...]:
     resting = np.array([name in log.resting for name in log.robot.joint_names])
     if not resting.any() or resting.all() or not log.mapping.effort:
         return ()
-    steps, bases = zip(*(first_look(log, i) for i in range(len(log.trajectories))), strict=True)
-    rate = sensible_rate(float(np.median(steps)))
-    trial = _Trial.of(log.robot, windows_of(signals_for_evidence(log, rate, bases), rate), rate)
+    trial = _trial_of(log)
     if trial is None:
         return ()
     moving = np.flatnonzero(~resting)
@@ -49,6 +50,37 @@ def unexplained_at_rest(log: Log) -> tuple[str, ...]:
         for j in np.flatnonzero(resting & own_motors(log.robot))
         if trial.explained(moving, int(j)) < EXPLAINED
     )
+
+
+def unexplained_hands(log: Log) -> tuple[str, ...]:
+    """Joints of a hand that move under an effort that is not the torque of their motion.
+
+    A gripper's force is what it grips with, or was told to. The hand's joints carry no others then, and an arm's
+    have an effort.
+    """
+    robot, silent = log.robot, {*log.unmeasured, *log.resting}
+    hand = np.array([of_hand(name) for name in robot.joint_names])
+    moves = robot.projection != 0
+    last = hand & own_motors(robot)
+    for i in np.flatnonzero(moves[:, ~hand].any(axis=1)).tolist():
+        above = int(robot.parent[i])
+        while above >= 0:
+            last &= ~moves[above]
+            above = int(robot.parent[above])
+    asked = [j for j in np.flatnonzero(last).tolist() if robot.joint_names[j] not in silent]
+    if not asked or hand.all() or not log.mapping.effort:
+        return ()
+    trial = _trial_of(log)
+    arm = np.flatnonzero(~hand & [name not in log.unmeasured for name in robot.joint_names])
+    if trial is None or not len(arm):
+        return ()
+    return tuple(robot.joint_names[j] for j in asked if trial.explained(arm, j) < GRIPPING)
+
+
+def _trial_of(log: Log) -> _Trial | None:
+    steps, bases = zip(*(first_look(log, i) for i in range(len(log.trajectories))), strict=True)
+    rate = sensible_rate(float(np.median(steps)))
+    return _Trial.of(log.robot, windows_of(signals_for_evidence(log, rate, bases), rate), rate)
 
 
 def unexplained_joints(robot: RobotModel, batches: Sequence[Samples], moving: Bool, resting: Bool) -> Bool:
