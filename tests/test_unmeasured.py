@@ -14,6 +14,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.estimate import OE
+from dynid.exporters.torque_replay import replay_torque
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log
@@ -21,6 +22,7 @@ from dynid.rows import EnergyRows
 from dynid.run.result import Identification
 from dynid.run.validation import validate
 from dynid.signals.resting_joints import unexplained_hands
+from dynid.verbs.summary import score_lines
 
 SILENT = 1  # of the finger's three joints: it carries one and is carried by one
 BESIDE = Unmodelled(cable=0.005, torque_step=0.002)
@@ -178,3 +180,37 @@ def test_a_gripper_that_grips_spoils_no_arm() -> None:
     # On another log it is not scored either.
     again = validate(runs["two forces"], gripping(one, made, "two forces"), Diagnostics(), threads=1).scores
     assert scores["two forces"].count[-1] == again.count[-1] == 0
+
+
+def test_replays_leave_the_silent_joint_out_of_their_errors() -> None:
+    """Its column of zeros is no torque: the others' errors are as if it had been measured."""
+    one, first, _ = finger()
+    run = identified(0.0)
+    found = {effort: replay_torque(run, logged(one, first, effort)) for effort in (0.0, None)}
+    for silent, whole in zip(found[0.0].rows, found[None].rows, strict=True):
+        for name in ("torque", "motion"):
+            mine, theirs = getattr(silent, name), getattr(whole, name)
+            assert (mine is None) == (theirs is None)
+            if mine is None:
+                continue
+            assert np.isnan(mine[SILENT])
+            assert np.isfinite(others(mine)).all()
+            if name == "torque":
+                np.testing.assert_allclose(others(mine), others(theirs), rtol=1e-12)
+    identified_rows = [
+        row for row in found[0.0].rows if row.description == "identified" and row.motion is not None
+    ]
+    assert identified_rows
+    for row in identified_rows:
+        assert row.motion is not None
+        described = next(
+            r for r in found[0.0].rows if r.description == "as described" and r.program == row.program
+        )
+        assert described.motion is not None
+        assert (others(row.motion) < others(described.motion)).all()
+    text = "\n".join(found[0.0].lines())
+    assert "nan" not in text
+    assert None in found[0.0].plain()["rows"][0]["torque"]
+    shown = "\n".join(score_lines(run.training.scores))
+    assert "nan" not in shown
+    assert "effort not measured" in shown

@@ -175,6 +175,39 @@ def test_joints_without_effort_are_held_where_they_stand(robot: RobotModel, tmp_
     )
 
 
+def test_a_jaw_that_turns_without_an_effort_is_used_within_its_limits(tmp_path: Path) -> None:
+    """What leaves them is an opening in a unit of its own, 0 to 255: such a joint is held."""
+    parts = [
+        ("j1", "base", "l1", "revolute", "0 0 1", 4, -2), ("j2", "l1", "l2", "revolute", "0 1 0", 3, -2),
+        ("j3", "l2", "l3", "revolute", "0 1 0", 2, -2), ("jaw", "l3", "f1", "revolute", "0 0 1", 0.5, 0),
+        ("thumb", "l3", "f2", "revolute", "0 0 1", 0.4, 0),
+    ]  # fmt: skip
+    text = "".join(
+        LINK.format(name=name, parent=parent, child=child, kind=kind, axis=axis, mass=mass, lower=lower)
+        for name, parent, child, kind, axis, mass, lower in parts
+    )
+    path = tmp_path / "arm.urdf"
+    path.write_text(f'<robot name="arm"><link name="base"/>{text}</robot>')
+    robot = load_robot(path)
+    columns = motion(robot)
+    columns["q_jaw"] = 1.0 + np.sin(columns["t"])
+    columns["q_thumb"] = 127.0 + 127.0 * np.sin(columns["t"])
+    log = read_log(written(tmp_path / "log.csv", columns), robot)
+    assert log.robot.joint_names == (*ARM, "jaw")
+    assert log.unmeasured == ("jaw",)
+    assert "moving 'thumb' by 254 rad, which is left out" in texts(log)[0]
+    # Nothing is known of a joint without limits, and a joint whose motor moves others has no equation to leave out.
+    free = robot.limits.upper.copy()
+    free[3] = np.inf
+    endless = replace(robot, limits=replace(robot.limits, upper=free))
+    assert read_log(tmp_path / "log.csv", endless).unmeasured == ()
+    shared = np.eye(5)
+    shared[2, 3] = 0.5
+    coupled = replace(robot, drive=replace(robot.drive, transmission=shared))
+    with pytest.raises(InputError, match="coupled-lock"):
+        read_log(tmp_path / "log.csv", coupled)
+
+
 def two_arms(folder: Path) -> Path:
     """A waist that carries two arms of two joints each."""
     parts = [

@@ -111,7 +111,7 @@ class Scores:
         """What is shown of the scores: error in all and by joint."""
         by_joint = [f"{name} {100 * one:.3g} %" for name, one in zip(
             self.joint_names, self.relative, strict=True
-        )]  # fmt: skip
+        ) if name not in self.unmeasured]  # fmt: skip
         return Overview(
             f"Scores on {self.origin}: torque error {100 * self.total_relative:.3g} %",
             (("by joint", listed(by_joint, 12)), ("trajectories", listed(self.trajectories))),

@@ -64,7 +64,8 @@ class TorqueReplayRow:
     torque: (n,) root of the mean square of measured less computed torque over that of the measured torque, filtered as
     in scores.    all_torque: the same of all joints together.
     motion: (n,) the same of position after each window's start, over that of the measured displacement from there, when
-    the measured torque drives the robot; None where the program does not move it.
+    the measured torque drives the robot; None where the program does not move it. Both nan for joints without a
+    measured torque, which the model's own drives.
     why: what kept it from being replayed, "" for nothing.
     """
 
@@ -138,7 +139,7 @@ class TorqueReplay:
                 "all_torque": row.all_torque,
             }
             | {
-                name: None if x is None else x.tolist()
+                name: None if x is None else [None if np.isnan(one) else one for one in x.tolist()]
                 for name, x in (("torque", row.torque), ("motion", row.motion))
             }
             for row in self.rows
@@ -301,7 +302,11 @@ def _part(run: Identification, theta: Float, model: ExportModel, samples: Sample
     predicted = _torque(run, run.estimate.parameters, samples, lambda _, __: True)
     apart = _torque(run, theta, samples, partial(_is_apart, run)) + _known(run, samples)
     apart += mixed_torque(motors_of(model.mixed)[1], tuple(MotionBasis), samples.dq, samples.ddq)
-    return _Part(samples, samples.tau - of_log, predicted + _known(run, samples) - of_log, apart)
+    predicted += _known(run, samples) - of_log
+    tau = samples.tau - of_log
+    if samples.measured is not None:
+        tau = np.where(samples.measured, tau, predicted)
+    return _Part(samples, tau, predicted, apart)
 
 
 def _torque(
@@ -378,16 +383,26 @@ def _torque_error(
     for part, tau in zip(parts, computed, strict=True):
         n, s = tau.shape[1], part.samples
         lines = np.ascontiguousarray(np.concatenate([(part.tau - tau).T, part.tau.T]))
+        if s.measured is not None:
+            lines[np.tile(~s.measured, 2)] = 0.0
         sound, _ = filtered.apply(lines, s.with_left_out)
         kept = s.keep[filtered.kept(s.with_left_out)]
         errors.append(sound[:n, kept].T)
         sizes.append(sound[n:, kept].T)
     together = _relative([one.reshape(-1, 1) for one in errors], [one.reshape(-1, 1) for one in sizes])
-    return _relative(errors, sizes), float(together[0])
+    return _of_measured(parts, _relative(errors, sizes)), float(together[0])
+
+
+def _of_measured(parts: Sequence[_Part], values: Float) -> Float:
+    # (n,) with nan for joints without a measured torque.
+    measured = parts[0].samples.measured
+    return values if measured is None else np.where(measured, values, np.nan)
 
 
 def _percent(share: float) -> str:
     # A robot that falls away from its path is off by any factor.
+    if np.isnan(share):
+        return "-"
     return f"{100 * share:.3g}" if share < 10.0 else "> 1000"
 
 
@@ -460,7 +475,7 @@ def _mujoco(
             path[k - a] = data.qpos[places[robot.independent_bodies]]
         off.append(s.q[a + 1 : b + 1] - path)
         moved.append(s.q[a + 1 : b + 1] - s.q[a])
-    return computed, _relative(off, moved)
+    return computed, _of_measured(parts, _relative(off, moved))
 
 
 def _order(mujoco: Any, theirs: Any, names: Sequence[str]) -> list[int]:

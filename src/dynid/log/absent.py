@@ -15,6 +15,8 @@ from dynid.robot.model import RobotModel
 
 # rad or m; no joint that moves on purpose moves less, and encoders of fingers are as noisy.
 STILL = 2e-3
+# Of the way between a joint's limits: by how much further it may have moved.
+BEYOND = 0.05
 # Why joints are held.
 WITHOUT = "without effort in the log"
 UNCHANGED = "at rest, with an effort that never changes"
@@ -135,9 +137,10 @@ class EffortWatch:
 
         Others whose effort says nothing are `unmeasured`.
 
-        Those that carry no joint with an effort, those without an effort that stand still, and those that stand still
-        with all that they carry and that carries them: the model's torque is one number then, and what is measured of
-        it differs by friction at rest. An effort of a joint at rest that never changes is none.
+        Those that carry no joint with an effort, unless they turn within known limits, those without an effort that
+        stand still, and those that stand still with all that they carry and that carries them: the model's torque is
+        one number then, and what is measured of it differs by friction at rest. An effort of a joint at rest that never
+        changes is none.
         """
         names, ends, apart = self.robot.joint_names, self._ends(), self._apart()
         if self._silent().all() or apart.all():
@@ -145,7 +148,8 @@ class EffortWatch:
         found: dict[str, dict[str, tuple[float, float]]] = {}
         for j in np.flatnonzero(self._silent() | apart).tolist():
             moved = float(self._high[j] - self._low[j])
-            if ends[j] or apart[j] or self._may_be_held(j):
+            last = ends[j] and not self._turns_within_limits(j)
+            if last or apart[j] or self._may_be_held(j):
                 steady = UNCHANGED if moved <= STILL else CONSTANT
                 why = WITHOUT if self.mute[j] else APART if apart[j] and not ends[j] else steady
                 found.setdefault(why, {})[names[j]] = (
@@ -155,14 +159,14 @@ class EffortWatch:
         return found
 
     def unmeasured(self) -> tuple[str, ...]:
-        """Joints without an effort of their own that move and carry joints with one.
+        """Joints without an effort of their own that move and carry joints with one, or turn within known limits.
 
         Raises InputError for such a joint without a channel of effort whose motor moves other joints, too.
         """
         names, ends, alone = self.robot.joint_names, self._ends(), own_motors(self.robot)
         found = []
-        for j in np.flatnonzero(self._silent() & ~ends & ~self._apart()).tolist():
-            if self._silent().all() or self._may_be_held(j):
+        for j in np.flatnonzero(self._silent() & ~self._apart()).tolist():
+            if self._silent().all() or self._may_be_held(j) or (ends[j] and not self._turns_within_limits(j)):
                 continue
             if alone[j]:
                 found.append(names[j])
@@ -181,6 +185,15 @@ class EffortWatch:
         # In mid-chain: it stands still, and no other joint's motor moves it.
         own = self.robot.joint_names[j] not in self.mapping.effort or bool(own_motors(self.robot)[j])
         return own and bool(self._high[j] - self._low[j] <= STILL)
+
+    def _turns_within_limits(self, j: int) -> bool:
+        # A jaw that swings turns the wrist, and fingers that slide weigh the same wherever they are; what leaves the
+        # joint's limits is an opening in a unit of its own.
+        limits, alone = self.robot.limits, bool(own_motors(self.robot)[j])
+        free = float(limits.upper[j] - limits.lower[j])
+        moved = float(self._high[j] - self._low[j])
+        turns = alone and not self.robot.prismatic[j]
+        return turns and bool(STILL < moved <= (1.0 + BEYOND) * free < np.inf)
 
     def _stood(self) -> Bool:
         # No row with a position leaves both ends infinite, the wrong way round: nothing is known to stand.
@@ -230,7 +243,7 @@ def _widened(low: Float, high: Float, values: Float) -> tuple[Float, Float]:
 def reason_of(why: str, found: Mapping[str, tuple[float, float]], robot: RobotModel) -> str:
     """Why joints are held whose effort says nothing, in words."""
     moving = [
-        f"'{name}' by {moved:.2g} {'m' if robot.prismatic[robot.joint_names.index(name)] else 'rad'}"
+        f"'{name}' by {moved:.3g} {'m' if robot.prismatic[robot.joint_names.index(name)] else 'rad'}"
         for name, (_, moved) in found.items()
         if moved > STILL
     ]

@@ -80,15 +80,16 @@ EXPLANATIONS = (
         "a joint that moves without an effort",
         ("warning",),
         """The log has this joint's position, and no effort: its column is absent or empty, or holds one value
-        throughout, zero for one. It carries joints with an effort, whose torque depends on its motion, so that this is
-        used; its own equation is left out. The same holds of a gripper whose effort is not the torque of its motion:
-        it is what it grips with, or was told to. Its friction and rotor inertia stay as described, its torque is not
-        scored, and what it alone would say of the bodies is missing.""",
+        throughout, zero for one. It carries joints with an effort, whose torque depends on its motion, or turns within
+        its limits as a jaw does, so that its motion is used; its own equation is left out. The same holds of a gripper
+        whose effort is not the torque of its motion: it is what it grips with, or was told to. Its friction and rotor
+        inertia stay as described, its torque is not scored, and what it alone would say of the bodies is missing.""",
         """Map its effort under `[log]` if there is one. If it stood still in truth, `--lock JOINT=VALUE`.""",
-        """Joints without an effort that carry none with one are held ([`joint-held`](findings.md#joint-held)), and so
-        are those that stood still. Where several joints share motors, every effort is needed (`no-effort`).
-        A gripper's effort is kept where bodies fitted to it and to the arm explain half of its variance on blocks of
-        time that were left out. Hands are told by the names of their joints.""",
+        """Other joints without an effort that carry none with one are held ([`joint-held`](findings.md#joint-held)):
+        those that slide, stood still, or leave their limits, as openings from 0 to 255 do. Where several joints share
+        motors, every effort is needed (`no-effort`). A gripper's effort is kept where bodies fitted to it and to the
+        arm explain half of its variance on blocks of time that were left out. Hands are told by the names of their
+        joints.""",
     ),
     Explanation(
         "held-elsewhere",

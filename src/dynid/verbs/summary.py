@@ -144,6 +144,10 @@ def score_lines(scores: Scores) -> list[str]:
     for j, name in enumerate(scores.joint_names):
         every = "" if whole is None else f"{100 * whole.relative[j]:>11.2f} %"
         remark = f"  {said}" if (said := scores.remark(name)) else ""
+        if name in scores.unmeasured:
+            every = "" if whole is None else f"{'-':>13}"
+            lines.append(f"  {name:<20}{'-':>10}{every}{'-':>11}{'-':>9}{'-':>12}{0:>9}{remark}")
+            continue
         lines.append(
             f"  {name:<20}{100 * scores.relative[j]:>8.2f} %{every}{scores.rms[j]:>11.4g}{scores.r2[j]:>9.4f}"
             f"{scores.torque_rms[j]:>12.4g}{int(scores.count[j]):>9}{remark}"
