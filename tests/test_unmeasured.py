@@ -214,3 +214,14 @@ def test_replays_leave_the_silent_joint_out_of_their_errors() -> None:
     shown = "\n".join(score_lines(run.training.scores))
     assert "nan" not in shown
     assert "effort not measured" in shown
+
+
+def test_what_the_silent_joint_does_not_say_stays_as_described() -> None:
+    """Exactly: the description has no friction and no rotor."""
+    estimate = identified(0.0).estimate
+    own = {
+        c.name: v
+        for c, v in zip(estimate.columns, estimate.parameters, strict=True)
+        if c.name in ("Ia2", "fv2")
+    }
+    assert own == {"Ia2": 0.0, "fv2": 0.0}

@@ -370,7 +370,8 @@ class FeasibleFit:
             prior_pull(among.known, strength) / strength,
             near,
         )
-        return replace(found, cost=float(np.sum((A @ found.parameters - y) ** 2)))
+        theta = among.with_unseen(A, found.parameters)
+        return replace(found, parameters=theta, cost=float(np.sum((A @ theta - y) ** 2)))
 
     def _point(self, regression: Regression, weights: Float, strength: float) -> tuple[float, float]:
         found = self._solved(regression, weights, strength)
@@ -412,6 +413,16 @@ class Among:
 
     setting: Setting
     known: Bool
+
+    def with_unseen(self, A: Float, theta: Float) -> Float:
+        """Parameters (p,) with those of joints that no equation (r, p) holds exactly at their priors, and not nearly.
+
+        So are friction and rotor of a joint without an effort: a solver's tolerance is no friction.
+        """
+        setting = self.setting
+        unseen = ~A.any(axis=0) & ~setting.absent
+        unseen[setting.bodies] = False
+        return np.where(unseen, np.clip(setting.centre, setting.lower, setting.upper), theta)
 
 
 @dataclass(frozen=True, eq=False)
