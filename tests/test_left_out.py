@@ -26,18 +26,21 @@ from dynid.run.validation import validate
 from dynid.run.verdict import judge
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
-from dynid.terms import RigidBody, Viscous
+from dynid.terms import Coulomb, RigidBody, Viscous
 from dynid.testing import random_robot
 from dynid.verbs.summary import score_lines
 
 ROBOT = random_robot(21, 3, 0.0)
-TERMS = RigidBody() + Viscous()
+TERMS = RigidBody() + Viscous() + Coulomb()
 SETTINGS = Settings(terms=TERMS, preparation=Preparation(cutoff=8.0), estimator=WLS())
 RATE, REST_FROM, REST_TO, SECONDS = 200.0, 12.0, 20.0, 24.0
 
 
 def recorded(path: Path, seed: int, speed: float = 1.0, sticks: float = 0.0) -> Log:
-    """A motion that comes to rest for eight of 24 seconds, where friction holds with a torque that no term has."""
+    """A motion that comes to rest for eight of 24 seconds, where dry friction holds with a share of its size, `sticks`.
+
+    That torque no term has: at rest the sign of the velocity is zero.
+    """
     rng = np.random.default_rng(seed)
     t = np.arange(0.0, SECONDS, 1.0 / RATE)
     w = 2 * np.pi * speed * np.array([0.5, 0.9, 1.3])
@@ -49,9 +52,12 @@ def recorded(path: Path, seed: int, speed: float = 1.0, sticks: float = 0.0) -> 
     q = np.stack([(size[j] * np.sin(np.outer(clock, w) + phase[j])).sum(axis=1) for j in range(3)], axis=1)
     dq = np.gradient(q, 1.0 / RATE, axis=0)
     samples = Samples.from_motion(q, dq, np.gradient(dq, 1.0 / RATE, axis=0), rate=RATE)
-    theta = np.array([0.8 if c.term == "viscous" else c.prior for c in TERMS.columns(ROBOT)])
+    columns = TERMS.columns(ROBOT)
+    theta = np.array([{"viscous": 0.8, "coulomb": 0.0}.get(c.term, c.prior) for c in columns])
+    dry = 0.4 * np.sqrt(np.mean(TERMS.torque(ROBOT, samples, theta) ** 2, axis=0))
+    theta[[c.term == "coulomb" for c in columns]] = dry
     tau = TERMS.torque(ROBOT, samples, theta)
-    tau += sticks * np.sqrt(np.mean(tau**2, axis=0)) * (pace < 0.01)[:, None]
+    tau += sticks * dry * (pace < 0.01)[:, None]
     tau += 0.01 * np.sqrt(np.mean(tau**2, axis=0)) * rng.normal(0, 1, tau.shape)
     write_log(path, t, canonical_columns(ROBOT.joint_names, q, tau=tau))
     return read_log(path, ROBOT)
@@ -62,7 +68,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Log]:
     folder = tmp_path_factory.mktemp("rest")
     return {
         "training": recorded(folder / "training.parquet", 1),
-        "sticking": recorded(folder / "sticking.parquet", 1, sticks=0.4),
+        "sticking": recorded(folder / "sticking.parquet", 1, sticks=0.9),
         "fast": recorded(folder / "fast.parquet", 1, speed=2.0),
     }
 
