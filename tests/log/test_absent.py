@@ -14,6 +14,7 @@ import dynid
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UsageError
 from dynid.kernel import inverse_dynamics
+from dynid.log.absent import MOST_JAWS
 from dynid.log.read import Log, read_log
 from dynid.log.write import write_log
 from dynid.robot import RobotModel, load_robot
@@ -196,6 +197,21 @@ def test_a_jaw_that_turns_without_an_effort_is_used_within_its_limits(tmp_path: 
     assert log.robot.joint_names == (*ARM, "jaw")
     assert log.unmeasured == ("jaw",)
     assert "moving 'thumb' by 254 rad, which is left out" in texts(log)[0]
+    # Hands of many joints are held: their motion costs more than it tells.
+    many = path.read_text()
+    for k in range(MOST_JAWS):
+        many = many.replace(
+            "</robot>",
+            LINK.format(
+                name=f"f{k}", parent="l3", child=f"g{k}", kind="revolute", axis="0 0 1", mass=0.1, lower=0
+            )
+            + "</robot>",
+        )
+    (tmp_path / "hand.urdf").write_text(many)
+    of_hand = {f"q_f{k}": columns["q_jaw"] for k in range(MOST_JAWS)}
+    hand = read_log(written(tmp_path / "hand.csv", columns | of_hand), load_robot(tmp_path / "hand.urdf"))
+    assert hand.robot.joint_names == ARM
+    assert hand.unmeasured == ()
     # Nothing is known of a joint without limits, and a joint whose motor moves others has no equation to leave out.
     free = robot.limits.upper.copy()
     free[3] = np.inf

@@ -17,6 +17,9 @@ from dynid.robot.model import RobotModel
 STILL = 2e-3
 # Of the way between a joint's limits: by how much further it may have moved.
 BEYOND = 0.05
+# Of last joints whose motion is used without an effort: the jaws of two arms. A hand of twenty joints would cost more
+# than all others together, and its light fingers tell little.
+MOST_JAWS = 2
 # Why joints are held.
 WITHOUT = "without effort in the log"
 UNCHANGED = "at rest, with an effort that never changes"
@@ -137,18 +140,19 @@ class EffortWatch:
 
         Others whose effort says nothing are `unmeasured`.
 
-        Those that carry no joint with an effort, unless they turn within known limits, those without an effort that
-        stand still, and those that stand still with all that they carry and that carries them: the model's torque is
-        one number then, and what is measured of it differs by friction at rest. An effort of a joint at rest that never
-        changes is none.
+        Those that carry no joint with an effort, unless they are few and turn within known limits, those without an
+        effort that stand still, and those that stand still with all that they carry and that carries them: the model's
+        torque is one number then, and what is measured of it differs by friction at rest. An effort of a joint at rest
+        that never changes is none.
         """
         names, ends, apart = self.robot.joint_names, self._ends(), self._apart()
+        jaws = self._jaws()
         if self._silent().all() or apart.all():
             return {}
         found: dict[str, dict[str, tuple[float, float]]] = {}
         for j in np.flatnonzero(self._silent() | apart).tolist():
             moved = float(self._high[j] - self._low[j])
-            last = ends[j] and not self._turns_within_limits(j)
+            last = ends[j] and j not in jaws
             if last or apart[j] or self._may_be_held(j):
                 steady = UNCHANGED if moved <= STILL else CONSTANT
                 why = WITHOUT if self.mute[j] else APART if apart[j] and not ends[j] else steady
@@ -159,14 +163,15 @@ class EffortWatch:
         return found
 
     def unmeasured(self) -> tuple[str, ...]:
-        """Joints without an effort of their own that move and carry joints with one, or turn within known limits.
+        """Joints without an effort that move and carry joints with one, or are few and turn within known limits.
 
         Raises InputError for such a joint without a channel of effort whose motor moves other joints, too.
         """
         names, ends, alone = self.robot.joint_names, self._ends(), own_motors(self.robot)
+        jaws = self._jaws()
         found = []
         for j in np.flatnonzero(self._silent() & ~self._apart()).tolist():
-            if self._silent().all() or self._may_be_held(j) or (ends[j] and not self._turns_within_limits(j)):
+            if self._silent().all() or self._may_be_held(j) or (ends[j] and j not in jaws):
                 continue
             if alone[j]:
                 found.append(names[j])
@@ -186,14 +191,15 @@ class EffortWatch:
         own = self.robot.joint_names[j] not in self.mapping.effort or bool(own_motors(self.robot)[j])
         return own and bool(self._high[j] - self._low[j] <= STILL)
 
-    def _turns_within_limits(self, j: int) -> bool:
-        # A jaw that swings turns the wrist, and fingers that slide weigh the same wherever they are; what leaves the
-        # joint's limits is an opening in a unit of its own.
-        limits, alone = self.robot.limits, bool(own_motors(self.robot)[j])
-        free = float(limits.upper[j] - limits.lower[j])
-        moved = float(self._high[j] - self._low[j])
-        turns = alone and not self.robot.prismatic[j]
-        return turns and bool(STILL < moved <= (1.0 + BEYOND) * free < np.inf)
+    def _jaws(self) -> frozenset[int]:
+        # Last joints without an effort that turn within their limits, if they are few. A jaw that swings turns the
+        # wrist, and fingers that slide weigh the same wherever they are; what leaves the joint's limits is an opening
+        # in a unit of its own.
+        robot = self.robot
+        moved, free = self._high - self._low, (1.0 + BEYOND) * (robot.limits.upper - robot.limits.lower)
+        turns = self._ends() & own_motors(robot) & ~np.array(robot.prismatic)
+        found = np.flatnonzero(turns & (moved > STILL) & (moved <= free) & np.isfinite(free))
+        return frozenset(found.tolist()) if len(found) <= MOST_JAWS else frozenset()
 
     def _stood(self) -> Bool:
         # No row with a position leaves both ends infinite, the wrong way round: nothing is known to stand.

@@ -86,10 +86,10 @@ EXPLANATIONS = (
         inertia stay as described, its torque is not scored, and what it alone would say of the bodies is missing.""",
         """Map its effort under `[log]` if there is one. If it stood still in truth, `--lock JOINT=VALUE`.""",
         """Other joints without an effort that carry none with one are held ([`joint-held`](findings.md#joint-held)):
-        those that slide, stood still, or leave their limits, as openings from 0 to 255 do. Where several joints share
-        motors, every effort is needed (`no-effort`). A gripper's effort is kept where bodies fitted to it and to the
-        arm explain half of its variance on blocks of time that were left out. Hands are told by the names of their
-        joints.""",
+        those that slide, stood still, are more than two, or leave their limits, as openings from 0 to 255 do.
+        Where several joints share motors, every effort is needed (`no-effort`). A gripper's effort is kept where bodies
+        fitted to it and to the arm explain half of its variance on blocks of time that were left out. Hands are told by
+        the names of their joints.""",
     ),
     Explanation(
         "held-elsewhere",
