@@ -12,7 +12,7 @@ from dynid.diagnosis.changes import check_changes, find_change, find_friction_dr
 from dynid.diagnosis.load_times import find_load_times
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.kernel import inverse_dynamics
-from dynid.testing import TrueMotion, analysis_of, small_arm
+from dynid.testing import TrueMotion, analysis_of, random_robot, small_arm
 from dynid.testing.lab import AddedTorque
 
 ARM = small_arm()
@@ -75,6 +75,29 @@ def reported(analysis: ResidualAnalysis) -> list[str]:
     sink = Diagnostics()
     check_changes(analysis, sink)
     return [one.identifier for one in sink]
+
+
+def pressed(motion: TrueMotion, rng: np.random.Generator) -> np.ndarray:
+    """A wave of torque on every joint that no model has."""
+    return 0.3 * motion.size * np.sin(7.0 * motion.t)[:, None]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_load_on_a_chain_that_stands_is_looked_for_nowhere(seed: int) -> None:
+    """Joints that do not move count for nothing, and the load at their end is felt by no other."""
+    robot = random_robot(seed, 4, branching=1.0)
+    tips = sorted(set(range(4)) - set(robot.parent.tolist()))
+    assert len(tips) > 1
+    analysis = analysis_of(robot, pressed, seed=seed)
+    r = analysis.residuals
+    q = r.q.copy()
+    q[:, tips[-1]] = 0.3
+    if robot.parent[tips[-1]] >= 0:
+        q[:, robot.parent[tips[-1]]] = 0.1
+    standing = replace(analysis, residuals=replace(r, q=q))
+    assert tips[-1] not in standing.joints
+    assert standing.joints
+    assert find_load_times(standing) is None
 
 
 @pytest.mark.parametrize("share", [-0.3, 0.4])

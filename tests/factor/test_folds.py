@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.comparison import Candidate, compare, gain
-from dynid.factor.folds import BLOCKS_A_FOLD, LEAST_BLOCKS, LEAST_FOLDS, folds
+from dynid.factor.folds import BLOCKS_A_FOLD, LEAST_BLOCKS, LEAST_FOLDS, LEAST_MOTION, folds
 from dynid.factor.thinning import thinned
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
@@ -46,6 +46,43 @@ def test_folds_are_as_equal_as_whole_blocks_allow(counts: list[int]) -> None:
 
 def test_equal_blocks_make_folds_of_equal_number() -> None:
     assert {len(fold.held_out) for fold in folds(np.full(60, 7.0))} == {12}
+
+
+def one_after_the_other(joints: int, blocks: int) -> np.ndarray:
+    """Motion (joints blocks, joints) of joints that each move for so many blocks, after the one before."""
+    return np.repeat(np.eye(joints), blocks, axis=0)
+
+
+@pytest.mark.parametrize("joints", [2, 6, 12])
+@pytest.mark.parametrize("blocks", [4, 5, 9])
+@pytest.mark.parametrize("wanted", [3, 5, 7])
+def test_joints_that_move_one_after_the_other_are_known_whatever_is_held_out(
+    joints: int, blocks: int, wanted: int
+) -> None:
+    motion = one_after_the_other(joints, blocks)
+    found = folds(np.ones(len(motion)), wanted, motion)
+    assert found
+    assert sorted(np.concatenate([fold.held_out for fold in found])) == list(range(len(motion)))
+    for fold in found:
+        assert sorted([*fold.training, *fold.held_out]) == list(range(len(motion)))
+        assert (motion[fold.training].sum(axis=0) >= LEAST_MOTION * motion.sum(axis=0)).all()
+
+
+@given(st.integers(1, 6), st.integers(12, 60), st.integers(0, 1000))
+def test_joints_that_move_throughout_leave_the_folds_whole_runs(n: int, M: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts, motion = rng.uniform(10, 12, M), rng.uniform(1.0, 1.5, (M, n))
+    plain, found = folds(counts, 5), folds(counts, 5, motion)
+    assert [fold.held_out.tolist() for fold in found] == [fold.held_out.tolist() for fold in plain]
+
+
+def test_a_joint_that_moves_but_once_changes_no_fold_and_most_of_them_leave_none() -> None:
+    motion = np.ones((40, 3))
+    motion[:, 0] = 0.0
+    motion[7, 0] = 1.0
+    plain = [fold.held_out.tolist() for fold in folds(np.ones(40), 5)]
+    assert [fold.held_out.tolist() for fold in folds(np.ones(40), 5, motion)] == plain
+    assert folds(np.ones(12), 5, np.eye(12)) == ()
 
 
 def candidate(name: str, parameters: int, squares: list[float]) -> Candidate:

@@ -35,6 +35,7 @@ from dynid.choose.wide_model import (
 from dynid.estimate.estimator import Estimate
 from dynid.factor.comparison import gain
 from dynid.factor.factor import Factors
+from dynid.factor.folds import why_none_held_out
 from dynid.rows.elastic import ElasticRows
 from dynid.terms.choice import FRICTION, LogFacts, Role
 from dynid.terms.nominal import Nominal
@@ -112,8 +113,7 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     if not search.can_compare(first):
         diagnostics.warn(
             "too-short-to-choose",
-            f"{len(first.factors.blocks)} blocks of data are too few to compare models on, which takes "
-            f"{LEAST_TO_COMPARE}: the default model is kept",
+            f"{_too_short(len(first.factors.blocks))}: the default model is kept",
         )
         return Chosen(terms)
     wide_fit = _WideFit.of(first, kept, search, first)
@@ -153,6 +153,12 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
         return comparison.wide.role(label) is Role.LOG and place_of(robot, label) in gone
 
     return among(shown)
+
+
+def _too_short(blocks: int) -> str:
+    if blocks >= LEAST_TO_COMPARE:
+        return why_none_held_out(blocks)
+    return f"{blocks} blocks of data are too few to compare models on, which takes {LEAST_TO_COMPARE}"
 
 
 @dataclass(frozen=True, eq=False)

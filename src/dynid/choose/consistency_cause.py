@@ -16,7 +16,7 @@ from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.feasible import FOLDS, FeasibleFit, weighted_rows
 from dynid.estimate.least_squares import solve
 from dynid.factor.factor import Factors
-from dynid.factor.folds import LEAST_BLOCKS, folds_of
+from dynid.factor.folds import can_hold_out, folds_of
 from dynid.feasible.bodies import body_columns
 from dynid.robot.model import RobotModel
 from dynid.terms.catalogue import CATALOGUE
@@ -82,7 +82,7 @@ def likely_causes(
     the bodies being consistent throughout.
     wanted: the consistent fit, its strength a number.    fit: makes the equations of other terms.
     """
-    if wanted.inner is not None or len(fitted.regression.factors.blocks) < LEAST_BLOCKS:
+    if wanted.inner is not None or not can_hold_out(fitted.regression.factors):
         return ()
     try:
         terms, candidates = _candidates(robot, fitted, free)

@@ -15,6 +15,7 @@ from dynid.estimate.estimator import Estimate, Regression
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
+from dynid.factor.folds import can_hold_out
 from dynid.factor.thinning import thinned
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -115,7 +116,7 @@ class Search:
 
     def can_compare(self, fitted: Fitted) -> bool:
         """Whether there are enough blocks to compare models on."""
-        return len(fitted.factors.blocks) >= LEAST_TO_COMPARE
+        return len(fitted.factors.blocks) >= LEAST_TO_COMPARE and can_hold_out(fitted.factors)
 
 
 def base_names(estimate: Estimate) -> tuple[str, ...]:

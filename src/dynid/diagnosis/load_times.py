@@ -12,7 +12,7 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.diagnosis.load_proof import TEN, body_columns
 from dynid.diagnosis.proof import FOLDS, LEAST_GAIN, LEAST_TORQUE, RIDGE, decisive, gain_of, gated
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
-from dynid.factor.folds import folds
+from dynid.factor.folds import folds_of_samples
 from dynid.kernel import cho_factor, cho_solve
 
 # Thinned samples, at least, that tell whether a load is held; as many others test it.
@@ -70,7 +70,7 @@ def find_load_times(analysis: ResidualAnalysis) -> LoadTimes | None:
     carried = {}
     for body in sorted(set(range(robot.n_bodies)) - set(robot.parent.tolist())):
         own = _Windows.of(analysis, Y, bodies[:, :, TEN * body : TEN * body + FIRST_MOMENTS])
-        if own.gain() >= LEAST_GAIN:
+        if own.felt and own.gain() >= LEAST_GAIN:
             carried[body] = own, own.error()
     if not carried:
         return None
@@ -122,7 +122,7 @@ class _Windows:
         start = np.searchsorted(block, np.arange(count + 1))
         place = (np.arange(N) - start[block]) * 2 * each // np.diff(start)[block]
         fold = np.zeros(count, dtype=np.int64)
-        for k, one in enumerate(folds(np.bincount(block, minlength=count).astype(np.float64), FOLDS)):
+        for k, one in enumerate(folds_of_samples(block, analysis.motion.dq, FOLDS)):
             fold[one.held_out] = k
         return _Windows(
             rows, block * each + place // 2, place % 2, np.repeat(fold, each), block, load.shape[2]
@@ -144,6 +144,11 @@ class _Windows:
     def whole(self) -> Float:
         """Products (W, c, c) of the rows of each window."""
         return np.asarray(self.halves.sum(axis=1))
+
+    @property
+    def felt(self) -> bool:
+        """Whether any joint that counts carries the load: those of another chain, or unmeasured ones, do not."""
+        return bool(self.whole[:, self._own, self._own].any())
 
     @cached_property
     def best(self) -> Float:

@@ -12,7 +12,7 @@ from dynid.base.arrays import Float, Int
 from dynid.base.distributions import student_cumulative
 from dynid.diagnosis.effect_tests import features_of
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
-from dynid.factor.folds import folds
+from dynid.factor.folds import folds_of_samples
 from dynid.kernel import cho_factor, cho_solve, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -217,7 +217,7 @@ class HeldOut:
         length = np.sqrt((Y**2).sum(axis=(0, 1)))
         Y = Y / np.where(length > 0, length, 1.0)
         number = np.zeros(count, dtype=np.int64)
-        for k, one in enumerate(folds(np.bincount(block, minlength=count).astype(np.float64), FOLDS)):
+        for k, one in enumerate(folds_of_samples(block, analysis.motion.dq, FOLDS)):
             number[one.held_out] = k
         fold = number[block]
         parts = [Y[:, fold == k].reshape(-1, Y.shape[2]) for k in range(int(number[-1]) + 1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -130,13 +130,9 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     readings = [without_gravity(analysis.robot, samples)]
     if (declared > POOR).any():
         readings += list(wirings(analysis.robot, samples))
-    scored = [(misfits(analysis, one.robot, one.samples), one) for one in readings]
-    gains = [
-        (float(np.nansum(np.log(declared / value))), value, one) for value, one in scored if value is not None
-    ]
-    gain, value, best = max(gains, key=lambda found: found[0])
-    before, after = np.sqrt(declared), np.sqrt(value)
-    if gain > np.log(DECISIVE) and _mends(best, before, after):
+    found = _better(analysis, samples, declared, readings)
+    if found is not None:
+        best, before, after = found
         worst = int(np.nanargmax(before - after))
         diagnostics.claim(
             best.identifier,
@@ -149,7 +145,45 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
             ),
         )
         return
-    _add_large(analysis, before, diagnostics)
+    _add_large(analysis, np.sqrt(declared), diagnostics)
+
+
+def _better(
+    analysis: ResidualAnalysis, samples: Samples, declared: Float, readings: Sequence[Interpretation]
+) -> tuple[Interpretation, Float, Float] | None:
+    """The reading that fits best, if it fits well and decisively better, and what both leave of each torque, (n,).
+
+    declared: mean square errors (n,) of the log as it is declared.
+    """
+    values = [misfits(analysis, one.robot, one.samples) for one in readings]
+    gains = [-np.inf if one is None else _gain(declared, one) for one in values]
+    for k in np.argsort(-np.array(gains), kind="stable").tolist():
+        one, value = readings[k], values[k]
+        if value is None or gains[k] <= np.log(DECISIVE):
+            return None
+        before = declared
+        if samples.gate is not None and one.identifier == "joint-order":
+            # Joints are judged while they move. Where one stands while the other moves, exchanged columns were judged
+            # at other times, and torque at rest is soon explained: both readings have to explain the times of both.
+            gate, pair = np.array(samples.gate), list(one.joints)
+            gate[:, pair] = gate[:, pair].max(axis=1, keepdims=True)
+            errors = [
+                misfits(analysis, robot, replace(motion, gate=gate))
+                for robot, motion in ((analysis.robot, samples), (one.robot, one.samples))
+            ]
+            if errors[0] is None or errors[1] is None:
+                continue
+            before, value = errors[0], errors[1]
+        before_after = np.sqrt(before), np.sqrt(value)
+        if _gain(before, value) > np.log(DECISIVE) and _mends(one, *before_after):
+            return one, *before_after
+        if before is declared:
+            return None
+    return None
+
+
+def _gain(before: Float, after: Float) -> float:
+    return float(np.nansum(np.log(before / after)))
 
 
 def _mends(tried: Interpretation, before: Float, after: Float) -> bool:

@@ -19,7 +19,7 @@ from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, mass_row
 from dynid.estimate.reach import centre_limits
 from dynid.factor.base import Category
 from dynid.factor.factor import Factors, stack
-from dynid.factor.folds import LEAST_BLOCKS, folds_of
+from dynid.factor.folds import folds_of, why_none_held_out
 from dynid.feasible.bodies import body_columns, plausible
 from dynid.feasible.constraints import ColumnBounds, Convex, DensityLimit, PhysicalBodies, TotalMass
 from dynid.feasible.density import DENSEST, UNLIMITED
@@ -163,9 +163,9 @@ class FeasibleFit:
             return replace(self, strength=1.0), None, "; the description knows no inertia to be drawn to"
         if self.strength == "l-curve":
             chosen = l_curve_strength(partial(self._point, regression, parts.weights))
-        elif len(regression.factors.blocks) < LEAST_BLOCKS:
-            why = f"{len(regression.factors.blocks)} blocks of time are too few to choose it by"
-            return replace(self, strength=1.0), None, f"; strength 1 of the prior, since {why}"
+        elif not parts.folds:
+            why = why_none_held_out(len(regression.factors.blocks))
+            return replace(self, strength=1.0), None, f"; strength 1 of the prior: {why}"
         else:
             chosen = held_out_strength(partial(self._unseen, regression, parts))
         missed = None if self.strength == "l-curve" else chosen.judgement
@@ -178,7 +178,7 @@ class FeasibleFit:
 
         missed: squared error on unseen blocks without that; None = not known.
         """
-        if len(regression.factors.blocks) < LEAST_BLOCKS or not len(body_columns(regression.columns)):
+        if not parts.folds or not len(body_columns(regression.columns)):
             return self
         strength, base = float(self.strength), regression.base
         std = np.where(free.std > 0, free.std, np.inf)

@@ -11,7 +11,7 @@ from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
 from dynid.estimate.least_squares import WLS, residual_sigma
 from dynid.estimate.uncertainty import block_jackknife
-from dynid.factor.factor import Block, Factor, Factors, stack
+from dynid.factor.factor import Factor, Factors, stack
 from dynid.kernel import solve_triangular
 
 REPRESENTABLE = 1e-6
@@ -153,7 +153,7 @@ def side_by_side(a: Factors, b: Factors) -> Factors:
     empty_a = tuple(Factor.empty(f.columns) for f in a.total)
     empty_b = tuple(Factor.empty(f.columns) for f in b.total)
     blocks = [replace(block, groups=block.groups + empty_b) for block in a.blocks]
-    blocks += [Block(x.trajectory, x.segment, x.start, x.end, empty_a + x.groups) for x in b.blocks]
+    blocks += [replace(block, groups=empty_a + block.groups) for block in b.blocks]
     names = a.group_names + tuple(f"{name} (further)" for name in b.group_names)
     return Factors(names, a.parameter_count, tuple(blocks))
 

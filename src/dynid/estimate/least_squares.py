@@ -197,6 +197,9 @@ def solve(regression: Regression, weights: Float, penalty: Float | None = None) 
     if penalty is not None:
         R = qr_panel(np.ascontiguousarray(np.concatenate([R, penalty]).T))
     b = regression.base.rank
+    # A part of a log may lack a column that the whole of it has, as friction of a joint that stands there: it is zero.
+    lacking = np.flatnonzero(~R[:, :b].any(axis=0))
+    R[lacking, lacking] = 1.0
     value = solve_triangular(R[:b, :b], R[:b, b])
     return value, R[:b, :b]
 

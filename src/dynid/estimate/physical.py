@@ -12,7 +12,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import SolverError
 from dynid.estimate.estimator import Estimate, Estimator, Regression
 from dynid.estimate.feasible import FeasibleFit
-from dynid.factor.folds import LEAST_BLOCKS
+from dynid.factor.folds import can_hold_out
 from dynid.feasible.bodies import body_columns, thinness
 from dynid.feasible.problem import Feasible
 from dynid.robot.model import RobotModel
@@ -171,7 +171,7 @@ def _without_pull(fit: FeasibleFit, regression: Regression, free: Estimate) -> E
 
 def _unseen_ratio(fit: FeasibleFit, regression: Regression, free: Estimate) -> float:
     """How far off left-out blocks are predicted, over the same without constraints; nan = unknown."""
-    if fit.inner is not None or len(regression.factors.blocks) < LEAST_BLOCKS:
+    if fit.inner is not None or not can_hold_out(regression.factors):
         return float("nan")
     errors = fit.unseen(regression, free.weights)
     try:

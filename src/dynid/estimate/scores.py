@@ -326,7 +326,7 @@ def cross_validate(
     left_out: samples of the log that are in no equation, by the model that was fitted to all blocks.
     joints: names of the groups to score where there are others besides; all groups where none is called so.
     The folds are cut in the order of time, so that neighbouring, correlated samples stay together.
-    Raises UnfitDataError for fewer than LEAST_BLOCKS blocks.
+    Raises UnfitDataError where `folds` makes none of the blocks.
     """
     factors = regression.factors
     measured = factors if judged is None else judged

@@ -136,6 +136,7 @@ class Assembly:
         size = max(round(self.block_seconds * samples.rate), 1)
         number = (samples.first + kept) // size
         edges = np.flatnonzero(np.diff(number)) + 1
+        motion = samples.dq[kept] ** 2 if gate is None else np.where(gate, samples.dq[kept] ** 2, 0.0)
         blocks = []
         for a, b in zip([0, *edges], [*edges, len(times)], strict=True):
             groups = tuple(
@@ -145,7 +146,8 @@ class Assembly:
                 for g, (columns, panel) in enumerate(zip(filtered.columns, filtered.panels, strict=True))
             )
             start = float(origin + number[a] * size / samples.rate)
-            block = Block(samples.trajectory, samples.segment, start, float(times[b - 1]), groups)
+            end = float(times[b - 1])
+            block = Block(samples.trajectory, samples.segment, start, end, groups, motion[a:b].sum(axis=0))
             blocks.append((int(number[a]), block))
         return blocks
 
@@ -201,7 +203,8 @@ def _open(gate: Bool | None, joint: int, a: int, b: int) -> Bool | slice:
 
 def _joined(a: Block, b: Block) -> Block:
     groups = tuple(x.merge(y) for x, y in zip(a.groups, b.groups, strict=True))
-    return Block(a.trajectory, a.segment, a.start, b.end, groups)
+    motion = None if a.motion is None or b.motion is None else a.motion + b.motion
+    return Block(a.trajectory, a.segment, a.start, b.end, groups, motion)
 
 
 def _without_stubs(blocks: list[Block]) -> list[Block]:

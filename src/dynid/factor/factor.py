@@ -107,13 +107,17 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Factors of consecutive samples of one segment: the unit of cross-validation and of the jackknife."""
+    """Factors of consecutive samples of one segment: the unit of cross-validation and of the jackknife.
+
+    motion: (n,) sum of the squared velocities of every joint at the samples that its equation is of; None = not known.
+    """
 
     trajectory: str
     segment: int
     start: float
     end: float
     groups: tuple[Factor, ...]
+    motion: Float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +142,12 @@ class Factors:
     def count(self) -> int:
         """Number of equations."""
         return sum(factor.count for factor in self.total)
+
+    @property
+    def motion(self) -> Float | None:
+        """(M, n) sum of the squared velocities of every joint by block; None where a block's is not known."""
+        found = [block.motion for block in self.blocks if block.motion is not None]
+        return np.array(found) if found and len(found) == len(self.blocks) else None
 
     def subset(self, indices: Iterable[int]) -> Factors:
         """Only some blocks: a fold, a bootstrap sample, a trajectory."""

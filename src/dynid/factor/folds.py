@@ -18,6 +18,11 @@ BLOCKS_A_FOLD = 2
 LEAST_BLOCKS = LEAST_FOLDS * BLOCKS_A_FOLD
 
 
+# Of a joint's motion, this share has to be left to train on whichever fold is held out: a joint that moved in the
+# held-out part alone would be judged by a model that never saw its friction. Even motion leaves two thirds.
+LEAST_MOTION = 1.0 / 3.0
+
+
 @dataclass(frozen=True, eq=False)
 class Fold:
     """Numbers of the blocks that a model is fitted on, and of those that it is then judged on, both ascending."""
@@ -26,32 +31,73 @@ class Fold:
     held_out: Int
 
 
-def folds(counts: Sequence[float] | Float, wanted: int = 5) -> tuple[Fold, ...]:
+def folds(counts: Sequence[float] | Float, wanted: int = 5, motion: Float | None = None) -> tuple[Fold, ...]:
     """Contiguous runs of whole blocks, each held out once, with about as many equations each.
 
     counts: (M,) equations by block.    wanted: number of folds; at least LEAST_FOLDS are made, and at most as many as
-    leave BLOCKS_A_FOLD blocks for each.    Deterministic.
-    Returns () for fewer than LEAST_BLOCKS blocks, on which nothing can be compared.
+    leave BLOCKS_A_FOLD blocks for each.    motion: (M, n) sums of the joints' squared velocities by block, None = not
+    known. Where one run would hold most of a joint's motion, as of joints that move one after the other, each fold is
+    of several shorter runs, dealt in turn: as few as leave LEAST_MOTION of it to train on. Joints that move but once
+    do not count: no cut shares out their motion.    Deterministic.
+    Returns () where nothing can be compared: for fewer than LEAST_BLOCKS blocks, or if most joints move but once.
     """
     size = np.asarray(counts, dtype=np.float64)
     M = len(size)
     if M < LEAST_BLOCKS:
         return ()
     number = max(min(wanted, M // BLOCKS_A_FOLD), LEAST_FOLDS)
+    tried = [_dealt(size, runs, number) for runs in range(number, M + 1, number)]
+    if motion is None:
+        return tried[0]
+    moves = motion.sum(axis=0) > 0
+    shared = _left(tried[-1], motion) >= LEAST_MOTION
+    if 2 * int((shared & moves).sum()) < int(moves.sum()):
+        return ()
+    return next(made for made in tried if (_left(made, motion)[shared] >= LEAST_MOTION).all())
+
+
+def _dealt(size: Float, runs: int, number: int) -> tuple[Fold, ...]:
+    # Runs with about as many equations each, dealt to so many folds in turn.
+    M = len(size)
     share = np.cumsum(np.maximum(size, 0.0))
     share = share / share[-1] if share[-1] > 0 else np.arange(1, M + 1) / M
     middle = share - 0.5 * np.diff(share, prepend=0.0)
     # A block belongs to the fold in which its middle lies; none is left without a block.
-    cuts = np.searchsorted(middle, np.arange(1, number) / number)
-    for i in range(number - 1):
-        cuts[i] = min(max(cuts[i], 1 if i == 0 else cuts[i - 1] + 1), M - (number - 1 - i))
+    cuts = np.searchsorted(middle, np.arange(1, runs) / runs)
+    for i in range(runs - 1):
+        cuts[i] = min(max(cuts[i], 1 if i == 0 else cuts[i - 1] + 1), M - (runs - 1 - i))
     every = np.arange(M)
-    return tuple(Fold(np.setdiff1d(every, part), part) for part in np.split(every, cuts))
+    parts = np.split(every, cuts)
+    held_out = [np.concatenate(parts[k::number]) for k in range(number)]
+    return tuple(Fold(np.setdiff1d(every, part), part) for part in held_out)
+
+
+def _left(made: Sequence[Fold], motion: Float) -> Float:
+    # Least share of each joint's motion (n,) that is left to train on; 1 of joints that do not move.
+    total = motion.sum(axis=0)
+    left = np.min([motion[fold.training].sum(axis=0) for fold in made], axis=0)
+    return np.where(total > 0, left / np.where(total > 0, total, 1.0), 1.0)
+
+
+def can_hold_out(factors: Factors) -> bool:
+    """Whether blocks can be held out in turn, each part judged by a fit to the others that knows the joints' motion."""
+    return bool(folds_of(factors))
 
 
 def folds_of(factors: Factors, wanted: int = 5) -> tuple[Fold, ...]:
     """Folds of the blocks of factors."""
-    return folds(block_counts(factors), wanted)
+    return folds(block_counts(factors), wanted, factors.motion)
+
+
+def folds_of_samples(block: Int, dq: Float, wanted: int) -> tuple[Fold, ...]:
+    """Folds of the blocks (N,) that samples lie in, whose velocities (N, n) say where the joints move.
+
+    Where most joints move but once the folds are contiguous runs all the same.
+    """
+    M = int(block.max(initial=-1)) + 1
+    counts = np.bincount(block, minlength=M).astype(np.float64)
+    motion = np.stack([np.bincount(block, line**2, minlength=M) for line in dq.T], axis=1)
+    return folds(counts, wanted, motion.astype(np.float64)) or folds(counts, wanted)
 
 
 def block_counts(factors: Factors) -> Float:
@@ -59,11 +105,21 @@ def block_counts(factors: Factors) -> Float:
     return np.array([float(sum(group.count for group in block.groups)) for block in factors.blocks])
 
 
+def why_none_held_out(M: int) -> str:
+    """Why `folds` makes none of so many blocks, as words of a message."""
+    blocks = f"{M} {'block' if M == 1 else 'blocks'} of data"
+    if M < LEAST_BLOCKS:
+        return f"{blocks}, of which at least {LEAST_BLOCKS} are needed to hold any out"
+    return (
+        f"{blocks}, in which most joints move but once: without that part nothing is known of their friction"
+    )
+
+
 def too_few_blocks(M: int) -> UnfitDataError:
-    """The error of so few blocks that `folds` makes none of them."""
+    """The error of blocks of which `folds` makes none."""
     return UnfitDataError(
         "too-short-to-hold-out",
-        found=f"{M} {'block' if M == 1 else 'blocks'} of data",
-        expected=f"at least {LEAST_BLOCKS}, to hold {LEAST_FOLDS} parts out in turn",
+        found=why_none_held_out(M),
+        expected=f"motion of every joint in each of {LEAST_FOLDS} parts that are held out in turn",
         do="take a longer log, a shorter block_seconds, or validate on another log",
     )

@@ -50,7 +50,7 @@ from dynid.estimate.stand_in import may_stand_in
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
-from dynid.factor.folds import LEAST_BLOCKS, folds_of
+from dynid.factor.folds import folds_of, why_none_held_out
 from dynid.factor.thinning import thinned
 from dynid.identification.commands import with_found_servo
 from dynid.identification.encoders import check_negative_stiffness, for_encoders, report_stiffness
@@ -519,13 +519,10 @@ def _held_out_blocks(
     left_out, fitted = found.left_out, found.fitted
     nonlinear, search = found.nonlinear, found.trial
     blocks = len(fitted.regression.factors.blocks)
-    if blocks < LEAST_BLOCKS:
-        diagnostics.warn(
-            "too-short-to-hold-out",
-            f"{blocks} blocks of data are too few to hold any out, which takes {LEAST_BLOCKS}; validate on another log",
-        )
-        return ()
     made = len(folds_of(fitted.regression.factors, search.folds))
+    if not made:
+        diagnostics.warn("too-short-to-hold-out", f"{why_none_held_out(blocks)}; validate on another log")
+        return ()
     if made != search.folds:
         diagnostics.note(
             "folds", f"{made} folds in place of {search.folds}: the log has {blocks} blocks of time"

@@ -14,13 +14,15 @@ from dynid.log.effort_size import size_advice
 from dynid.log.mounting import Mounting, find_mounting
 from dynid.robot.model import RobotModel
 
-LEAST_STATES = 50
-COMPARE_STEP = 0.02
+LEAST_STATES, MOST_STATES = 50, 400  # the latter of a chunk
+COMPARE_STEP = 0.02  # s between rows
+SPAN = 7  # rows, 0.12 s: motion of robots is far slower
+SAME_TURN = 2.0  # rad from row to row
 
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """Some moments of a log with their motion from differences, each (S, n)."""
+    """Some moments of a log with their motion from parabolas, each (S, n)."""
 
     q: Float
     dq: Float
@@ -29,21 +31,28 @@ class States:
 
 
 def states_of(t: Float, q: Float, tau: Float) -> States:
-    """A few states of a chunk with velocity and acceleration by differences over about 20 ms."""
-    # At most 400 rows whose neighbours lie close in time and on the same turn.
-    if len(t) < 3:
+    """A few states of a chunk, from a parabola through SPAN rows of about 20 ms for each of them.
+
+    Differences of three rows would be noise where positions are coarse: an encoder of 14 bits makes 1 rad/s^2 of them.
+    Effort is taken from a parabola as well, so that fast motion is flattened in both alike.
+    """
+    n, half = q.shape[1], SPAN // 2
+    if len(t) < SPAN:
         return States(q[:0], q[:0], q[:0], tau[:0])
-    before, after = (t[1:-1] - t[:-2])[:, None], (t[2:] - t[1:-1])[:, None]
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        slope_before, slope_after = (q[1:-1] - q[:-2]) / before, (q[2:] - q[1:-1]) / after
-        dq = (slope_before * after + slope_after * before) / (before + after)
-        ddq = 2.0 * (slope_after - slope_before) / (before + after)
-        jump = np.maximum(np.abs(q[1:-1] - q[:-2]), np.abs(q[2:] - q[1:-1])).max(axis=1)
-        near = (before + after)[:, 0] < 5 * COMPARE_STEP
-        good = near & (jump < 2.0) & np.isfinite(ddq).all(axis=1) & np.isfinite(tau[1:-1]).all(axis=1)
-    index = np.flatnonzero(good)
-    index = index[:: max(1, len(index) // 400)]
-    return States(q[1:-1][index], dq[index], ddq[index], tau[1:-1][index])
+    rows = np.lib.stride_tricks.sliding_window_view(
+        np.concatenate([t[:, None], q, tau], axis=1), SPAN, axis=0
+    )
+    with np.errstate(invalid="ignore", over="ignore"):
+        steps = np.diff(rows[:, 0], axis=1)
+        jumps = np.abs(np.diff(rows[:, 1 : n + 1], axis=2)).max(axis=(1, 2), initial=0.0)
+        # Rows that lie close in time and on the same turn.
+        near = (steps > 0).all(axis=1) & (steps.max(axis=1) < 3.0 * COMPARE_STEP) & (jumps < SAME_TURN)
+    index = np.flatnonzero(near & np.isfinite(rows).all(axis=(1, 2)))
+    index = index[:: max(1, len(index) // MOST_STATES)]
+    since = rows[index, 0] - rows[index, 0, half : half + 1]
+    powers = np.stack([np.ones_like(since), since, 0.5 * since**2], axis=2)
+    found = np.linalg.pinv(powers) @ rows[index, 1:].transpose(0, 2, 1)
+    return States(found[:, 0, :n], found[:, 1, :n], found[:, 2, :n], found[:, 0, n:])
 
 
 def check_against_prior(

@@ -301,16 +301,18 @@ OF_FITS = (
         "too-short-to-choose",
         "too little data to compare models",
         ("warning",),
-        """There are too few blocks of time to compare models on; the default model is kept.""",
-        """A longer log, a smaller `block_seconds`, or terms of your own.""",
+        """There are too few blocks of time to compare models on, or most joints move in one block alone, so that
+        without it nothing is known of their friction; the default model is kept.""",
+        """A longer log in which every joint moves at several times, a smaller `block_seconds`, or terms of your
+        own.""",
     ),
     Explanation(
         "too-short-to-hold-out",
         "too little data to hold any out",
         ("warning", "error"),
-        """With so few blocks of time nothing can be left out and predicted. As an error: what was asked for, such
-        as a comparison, takes held-out blocks.""",
-        """`--validate OTHER_LOG`, or a longer log.""",
+        """With so few blocks of time, or with joints of which most move in one block alone, nothing can be left out and
+        predicted. As an error: what was asked for, such as a comparison, takes held-out blocks.""",
+        """`--validate OTHER_LOG`, or a longer log in which every joint moves at several times.""",
     ),
     Explanation(
         "folds",

@@ -232,12 +232,14 @@ def write_factors(one: Identification, path: Path) -> None:
             "R",
             "sums",
             "abs",
+            "motion",
         )
     }
     for index, block in enumerate(one.factors.blocks):
         for group, factor in zip(one.factors.group_names, block.groups, strict=True):
             entry = (index, group, block.trajectory, block.segment, block.start, block.end, factor.count)
-            arrays = (factor.columns, factor.R.ravel(), factor.sums, factor.target_abs)
+            motion = np.zeros(0) if block.motion is None else block.motion
+            arrays = (factor.columns, factor.R.ravel(), factor.sums, factor.target_abs, motion)
             for name, value in zip(rows, entry + arrays, strict=True):
                 rows[name].append(value)
     write_table(path, rows)
@@ -266,8 +268,16 @@ def read_factors(path: Path, parameter_count: int) -> Factors:
                 )
             )
         start, end = float(table["start"][first]), float(table["end"][first])
+        motion = np.array(table["motion"][first] if "motion" in table else (), dtype=np.float64)
         blocks.append(
-            Block(table["trajectory"][first], int(table["segment"][first]), start, end, tuple(factors))
+            Block(
+                trajectory=table["trajectory"][first],
+                segment=int(table["segment"][first]),
+                start=start,
+                end=end,
+                groups=tuple(factors),
+                motion=of_size(motion, "motion") if len(motion) else None,
+            )
         )
     return Factors(tuple(groups), parameter_count, tuple(blocks))
 
