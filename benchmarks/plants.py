@@ -112,6 +112,40 @@ class Plant:
 
 
 @dataclass(frozen=True, eq=False)
+class Moves:
+    """Moves of all joints from pose to pose along a polynomial of degree five, with pauses.
+
+    starts, seconds: (K,) s.    poses: (K + 1, n).
+    """
+
+    starts: Float
+    seconds: Float
+    poses: Float
+
+    @staticmethod
+    def random(robot: RobotModel, seconds: float, rng: np.random.Generator) -> Moves:
+        """Between poses within the limits, at 40 to 100 % of the top speed, with pauses of up to 2 s."""
+        lower, upper, top = robot.limits.lower, robot.limits.upper, robot.limits.velocity
+        poses, starts, lasting, now = [0.5 * (lower + upper)], [], [], 0.0
+        while now < seconds:
+            poses.append(lower + (upper - lower) * rng.uniform(0.05, 0.95, robot.n))
+            # The polynomial's top speed is 15 / 8 of the mean one.
+            needed = float((1.875 * np.abs(poses[-1] - poses[-2]) / top).max()) / rng.uniform(0.4, 1.0)
+            starts.append(now)
+            lasting.append(max(needed, 0.5))
+            now += lasting[-1] + float(rng.choice([0.0, 0.1, 0.5, 2.0]))
+        return Moves(np.array(starts), np.array(lasting), np.array(poses))
+
+    def motion(self, t: Float) -> tuple[Float, Float, Float]:
+        """q, dq, ddq (T, n)."""
+        x = np.clip((t[:, None] - self.starts) / self.seconds, 0.0, 1.0)
+        way = np.diff(self.poses, axis=0)
+        q = self.poses[0] + (x**3 * (10.0 - 15.0 * x + 6.0 * x**2)) @ way
+        dq = (30.0 * x**2 * (1.0 - x) ** 2 / self.seconds) @ way
+        return q, dq, (60.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / self.seconds**2) @ way
+
+
+@dataclass(frozen=True, eq=False)
 class Recorded:
     """A log: t (T,), q, dq, tau (T, n), and what was in the plant."""
 
@@ -180,15 +214,20 @@ def record(
     load: float = 0.0,
     machine: np.random.Generator | None = None,
     stops: Sequence[Stop] = (),
+    moves: bool = False,
 ) -> Recorded:
     """A random motion of a plant, measured.    load: kg, fixed to the last link 0.1 m from its joint.
 
     machine: draws gears and cables, which are the same in two logs where it has the same seed; None = `rng`.
-    stops: times at which joints are stopped, and stand.
+    stops: times at which joints are stopped, and stand.    moves: from pose to pose, in place of a Fourier series.
     """
     machine = rng if machine is None else machine
     robot, n = one.described, one.described.n
-    motion = FourierTrajectory.random(robot, seconds, HARMONICS, int(rng.integers(2**31)), FUNDAMENTAL)
+    motion: Moves | FourierTrajectory = (
+        Moves.random(robot, seconds, rng)
+        if moves
+        else FourierTrajectory.random(robot, seconds, HARMONICS, int(rng.integers(2**31)), FUNDAMENTAL)
+    )
     t = np.arange(0.0, seconds, 1.0 / (FINE * one.rate))
     q, dq, ddq = _stopped(motion, t, stops) if stops else motion.motion(t)
     link = _link_torque(_changed(one.model, lacks.lean, load, rng), q, dq, ddq)
@@ -214,7 +253,9 @@ def record(
     return _braked(one, made, stops) if stops else made
 
 
-def _stopped(motion: FourierTrajectory, t: Float, stops: Sequence[Stop]) -> tuple[Float, Float, Float]:
+def _stopped(
+    motion: Moves | FourierTrajectory, t: Float, stops: Sequence[Stop]
+) -> tuple[Float, Float, Float]:
     # Each joint follows its motion in a time of its own.
     q = motion.motion(t)[0]
     for j in range(q.shape[1]):

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import lsq_linear, nnls
 
 from dynid.choose.bounds import nonnegative
-from dynid.choose.subset_regression import SubsetRegression
+from dynid.choose.subset_regression import STRENGTHS, SubsetRegression
 from dynid.kernel import qr_panel
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -89,6 +89,61 @@ def test_bounded_columns_are_those_of_nonnegative_least_squares() -> None:
     np.testing.assert_allclose(
         unbound, free.squares(NAMES), rtol=1e-12
     )  # its columns are taken in another order
+
+
+def known(values: np.ndarray) -> np.ndarray:
+    """Equations of standard deviation one that say what the columns are."""
+    return np.column_stack([np.eye(5), values])
+
+
+def barely_told() -> SubsetRegression:
+    """Forty blocks of three rows, and trainings of nine rows that hardly tell five columns; the target is 2 a + e."""
+    rng = np.random.default_rng(7)
+    blocks = []
+    for _ in range(40):
+        X = rng.normal(0, 1, (3, 5))
+        y = 2.0 * X[:, 0] + X[:, 4] + rng.normal(0, 1, 3)
+        blocks.append(qr_panel(np.ascontiguousarray(np.column_stack([X, y]).T)))
+    every, triangles = np.arange(40), np.array(blocks)
+    folds = tuple(
+        (
+            qr_panel(np.ascontiguousarray(triangles[every % 5 != f][:3].reshape(-1, 6).T)),
+            every[every % 5 == f],
+        )
+        for f in range(5)
+    )
+    return SubsetRegression(NAMES, triangles, folds, np.full(40, 3.0))
+
+
+def test_what_is_known_joins_every_training_where_it_gains() -> None:
+    """Against least squares of the training's equations and what is known, stacked."""
+    truth = np.array([2.0, 0.0, 0.0, 0.0, 1.0])
+    one = replace(barely_told(), known=known(truth))
+    drawn = one.drawn(NAMES)
+    assert drawn is not one
+    assert drawn.squares(NAMES).sum() < 0.7 * one.squares(NAMES).sum()
+    found = []
+    for strength in STRENGTHS:
+        squares = np.zeros(40)
+        for training, left_out in one.folds:
+            rows = np.concatenate([training, np.sqrt(strength) * known(truth)])
+            x = np.append(np.linalg.lstsq(rows[:, :5], rows[:, 5], rcond=None)[0], -1.0)
+            squares[left_out] = np.sum((one.blocks[left_out] @ x) ** 2, axis=1)
+        found.append(squares)
+    assert min(np.abs(drawn.squares(NAMES) / own - 1.0).max() for own in found[1:]) < 1e-9
+    best = drawn.squares_at_best([NAMES])[0]
+    np.testing.assert_allclose(best.sum(), min(own.sum() for own in found), rtol=1e-9)
+    np.testing.assert_allclose(
+        list(drawn.values(NAMES).values()), list(one.values(NAMES).values()), rtol=1e-12
+    )
+
+
+def test_what_is_known_wrongly_or_gains_by_chance_counts_for_nothing() -> None:
+    wrong = replace(barely_told(), known=known(np.array([-40.0, 9.0, 9.0, 9.0, 70.0])))
+    assert wrong.drawn(NAMES) is wrong
+    idle = replace(regression(), known=known(np.array([2.0, 0.0, 0.0, -3.0, 0.0])))
+    assert idle.drawn(NAMES) is idle
+    np.testing.assert_array_equal(idle.squares_at_best([NAMES]), idle.squares_of([NAMES]))
 
 
 class TestPositionWaves(TermContract):

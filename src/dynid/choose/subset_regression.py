@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.choose.bounds import DEPENDENT, independent, least_squares, least_squares_within_bounds
+from dynid.factor.comparison import Candidate, compare, gain
 from dynid.factor.factor import Factors, stack, triangle_of
 from dynid.factor.folds import Fold, block_counts
 from dynid.kernel import qr_panel, solve_triangular
 
 # A column that a model explains down to this share of itself offers it nothing.
 FAINT = 1e-4
+# Equations of standard deviation one that what is known of a column beforehand is worth. With the most of them a body
+# is known to a hundredth of its mass, which no description is.
+STRENGTHS = (0.0, 1.0, 10.0, 100.0, 1e3, 1e4)
+# Standard errors that it has to gain.
+SURE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +127,8 @@ class SubsetRegression:
     names: (c,) of the columns, the wide model's order.    blocks: (M, c + 1, c + 1).
     folds: per fold its training triangle and the numbers of the blocks it leaves out.
     bounded: names of columns whose coefficients are not negative by nature.
+    known: (k, c + 1) equations of standard deviation one, what is known of the columns beforehand; None = nothing.
+    undrawn: the same without these in its training; None = they are not.
     """
 
     names: tuple[str, ...]
@@ -128,6 +136,8 @@ class SubsetRegression:
     folds: tuple[tuple[Float, Int], ...]
     counts: Float
     bounded: frozenset[str] = frozenset()
+    known: Float | None = None
+    undrawn: SubsetRegression | None = None
 
     @staticmethod
     def of(
@@ -137,11 +147,12 @@ class SubsetRegression:
         weights: Float,
         folds: Sequence[Fold],
         bounded: Iterable[str] = (),
+        known: Float | None = None,
     ) -> SubsetRegression:
         """From factors of the wide model.
 
         names: (p,) of all its columns.    columns: (c,) those that the factors hold.    weights: (g,).
-        folds: at least LEAST_FOLDS of them.
+        folds: at least LEAST_FOLDS of them.    known: (k, c + 1), None = nothing.
         """
         blocks = np.array([stack(block.groups, columns, weights) for block in factors.blocks])
         c = len(columns)
@@ -153,11 +164,54 @@ class SubsetRegression:
             folds=tuple((R, fold.held_out) for R, fold in zip(training, folds, strict=True)),
             counts=block_counts(factors),
             bounded=frozenset(bounded),
+            known=known,
         )
+
+    def drawn(self, names: Iterable[str]) -> SubsetRegression:
+        """The same with what is known in every training, worth what suits a model best.
+
+        A description may be wrong: it counts where it gains beyond chance, and for as little as is within chance of the
+        best.    names: of the model, whose held-out error decides.
+        """
+        if self.known is None:
+            return self
+        missed = self._squares_by_strength(names)
+        tried = [Candidate(f"{STRENGTHS[k]:g}", k, own) for k, own in enumerate(missed)]
+        chosen = compare(tried, self.counts).chosen
+        share, std = gain(missed[0], missed[chosen], self.counts)
+        if not share > SURE * std:
+            return self
+        strength = STRENGTHS[chosen]
+        c, more = len(self.names), np.sqrt(strength) * self.known
+        folds = tuple((_merged(np.concatenate([R, more]), c), left_out) for R, left_out in self.folds)
+        return replace(self, folds=folds, undrawn=self)
+
+    def squares_at_best(self, models: Sequence[Iterable[str]]) -> Float:
+        """Held-out squared errors by model and block, (K, M), what is known being worth what suits each model best."""
+        if self.undrawn is None:
+            return self.squares_of(models)
+        found = [self.undrawn._squares_by_strength(names) for names in models]
+        return np.array([one[int(np.argmin(one.sum(axis=1)))] for one in found])
+
+    def _squares_by_strength(self, names: Iterable[str]) -> Float:
+        # (S, M): of a model, by what the known is worth.
+        index = self.index(names)
+        used = np.append(index, len(self.names))
+        missed = np.zeros((len(STRENGTHS), len(self.blocks)))
+        known = np.zeros((0, len(used))) if self.known is None else self.known[:, used]
+        for training, left_out in self.folds:
+            R, blocks = triangle_of(training, used), self.blocks[left_out][:, :, used]
+            for k, strength in enumerate(STRENGTHS):
+                more = np.concatenate([R, np.sqrt(strength) * known])
+                x = np.append(least_squares(_merged(more, len(index)), np.arange(len(index))), -1.0)
+                missed[k, left_out] = np.sum((blocks @ x) ** 2, axis=1)
+        return missed
 
     @cached_property
     def total(self) -> Float:
         """Triangle of all blocks."""
+        if self.undrawn is not None:
+            return self.undrawn.total
         training, left_out = self.folds[0]
         return _merged(np.concatenate([training[None], self.blocks[left_out]]), len(self.names))
 
