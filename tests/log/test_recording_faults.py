@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.plants import Moves
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.log.log import RawChunk, Trajectory
@@ -170,3 +172,29 @@ def test_ways_back_are_counted_from_their_size_on() -> None:
     assert turns(np.sin(2.0 * np.pi * t), 0.1) == 6
     assert turns(0.04 * np.sin(40.0 * np.pi * t), 0.1) == 0
     assert turns(t, 0.1) == 0
+
+
+def test_pauses_between_moves_make_no_lost_rows_of_coarse_positions() -> None:
+    """A joint at rest is as even as can be, which says nothing of how even it is in motion; lost rows are found."""
+    found = np.zeros(2, dtype=np.int64)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        t = np.arange(round(40.0 * 500.0)) / 500.0
+        slow = replace(ARM, limits=replace(ARM.limits, velocity=np.full(3, 0.6)))
+        step = 2.0 * np.pi / 2**14
+        exact, dq, _ = Moves.random(slow, 40.0, rng).motion(t)
+        q = np.round(exact / step) * step
+        held = np.arange(len(t))
+        held[1:][rng.random(len(t) - 1) < 0.045] -= 1
+        left = np.ones(len(t), dtype=np.bool_)
+        fast = np.flatnonzero(np.abs(dq).max(axis=1) > 0.3)
+        for start in rng.choice(fast, 4):
+            left[start : start + 30] = False
+        for k, motion in enumerate((q[held], q[left])):
+            watch = RecordingWatch(ARM)
+            path = Trajectory("log", Path("log.csv"), 0, len(motion), 0.0, 1.0)
+            watch.see(RawChunk(path, 0, t[: len(motion)], motion, None, None, None, None, None, {}))
+            watch.end()
+            found[k] += bool(watch.jumps)
+    assert found[0] == 0
+    assert found[1] >= 18

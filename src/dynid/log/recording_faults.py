@@ -38,6 +38,8 @@ STALLED, STALE_SHARE, QUIET, NOT_CAUGHT_UP = 0.05, 0.2, 15, 0.5
 PACE = 5
 # Median of the size of a normal variable over its standard deviation.
 NORMAL_MEDIAN = 0.6745
+# Of 1.5 q6 - 1.5 q3 + 0.5 q0 - 0.5 q9 in steps that all four are rounded to: sqrt(5 / 12).
+ROUNDED = 0.645
 # Motion below so many times its own unevenness is rest.
 MOVING = 3.0
 WINDOW = 4096
@@ -221,7 +223,8 @@ class RecordingWatch:
         usual = float(np.median(dt))
         if usual <= 0:
             return
-        weight = (np.median(size, axis=1) / NORMAL_MEDIAN + 1e-12) ** -2
+        uneven_by = np.maximum(np.median(size, axis=1) / NORMAL_MEDIAN, _rounding(lines))
+        weight = (uneven_by + 1e-12) ** -2
         # Rows lost if all joints went on as fast as around: excess = rows / 3 around, by least squares.
         information, common, whole = (
             weight @ (around * around),
@@ -250,6 +253,16 @@ class RecordingWatch:
                     and not _catches_up(near, min(k, QUIET) + 4, weight)
                 ):
                     self.jumps.append((float(t[k + 4]), lost))
+
+
+def _rounding(lines: Float) -> Float:
+    """Standard deviation (n,) of what is no even motion that positions (n, T) on a lattice have of it alone.
+
+    Joints that pause, or move by less than a step a row, are as even as can be most of the time.
+    """
+    steps = np.abs(np.diff(lines, axis=1))
+    least = np.where(steps > 0, steps, np.inf).min(axis=1)
+    return np.where(np.isfinite(least), ROUNDED * least, 0.0)
 
 
 def _joined(parts: list[Float]) -> Float:
