@@ -25,6 +25,8 @@ COUNT = 2.0 * np.pi / 4096
 # Of MuJoCo's friction and of the play's ends, which are to be hard: time constant in s, impedance.
 HARD_TIME, HARD = 5e-4, 0.998
 SIDES = ("motor", "link")
+# s: of a move between pauses, and in which it comes to its pace and leaves it.
+MOVE, EASE = 1.5, 0.2
 # m: a link's centre beside its axis; its inertia along it, of that across it.
 ASIDE, SLIM = 0.005, 0.3
 
@@ -128,6 +130,13 @@ class Arm:
         return np.array([found.get(name, 0.0) for name in names])
 
 
+def _with_pauses(t: Float, pause: float) -> Float:
+    """Times (T,) that go on with `t` in moves, and stand in the pauses between them."""
+    phase = t % (MOVE + pause)
+    pace = np.clip(np.minimum(phase, MOVE - phase) / EASE, 0.0, 1.0)
+    return np.asarray(np.cumsum(pace * np.diff(t, prepend=0.0)))
+
+
 def recorded(
     arm: Arm,
     seconds: float,
@@ -135,10 +144,12 @@ def recorded(
     play: float = 0.0,
     side: str = "motor",
     still: Sequence[int] = (),
+    pause: float = 0.0,
 ) -> tuple[Float, Float, Float]:
     """Times (T,), measured and commanded positions (T, n).
 
     play: rad, in all.    side: of the play that encoders and controllers read.    still: joints told to stand.
+    pause: s, for which all joints stand after every `MOVE`.
     """
     import mujoco
 
@@ -153,7 +164,8 @@ def recorded(
     data, read = mujoco.MjData(model), motors if side == "motor" else links
     t = ROW * np.arange(round(seconds / ROW))
     hertz, phase = rng.uniform(0.05, 1.2, (6, n)), rng.uniform(0, 2 * np.pi, (6, n))
-    waves = np.sin(2 * np.pi * hertz * t[:, None, None] + phase) / np.sqrt(1 + (hertz / 0.4) ** 2)
+    along = _with_pauses(t, pause)[:, None, None] if pause else t[:, None, None]
+    waves = np.sin(2 * np.pi * hertz * along + phase) / np.sqrt(1 + (hertz / 0.4) ** 2)
     wanted = np.round(0.3 * (waves - waves[0]).sum(axis=1) / COUNT) * COUNT
     wanted[:, list(still)] = 0.0
     measured, on_the_way = np.zeros_like(wanted), [np.zeros(n)] * round(BUS / TICK)

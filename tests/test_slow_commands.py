@@ -17,6 +17,7 @@ from dynid.base.errors import SolverError
 from dynid.base.scipy_functions import stdtrit
 from dynid.estimate.servo_timing import ServoTiming
 from dynid.exporters.replay import replay
+from dynid.identification.command_lag import ENOUGH
 from dynid.identification.commands import with_found_servo
 from dynid.identification.drive_timing import find_drive_timing
 from dynid.robot.model import RobotModel
@@ -69,6 +70,32 @@ def test_the_lag_is_inside_its_interval(tmp_path: Path) -> None:
         assert timing.simulated
         assert timing.lag is not None
         assert abs(timing.lag.seconds - (BUS + 0.5 * ROW)) < timing.lag.half_width < 2e-3
+
+
+def test_a_robot_that_stands_most_of_the_time_says_its_lag(tmp_path: Path) -> None:
+    """Its motion was in two blocks of time, too few to simulate it, and the lag of the torque is 9 ms short."""
+    for seed in (0, 2):
+        arm = Arm.random(seed)
+        t, q, q_des = recorded(arm, 200.0, 100 + seed, pause=13.5)
+        robot = arm.robot(tmp_path)
+        timing = find_drive_timing(
+            robot, dynid.Log.from_arrays(robot, t, q, q_des=q_des), servo_of(robot), 0, 1
+        )
+        assert timing.simulated
+        assert timing.servo.lag == pytest.approx(BUS + 0.5 * ROW, abs=1.5e-3)
+
+
+def test_hours_of_rest_before_the_motion_do_not_move_the_lag(tmp_path: Path) -> None:
+    """The samples that a lag takes were all of the rest."""
+    arm, log, servo = arm_and_log(tmp_path, 7)
+    _, q, q_des = recorded(arm, SECONDS, 307)
+    rest = ENOUGH + 1
+    q, q_des = (np.concatenate([np.tile(rows[:1], (rest, 1)), rows]) for rows in (q, q_des))
+    later = dynid.Log.from_arrays(log.robot, ROW * np.arange(len(q)), q, q_des=q_des)
+    alone, found = (find_drive_timing(log.robot, one, servo, 0, 1).lag for one in (log, later))
+    assert alone is not None
+    assert found is not None
+    assert found.seconds == pytest.approx(alone.seconds, abs=0.5 * alone.half_width)
 
 
 def test_a_joint_that_stands_is_held(tmp_path: Path) -> None:

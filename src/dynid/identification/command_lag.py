@@ -14,6 +14,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.distributions import student_quantile
+from dynid.base.errors import UnfitDataError
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
@@ -23,7 +24,7 @@ from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.robot.servo import Servo
 from dynid.rows.torque import TorqueRows
-from dynid.run.validation import block_seconds
+from dynid.run.validation import block_of_motion
 from dynid.signals.first_look import median_step
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
@@ -40,7 +41,7 @@ MOST_POINTS = 50
 # Hz, and share of the rate. A lag shows in fast motion, friction that the model lacks in slow one: the widest band that
 # an automatic cut-off may have.
 BAND, BAND_SHARE = 25.0, 0.2
-# Samples that determine a lag to a tenth of a millisecond.
+# Samples in motion that determine a lag to a tenth of a millisecond.
 ENOUGH = 200_000
 # Joints are weighted by what the model misses of them, which the lag changes.
 ROUNDS = 3
@@ -93,7 +94,8 @@ def find_command_lag(prepared: Prepared, seed: int = 0, threads: int = 1) -> Com
     base = structural_base(robot, plain, rows, seed).mask & alive
     wanted = np.concatenate([base, np.ones(len(lags), dtype=np.bool_)])
     terms, filters = Terms((*plain, _Shifted(tuple(lags)))), prepared.parallel_filter()
-    assembly = Assembly(robot, terms, rows, wanted, filters, block_seconds(prepared))
+    seconds = block_of_motion(batches, prepared.bandwidth)
+    assembly = Assembly(robot, terms, rows, wanted, filters, seconds)
     grams, count = _grams(assembly.factors(batches, threads), wanted), int(base.sum())
     total = grams.sum(axis=0)
     size = np.diagonal(total, axis1=1, axis2=2)[:, -1]
@@ -119,14 +121,24 @@ def reading(robot: RobotModel, log: Log, servo: Servo) -> Prepared:
 
 
 def some(prepared: Prepared) -> Iterator[Samples]:
-    """As many samples of a log as determine a lag."""
+    """As many samples of a log as determine a lag, those in motion counted: a robot may stand for an hour before it.
+
+    Raises UnfitDataError for a log without any.
+    """
     count = 0
     for window in prepared.windows():
         samples = prepared.process(window)
+        moving = int(samples.keep.sum())
+        if not moving:
+            continue
         yield samples
-        count += len(samples)
+        count += moving
         if count > ENOUGH:
             return
+    if not count:
+        raise UnfitDataError(
+            "no-samples", found="no usable sample", expected="motion longer than the filters' edges"
+        )
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from dynid.robot.locking import lock_joints
 from dynid.robot.model import RobotModel
 from dynid.robot.servo import COMPUTER, DRIVE, Servo
 from dynid.rows.torque import TorqueRows
-from dynid.run.validation import block_seconds
+from dynid.run.validation import block_of_motion
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
@@ -33,8 +33,10 @@ from dynid.terms.default import DEFAULT_TERMS
 # off at rows of 10 to 33 ms, that of simulated positions 0.1 to 0.4 ms; and from which on no computer would close the
 # loops of a robot.
 SLOW_ROW = 0.0099
-# s of the log in which the robot is simulated, the busiest parts of it: they determine a lag to some 0.1 ms.
+# s of motion in which the robot is simulated, in the busiest parts of the log: they determine a lag to some 0.1 ms. Of
+# a robot that stands most of the time twice as many seconds are looked at, which hold less motion but cost as much.
 SEARCHED, PART = 20.0, 5.0
+LOOKED_AT = 2.0 * SEARCHED
 
 
 @dataclass(frozen=True)
@@ -112,14 +114,14 @@ def _regression(prepared: Prepared, batches: list[Samples], seed: int, threads: 
     base = structural_base(log.robot, DEFAULT_TERMS, rows, seed)
     moved = np.max([np.ptp(samples.q, axis=0) for samples in batches], axis=0) > MOVED
     alive = np.concatenate([term.alive(log.robot, moved) for term in DEFAULT_TERMS])
-    filters, seconds = prepared.parallel_filter(), block_seconds(prepared)
+    filters, seconds = prepared.parallel_filter(), block_of_motion(batches, prepared.bandwidth)
     assembly = Assembly(log.robot, DEFAULT_TERMS, rows, base.mask & alive, filters, seconds)
     source = LogSource(assembly, batches, threads, commands=log.commands_of)
     return regression_of(log.robot, DEFAULT_TERMS, base, assembly.factors(batches, threads), source)
 
 
 def _busiest(prepared: Prepared) -> Iterator[Samples]:
-    """The parts of the log, `SEARCHED` seconds of it, in which the joints move most, in their order."""
+    """The parts of the log in which the joints move most, with `SEARCHED` seconds of motion, in their order."""
     parts = [
         samples.part(start, start + round(PART * samples.rate))
         for samples in some(prepared)
@@ -127,5 +129,7 @@ def _busiest(prepared: Prepared) -> Iterator[Samples]:
     ]
     speed = np.array([np.sum(part.dq**2, axis=0) for part in parts])
     busy = (speed / np.maximum(speed.sum(axis=0), np.finfo(float).tiny)).sum(axis=1)
-    wanted = np.argsort(-busy, kind="stable")[: max(round(SEARCHED / PART), 1)]
-    yield from (parts[k] for k in sorted(wanted.tolist()))
+    order = np.argsort(-busy, kind="stable")[: round(LOOKED_AT / PART)]
+    moving = np.array([float(parts[k].keep.sum()) / parts[k].rate for k in order.tolist()])
+    before = np.cumsum(moving) - moving
+    yield from (parts[k] for k in sorted(order[before < SEARCHED].tolist()))

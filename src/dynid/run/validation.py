@@ -125,6 +125,11 @@ def usual_block(seconds: float, bandwidth: float) -> float:
     return max(seconds / BLOCKS_WANTED, least)
 
 
+def block_of_motion(batches: Iterable[Samples], bandwidth: float) -> float:
+    """Length of a block, s, of some samples of a log, up to a frequency, Hz: by what they hold of motion alone."""
+    return usual_block(sum(float(samples.keep.sum()) / samples.rate for samples in batches), bandwidth)
+
+
 def share_to_choose_on(prepared: Prepared, still: float = 0.0) -> float:
     """The share of a log on which models are compared: its samples take TRIAL_BYTES; 1 = all of it.
 

@@ -70,12 +70,13 @@ class ServoLoop:
         width: s, None, or commands are held from one to the next, and means over this time about `t` are asked for.
         """
         c = self.commands
-        q, v, u = (
-            _means_of_held(c.t, values, t, width)
+        rows = np.concatenate([c.q_des, c.dq_des, c.tau_ff], axis=1)
+        told = (
+            _means_of_held(c.t, rows, t, width)
             if width
-            else np.stack([np.interp(t, c.t, column) for column in values.T], axis=-1)
-            for values in (c.q_des, c.dq_des, c.tau_ff)
+            else np.stack([np.interp(t, c.t, column) for column in rows.T], axis=-1)
         )
+        q, v, u = np.split(told, 3, axis=-1)
         if self.added is not None:
             u = u + self.added.at(t + self.lag - (0.5 * self.servo.hold if self.holds else 0.0))
         return q + TURN * np.round((near - q) / TURN) * turning, v, u
@@ -83,6 +84,10 @@ class ServoLoop:
 
 def _means_of_held(t: Float, values: Float, at: Float, width: float) -> Float:
     """Means (..., n) over `width` s about times `at` (...) of values (T, n) that are held from each of t (T,) on."""
+    # Of a long log the part that is asked for.
+    first, last = np.searchsorted(t, [at.min() - 0.5 * width, at.max() + 0.5 * width], side="right")
+    near = slice(max(int(first) - 1, 0), int(last) + 1)
+    t, values = t[near], values[near]
     area = np.concatenate(
         [np.zeros((1, values.shape[1])), np.cumsum(np.diff(t)[:, None] * values[:-1], axis=0)]
     )
