@@ -61,7 +61,9 @@ def spoilt(change: str, joint: int = 1) -> ResidualAnalysis:
         q, dq, ddq = q * sign, dq * sign, ddq * sign
     if change == "torques":
         tau = tau[:, order]
-    if change == "positions":
+    if change == "joints":
+        tau = tau[:, order]
+    if change in ("positions", "joints"):
         q, dq, ddq = q[:, order], dq[:, order], ddq[:, order]
     samples = Samples.from_motion(q, dq, ddq, tau, RATE)
     return fitted(robot, replace(samples, keep=np.abs(dq).max(axis=1) > 0.02), DEFAULT_TERMS)
@@ -74,6 +76,7 @@ def spoilt(change: str, joint: int = 1) -> ResidualAnalysis:
         ("position sign", "position-sign", "position.sign = { shoulder = -1 }"),
         ("torques", "joint-order", "efforts of 'shoulder' and 'elbow'"),
         ("positions", "joint-order", "positions of 'shoulder' and 'elbow'"),
+        ("joints", "joint-order", "columns of 'shoulder' and 'elbow'"),
         ("gravity", "gravity-compensated", "without gravity"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -55,3 +56,20 @@ def test_a_mount_is_found_and_a_wrong_sign_is_none(name: str, seed: int) -> None
         assert "--gravity=" in claim[1]
         found = np.array([float(g) for g in claim[1].split("--gravity=")[1].split(";")[0].split(",")])
         assert found @ np.array(gravity) / 9.81**2 > np.cos(np.deg2rad(NEAR)), mount
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_joints_that_are_exchanged_are_no_other_mount(name: str) -> None:
+    """Of two joints with all their columns exchanged; where an exchange is named it is that one."""
+    one, log = recorded(name, 0, None)
+    n = one.described.n
+    for pair in combinations(range(n), 2):
+        order = np.arange(n)
+        order[list(pair)] = pair[::-1]
+        wrong = replace(log, q=log.q[:, order], tau=log.tau[:, order])
+        said = claims(one, wrong, np.ones(n))
+        assert "tilted-base" not in {code for code, _ in said}, pair
+        first, second = (f"'{one.described.joint_names[j]}'" for j in pair)
+        for code, text in said:
+            if code == "joint-order" and "so read" in text:
+                assert f"columns of {first} and {second}" in text

@@ -48,7 +48,8 @@ EXPLANATIONS = (
         LOG` compares the orders that numbered columns may have. ROS joint states are often in the order of the
         alphabet.""",
         f"""{_READINGS} Velocities that follow another joint's position are seen directly (correlation above 0.9),
-        and torque that follows another joint's gravity, where the description has masses.""",
+        and torque that follows another joint's gravity, or the described bodies' torque far better with two joints
+        exchanged, where the description has masses.""",
         """Accept it only if you have moved one joint at a time and seen the columns change.""",
     ),
     Explanation(
@@ -109,24 +110,25 @@ class Interpretation:
     samples: Samples
 
 
-def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
     """Fits the plain model to other readings of the log, and doubts it if one of them fits well and decisively better.
 
     Each reading is fitted by least squares to some hundred samples, without the terms that could take up a wrong
     reading; readings are compared by the sum over joints of the logarithm of the mean square error.
     Warns of joints that miss most of their torque in every reading.
+    Returns whether a reading is doubted: what else residuals show of joints rests on their columns.
     Claims: joint-order, torque-sign, position-sign or gravity-compensated.
     """
     if not analysis.enough or len(analysis.joints) < analysis.robot.n:
         # The torque of motion that was not logged makes any reading look better than another.
-        return
+        return False
     if any(term.scale is Scale.FREES for term in analysis.terms):
         # With free gains every reading of the torque is right.
-        return
+        return False
     samples = thinned(analysis)
     declared = misfits(analysis, analysis.robot, samples)
     if declared is None:
-        return
+        return False
     readings = [without_gravity(analysis.robot, samples)]
     if (declared > POOR).any():
         readings += list(wirings(analysis.robot, samples))
@@ -144,8 +146,9 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
                 joint=analysis.robot.joint_names[best.joints[0]] if best.identifier in WIRING else None
             ),
         )
-        return
+        return best.identifier not in diagnostics.accepting
     _add_large(analysis, np.sqrt(declared), diagnostics)
+    return False
 
 
 def _better(
@@ -260,7 +263,7 @@ def without_gravity(robot: RobotModel, samples: Samples) -> Interpretation:
 
 
 def wirings(robot: RobotModel, samples: Samples) -> Iterator[Interpretation]:
-    """Every two joints' efforts or positions exchanged, and every joint's effort or position of the other sign."""
+    """Every two joints' efforts, positions or both exchanged; every joint's effort or position of the other sign."""
     names = robot.joint_names
     for a, b in combinations(range(robot.n), 2):
         order = list(range(robot.n))
@@ -281,6 +284,15 @@ def wirings(robot: RobotModel, samples: Samples) -> Iterator[Interpretation]:
             (a, b),
             robot,
             _exchanged(samples, order),
+        )
+        whole = _exchanged(samples, order)
+        yield Interpretation(
+            "joint-order",
+            f"columns of {pair} that are exchanged",
+            "exchange their columns under position, velocity and effort in [log]",
+            (a, b),
+            robot,
+            replace(whole, tau=samples.tau[:, order]),
         )
     for j in range(robot.n):
         yield from sign_readings(robot, samples, j)

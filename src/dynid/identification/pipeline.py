@@ -444,7 +444,7 @@ def _examine(
     if analysis is None:
         return tuple
     terms, diagnostics = found.nonlinear.terms, call.diagnostics
-    check_wiring(analysis, diagnostics)
+    misread = check_wiring(analysis, diagnostics)
     # What a known friction lacks may have either sign.
     if not any(term.knows_friction for term in terms):
         check_negative_friction(analysis, diagnostics)
@@ -452,9 +452,12 @@ def _examine(
         lambda: diagnose(analysis), call.threads
     )  # while the lag is estimated and blocks are held out
     check_measured(analysis, diagnostics)
+    check_changes(analysis, diagnostics)
+    if misread:
+        # Zeros, gains, lengths and masses that explain it are those of other joints.
+        return diagnosed
     report_missing_effects(analysis, diagnostics)
     report_held_effects(analysis, diagnostics)
-    check_changes(analysis, diagnostics)
     check_link_lengths(analysis, diagnostics)
     # Bodies are bent by noise of accelerations where the equations read these.
     if data.choice.trusted or isinstance(data.rows, MomentumRows):

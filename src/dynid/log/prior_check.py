@@ -11,6 +11,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.log.effort_size import size_advice
+from dynid.log.exchanged import find_exchange
 from dynid.log.mounting import Mounting, find_mounting
 from dynid.robot.model import RobotModel
 
@@ -75,7 +76,8 @@ def check_against_prior(
     mounting = find_mounting(robot, q, states.dq, h, tau, balanced)
     if mounting is not None:
         # What follows rests on gravity's direction.
-        _claim_mounting(diagnostics, mounting)
+        if not _claim_exchange(robot, states, diagnostics, mounting.gravity):
+            _claim_mounting(diagnostics, mounting)
         return
     swing = g.std(axis=0)
     heavy = [int(j) for j in np.flatnonzero((swing > 0.2 * swing.max(initial=0.0)) & (swing > 0.3))]
@@ -88,6 +90,8 @@ def check_against_prior(
         share = max(abs(fit.slope[j]) for j, fit in fits.items())
         # A motor-side torque is small as well, but follows gravity closely, and is small in its inertial part, too.
         if all(fit.certainty[j] < 0.5 or fit.without_gravity(j) for j, fit in fits.items()):
+            if _claim_exchange(robot, states, diagnostics):
+                return
             diagnostics.claim(
                 "gravity-compensated",
                 found=f"torque without gravity on {', '.join(names[j] for j in heavy)} "
@@ -116,6 +120,26 @@ def check_against_prior(
             )
         elif fit.certainty[j] > 0.7 and not 1 / 30 < fit.slope[j] < 30:
             _claim_size(diagnostics, float(fit.slope[j]), float(abs(robot.drive.gear_ratio[j])), place)
+
+
+def _claim_exchange(
+    robot: RobotModel, states: States, diagnostics: Diagnostics, turned: Float | None = None
+) -> bool:
+    """Claims an exchange of two joints that explains more than no gravity or a `turned` one; whether there is one."""
+    directions = [robot.gravity, np.zeros(3), *([] if turned is None else [turned])]
+    found = find_exchange(robot, states.q, states.dq, states.ddq, states.tau, directions)
+    if found is None:
+        return False
+    first, second = (f"'{robot.joint_names[j]}'" for j in found.joints)
+    diagnostics.claim(
+        "joint-order",
+        found=f"{found.what} of {first} and {second} that are exchanged: so read, the described bodies explain far "
+        "more of the torque than as declared, without gravity or with gravity from elsewhere",
+        expected="columns mapped to their joints",
+        do=f"exchange their columns under {found.keys} in [log]",
+        place=Place(joint=robot.joint_names[found.joints[0]]),
+    )
+    return True
 
 
 def _claim_mounting(diagnostics: Diagnostics, mounting: Mounting) -> None:
