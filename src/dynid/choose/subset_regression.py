@@ -20,8 +20,8 @@ FAINT = 1e-4
 # Equations of standard deviation one that what is known of a column beforehand is worth. With the most of them a body
 # is known to a hundredth of its mass, which no description is.
 STRENGTHS = (0.0, 1.0, 10.0, 100.0, 1e3, 1e4)
-# Standard errors that it has to gain.
-SURE = 2.0
+# Standard errors that it has to gain, and share of the squared error: a little less matters to no choice.
+SURE, WORTH = 2.0, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,8 +170,8 @@ class SubsetRegression:
     def drawn(self, names: Iterable[str]) -> SubsetRegression:
         """The same with what is known in every training, worth what suits a model best.
 
-        A description may be wrong: it counts where it gains beyond chance, and for as little as is within chance of the
-        best.    names: of the model, whose held-out error decides.
+        A description may be wrong: it counts where it gains notably and beyond chance, and for as little as is within
+        chance of the best.    names: of the model, whose held-out error decides.
         """
         if self.known is None:
             return self
@@ -179,7 +179,7 @@ class SubsetRegression:
         tried = [Candidate(f"{STRENGTHS[k]:g}", k, own) for k, own in enumerate(missed)]
         chosen = compare(tried, self.counts).chosen
         share, std = gain(missed[0], missed[chosen], self.counts)
-        if not share > SURE * std:
+        if not share > max(SURE * std, WORTH):
             return self
         strength = STRENGTHS[chosen]
         c, more = len(self.names), np.sqrt(strength) * self.known

@@ -107,19 +107,23 @@ def block_counts(factors: Factors) -> Float:
 
 def why_none_held_out(M: int) -> str:
     """Why `folds` makes none of so many blocks, as words of a message."""
-    blocks = f"{M} {'block' if M == 1 else 'blocks'} of data"
     if M < LEAST_BLOCKS:
-        return f"{blocks}, of which at least {LEAST_BLOCKS} are needed to hold any out"
-    return (
-        f"{blocks}, in which most joints move but once: without that part nothing is known of their friction"
-    )
+        return f"{_count(M)} are too few to hold any out, which takes {LEAST_BLOCKS}"
+    return f"{_count(M)}, in which most joints move but once: without that part nothing is known of their friction"
 
 
 def too_few_blocks(M: int) -> UnfitDataError:
     """The error of blocks of which `folds` makes none."""
+    few = M < LEAST_BLOCKS
     return UnfitDataError(
         "too-short-to-hold-out",
-        found=why_none_held_out(M),
-        expected=f"motion of every joint in each of {LEAST_FOLDS} parts that are held out in turn",
+        found=_count(M) if few else why_none_held_out(M),
+        expected=f"at least {LEAST_BLOCKS}, to hold {LEAST_FOLDS} parts out in turn"
+        if few
+        else "joints that move at several times",
         do="take a longer log, a shorter block_seconds, or validate on another log",
     )
+
+
+def _count(M: int) -> str:
+    return f"{M} {'block' if M == 1 else 'blocks'} of data"
