@@ -39,6 +39,15 @@ REPORTED = {
     "z1": ("z1_description/urdf/z1.urdf", 250.0, 2.5),
     "kinova": ("kinova_description/robots/kinova.urdf", 100.0, 0.8),
 }
+# Of all of these and further ones, what no threshold is developed on: `strangers.py`.
+STRANGERS = {
+    **DEVELOPED,
+    **REPORTED,
+    "a1": ("a1_description/urdf/a1.urdf", 250.0, 4.0),
+    "go2": ("go2_description/urdf/go2.urdf", 100.0, 4.0),
+    "solo12": ("solo_description/robots/solo12.urdf", 125.0, 4.0),
+    "ur5_gripper": ("ur_description/urdf/ur5_gripper.urdf", 100.0, 1.0),
+}
 SECONDS, HARMONICS, FUNDAMENTAL = 24.0, 5, 0.1  # s, -, Hz
 FINE = 4  # steps of the plant a sample
 REACH = 1.5  # rad about the middle of a joint's range
@@ -181,11 +190,16 @@ def _root() -> Path:
     return Path(str(path.locate())).resolve().parents[2]
 
 
+def urdf_of(name: str) -> Path:
+    """The published description of a robot."""
+    return _root() / STRANGERS[name][0]
+
+
 def plant(name: str, rng: np.random.Generator) -> Plant:
     """A robot by its name, with friction and rotors drawn."""
-    place, rate, speed = (DEVELOPED | REPORTED)[name]
-    described = load_robot(_root() / place)
-    model = pin.buildModelFromUrdf(str(_root() / place))
+    _, rate, speed = STRANGERS[name]
+    described = load_robot(urdf_of(name))
+    model = pin.buildModelFromUrdf(str(urdf_of(name)))
     data, n = model.createData(), described.n
     bounded = _within(described, speed)
     angles = rng.uniform(bounded.limits.lower, bounded.limits.upper, (200, n))
