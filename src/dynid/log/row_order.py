@@ -29,13 +29,19 @@ class OrderWatch:
 
     def see(self, chunk: RawChunk) -> None:
         """Looks at the next rows."""
-        q = chunk.q if self._last is None else np.concatenate([self._last, chunk.q])
-        square = np.diff(q, axis=0) ** 2
-        self._steps += [np.nansum(square, axis=0), np.isfinite(square).sum(axis=0)]
-        fine = np.isfinite(chunk.q)
-        own = np.where(fine, chunk.q, 0.0)
-        self._moments += [fine.sum(axis=0), own.sum(axis=0), (own**2).sum(axis=0)]
-        self._last = chunk.q[-1:]
+        # Joint by joint in memory, so that sums work along time.
+        own = np.ascontiguousarray(chunk.q.T)
+        step = np.diff(own if self._last is None else np.concatenate([self._last, own], axis=1))
+        self._last = own[:, -1:].copy()
+        rows, steps = float(own.shape[1]), float(step.shape[1])
+        with np.errstate(invalid="ignore", over="ignore"):
+            complete = np.isfinite(own.sum())
+        if not complete:
+            fine, known = np.isfinite(own), np.isfinite(step)
+            rows, steps = fine.sum(axis=1), known.sum(axis=1)
+            own, step = np.where(fine, own, 0.0), np.where(known, step, 0.0)
+        self._steps += [np.vecdot(step, step), np.broadcast_to(steps, len(own))]
+        self._moments += [np.broadcast_to(rows, len(own)), own.sum(axis=1), np.vecdot(own, own)]
 
     def end(self) -> None:
         """Ends a trajectory: the next row is not its neighbour."""

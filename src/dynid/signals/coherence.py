@@ -206,7 +206,8 @@ def _fitted(stretches: Sequence[_Stretch], below: float, rate: float) -> list[Fl
     grams: list[Float] = []
     for s in stretches:
         for j, panel in enumerate(s.panels):
-            lines = low(np.concatenate([panel, s.tau[j : j + 1]]))[:, edge:-edge:every]
+            count = len(range(edge, panel.shape[1] - edge, every))
+            lines = np.ascontiguousarray(low(np.concatenate([panel, s.tau[j : j + 1]]), edge, every)[:, :count])
             if len(grams) <= j:
                 grams.append(lines @ lines.T)
             else:

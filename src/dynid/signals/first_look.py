@@ -75,7 +75,7 @@ def signals_for_evidence(log: Log, rate: float, bases: Sequence[TimeBase]) -> li
     """Uniform positions, velocities and torques of the first segments of a log, for what is chosen from its spectra."""
     n, m = log.robot.n, log.mapping
     velocity, effort = set(m.velocity) == set(log.robot.joint_names), m.gives_torque
-    wanted = np.arange(n * (1 + bool(m.velocity) + effort))
+    wanted = slice(n * (1 + bool(m.velocity) + effort))
     found, total = [], 0
     for trajectory, base in zip(log.trajectories, bases, strict=True):
         segments: dict[int, list[Piece]] = {}
