@@ -35,7 +35,8 @@ def identify(
     log: a Log, or a data frame (pandas, polars, Arrow) with dynid's own column names.
     settings: model, equations, method, signals; None = the default.
     validation: a log or data frame that is held out; without one, contiguous blocks of the log are held out in turn.
-    truth: parameter values by name, for simulated robots.    threads: None = all; results do not depend on it.
+    truth: parameter values by name, for simulated robots.    threads: of passes over the log and of
+    simulations; None = one, and all processors; results do not depend on it.
     progress: called with (stage, seconds of data done).    diagnostics: receives the warnings, which the result holds
     as well.
     accept: codes of claims that are to warn, not to stop, beside those of the settings.

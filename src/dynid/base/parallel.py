@@ -1,4 +1,9 @@
-"""Ordered work on several threads: the results, and their order, do not depend on how many there are."""
+"""Ordered work on several threads: the results, and their order, do not depend on how many there are.
+
+Passes over a log take one thread unless more are asked for: most of a pass is Python, which runs one thread at a time, so
+that on two processors two threads take 0 to 9 % less time and 5 to 20 % more processor time (an hour of arm7, real logs).
+What is compiled as a whole, such as simulations, takes all processors.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +52,11 @@ def beside(work: Callable[[], Result], threads: int) -> Callable[[], Result]:
     future = pool.submit(copy_context().run, work)
     pool.shutdown(wait=False)
     return future.result
+
+
+def pass_threads(asked: int | None) -> int:
+    """Threads of a pass over a log: those asked for, else one."""
+    return asked or 1
 
 
 def default_threads() -> int:

@@ -23,8 +23,8 @@ from dynid.terms.term import Terms
 
 # Blocks from which on the standard error of a difference between models, itself uncertain by a quarter, says something.
 LEAST_TO_COMPARE = 10
-# Equations that are kept in memory to try shapes on, a dozen times each: of ten minutes of a 7-joint arm.
-LINE_BYTES = 50e6
+# Equations that are kept in memory to try shapes on, a dozen times each: of five minutes of a 7-joint arm.
+LINE_BYTES = 25e6
 # Samples beside the filter's own settling that differences along time reach.
 SPARE = 2
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import UsageError
-from dynid.base.parallel import ordered_map
 from dynid.base.progress import Progress
 from dynid.estimate.estimator import Piece, Regression, Source
 from dynid.factor.assemble import Assembly
@@ -32,7 +31,7 @@ NOISE_SAMPLES = 4000
 class LogSource:
     """A log's samples with what makes equations of them.
 
-    batches: may be iterated again and again.    threads: results do not depend on it.
+    batches: may be iterated again and again.    threads: of simulations; results do not depend on it.
     noise_of: gives the noise of the motion, measured in the log or with a given standard deviation of the positions;
     None = nothing is known of it.
     progress: called with (stage, seconds of data done) by methods that go through the samples again and again.
@@ -59,7 +58,7 @@ class LogSource:
     def pieces(self, wanted: Bool) -> Iterator[Piece]:
         """Equations after the parallel filter, thinned and gated, as they went into the factors."""
         assembly = replace(self.assembly, wanted=wanted)
-        yield from ordered_map(lambda samples: piece_of(assembly, samples), self.batches, self.threads)
+        yield from (piece_of(assembly, samples) for samples in self.batches)
 
     def with_batches(self, batches: Sequence[Samples]) -> LogSource:
         """The same equations of other samples: simulated in place of measured ones."""

@@ -11,7 +11,7 @@ import numpy as np
 from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
-from dynid.base.parallel import default_threads
+from dynid.base.parallel import pass_threads
 from dynid.estimate.prior import parameter_spread, rotors_known
 from dynid.estimate.uncertainty import block_jackknife
 from dynid.factor.data_base import influence
@@ -102,7 +102,7 @@ def spread_on(
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     everything = np.ones(len(run.estimate.columns), dtype=np.bool_)
-    factors = torque_factors(run, log, everything, sink, threads or default_threads())
+    factors = torque_factors(run, log, everything, sink, pass_threads(threads))
     if not factors.blocks:
         raise UnfitDataError(
             "no-samples", found="no usable sample", expected="motion longer than the filters' edges"

@@ -78,7 +78,7 @@ class CommandLag:
         return f"{1e3 * self.delay:.3g}{half} ms ({self.delay * self.rate:.2g} samples)"
 
 
-def find_command_lag(prepared: Prepared, seed: int = 0, threads: int = 1) -> CommandLag:
+def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
     """The lag by which commanded torque fits the plain model best.
 
     The plain model is linear, so that its misfit at all lags takes one triangle of its columns and the delayed torques;
@@ -96,7 +96,7 @@ def find_command_lag(prepared: Prepared, seed: int = 0, threads: int = 1) -> Com
     terms, filters = Terms((*plain, _Shifted(tuple(lags)))), prepared.parallel_filter()
     seconds = block_of_motion(batches, prepared.bandwidth)
     assembly = Assembly(robot, terms, rows, wanted, filters, seconds)
-    grams, count = _grams(assembly.factors(batches, threads), wanted), int(base.sum())
+    grams, count = _grams(assembly.factors(batches), wanted), int(base.sum())
     total = grams.sum(axis=0)
     size = np.diagonal(total, axis1=1, axis2=2)[:, -1]
     for _ in range(ROUNDS):

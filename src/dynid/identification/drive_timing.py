@@ -62,9 +62,7 @@ def find_drive_timing(robot: RobotModel, log: Log, servo: Servo, seed: int, thre
     """
     rate = reading(robot, log, servo).source_rate
     slow = 1.0 / rate > SLOW_ROW
-    first = _first(
-        robot, log, replace(servo, loop=servo.loop or (DRIVE if slow else COMPUTER)), seed, threads
-    )
+    first = _first(robot, log, replace(servo, loop=servo.loop or (DRIVE if slow else COMPUTER)), seed)
     if first.lag is None or not slow:
         return first
     # A drive that has no more commands than the log holds them for a row, which is half of that as a lag.
@@ -78,13 +76,13 @@ def find_drive_timing(robot: RobotModel, log: Log, servo: Servo, seed: int, thre
     return replace(first, servo=timed, lag=lag, simulated=True)
 
 
-def _first(robot: RobotModel, log: Log, servo: Servo, seed: int, threads: int) -> DriveTiming:
+def _first(robot: RobotModel, log: Log, servo: Servo, seed: int) -> DriveTiming:
     prepared = reading(robot, log, servo)
     rate = prepared.source_rate
     if np.isfinite(servo.delay):
         hold = servo.hold if np.isfinite(servo.hold) else 1.0 / rate
         return DriveTiming(replace(servo, hold=hold), None, rate)
-    lag = find_command_lag(prepared, seed, threads)
+    lag = find_command_lag(prepared, seed)
     return DriveTiming(replace(servo, delay=lag.delay, hold=lag.hold), lag, rate)
 
 
@@ -117,7 +115,7 @@ def _regression(prepared: Prepared, batches: list[Samples], seed: int, threads: 
     filters, seconds = prepared.parallel_filter(), block_of_motion(batches, prepared.bandwidth)
     assembly = Assembly(log.robot, DEFAULT_TERMS, rows, base.mask & alive, filters, seconds)
     source = LogSource(assembly, batches, threads, commands=log.commands_of)
-    return regression_of(log.robot, DEFAULT_TERMS, base, assembly.factors(batches, threads), source)
+    return regression_of(log.robot, DEFAULT_TERMS, base, assembly.factors(batches), source)
 
 
 def _busiest(prepared: Prepared) -> Iterator[Samples]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import SolverError, UsageError
-from dynid.base.parallel import beside, default_threads
+from dynid.base.parallel import beside, default_threads, pass_threads
 from dynid.base.progress import Progress
 from dynid.choose.build import within_speeds
 from dynid.choose.choose_model import Chosen, choose_model
@@ -104,7 +104,8 @@ def identify(
 
     robot: joints that are held in the log's robot, as the log does not hold them, are held in the result.
     validation: a log that is held out; without one, contiguous blocks of the log are held out in turn.
-    truth: parameter values by name, for simulated robots.    threads: None = all; results do not depend on it.
+    truth: parameter values by name, for simulated robots.    threads: of passes over the log and of
+    simulations; None = one, and all processors; results do not depend on it.
     progress: called with (stage, seconds of data done).
     experiment: what to write down of it; None = that of the settings.    files: named in commands that repeat the run.
     diagnostics: sink that may already hold what reading the robot and the log found.
@@ -124,8 +125,9 @@ def identify(
     robot = log.robot
     validation = None if validation is None else validation.of_robot(robot)
     log, validation = _without_gripping(log, validation, sink)
-    robot, log, validation = _with_torque(robot, log, validation, chosen, threads or default_threads(), sink)
-    call = _Call(robot, log, chosen, threads or default_threads(), progress, sink)
+    simulating = threads or default_threads()
+    robot, log, validation = _with_torque(robot, log, validation, chosen, simulating, sink)
+    call = _Call(robot, log, chosen, pass_threads(threads), simulating, progress, sink)
     if settings is not None and settings.choice_left_out:
         sink.warn("model-not-chosen", settings.choice_left_out)
     started = time.perf_counter()
@@ -188,12 +190,16 @@ def identify(
 
 @dataclass(frozen=True, eq=False)
 class _Call:
-    """What all steps share."""
+    """What all steps share.
+
+    threads: of passes over the log.    simulating: threads of simulations.
+    """
 
     robot: RobotModel
     log: Log
     settings: Settings
     threads: int
+    simulating: int
     progress: Progress | None
     diagnostics: Diagnostics
 
@@ -311,7 +317,7 @@ def _fit(call: _Call, data: _Data) -> _Found:
         factors = assembly.factors(batches, call.threads, stage(call.progress, "equations"), known)
         noise = partial(MotionNoise.of, data.prepared)
         commands = data.prepared.log.commands_of if data.prepared.log.mapping.commanded else None
-        source = LogSource(assembly, batches, call.threads, noise, call.progress, commands)
+        source = LogSource(assembly, batches, call.simulating, noise, call.progress, commands)
         regression = regression_of(robot, terms, structural, factors, source)
         found = searching.fit(regression)
         if data.prepared.log.mapping.commanded:

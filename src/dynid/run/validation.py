@@ -11,7 +11,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
-from dynid.base.parallel import default_threads, ordered_map
+from dynid.base.parallel import ordered_map, pass_threads
 from dynid.base.progress import Progress
 from dynid.diagnosis.masking import AtPeak, left_out
 from dynid.estimate.bands import Bands
@@ -37,11 +37,11 @@ from dynid.terms.term import Terms
 
 # Samples beyond it lie in a temporary file: five minutes of a 7-joint arm at 400 samples a second are in memory.
 CACHE_BYTES = 30e6
-# Samples on which models are compared, and shapes estimated, in dozens of passes: thirteen minutes of a 7-joint arm at
-# 100 samples a second, in which every block of time has its part. They cost as much as the pass over an hour at 1 kHz.
-TRIAL_BYTES = 20e6
+# Samples on which models are compared, and shapes estimated, in dozens of passes: seven minutes of a 7-joint arm at 100
+# samples a second, in which every block of time has its part. They cost half of the pass over an hour at 1 kHz.
+TRIAL_BYTES = 10e6
 # Residuals that are kept: of a longer log those of a stretch of every block. Scores are sums over all samples.
-RESIDUAL_BYTES = 50e6
+RESIDUAL_BYTES = 20e6
 # A block is a sixtieth of the data, but at least so many periods of the highest frequency kept. Where that leaves fewer
 # blocks than this, blocks are shorter, down to two periods: twenty give a standard error that is known to a sixth and
 # three folds or more of several blocks, and intervals keep their coverage (benchmarks/coverage.py --short).
@@ -83,7 +83,7 @@ def validate(
         log,
         Preparation(**settings),
         diagnostics,
-        threads or default_threads(),
+        pass_threads(threads),
         origin,
         None,
         identification.training.scores.motion,

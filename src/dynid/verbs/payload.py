@@ -12,7 +12,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.overview import Overview
-from dynid.base.parallel import default_threads
+from dynid.base.parallel import pass_threads
 from dynid.base.scipy_functions import stdtrit
 from dynid.feasible.constraints import PhysicalBodies
 from dynid.feasible.problem import Distance, feasible_parameters
@@ -230,7 +230,7 @@ def find_payload(
             "the log without the load is not there any more, or was changed: a lean of the base and friction by load "
             "are estimated in the loaded log alone",
         )
-    logs = LoadLogs(run, log, alone, sink, threads or default_threads())
+    logs = LoadLogs(run, log, alone, sink, pass_threads(threads))
     load = np.zeros(10)
     for _ in range(ROUNDS):
         equations = logs.equations(load)

@@ -11,7 +11,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
-from dynid.base.parallel import default_threads, ordered_map
+from dynid.base.parallel import ordered_map, pass_threads
 from dynid.base.progress import Progress
 from dynid.estimate.residuals import Residuals
 from dynid.identification.experiment import Experiment
@@ -139,7 +139,6 @@ def selftest(
     UnfitDataError for a run without residuals.
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
-    threads = threads or default_threads()
     log = log if log is not None else training_log(run, sink)
     if log is None:
         raise UsageError(
@@ -156,7 +155,7 @@ def selftest(
     log = log.of_robot(run.robot)
     settings: Any = run.preparation["settings"]
     prepared = prepare(log, replace(Preparation(**settings), rate=None), Diagnostics())
-    batches = WithPast(ordered_map(prepared.process, prepared.windows(), threads), run.robot.drive)
+    batches = WithPast(ordered_map(prepared.process, prepared.windows(), pass_threads(threads)), run.robot.drive)
     motion = [_whole(own) for own in _by_segment(batches)]
     if any(samples.theta is not None for samples in motion):
         raise UsageError(

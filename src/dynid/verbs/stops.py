@@ -256,7 +256,7 @@ SELF_EXPLANATORY = (
         "no memory left",
         "memory process-died",
         """The system ended the work or refused memory.""",
-        """Close programs, or give `--threads 1`; logs longer than memory are read in pieces anyway.""",
+        """Close programs; logs longer than memory are read in pieces anyway.""",
     ),
     _stop(
         "a package that is not installed",
