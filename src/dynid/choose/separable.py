@@ -15,8 +15,8 @@ from dynid.choose.bounds import least_squares_within_bounds
 from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Factor, Factors, stack
 from dynid.kernel import Panels, qr_panel
-from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples, joined_samples
+from dynid.signals.samples import Samples
+from dynid.signals.side_by_side import SideBySide
 from dynid.signals.turning_points import REACH
 from dynid.terms.curve import JointMotion, ShapedTerm
 from dynid.terms.term import Term, Terms
@@ -28,43 +28,6 @@ class Lines:
 
     names: tuple[tuple[str, ...], ...]
     values: tuple[Float, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class SideBySide:
-    """Batches one after the other. Those of one length and phase are filtered together, each by itself.
-
-    samples: of all batches, without a past.    kept: how many stay.
-    alike: (P, T) samples of P alike batches, the first that stays, which of those count (P, K), and their places.
-    """
-
-    parallel: ParallelFilter
-    samples: Samples
-    kept: int
-    alike: tuple[tuple[Int, int, Bool, Int], ...]
-
-    @staticmethod
-    def of(batches: Sequence[Samples], parallel: ParallelFilter) -> SideBySide:
-        """Of batches with the same channels."""
-        kinds: dict[tuple[int, int], list[int]] = {}
-        for i, samples in enumerate(batches):
-            kinds.setdefault((len(samples), parallel.phase(samples)), []).append(i)
-        first = np.cumsum([0, *map(len, batches)])
-        place = np.cumsum([0, *(len(parallel.kept(samples)) for samples in batches)])
-        alike = []
-        for (length, start), members in kinds.items():
-            keep = np.stack([batches[i].keep[start :: parallel.decimation] for i in members])
-            places = np.concatenate([np.arange(place[i], place[i + 1]) for i in members])
-            alike.append((first[members][:, None] + np.arange(length), start, keep, places))
-        return SideBySide(parallel, joined_samples(batches), int(place[-1]), tuple(alike))
-
-    def filtered(self, panel: Float) -> Float:
-        """Lines (w, T) over the samples, filtered and thinned; (w, kept)."""
-        found = np.empty((len(panel), self.kept))
-        for index, start, keep, places in self.alike:
-            lines = self.parallel.lines(panel[:, index].reshape(-1, index.shape[1]), start)
-            found[:, places] = lines.reshape(len(panel), len(index), -1)[:, keep]
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,15 +92,8 @@ class SeparableProblem:
         robot = self.assembly.robot
         names = np.array([c.name for c in terms.columns(robot)])
         every = np.ones(len(names), dtype=np.bool_)
-        if terms.remembers or terms.reads_rate:
-            parts = [regressor(robot, terms, samples, every) for samples in self.batches]
-            columns = parts[0].columns
-            panels = tuple(
-                np.concatenate(lines, axis=1) for lines in zip(*(p.values for p in parts), strict=True)
-            )
-        else:
-            whole = regressor(robot, terms, self._side_by_side.samples, every)
-            columns, panels = whole.columns, whole.values
+        whole = regressor(robot, terms, self._side_by_side.samples, every, self.batches)
+        columns, panels = whole.columns, whole.values
         found = []
         for panel, gates in zip(panels, zip(*self._opened, strict=True), strict=True):
             if not len(panel):

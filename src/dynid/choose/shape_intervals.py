@@ -49,6 +49,10 @@ class Slopes(Term):
     name: str = "slopes"
     side = Side.MOTOR
 
+    def __post_init__(self) -> None:
+        for name in ("remembers", "reads_rate"):
+            object.__setattr__(self, name, any(getattr(slope.term, name) for slope in self.slopes))
+
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The shapes."""
         return tuple(

@@ -36,7 +36,10 @@ class Labelled(Term):
     inner: Term
     label: str
     name: str = "labelled"
-    remembers: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for name in ("remembers", "reads_rate"):
+            object.__setattr__(self, name, getattr(self.inner, name))
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Those of the term, renamed."""

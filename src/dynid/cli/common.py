@@ -60,7 +60,11 @@ AnswerOption = Annotated[
 ]
 ThreadsOption = Annotated[
     int | None,
-    typer.Option("--threads", min=1, help="Threads; the result does not depend on it. Default: one, all for simulations."),
+    typer.Option(
+        "--threads",
+        min=1,
+        help="Threads; the result does not depend on it. Default: one, all for simulations.",
+    ),
 ]
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Replace an existing output, and nothing beside it.")

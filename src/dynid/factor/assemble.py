@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
@@ -20,9 +20,13 @@ from dynid.rows.rows import Equations, Rows, group_joints
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
+from dynid.signals.side_by_side import SideBySide, gathered
 from dynid.terms.term import Term, Terms
 
 SLOW_STEP = 0.1
+# Samples of short batches whose torque is written down at once, which costs little more than that of one: lines of them
+# stay in a processor's cache.
+AT_ONCE = 2048
 # States at which a term is asked on which joints it has columns, which do not depend on them.
 FEW = 3
 
@@ -59,7 +63,8 @@ class Assembly:
         latest: tuple[int, int] | None = None
         skipped = known.groups if known is not None else np.zeros(0, dtype=np.bool_)
         written = self.wanted & self.of_joints(~skipped) if skipped.any() else self.wanted
-        for done in ordered_map(partial(self._blocks, skipped=skipped, written=written), batches, threads):
+        blocks_of = partial(self._blocks, skipped=skipped, written=written)
+        for done in ordered_map(blocks_of, gathered(batches, AT_ONCE), threads):
             for number, block in done:
                 if latest == (block.segment, number):
                     pieces[-1] = _joined(pieces[-1], block)
@@ -120,16 +125,35 @@ class Assembly:
             found[panels.columns[joint]] = True
         return found
 
-    def _blocks(self, samples: Samples, skipped: Bool, written: Bool) -> list[tuple[int, Block]]:
-        # The number of a block within its segment is counted in samples: times differ in their last digits.
-        kept = self.parallel.kept(samples)
-        if len(kept) == 0:
-            return []
+    def _blocks(self, group: Sequence[Samples], skipped: Bool, written: Bool) -> list[tuple[int, Block]]:
+        batches = [samples for samples in group if len(self.parallel.kept(samples))]
+        if len(batches) < 2 or not isinstance(self.rows, TorqueRows):
+            each = ((samples, *self._equations(samples, skipped, written)) for samples in batches)
+        else:
+            each = self._equations_at_once(batches, skipped, written)
+        return [one for samples, filtered, times in each for one in self._of_batch(samples, filtered, times)]
+
+    def _equations(self, samples: Samples, skipped: Bool, written: Bool) -> tuple[Equations, Float]:
         if skipped.any() and isinstance(self.rows, TorqueRows):
             equations = self.rows.equations(self.robot, self.terms, samples, written, ~skipped)
         else:
             equations = self.rows.equations(self.robot, self.terms, samples, written)
-        filtered, times = self.filtered(equations, samples)
+        return self.filtered(equations, samples)
+
+    def _equations_at_once(
+        self, batches: Sequence[Samples], skipped: Bool, written: Bool
+    ) -> Iterator[tuple[Samples, Equations, Float]]:
+        side = SideBySide.of(batches, self.parallel)
+        joints = ~skipped if skipped.any() else None
+        equations = TorqueRows().equations(self.robot, self.terms, side.samples, written, joints, batches)
+        panels = [side.filtered(panel) for panel in equations.panels]
+        for samples, a, b in zip(batches, side.edges[:-1], side.edges[1:], strict=True):
+            own = Equations(equations.columns, tuple(panel[:, a:b] for panel in panels))
+            yield samples, own, samples.t[self.parallel.kept(samples)]
+
+    def _of_batch(self, samples: Samples, filtered: Equations, times: Float) -> Iterator[tuple[int, Block]]:
+        # The number of a block within its segment is counted in samples: times differ in their last digits.
+        kept = self.parallel.kept(samples)
         gate = samples.gate[kept] if samples.gate is not None else None
         owner = group_joints(self.rows, self.robot)
         origin = samples.t[0] - samples.first / samples.rate
@@ -137,7 +161,6 @@ class Assembly:
         number = (samples.first + kept) // size
         edges = np.flatnonzero(np.diff(number)) + 1
         motion = samples.dq[kept] ** 2 if gate is None else np.where(gate, samples.dq[kept] ** 2, 0.0)
-        blocks = []
         for a, b in zip([0, *edges], [*edges, len(times)], strict=True):
             groups = tuple(
                 Factor.from_panel(
@@ -148,8 +171,7 @@ class Assembly:
             start = float(origin + number[a] * size / samples.rate)
             end = float(times[b - 1])
             block = Block(samples.trajectory, samples.segment, start, end, groups, motion[a:b].sum(axis=0))
-            blocks.append((int(number[a]), block))
-        return blocks
+            yield int(number[a]), block
 
     def filtered(self, equations: Equations, samples: Samples) -> tuple[Equations, Float]:
         """The equations after the parallel filter and decimation, and the times that are left."""

@@ -147,6 +147,7 @@ class _Shifted(Term):
 
     lags: tuple[float, ...]
     name: str = "shifted"
+    reads_rate = True
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One a lag."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynid.base.arrays import Bool
@@ -23,16 +24,25 @@ class TorqueRows:
         return robot.joint_names
 
     def equations(
-        self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool, joints: Bool | None = None
+        self,
+        robot: RobotModel,
+        terms: Terms,
+        samples: Samples,
+        wanted: Bool,
+        joints: Bool | None = None,
+        batches: Sequence[Samples] = (),
     ) -> Equations:
         """One panel a joint: its structurally non-zero columns and the measured torque.
 
         joints: (n,) whose columns are written, None = all; of the others the torque alone is.
+        batches: that the samples were joined from; () = one batch.
         """
-        target = samples.tau - terms.known_torque(robot, samples)
-        panels = terms.torque_regressor(robot, samples, wanted, target, joints)
+        target = samples.tau - terms.known_torque(robot, samples, batches)
+        panels = terms.torque_regressor(robot, samples, wanted, target, joints, batches)
         return Equations(columns=panels.columns, panels=panels.values)
 
-    def regressor(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Panels:
+    def regressor(
+        self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool, batches: Sequence[Samples] = ()
+    ) -> Panels:
         """The same columns without their target."""
-        return terms.torque_regressor(robot, samples, wanted)
+        return terms.torque_regressor(robot, samples, wanted, batches=batches)

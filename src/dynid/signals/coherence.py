@@ -207,7 +207,9 @@ def _fitted(stretches: Sequence[_Stretch], below: float, rate: float) -> list[Fl
     for s in stretches:
         for j, panel in enumerate(s.panels):
             count = len(range(edge, panel.shape[1] - edge, every))
-            lines = np.ascontiguousarray(low(np.concatenate([panel, s.tau[j : j + 1]]), edge, every)[:, :count])
+            lines = np.ascontiguousarray(
+                low(np.concatenate([panel, s.tau[j : j + 1]]), edge, every)[:, :count]
+            )
             if len(grams) <= j:
                 grams.append(lines @ lines.T)
             else:

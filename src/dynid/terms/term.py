@@ -106,6 +106,11 @@ class Term(ABC):
         yield from ()
 
     @property
+    def along_time(self) -> bool:
+        """Whether it is not a function of each sample alone: it has a memory, or differentiates along time."""
+        return self.remembers or self.reads_rate
+
+    @property
     def is_open(self) -> bool:
         """Whether its form, a nonlinear parameter or the bodies that it reads are still to be found."""
         return False
@@ -234,6 +239,17 @@ class Term(ABC):
         return Terms((self,)) + other
 
 
+def along_time(term: Term, batches: Sequence[Samples]) -> Callable[[RobotModel, Samples, Bool], Panels]:
+    """A regressor of several batches of which the term sees each by itself."""
+
+    def regressor(robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        parts = [term.torque_regressor(robot, term.seen(batch), wanted) for batch in batches]
+        values = zip(*(part.values for part in parts), strict=True)
+        return Panels(parts[0].columns, tuple(np.concatenate(lines, axis=1) for lines in values))
+
+    return regressor
+
+
 @dataclass(frozen=True)
 class Terms:
     """A sum of terms: the model whose parameters are estimated, their columns in order."""
@@ -278,14 +294,21 @@ class Terms:
         wanted: Bool | None = None,
         target: Float | None = None,
         joints: Bool | None = None,
+        batches: Sequence[Samples] = (),
     ) -> Panels:
         """Returns Y of all terms side by side, per joint, structurally zero columns left out.
 
         target: (T, n), appended to each joint's panel as its last line.    joints: (n,) that get columns, None = all.
+        batches: that the samples were joined from, which terms that look along time see one by one; () = one batch.
         """
         counts = self._counts(robot)
         parts = (
-            (term.torque_regressor, term.seen(samples), n) for term, n in zip(self.terms, counts, strict=True)
+            (
+                along_time(term, batches) if batches and term.along_time else term.torque_regressor,
+                term.seen(samples),
+                n,
+            )
+            for term, n in zip(self.terms, counts, strict=True)
         )
         return side_by_side(robot, parts, samples, wanted, target, joints)
 
@@ -325,6 +348,11 @@ class Terms:
     def reads_rate(self) -> bool:
         """Whether some term differentiates along time."""
         return any(term.reads_rate for term in self.terms)
+
+    @property
+    def along_time(self) -> bool:
+        """Whether some term is not a function of each sample alone."""
+        return any(term.along_time for term in self.terms)
 
     def balances(self, robot: RobotModel) -> Bool:
         """Joints (n,) whose gravity some term other than the bodies may carry."""
@@ -405,8 +433,10 @@ class Terms:
             first += count
         return total
 
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float:
-        """Sum of the torque that needs no unknown, (T, n)."""
+    def known_torque(self, robot: RobotModel, samples: Samples, batches: Sequence[Samples] = ()) -> Float:
+        """Sum of the torque that needs no unknown, (T, n).    batches: as of `torque_regressor`."""
+        if batches and self.along_time:
+            return np.concatenate([self._known(robot, batch, self.terms) for batch in batches])
         return self._known(robot, samples, self.terms)
 
     def known_motor_torque(self, robot: RobotModel, samples: Samples) -> Float:

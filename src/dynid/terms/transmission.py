@@ -130,6 +130,7 @@ class OnMotor(ShapedTerm):
         if isinstance(self.of, OnMotor) or not isinstance(self.of, Term):
             raise UsageError("on-motor", found=f"on_motor of {self.of}", expected="a term of the joints")
         object.__setattr__(self, "remembers", self.of.remembers)
+        object.__setattr__(self, "reads_rate", self.of.reads_rate)
         object.__setattr__(self, "joints", joints_of(self.of))
 
     @property

@@ -155,7 +155,9 @@ def selftest(
     log = log.of_robot(run.robot)
     settings: Any = run.preparation["settings"]
     prepared = prepare(log, replace(Preparation(**settings), rate=None), Diagnostics())
-    batches = WithPast(ordered_map(prepared.process, prepared.windows(), pass_threads(threads)), run.robot.drive)
+    batches = WithPast(
+        ordered_map(prepared.process, prepared.windows(), pass_threads(threads)), run.robot.drive
+    )
     motion = [_whole(own) for own in _by_segment(batches)]
     if any(samples.theta is not None for samples in motion):
         raise UsageError(
