@@ -1,8 +1,8 @@
 """Ordered work on several threads: the results, and their order, do not depend on how many there are.
 
-Passes over a log take one thread unless more are asked for: most of a pass is Python, which runs one thread at a time, so
-that on two processors two threads take 0 to 9 % less time and 5 to 20 % more processor time (an hour of arm7, real logs).
-What is compiled as a whole, such as simulations, takes all processors.
+Passes over a log take one thread unless more are asked for: most of a pass is Python, which runs one thread at a time,
+so that on two processors two threads take 0 to 9 % less time and 5 to 20 % more processor time (an hour of arm7, real
+logs). What is compiled as a whole, such as simulations, takes all processors.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from dynid.terms.term import Terms
 LEAST_TO_COMPARE = 10
 # Equations that are kept in memory to try shapes on, a dozen times each: of five minutes of a 7-joint arm.
 LINE_BYTES = 25e6
-# Samples beside the filter's own settling that differences along time reach.
+# Samples beside the filter's own margin that differences along time reach.
 SPARE = 2
 
 
@@ -111,8 +111,8 @@ class Search:
         if part >= 1.0:
             return self.batches
         assembly = fitted.assembly
-        settling = assembly.parallel.settling + SPARE
-        return thinned(self.batches, self.share * part, assembly.block_seconds, settling)
+        margin = assembly.parallel.margin + SPARE
+        return thinned(self.batches, self.share * part, assembly.block_seconds, margin)
 
     def can_compare(self, fitted: Fitted) -> bool:
         """Whether there are enough blocks to compare models on."""

@@ -63,7 +63,7 @@ ThreadsOption = Annotated[
     typer.Option(
         "--threads",
         min=1,
-        help="Threads; the result does not depend on it. Default: one, all for simulations.",
+        help="Threads; results do not depend on it. Default: one, all for simulations.",
     ),
 ]
 ForceOption = Annotated[

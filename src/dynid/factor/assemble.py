@@ -127,10 +127,10 @@ class Assembly:
 
     def _blocks(self, group: Sequence[Samples], skipped: Bool, written: Bool) -> list[tuple[int, Block]]:
         batches = [samples for samples in group if len(self.parallel.kept(samples))]
-        if len(batches) < 2 or not isinstance(self.rows, TorqueRows):
-            each = ((samples, *self._equations(samples, skipped, written)) for samples in batches)
+        if len(batches) > 1 and isinstance(self.rows, TorqueRows):
+            each = list(self._equations_at_once(batches, skipped, written))
         else:
-            each = self._equations_at_once(batches, skipped, written)
+            each = [(samples, *self._equations(samples, skipped, written)) for samples in batches]
         return [one for samples, filtered, times in each for one in self._of_batch(samples, filtered, times)]
 
     def _equations(self, samples: Samples, skipped: Bool, written: Bool) -> tuple[Equations, Float]:

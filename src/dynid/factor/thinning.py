@@ -48,10 +48,10 @@ class Stretches:
         return inside
 
 
-def thinned(batches: Iterable[Samples], share: float, seconds: float, settling: int) -> Iterator[Samples]:
+def thinned(batches: Iterable[Samples], share: float, seconds: float, margin: int) -> Iterator[Samples]:
     """The stretches of a share of the log, with what a filter needs beside them.
 
-    seconds: length of the blocks.    settling: samples on each side of a stretch that a filter needs.
+    seconds: length of the blocks.    margin: samples on each side of a stretch that a filter needs.
     Arrays are copied, so that a stretch does not keep the window in memory that it was cut from.
     """
     for samples in batches:
@@ -66,7 +66,7 @@ def thinned(batches: Iterable[Samples], share: float, seconds: float, settling: 
             inside[max(start, 0) : max(start + stretches.length, 0)] = True
             kept = np.flatnonzero(inside & samples.keep)
             if len(kept):
-                low, high = max(int(kept[0]) - settling, 0), int(kept[-1]) + 1 + settling
+                low, high = max(int(kept[0]) - margin, 0), int(kept[-1]) + 1 + margin
                 yield _part(replace(samples, keep=inside & samples.keep), low, min(high, len(samples)))
 
 

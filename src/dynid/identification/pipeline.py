@@ -390,8 +390,8 @@ def _trial(search: Search, fit_on: _FitOn, data: _Data) -> Search:
     share = share_to_choose_on(data.prepared, data.still)
     if share >= 1.0:
         return search
-    settling = data.prepared.parallel_filter().settling + SPARE
-    kept = list(thinned(data.batches, share, data.seconds, settling))
+    margin = data.prepared.parallel_filter().margin + SPARE
+    kept = list(thinned(data.batches, share, data.seconds, margin))
     return replace(search, fit=LatestKept(partial(fit_on, kept)), batches=kept, share=share)
 
 

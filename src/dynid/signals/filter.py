@@ -60,9 +60,17 @@ class ZeroPhase:
     @cached_property
     def settling(self) -> int:
         """Samples after which the one-way impulse response has fallen to 1e-11."""
+        return self._fallen_to(1e-11)
+
+    @cached_property
+    def margin(self) -> int:
+        """Samples after which it has fallen to 1e-6: what an end leaves there is lost in any sensor's noise."""
+        return self._fallen_to(1e-6)
+
+    def _fallen_to(self, share: float) -> int:
         poles = np.concatenate([np.roots(section[3:]) for section in self.sections])
         slowest = float(np.abs(poles).max())
-        return int(np.ceil(np.log(1e-11) / np.log(slowest))) + 8 * self.order
+        return int(np.ceil(np.log(share) / np.log(slowest))) + 8 * self.order
 
     def gain(self, frequency: Float) -> Float:
         """Gain of both passes together at frequencies in Hz."""
@@ -71,15 +79,16 @@ class ZeroPhase:
         response = np.prod((self.sections[:, :3] @ delays) / (self.sections[:, 3:] @ delays), axis=0)
         return np.asarray(np.abs(response) ** 2)
 
-    def __call__(self, lines: Float, start: int = 0, step: int = 1) -> Float:
+    def __call__(self, lines: Float, start: int = 0, step: int = 1, continued: bool = True) -> Float:
         """Filters each line (L, T) along time and returns its samples start, start + step, ...
 
-        The ends are continued by odd reflection.
+        continued: the ends are, by odd reflection; only samples a margin away from both can do without.
         """
         T = lines.shape[1]
         if T < 2:
             return np.array(lines[:, start::step])
-        return zero_phase(lines, self.sections, self.settled, min(self.settling, T - 1), start, step)
+        pad = min(self.settling, T - 1) if continued else 0
+        return zero_phase(lines, self.sections, self.settled, pad, start, step)
 
 
 def low_passed(

@@ -33,6 +33,11 @@ class ParallelFilter:
         return 0 if self.cutoff is None else self._filter.settling
 
     @property
+    def margin(self) -> int:
+        """Neighbouring samples on each side without which only what is lost in noise is missing."""
+        return 0 if self.cutoff is None else self._filter.margin
+
+    @property
     def _filter(self) -> ZeroPhase:
         return zero_phase_filter(self.cutoff or np.inf, self.order, self.rate)
 
@@ -44,17 +49,26 @@ class ParallelFilter:
     def apply(self, panel: Float, samples: Samples) -> tuple[Float, Float]:
         """Filters a panel (w, T); returns what stays of it (w, kept) and the times (kept,)."""
         start = self.phase(samples)
-        thinned = self.lines(panel, start)
         keep = samples.keep[start :: self.decimation]
+        thinned = self.lines(panel, start, self.needs_ends(samples))
         return thinned if keep.all() else np.ascontiguousarray(thinned[:, keep]), samples.t[
             self.kept(samples)
         ]
 
-    def lines(self, panel: Float, start: int) -> Float:
-        """Filters lines (w, T) of samples without a gap; of these start, start + decimation, ... stay."""
+    def lines(self, panel: Float, start: int, continued: bool = True) -> Float:
+        """Filters lines (w, T) of samples without a gap; of these start, start + decimation, ... stay.
+
+        continued: the ends are; only where `needs_ends` they have to be.
+        """
         if self.cutoff is None:
             return panel[:, start :: self.decimation]
-        return self._filter(panel, start, self.decimation)
+        return self._filter(panel, start, self.decimation, continued)
+
+    def needs_ends(self, samples: Samples) -> bool:
+        """Whether some sample that counts lies within the margin of an end."""
+        return bool(
+            samples.keep[: self.margin].any() or samples.keep[max(len(samples) - self.margin, 0) :].any()
+        )
 
     def phase(self, samples: Samples) -> int:
         """Index of the first sample that stays, whether it counts or not."""

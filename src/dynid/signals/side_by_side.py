@@ -16,29 +16,32 @@ from dynid.signals.samples import ALONG_TIME, Samples, joined_samples
 class SideBySide:
     """Batches one after the other. Those of one length and phase are filtered together, each by itself.
 
-    samples: of all batches, without a past.    kept: how many stay.    edges: (B + 1,) where each batch's begin and end.
-    alike: (P, T) samples of P alike batches, the first that stays, which of those count (P, K), and their places.
+    samples: of all batches, without a past.    kept: how many stay.
+    edges: (B + 1,) where each batch's begin and end.
+    alike: (P, T) samples of P alike batches, the first that stays, whether ends are continued, which samples count
+        (P, K), and their places.
     """
 
     parallel: ParallelFilter
     samples: Samples
     kept: int
     edges: Int
-    alike: tuple[tuple[Int, int, Bool, Int], ...]
+    alike: tuple[tuple[Int, int, bool, Bool, Int], ...]
 
     @staticmethod
     def of(batches: Sequence[Samples], parallel: ParallelFilter) -> SideBySide:
         """Of batches with the same channels."""
-        kinds: dict[tuple[int, int], list[int]] = {}
+        kinds: dict[tuple[int, int, bool], list[int]] = {}
         for i, samples in enumerate(batches):
-            kinds.setdefault((len(samples), parallel.phase(samples)), []).append(i)
+            kind = len(samples), parallel.phase(samples), parallel.needs_ends(samples)
+            kinds.setdefault(kind, []).append(i)
         first = np.cumsum([0, *map(len, batches)])
         place = np.cumsum([0, *(len(parallel.kept(samples)) for samples in batches)])
         alike = []
-        for (length, start), members in kinds.items():
+        for (length, start, continued), members in kinds.items():
             keep = np.stack([batches[i].keep[start :: parallel.decimation] for i in members])
             places = np.concatenate([np.arange(place[i], place[i + 1]) for i in members])
-            alike.append((first[members][:, None] + np.arange(length), start, keep, places))
+            alike.append((first[members][:, None] + np.arange(length), start, continued, keep, places))
         return SideBySide(parallel, joined_samples(batches), int(place[-1]), place, tuple(alike))
 
     def filtered(self, panel: Float) -> Float:
@@ -46,8 +49,8 @@ class SideBySide:
         if len(panel) == 0:
             return np.zeros((0, self.kept))
         found = np.empty((len(panel), self.kept))
-        for index, start, keep, places in self.alike:
-            lines = self.parallel.lines(panel[:, index].reshape(-1, index.shape[1]), start)
+        for index, start, continued, keep, places in self.alike:
+            lines = self.parallel.lines(panel[:, index].reshape(-1, index.shape[1]), start, continued)
             found[:, places] = lines.reshape(len(panel), len(index), -1)[:, keep]
         return found
 
@@ -72,5 +75,6 @@ def _alike(a: Samples, b: Samples) -> bool:
         (a.rate, a.span, tuple(a.extra), tuple(a.left_out))
         == (b.rate, b.span, tuple(b.extra), tuple(b.left_out))
         and all((getattr(a, name) is None) == (getattr(b, name) is None) for name in ALONG_TIME)
-        and (a.measured is b.measured or np.array_equal(a.measured, b.measured))
+        and (a.measured is None) == (b.measured is None)
+        and bool(np.all(a.measured == b.measured))
     )
