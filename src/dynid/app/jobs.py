@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from dynid.app.workspace import JOBS, Project, absent, write_json
 from dynid.base.atomic_write import staged_files
 from dynid.base.errors import RefusedError
 from dynid.base.progress import PROGRESS_VARIABLE
+from dynid.base.records import dataclass
 
 fcntl: Any
 try:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dynid.app.jobs import DONE, Job, latest
 from dynid.app.workspace import EXPERIMENT, LEFT_OUT, ROLES, TRAIN, Project
+from dynid.base.records import dataclass
 
 # Words of the keys of an experiment file.
 _WORDS = {

@@ -7,10 +7,10 @@ import hmac
 import ipaddress
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from dynid.base.errors import DynidError, RefusedError, UsageError
+from dynid.base.records import dataclass
 
 # Changes nothing.
 SAFE_METHODS = ("GET", "HEAD")

@@ -11,12 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from dynid.base.atomic_write import claim, remove, staged_files
 from dynid.base.errors import InputError, Place, RefusedError, ResourceError, UsageError
+from dynid.base.records import dataclass
 
 FORMAT = "dynid-app 1"
 # Folders of a project.

@@ -19,11 +19,11 @@ import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from dynid.base.errors import RefusedError, ResourceError
 from dynid.base.output_lock import forget_all, hold, lock_file, stem
+from dynid.base.records import dataclass
 
 MANIFEST = "manifest.json"
 # Beside the earlier files while new ones take their place: the names of both.

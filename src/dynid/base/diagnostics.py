@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Literal, get_args
 
 from dynid.base.errors import NOWHERE, Place, UsageError
+from dynid.base.records import dataclass
 
 # What physics says against a log that can be read: of its wiring, units, clocks, and of the robot it is said to be of.
 Claim = Literal[

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from textwrap import wrap
+
+from dynid.base.records import dataclass
 
 PAGE = "docs/findings.md"
 # Columns of a line in a terminal.

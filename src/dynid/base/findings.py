@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dynid.base.records import dataclass
 
 # Best first. Doubtful: one named claim could overturn the model.
 LEVELS = ("good", "usable", "doubtful", "poor")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from dynid.base.records import dataclass
 
 # Of a line, as terminals and notebooks show it without wrapping.
 WIDTH = 100

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -17,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dynid.base.errors import NOWHERE, DynidError, InputError, Place, ResourceError, UsageError
+from dynid.base.records import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

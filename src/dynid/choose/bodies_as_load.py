@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import SolverError
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.records import dataclass
 from dynid.choose.build import terms_of
 from dynid.choose.comparison import NEGLIGIBLE, SCREEN, Axis, ModelComparison, Option
 from dynid.choose.findings import effects_left_out, options_in_words

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.choose.selection import MOST, Ablation, Model, Selection
 from dynid.choose.subset_regression import SubsetRegression
 from dynid.choose.wide_model import Label, WideModel

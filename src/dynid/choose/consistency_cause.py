@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import DynidError, SolverError
 from dynid.base.explanation import Explanation
+from dynid.base.records import dataclass
 from dynid.choose.search import Fit, Fitted
 from dynid.choose.wide_model import nominal_model
 from dynid.estimate.estimator import Estimate, Regression

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.choose.bodies_as_load import with_loads
 from dynid.choose.bounds import bounded_columns
 from dynid.choose.friction_forms import choose_forms, worth_of_shapes

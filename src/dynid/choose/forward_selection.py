@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
+from dynid.base.records import dataclass
 from dynid.choose.comparison import SCREEN, ModelComparison
 from dynid.choose.subset_regression import Residualised
 from dynid.choose.wide_model import KEPT, Label

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
 from dynid.base.arrays import Bool
+from dynid.base.records import dataclass
 from dynid.choose.comparison import NEGLIGIBLE, ModelComparison
 from dynid.choose.search import Fitted, NonlinearFit, Search
 from dynid.choose.shaped import is_open, merged, nominal

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.distributions import student_quantile
+from dynid.base.records import dataclass
 from dynid.choose.comparison import ModelComparison
 from dynid.choose.search import Fitted
 from dynid.choose.selection import MeasurementEffect

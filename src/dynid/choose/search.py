@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from dynid.base.arrays import Bool
+from dynid.base.records import dataclass
 from dynid.choose.separable import SeparableProblem
 from dynid.choose.shapes import Choice
 from dynid.estimate.estimator import Estimate, Regression

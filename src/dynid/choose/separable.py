@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import compress
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.parallel import ordered_map
+from dynid.base.records import dataclass
 from dynid.choose.bounds import least_squares_within_bounds
 from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Factor, Factors, stack

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.records import dataclass
 from dynid.choose.search import Fitted, NonlinearFit, Search
 from dynid.choose.separable import SeparableProblem
 from dynid.choose.shapes import ShapeEstimate

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.records import dataclass
 from dynid.choose.bounds import DEPENDENT, independent, least_squares, least_squares_within_bounds
 from dynid.factor.comparison import Candidate, compare, gain
 from dynid.factor.factor import Factors, stack, triangle_of

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.box_least_squares import least_squares_in_box
+from dynid.base.records import dataclass
 from dynid.choose.separable import JointProblem, ReducedProblem
 from dynid.terms.curve import JointMotion, ShapedTerm
 from dynid.terms.term import Terms

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel

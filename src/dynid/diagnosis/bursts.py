@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.distributions import normal_quantile
 from dynid.base.explanation import Explanation
+from dynid.base.records import dataclass
 from dynid.diagnosis.finding import Curve, Interval, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wording import level

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.distributions import student_quantile
 from dynid.base.explanation import Explanation
 from dynid.base.overview import listed
+from dynid.base.records import dataclass
 from dynid.diagnosis.load_times import find_load_times
 from dynid.diagnosis.proof import (
     LEAST_GAIN,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wording import binned_curve, counts, figures, level, unit

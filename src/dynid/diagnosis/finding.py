@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
+from dynid.base.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

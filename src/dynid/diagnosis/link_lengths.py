@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.distributions import student_quantile
 from dynid.base.explanation import PROVEN, Explanation
+from dynid.base.records import dataclass
 from dynid.diagnosis.proof import RIVALS, Reading, gated, prove
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.kernel import inverse_dynamics

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.records import dataclass
 from dynid.diagnosis.load_proof import TEN, body_columns
 from dynid.diagnosis.proof import FOLDS, LEAST_GAIN, LEAST_TORQUE, RIDGE, decisive, gain_of, gated
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor

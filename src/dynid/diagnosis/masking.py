@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.explanation import Explanation
+from dynid.base.records import dataclass
 from dynid.diagnosis.bursts import Bursts
 from dynid.diagnosis.finding import Interval, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis

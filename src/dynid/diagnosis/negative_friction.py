@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.base.explanation import Explanation
+from dynid.base.records import dataclass
 from dynid.diagnosis.proof import Reading, gated, prove
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.diagnosis.wiring_checks import sign_readings

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.distributions import student_cumulative
+from dynid.base.records import dataclass
 from dynid.diagnosis.effect_tests import features_of
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.factor.folds import folds_of_samples

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.records import dataclass
 
 if TYPE_CHECKING:  # pages of findings are written without the readers of logs
     from dynid.log.read import Log

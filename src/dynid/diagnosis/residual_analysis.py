@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.distributions import f_tail
 from dynid.base.errors import DynidError
+from dynid.base.records import dataclass
 from dynid.diagnosis.raw import RawTorque
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.residuals import Residuals

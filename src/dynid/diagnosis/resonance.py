@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.distributions import gamma_tail
 from dynid.base.explanation import RESIDUAL_TESTS, Explanation
+from dynid.base.records import dataclass
 from dynid.diagnosis.finding import Curve, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.spectra import spectrum

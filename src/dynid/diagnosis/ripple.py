@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.explanation import RESIDUAL_TESTS, Explanation
+from dynid.base.records import dataclass
 from dynid.diagnosis.effect_tests import columns_of
 from dynid.diagnosis.finding import Curve, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis

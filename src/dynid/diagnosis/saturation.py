@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.explanation import RESIDUAL_TESTS, TRAPS, Explanation
+from dynid.base.records import dataclass
 from dynid.diagnosis.bursts import stretches
 from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis

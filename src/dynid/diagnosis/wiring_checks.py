@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -12,6 +12,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Claim, Diagnostics
 from dynid.base.errors import Place
 from dynid.base.explanation import TRAPS, Explanation
+from dynid.base.records import dataclass
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.kernel import cho_factor, cho_solve
 from dynid.robot.model import RobotModel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Self
 
@@ -13,6 +13,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.named_options import meant
 from dynid.base.overview import Overview, counted, listed
+from dynid.base.records import dataclass
 from dynid.dynamics.derivatives import central_slopes, curve_slopes, smooth_friction_slopes
 from dynid.dynamics.observer import CUTOFF, MomentumObserver, external_torque
 from dynid.kernel.bodies import Bodies

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.options import check_options
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.least_squares import WLS, completed, residual_sigma, solve
 from dynid.estimate.options import interval_kind, last_move, most_rounds

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.estimate.compiled_dynamics import CompiledDynamics, SystemAt
 from dynid.factor.base import BaseMap
 from dynid.kernel import Panels

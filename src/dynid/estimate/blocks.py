@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.linalg import LinAlgError
 
 from dynid.base.arrays import Float, Int, locked, locked_int
+from dynid.base.records import dataclass
 from dynid.factor.factor import Factors
 
 LARGEST_LEVERAGE = 1.0 - 1e-6

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
+from dynid.base.records import dataclass
 from dynid.kernel import equations_of_motion, inverse_dynamics, torque_regressor
 from dynid.kernel.adjoint import torque_jacobian
 from dynid.kernel.multibody import Multibody, Parameter, Slope, parameter_table

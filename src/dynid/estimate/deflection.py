@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.distributions import student_quantile
 from dynid.base.errors import UnfitDataError
+from dynid.base.records import dataclass
 from dynid.factor.assemble import Assembly
 from dynid.signals.samples import Samples
 from dynid.terms.elastic import SpringTerm

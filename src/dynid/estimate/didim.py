@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import SolverError
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Regression, Status
 from dynid.estimate.least_squares import WLS, completed, solve
 from dynid.estimate.simulated import ClosedLoopFit, tried

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from dynid.base.arrays import Bool, Float, Int, locked
 from dynid.base.distributions import student_quantile
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.overview import Overview, listed
+from dynid.base.records import dataclass
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
 from dynid.terms.term import Column

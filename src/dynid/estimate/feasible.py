@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.options import check_options, option
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, residual_sigma, solve, weight_floor
 from dynid.estimate.options import interval_kind, prior_strength

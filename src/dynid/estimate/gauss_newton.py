@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import SolverError
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Piece, Regression, Status
 from dynid.estimate.least_squares import Method, completed, full_vector, residual_sigma, solve
 from dynid.estimate.simulated import tried

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, locked
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
 from dynid.estimate.least_squares import WLS, residual_sigma
 from dynid.estimate.uncertainty import block_jackknife

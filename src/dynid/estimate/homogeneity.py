@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.distributions import f_tail
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 
 # Directions of a part's information below this share of its greatest say nothing.
 _NOTHING = 1e-12

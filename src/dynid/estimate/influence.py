@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.linalg import LinAlgError
 
 from dynid.base.arrays import Float, locked
+from dynid.base.records import dataclass
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate
 from dynid.factor.factor import Factors, stack

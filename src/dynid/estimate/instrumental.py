@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import SolverError
+from dynid.base.records import dataclass
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.didim import iterated
 from dynid.estimate.estimator import Estimate, Piece, Regression, Status

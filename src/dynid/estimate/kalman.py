@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import SolverError, UsageError
+from dynid.base.records import dataclass
 from dynid.base.scipy_functions import expm
 from dynid.estimate.base_dynamics import BaseDynamics
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar
@@ -13,6 +12,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.options import check_options, option
+from dynid.base.records import dataclass
 from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough

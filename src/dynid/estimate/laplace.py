@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int, locked
 from dynid.base.errors import SolverError, UsageError
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
 from dynid.feasible.bodies import body_columns, plausible
 from dynid.feasible.constraints import ColumnBounds, PhysicalBodies

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.options import check_options
+from dynid.base.records import dataclass
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.options import interval_kind, last_move, most_rounds, prior_strength

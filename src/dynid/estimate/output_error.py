@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.options import check_options, option
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Piece, Regression, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
 from dynid.estimate.options import interval_kind, last_move, most_rounds

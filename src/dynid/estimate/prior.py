@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.records import dataclass
 from dynid.feasible.bodies import GYRATION, body_columns, is_described
 from dynid.feasible.strength import GRID
 from dynid.robot.model import RobotModel

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int, locked_int, shared
+from dynid.base.records import dataclass
 
 # Samples below which a stretch says nothing of its autocorrelation.
 LEAST_STRETCH = 8

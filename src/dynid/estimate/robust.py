@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
 from dynid.base.options import check_options, option
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import (
     Estimate,
     Piece,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from enum import StrEnum
 
 import numpy as np
@@ -12,6 +12,7 @@ from dynid.base.arrays import Bool, Float, locked
 from dynid.base.distributions import student_cumulative
 from dynid.base.errors import UnfitDataError
 from dynid.base.overview import Overview, listed
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimator, Regression
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, too_few_blocks

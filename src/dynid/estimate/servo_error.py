@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.options import check_options
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
 from dynid.estimate.options import interval_kind, last_move, most_rounds, sought_play

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dynid.base.errors import DynidError
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Regression, require_enough
 from dynid.estimate.servo_error import ServoOE
 from dynid.estimate.servo_windows import Windows

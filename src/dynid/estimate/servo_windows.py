@@ -7,12 +7,13 @@ no parameters of the model, and that take a part of its friction and armature wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import SolverError
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Piece
 from dynid.estimate.late_feedback import bases_of
 from dynid.estimate.least_squares import full_vector

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import SolverError
+from dynid.base.records import dataclass
 from dynid.base.scipy_functions import nnls
 from dynid.kernel import solve_triangular
 from dynid.simulation.mechanism import Mechanism

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.errors import DynidError, UsageError
 from dynid.base.options import check_options, option
 from dynid.base.parallel import ordered_map
+from dynid.base.records import dataclass
 from dynid.estimate.deflection import stiffness_ranges
 from dynid.estimate.estimator import Estimate, Regression, require_enough
 from dynid.estimate.feasible import FeasibleFit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import UsageError
 from dynid.base.progress import Progress
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Piece, Regression, Source
 from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Block, Factor, Factors, merged

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from dynid.base.records import dataclass
 from dynid.excitation.collision import CollisionModel, has_coal
 from dynid.excitation.plan import Sheet
 from dynid.excitation.torque_plan import TorquePlan

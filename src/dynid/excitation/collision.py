@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.excitation.capsules import Capsule, segment_distance
 from dynid.excitation.convex import convex_parts, enclosing
 from dynid.excitation.kinematics import moved, placements

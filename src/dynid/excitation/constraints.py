@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
+from dynid.base.records import dataclass
 from dynid.excitation.collision import CollisionModel
 from dynid.excitation.gradient import MotionGradient
 from dynid.excitation.kinematics import moved, placements, point_speed

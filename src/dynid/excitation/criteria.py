@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
 
@@ -12,6 +11,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 
 from dynid.base.arrays import Bool, Float, Int, locked
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.records import dataclass
 from dynid.excitation.gradient import Layout, MotionGradient
 from dynid.factor.base import BaseMap
 from dynid.kernel import gathered_gram

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +12,7 @@ from scipy.stats import qmc
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.records import dataclass
 from dynid.base.scipy_functions import minimize
 from dynid.excitation.constraints import Margin, SmoothBounds, keeps, margins
 from dynid.excitation.criteria import Figures, Information

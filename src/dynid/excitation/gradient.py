@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import cast
@@ -11,6 +10,7 @@ from typing import cast
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.kernel.adjoint import pairs, torque_gradient, torque_jacobian, torque_lines
 from dynid.robot.model import RobotModel

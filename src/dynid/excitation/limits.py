@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dynid.base.arrays import Float, Int, locked, locked_int
 from dynid.base.errors import NOWHERE, Place, UnfitDataError, UsageError
+from dynid.base.records import dataclass
 from dynid.excitation.collision import CollisionModel
 from dynid.excitation.kinematics import placements
 from dynid.robot.model import JointType, RobotModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, wait
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import end_with_parent, ended, uninterrupted
+from dynid.base.records import dataclass
 from dynid.excitation.constraints import Margin
 from dynid.excitation.criteria import Figures, Information
 from dynid.excitation.design import (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.excitation.limits import Bounds
 from dynid.excitation.torque_spread import TorqueSpread
 from dynid.kernel import Panels

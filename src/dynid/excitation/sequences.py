@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy.stats import qmc
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.records import dataclass
 from dynid.excitation.constraints import Margin, margins, room_at_rest
 from dynid.excitation.criteria import Figures, Information
 from dynid.excitation.design import worst_broken

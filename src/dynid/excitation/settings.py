@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Literal
 
 from dynid.base.errors import UsageError
 from dynid.base.options import check_options, option
+from dynid.base.records import dataclass
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.export import Format
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import DynidError, InputError, RefusedError
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.robot.shapes import DescribedShape, Geometry, Kind, Shape, by_link, described_shapes
 from dynid.spatial.algebra import placement

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from dynid.base.records import dataclass
 from dynid.excitation.constraints import Margin, margins
 from dynid.excitation.kinematics import point_speed
 from dynid.excitation.plan import Sheet

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.records import dataclass
 from dynid.simulation.forward import ForwardModel
 from dynid.trajectories.torque_sines import TorqueSinusoids
 

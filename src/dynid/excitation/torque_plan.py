@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.stats import qmc
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.records import dataclass
 from dynid.excitation.constraints import Margin
 from dynid.excitation.criteria import Figures, Information
 from dynid.excitation.design import SHARES, worst_broken

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int, locked
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.factor.base import BaseMap
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel

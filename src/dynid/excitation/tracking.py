@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy.signal import correlate
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import Place, UnfitDataError
+from dynid.base.records import dataclass
 from dynid.log.log import Trajectory as Recorded
 from dynid.log.read import Log
 from dynid.trajectories.codec import parts_of

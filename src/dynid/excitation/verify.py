@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.excitation.collision import CollisionModel, has_coal
 from dynid.excitation.kinematics import placements
 from dynid.excitation.limits import Bounds, Workspace

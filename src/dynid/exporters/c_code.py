@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import RefusedError
+from dynid.base.records import dataclass
 from dynid.dynamics.thresholds import Thresholds
 from dynid.exporters import c_motion, c_thresholds
 from dynid.exporters.c_test import self_test

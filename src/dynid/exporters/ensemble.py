@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import pass_threads
+from dynid.base.records import dataclass
 from dynid.estimate.prior import parameter_spread, rotors_known
 from dynid.estimate.uncertainty import block_jackknife
 from dynid.factor.data_base import influence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.base.input_file import read_bytes
+from dynid.base.records import dataclass
 from dynid.dynamics.thresholds import Thresholds
 from dynid.exporters.ensemble import Ensemble, Width, closest_consistent, sample_parameters, spread_on
 from dynid.exporters.files import check_targets, write_files

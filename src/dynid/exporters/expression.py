@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from dynid.base.records import dataclass
 
 # Sines of right angles and the like: what is this close to a whole number is one.
 _DUST = 4e-16

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import RefusedError, SolverError, UsageError
+from dynid.base.records import dataclass
 from dynid.dynamics.thresholds import Thresholds
 from dynid.exporters.actuators import actuators_json
 from dynid.exporters.c_code import write_c

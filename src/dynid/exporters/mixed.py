@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.exporters.expression import Graph
 from dynid.robot.model import RobotModel
 from dynid.terms.exports import Mixed, MotionBasis, c_sign

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.records import dataclass
 from dynid.exporters.mjcf import DRY, quaternion
 from dynid.exporters.model import ExportModel, kept_share, shared_text
 from dynid.exporters.urdf import join, require_same_tree

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.dynamics import Dynamics
 from dynid.estimate.physical import BORDER, body_fault
 from dynid.exporters.curves import speeds_up_to, straight

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+from dynid.base.records import dataclass
 from dynid.exporters.xml_edit import Edits, Tag, scan
 from dynid.robot.xml import present
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import SolverError, UsageError
+from dynid.base.records import dataclass
 from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.model import ExportModel
 from dynid.log.log import Trajectory

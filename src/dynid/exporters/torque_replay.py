@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, UnfitDataError, UsageError
 from dynid.base.overview import listed
+from dynid.base.records import dataclass
 from dynid.dynamics import Dynamics
 from dynid.exporters.export import consistent_parameters, edited_source, export
 from dynid.exporters.mixed import motors_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 
@@ -12,6 +12,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UnfitDataError
 from dynid.base.parallel import ordered_map
+from dynid.base.records import dataclass
 from dynid.factor.base import random_states
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.kernel import release_memory

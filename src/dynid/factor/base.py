@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int, locked, locked_int
 from dynid.base.errors import UnfitDataError
+from dynid.base.records import dataclass
 from dynid.kernel import solve_triangular
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Rows, posed, two_encoders

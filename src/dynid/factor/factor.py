@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int, locked, locked_int
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.kernel import qr_panel
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import UnfitDataError
+from dynid.base.records import dataclass
 from dynid.factor.factor import Factors
 
 # With two folds a model is fitted on half of the data, and one difference between folds has no spread.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
 from dynid.base.options import check_options, option
 from dynid.base.parallel import default_threads, ordered_map
+from dynid.base.records import dataclass
 from dynid.base.registry import Registry
 from dynid.feasible.bodies import body_columns, least_eigenvalues
 from dynid.feasible.constraints import Condition

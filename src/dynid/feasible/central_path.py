@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.linalg import LinAlgError
 
 from dynid.base.arrays import Float, Int
+from dynid.base.records import dataclass
 from dynid.feasible.density import BARRIER
 from dynid.feasible.entropic_problem import Entropic, products, traces, turned_basis
 from dynid.kernel import cho_factor, cho_solve

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from math import isqrt
@@ -13,6 +12,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import ResourceError, SolverError
+from dynid.base.records import dataclass
 
 PRIMAL_TOLERANCE = 1e-7
 DUAL_TOLERANCE = 1e-6

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.feasible.bodies import TRIANGLE, body_columns, body_scale
 from dynid.feasible.cones import Block, Cone, triangle, violation
 from dynid.feasible.density import DENSEST, compactness

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.linalg import LinAlgError
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.eigenvalues import generalised_eigenvalues
+from dynid.base.records import dataclass
 from dynid.feasible.bodies import NO_ROTORS
 from dynid.feasible.density import BARRIER
 from dynid.feasible.entropic import scalar_divergence

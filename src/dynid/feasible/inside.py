@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
+from dynid.base.records import dataclass
 from dynid.feasible.bodies import TRIANGLE
 from dynid.feasible.cones import triangle
 from dynid.feasible.constraints import CentreHalfSpaces, Condition, ten_of, window

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.parallel import default_threads, ordered_map
+from dynid.base.records import dataclass
 from dynid.feasible.bodies import body_columns, least_eigenvalues, plausible
 from dynid.feasible.refinement import FAR, Chart
 from dynid.terms.term import Column

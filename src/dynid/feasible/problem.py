@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int, locked
 from dynid.base.errors import SolverError, UsageError
+from dynid.base.records import dataclass
 from dynid.feasible.bodies import least_eigenvalues
 from dynid.feasible.cones import Answer, Block, Certificate, Cone, slack
 from dynid.feasible.conflict import refuse_conflict

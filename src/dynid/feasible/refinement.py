@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Float, Int
+from dynid.base.records import dataclass
 from dynid.feasible.bodies import body_columns, body_scale, plausible
 from dynid.spatial.inertia import (
     LOG_CHOLESKY_SHEARS,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.records import dataclass
 from dynid.feasible.bodies import NO_ROTORS, body_columns, plausible
 from dynid.feasible.cones import Cone, violations
 from dynid.feasible.constraints import Condition, Convex, DensityLimit, all_conditions

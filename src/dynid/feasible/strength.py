@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import SolverError, UsageError
+from dynid.base.records import dataclass
 
 GRID = tuple(float(10.0**k) for k in range(-1, 6))
 

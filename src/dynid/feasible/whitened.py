@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.kernel import solve_triangular
 
 

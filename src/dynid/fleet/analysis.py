@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.atomic_write import staged_files
+from dynid.base.records import dataclass
 from dynid.fleet.drift import (
     SIDE_BY_SIDE,
     Alarm,

@@ -8,13 +8,13 @@ Source: Shiryaev 1963; Roberts 1966; Shin, Ramdas and Rinaldo 2022 (e-detectors)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
+from dynid.base.records import dataclass
 from dynid.fleet.hierarchy import Hierarchy, State, inverse
 from dynid.fleet.model import TypeModel
 from dynid.fleet.pool import Day, Weights

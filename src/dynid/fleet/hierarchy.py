@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, locked
+from dynid.base.records import dataclass
 from dynid.fleet.pool import Day
 
 # Rounds of expectation and maximisation, after which variances of a simulated fleet are within a few per cent.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import DynidError, InputError, Place, UsageError
 from dynid.base.plain import plain
+from dynid.base.records import dataclass
 from dynid.factor.base import BaseMap, random_states, structural_base
 from dynid.identification.experiment import Experiment
 from dynid.robot.model import RobotModel

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from dynid.base.atomic_write import staged_files, sweep
 from dynid.base.errors import InputError, Place, RefusedError, ResourceError
+from dynid.base.records import dataclass
 from dynid.fleet.model import TypeModel, check_same
 from dynid.fleet.task import DONE, LogRow
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 from dynid.base.arrays import Float, Int
 from dynid.base.diagnostics import Diagnostics, Severity
 from dynid.base.errors import DynidError, ResourceError, UnfitDataError
+from dynid.base.records import dataclass
 from dynid.estimate.blocks import LARGEST_LEVERAGE
 from dynid.factor.factor import Factor, Factors
 from dynid.fleet.model import TypeModel

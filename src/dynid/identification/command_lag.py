@@ -7,7 +7,7 @@ before anything else: the plain model is fitted to the commanded torque at every
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.distributions import student_quantile
 from dynid.base.errors import UnfitDataError
+from dynid.base.records import dataclass
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError
+from dynid.base.records import dataclass
 from dynid.base.scipy_functions import nnls
 from dynid.identification.command_lag import grid, reading, some
 from dynid.log.read import Log

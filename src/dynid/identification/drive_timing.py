@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.distributions import student_quantile
 from dynid.base.errors import DynidError
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Regression
 from dynid.estimate.regression import regression_of
 from dynid.estimate.servo_timing import ServoTiming

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
 from dynid.base.named_options import fields_of, meant, option_value
 from dynid.base.options import options_of
+from dynid.base.records import dataclass
 from dynid.base.registry import load_plugins, named_for
 from dynid.base.toml_file import Key, Lines, line_of, read_toml
 from dynid.estimate import CATALOGUE, Estimator, FeasibleFit

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dynid.base.errors import DynidError, InputError, InputErrors, Place
+from dynid.base.records import dataclass
 from dynid.base.toml_file import Lines, line_of
 from dynid.robot.model import RobotModel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import Thread
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.parallel import beside, default_threads, pass_threads
 from dynid.base.progress import Progress
+from dynid.base.records import dataclass
 from dynid.choose.build import within_speeds
 from dynid.choose.choose_model import Chosen, choose_model
 from dynid.choose.consistency_cause import cause_text, likely_causes

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
 from dynid.base.diagnostics import claim_codes
 from dynid.base.named_options import fields_of
+from dynid.base.records import dataclass
 from dynid.base.registry import Need, named_for
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.feasible import FeasibleFit

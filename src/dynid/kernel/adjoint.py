@@ -18,13 +18,13 @@ Source: recursive Newton-Euler in spatial vectors, Featherstone 2008, chapter 5;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.kernel import _c, _check, _chosen, _whole, reference
 from dynid.kernel.tree import Tree
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int, locked, locked_int
 from dynid.base.errors import SolverError, UsageError
+from dynid.base.records import dataclass
 from dynid.kernel import _chosen, _whole, equations_of_motion
 from dynid.kernel.tree import Tree
 

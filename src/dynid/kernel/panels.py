@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.records import dataclass
 from dynid.kernel.tree import Tree
 
 

@@ -10,11 +10,11 @@ Source: Newton-Euler recursion; the linear form is Atkeson, An and Hollerbach 19
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.records import dataclass
 from dynid.kernel.panels import Panels, joint_columns
 from dynid.kernel.tree import Tree
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int, locked, locked_bool, locked_int
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

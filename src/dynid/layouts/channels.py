@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
+from dynid.base.records import dataclass
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.meaning import Meaning, is_filtered, words

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.base.units import is_multiple
 
 

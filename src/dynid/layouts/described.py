@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dynid.base.errors import NOWHERE
+from dynid.base.records import dataclass
 from dynid.base.units import factor
 from dynid.layouts.propose import Proposal
 from dynid.log.contents import contents

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import NOWHERE, InputError
+from dynid.base.records import dataclass
 from dynid.base.units import factor
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.meaning import Meaning

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from dynid.base.records import dataclass
 from dynid.layouts.presets import UNKNOWN, ChannelEntry, Preset
 
 # Camel case, runs of capitals and numbers are words of their own; "%" begins the time column of rostopic.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from dynid.base.records import dataclass
 from dynid.layouts.meaning import (
     BRACKETED_UNIT,
     KINDS,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.names import Family
 from dynid.layouts.physics import DECISIVE, EXPLAINS, FITS, Motion, description_scale, exchanges, gain, misfit

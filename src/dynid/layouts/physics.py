@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque, inverse_dynamics, torque_regressor
 from dynid.log.mounting import find_mounting
 from dynid.robot.model import RobotModel

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import Field
 
 from dynid.base.checked_toml import Strict, key, validate
 from dynid.base.errors import DynidError, InputError, InputErrors, Place
+from dynid.base.records import dataclass
 from dynid.base.registry import Registry
 from dynid.base.toml_file import Key, Lines, line_of, read_toml
 from dynid.base.units import factor

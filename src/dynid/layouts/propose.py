@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.layouts.channels import EFFORTS, NONE, Clock, choose, choose_clock
 from dynid.layouts.commands import stand_in, with_gains
 from dynid.layouts.decision import Answers, Decision, Option, decided, require_questions

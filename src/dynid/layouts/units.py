@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import NOWHERE
+from dynid.base.records import dataclass
 from dynid.base.units import factor, is_multiple
 from dynid.layouts.channels import EPOCH, Clock
 from dynid.layouts.decision import Answers, Decision, Option, decided

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import DynidError, InputError, Place, RefusedError
+from dynid.base.records import dataclass
 from dynid.log.log import ColumnInfo, Text
 
 # Columns that one array may make: robots have fewer joints, pictures more.

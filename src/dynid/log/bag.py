@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostic, Diagnostics
 from dynid.base.errors import InputError, Place
+from dynid.base.records import dataclass
 from dynid.log.bag_damage import MCAP_MAGIC, ROS1_MAGIC, SQLITE_MAGIC
 from dynid.log.bag_files import METADATA, Topic
 from dynid.log.bag_sources import TIME, Sources, Wanted, sources_of

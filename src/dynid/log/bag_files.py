@@ -6,11 +6,11 @@ import errno
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError, UnfitDataError
+from dynid.base.records import dataclass
 from dynid.log.bag_damage import intact_part
 
 METADATA = "metadata.yaml"

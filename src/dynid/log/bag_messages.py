@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import InputError, Place
+from dynid.base.records import dataclass
 from dynid.log.bag_files import Codec, Topic
 
 Bytes = npt.NDArray[np.uint8]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, Place
+from dynid.base.records import dataclass
 from dynid.log.bag_files import Topic
 from dynid.log.bag_messages import Group
 from dynid.log.bag_survey import FIRST_STAMPS, Item, Sort, Survey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import numpy as np
 from dynid.base.arrays import Int
 from dynid.base.errors import InputError, Place
 from dynid.base.named_options import meant
+from dynid.base.records import dataclass
 from dynid.log.bag_files import Bag, Topic
 from dynid.log.bag_messages import FIELDS, JOINT_STATE, KINDS, Decoder, Group
 from dynid.log.bag_values import VALUE, ValueDecoder

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, Place
+from dynid.base.records import dataclass
 from dynid.log.bag_files import Codec, Topic
 from dynid.log.bag_messages import MAX_LAYOUTS, Bytes, Group
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
+from dynid.base.records import dataclass
 from dynid.log.log import Channel, Table, Text
 from dynid.log.selection import ROWS, cell_number, column_numbers
 from dynid.log.time_order import longest_step

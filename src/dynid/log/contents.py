@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostic
 from dynid.base.errors import InputError, Place
 from dynid.base.overview import shortened
+from dynid.base.records import dataclass
 from dynid.log.files import open_table
 from dynid.log.log import ColumnInfo, ManyTopics, Table, Text
 

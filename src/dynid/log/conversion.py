@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from dynid.base.arrays import LARGEST_VALUE, Bool, Float
 from dynid.base.errors import InputError, UsageError
+from dynid.base.records import dataclass
 from dynid.log.commands import speed_of_law
 from dynid.log.log import Channel, ChannelMap, RawChunk, Trajectory
 from dynid.robot.model import RobotModel

@@ -7,12 +7,12 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from dynid.base.errors import InputError, Place
 from dynid.base.numbers import number_of
+from dynid.base.records import dataclass
 from dynid.base.units import is_unit
 from dynid.log.echoed import joint_state_names
 

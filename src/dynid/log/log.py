@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from dynid.base.arrays import Float, Int
+from dynid.base.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

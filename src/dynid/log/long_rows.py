@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import Place
+from dynid.base.records import dataclass
 from dynid.log.log import Table, Text
 
 # A column that may say which joint a row is of.

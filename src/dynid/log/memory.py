@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from dynid.base.arrays import Float
 from dynid.base.arrow import arrow_array
 from dynid.base.errors import InputError, UsageError
+from dynid.base.records import dataclass
 from dynid.log.arrow_columns import ArrowColumns, list_width
 from dynid.log.log import ColumnInfo, Text
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
+from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.log.effort_size import size_advice
 from dynid.log.exchanged import find_exchange

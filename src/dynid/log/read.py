@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from dynid.base.checked_toml import validate
 from dynid.base.diagnostics import Diagnostic, Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
 from dynid.base.overview import Overview, listed
+from dynid.base.records import dataclass
 from dynid.log.absent import EffortWatch, absent_joints, reason_of, without_effort, without_joints
 from dynid.log.bag import joints_of_columns
 from dynid.log.chunks import joined, taken, within

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -16,6 +16,7 @@ from dynid.base.arrays import LARGEST_VALUE, Float
 from dynid.base.errors import InputError, Place
 from dynid.base.numbers import number_of
 from dynid.base.options import option
+from dynid.base.records import dataclass
 from dynid.log.log import ChannelMap, Table, Text, Trajectory
 from dynid.log.time_order import TimeOrder, damaged_stamps, missing_stamps
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import LARGEST_VALUE, Bool, Float, Int
+from dynid.base.records import dataclass
 
 # Steps above six median steps count as gaps, but at least 20 ms, which no motion jumps over.
 GAP_STEPS, GAP_LEAST = 6.0, 0.02

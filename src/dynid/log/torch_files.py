@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.errors import Place, RefusedError
+from dynid.base.records import dataclass
 from dynid.log.arrays import MAX_FIELDS, Array, ArrayTable, Budget, StoredArray, damaged, fields_of, reading
 from dynid.log.numpy_files import ZIP_MAGIC, first_member
 

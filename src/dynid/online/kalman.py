@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import Place, SolverError, UsageError
+from dynid.base.records import dataclass
 from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise
 from dynid.online.stream import StreamRows

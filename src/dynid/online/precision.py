@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.excitation.after import information_known
 from dynid.excitation.criteria import Information
 from dynid.online.watch import Watcher

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from time import monotonic
@@ -14,6 +13,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, Place, UnfitDataError, UsageError
 from dynid.base.numbers import number_of
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 
 LONGEST_STEPS = 6.0

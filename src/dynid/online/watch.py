@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.estimate.recursive import (
     Forgetting,
     ParameterTrajectory,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from dynid.base.records import dataclass
 from dynid.estimate.scores import Scores
 from dynid.report.figures import (
     BLUE,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.report.text import MINUS, short
 
 __all__ = [

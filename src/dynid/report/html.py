@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
 
 from dynid.base.atomic_write import staged_files
 from dynid.base.offline_page import ends_element, own_text, page_policy, script_json
+from dynid.base.records import dataclass
 from dynid.report.figures import DARK
 from dynid.report.section import TEMPLATES, Page, render
 from dynid.report.sections import SECTIONS

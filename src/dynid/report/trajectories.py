@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from markupsafe import Markup
 
 from dynid.base.arrays import Float, Int
+from dynid.base.records import dataclass
 from dynid.estimate.recursive import ParameterTrajectory
 from dynid.factor.base import BaseMap
 from dynid.report.figures import (

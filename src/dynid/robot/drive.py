@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import InputError, UsageError
+from dynid.base.records import dataclass
 from dynid.robot.linkage import FourBar
 from dynid.robot.servo import Servo
 

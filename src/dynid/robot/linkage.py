@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.records import dataclass
 
 
 @dataclass(frozen=True)

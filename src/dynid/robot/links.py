@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.robot.xml import Element
 
 MOVING = ("revolute", "continuous", "prismatic")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, Place
+from dynid.base.records import dataclass
 from dynid.robot._mujoco import compile_spec, read_spec
 from dynid.robot.drive import Drive
 from dynid.robot.link_checks import (

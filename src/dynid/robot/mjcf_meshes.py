@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import DynidError, InputError, Place
+from dynid.base.records import dataclass
 from dynid.robot.mesh import mesh_triangles
 from dynid.robot.xml import Element, inside, numbers
 from dynid.spatial.algebra import rotation_quaternion

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -12,6 +12,7 @@ import numpy as np
 from dynid.base.arrays import Float, Int, locked, locked_int
 from dynid.base.errors import UsageError
 from dynid.base.overview import Overview, counted, listed
+from dynid.base.records import dataclass
 from dynid.kernel.tree import Tree
 from dynid.robot.drive import Drive
 from dynid.robot.reading import Reading

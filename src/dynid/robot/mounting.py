@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int, locked, locked_int
 from dynid.base.errors import UsageError
 from dynid.base.named_options import meant
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 
 BASE = "base"

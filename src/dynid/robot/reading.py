@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from dynid.base.errors import UsageError
 from dynid.base.options import option
+from dynid.base.records import dataclass
 
 Vector = tuple[float, float, float]
 

@@ -6,7 +6,6 @@ Source: SDFormat specification 1.4 to 1.12 (sdformat.org/spec): pose frame seman
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors
+from dynid.base.records import dataclass
 from dynid.robot.link_checks import check_size, checked_tree, held_still
 from dynid.robot.link_model import GRAVITY, model_of_links
 from dynid.robot.link_tree import nearest

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int, locked
 from dynid.base.errors import InputError, UsageError
+from dynid.base.records import dataclass
 from dynid.robot.servo_settings import PerJoint, ServoSettings
 
 # Where position loops are closed.

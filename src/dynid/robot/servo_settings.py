@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from dynid.base.options import check_options, option
+from dynid.base.records import dataclass
 
 # One number for all joints, one a joint in the robot's order, or a table by joint.
 PerJoint = float | tuple[float, ...] | dict[str, float]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -13,6 +13,7 @@ import numpy as np
 from dynid.base.arrays import Float, Int, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError
+from dynid.base.records import dataclass
 from dynid.robot.locking import lock_joints
 from dynid.robot.mesh import mesh_triangles
 from dynid.robot.mesh_files import mesh_path

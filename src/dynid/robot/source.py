@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, Place
 from dynid.base.input_file import read_bytes
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
 from dynid.robot.xacro import expanded, expanded_before, is_xacro

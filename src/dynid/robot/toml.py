@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.checked_toml import validate
 from dynid.base.errors import InputError, UsageError
+from dynid.base.records import dataclass
 from dynid.base.toml_file import read_toml
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
+from dynid.base.records import dataclass
 from dynid.robot.link_checks import check_size, checked_tree
 from dynid.robot.link_model import model_of_links
 from dynid.robot.links import LinkTree

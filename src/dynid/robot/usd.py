@@ -10,7 +10,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, RefusedError, ResourceError
 from dynid.base.input_file import read_bytes
+from dynid.base.records import dataclass
 from dynid.robot.link_checks import check_size, checked_tree, held_still
 from dynid.robot.link_model import model_of_links
 from dynid.robot.links import Link, LinkInertial, LinkJoint

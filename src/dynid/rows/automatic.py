@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import Any
 
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows
 from dynid.rows.elastic_momentum import ElasticMomentumRows

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dynid.base.arrays import Bool
 from dynid.base.options import option
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows, between
 from dynid.rows.momentum import filtered

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.rows.momentum_filter import Hold, begin, require_finite
 from dynid.rows.rows import Equations

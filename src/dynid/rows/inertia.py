@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import Place, UnfitDataError, UsageError
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations
 from dynid.signals.samples import Samples

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.options import option
+from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.rows.momentum_filter import CausalFilter, Hold, begin, check_filter, check_stick, require_finite

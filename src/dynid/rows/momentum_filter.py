@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import Place, UnfitDataError, UsageError
+from dynid.base.records import dataclass
 from dynid.signals.samples import Samples
 
 Hold = Literal["linear", "zero"]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations
 from dynid.rows.torque import TorqueRows

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Bool
 from dynid.base.options import option
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.rows.energy import energy_balance
 from dynid.rows.momentum_filter import (

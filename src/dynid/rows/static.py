@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool
 from dynid.base.errors import Place, UnfitDataError
 from dynid.base.options import option
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.rows.momentum_filter import require_finite
 from dynid.rows.motor import MotorRows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import combinations
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from dynid.base.arrays import Float, locked
 from dynid.base.distributions import normal_quantile, student_cumulative, student_quantile
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.estimate.homogeneity import Homogeneity, combined, homogeneity
 from dynid.run.result import Identification
 from dynid.run.shared_parameters import Fit, Shared, inverted, shared_keys

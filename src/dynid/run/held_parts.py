@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.records import dataclass
 from dynid.log.absent import STILL
 from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel

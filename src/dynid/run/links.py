@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -12,6 +12,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import DynidError
 from dynid.base.findings import Finding
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.feasible import NEAR, UNMOVED, prior_curvature
 from dynid.estimate.physical import BORDER

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from dynid.base.records import dataclass
 from dynid.run.explanations import explanation
 from dynid.run.result import Identification
 from dynid.run.verdict import CONDITION_HIGH

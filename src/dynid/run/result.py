@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.findings import Verdict
+from dynid.base.records import dataclass
 from dynid.choose.selection import Selection
 from dynid.choose.shapes import Choice, ShapeEstimate
 from dynid.diagnosis.finding import ResidualFinding

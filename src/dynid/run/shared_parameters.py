@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.eigenvalues import generalised_eigenvalues
+from dynid.base.records import dataclass
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.homogeneity import Homogeneity, Part, homogeneity

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import ordered_map, pass_threads
 from dynid.base.progress import Progress
+from dynid.base.records import dataclass
 from dynid.diagnosis.masking import AtPeak, left_out
 from dynid.estimate.bands import Bands
 from dynid.estimate.estimator import Estimate

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynid.base.offline_page import own_text, page_policy, script_json
+from dynid.base.records import dataclass
 from dynid.scene.scene import Scene
 from dynid.scene.still import still_png
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.errors import DynidError, InputError
+from dynid.base.records import dataclass
 from dynid.robot.mesh import LONGEST
 from dynid.robot.model import RobotModel
 from dynid.robot.shapes import DescribedShape, Geometry, by_link, described_shapes

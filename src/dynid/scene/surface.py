@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Float, Int, locked, locked_int
+from dynid.base.records import dataclass
 from dynid.robot.shapes import Shape
 
 ROUND = 24  # sides of what is round: smooth at the size of a screen, and few triangles

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.signals.coherence import TorqueCoherence
 from dynid.signals.density import averaged_density
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.kernel import zero_phase
 
 # Of the sampling rate; a low pass above it takes nothing away and is left out.

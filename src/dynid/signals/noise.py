@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
+from dynid.base.records import dataclass
 from dynid.log.read import Log
 from dynid.signals.density import density
 from dynid.signals.differentiate import first_difference, second_difference

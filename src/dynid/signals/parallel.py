@@ -6,11 +6,10 @@ tau = Y theta true while noise and what the model cannot follow above the cut-of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Float, Int
+from dynid.base.records import dataclass
 from dynid.signals.filter import ZeroPhase, zero_phase_filter
 from dynid.signals.samples import Samples
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from dynid.base.records import dataclass
 from dynid.robot.drive import Drive
 from dynid.signals.samples import Samples
 from dynid.signals.turning_points import Past

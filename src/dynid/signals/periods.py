@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place, UnfitDataError, UsageError
+from dynid.base.records import dataclass
 from dynid.log.log import Trajectory
 from dynid.log.read import Log
 from dynid.log.time_order import longest_step

@@ -6,7 +6,7 @@ Windows overlap by what the filters need, so the result equals that of one pass 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.records import dataclass
 from dynid.log.checks import LogWatch
 from dynid.log.read import Log
 from dynid.log.time_order import longest_step

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.records import dataclass
 from dynid.kernel import torque_regressor
 from dynid.log.absent import of_hand
 from dynid.log.read import Log

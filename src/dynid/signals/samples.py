@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, locked_bool, shared
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.signals.turning_points import Past
 
 ALONG_TIME = ("t", "q", "dq", "ddq", "tau", "keep", "theta", "dtheta", "ddtheta", "temperature", "gate")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from dynid.base.options import check_options, option
+from dynid.base.records import dataclass
 
 Auto = float | Literal["auto"]
 # One frequency for all joints, one a joint, or some joints' by name.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from tempfile import TemporaryFile
 from threading import Lock
 from typing import Any
@@ -11,6 +11,7 @@ from weakref import finalize
 
 import numpy as np
 
+from dynid.base.records import dataclass
 from dynid.signals.samples import Samples
 
 

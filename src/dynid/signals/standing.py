@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.records import dataclass
 from dynid.kernel import torque_regressor
 from dynid.log.absent import STILL
 from dynid.robot.locking import own_motors

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.robot.drive import Drive
 
 # Greatest distance of a joint over which friction builds up, rad (m): ten times what gears and seals were measured at.

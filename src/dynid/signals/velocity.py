@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.records import dataclass
 from dynid.signals.coherence import Signals
 from dynid.signals.density import cross_density, density
 from dynid.signals.differentiate import first_difference

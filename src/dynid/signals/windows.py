@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.signals.align import Piece
 
 # So long that what a window costs whatever its length is small beside its samples, and so short that those of a 7-joint

@@ -7,7 +7,6 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import numpy as np
 from dynid.base.atomic_write import refuse_existing, staged_folder
 from dynid.base.errors import DynidError, ResourceError, UsageError
 from dynid.base.parallel import end_with_parent, ended, uninterrupted
+from dynid.base.records import dataclass
 from dynid.log.write import write_log
 from dynid.simulation.motion import SimulatedMotion
 from dynid.simulation.rig import Rig

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 
 SMOOTHING = 0.01

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import SolverError, UsageError
+from dynid.base.records import dataclass
 from dynid.kernel.multibody import diverged
 
 STEPS_PER_CHECK = 32

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import SolverError, UsageError
+from dynid.base.records import dataclass
 from dynid.kernel import solved
 from dynid.kernel.multibody import Multibody, follow
 from dynid.signals.samples import Samples

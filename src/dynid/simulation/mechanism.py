@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeGuard
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.kernel import equations_of_motion, solved
 from dynid.kernel.adjoint import torque_jacobian
 from dynid.kernel.multibody import Multibody, Parameter, Slope

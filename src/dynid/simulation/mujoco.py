@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UsageError
+from dynid.base.records import dataclass
 from dynid.kernel.multibody import diverged
 from dynid.robot._mujoco import load_mujoco
 from dynid.simulation.control import Controller

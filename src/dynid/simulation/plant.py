@@ -7,13 +7,14 @@ link that carries it follows from the same kernel as everything else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import InputError, UsageError
+from dynid.base.records import dataclass
 from dynid.kernel import (
     Tree,
     equations_of_motion,

@@ -15,12 +15,11 @@ beside the controllers' own: they read q = y - K s, friction is the drives', and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.robot.servo import Servo
 from dynid.signals.samples import Samples

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,6 +13,7 @@ from pydantic import Field
 from dynid.base.arrays import Float
 from dynid.base.checked_toml import Strict, validate
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.base.toml_file import read_toml
 from dynid.robot.drive import TorqueSide
 from dynid.robot.model import RobotModel

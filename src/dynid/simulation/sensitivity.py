@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.records import dataclass
 from dynid.kernel.multibody import variation, variational
 from dynid.simulation.loop import Feedback, Run
 from dynid.simulation.mechanism import Extra, Mechanism

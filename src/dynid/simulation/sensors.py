@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 
 
 class Sensor(Protocol):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import SolverError
+from dynid.base.records import dataclass
 from dynid.kernel import solved
 from dynid.kernel.multibody import Control, Held, rollout
 from dynid.log.commands import Commands

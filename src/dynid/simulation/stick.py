@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked, locked_bool
 from dynid.base.errors import SolverError, UsageError
+from dynid.base.records import dataclass
 from dynid.kernel import solved
 from dynid.kernel.multibody import Multibody, stick
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from dynid.base.records import dataclass
 from dynid.signals.turning_points import REACH
 
 # The place of an effect of the whole robot; others have the index of a joint, or of a pair of joints.

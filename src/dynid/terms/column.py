@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+
+from dynid.base.records import dataclass
 
 
 class Of(StrEnum):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
+from dynid.base.records import dataclass
 
 
 class MotionBasis(Enum):

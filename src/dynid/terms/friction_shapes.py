@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.base.scipy_functions import expit
 from dynid.kernel import stop_operator
 from dynid.robot.model import RobotModel

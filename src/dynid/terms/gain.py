@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.explanation import Explanation
+from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.log.effort_size import GEARED, size_advice
 from dynid.robot.model import RobotModel

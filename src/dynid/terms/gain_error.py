@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.explanation import PROVEN, Explanation
+from dynid.base.records import dataclass
 from dynid.log.effort_size import size_advice
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.explanation import PROVEN, TRAPS, Explanation
+from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque
 from dynid.log.mounting import TURNED
 from dynid.robot.model import RobotModel

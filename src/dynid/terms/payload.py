@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -12,6 +11,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.distributions import chi_squared_tail
 from dynid.base.errors import UsageError
 from dynid.base.explanation import PROVEN, TRAPS, Explanation
+from dynid.base.records import dataclass
 from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.explanation import RESIDUAL_TESTS, Explanation
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.algebra import rotation_about

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.options import option
+from dynid.base.records import dataclass
 from dynid.kernel import Panels, reference
 from dynid.robot.model import RobotModel
 from dynid.robot.mounting import Mounting, unit_vectors

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import Field, asdict, dataclass
+from dataclasses import Field, asdict
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import InputError, UsageError
+from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, replace
+from dataclasses import Field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
 from dynid.base.explanation import Explanation
+from dynid.base.records import dataclass
 from dynid.base.registry import Registry
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.base.explanation import PROVEN, RESIDUAL_TESTS, TRAPS, Explanation
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
 from dynid.base.explanation import PROVEN, Explanation
+from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role

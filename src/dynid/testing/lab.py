@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.signal import lfilter
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.estimate.least_squares import WLS
 from dynid.estimate.regression import regression_of

@@ -8,7 +8,7 @@ some robot; nothing on them is 0 or 1 where it could be another number.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, product
 from math import prod
@@ -16,6 +16,7 @@ from math import prod
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.robot.drive import Drive
 from dynid.robot.linkage import FourBar
 from dynid.robot.model import JointType, Limits, RobotModel

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.trajectories.trajectory import FourierTrajectory, blend
 
 ENDS_AT_REST = 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from dynid.base.errors import DynidError, InputError, Place, UsageError
 from dynid.base.input_file import read_bytes
+from dynid.base.records import dataclass
 from dynid.trajectories.basis import BasisTrajectory, FourierBasis, SplineBasis
 from dynid.trajectories.chain import Chain, Together
 from dynid.trajectories.moves import SmoothMoves

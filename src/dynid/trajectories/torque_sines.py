@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int, locked
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.trajectories.trajectory import blend
 
 

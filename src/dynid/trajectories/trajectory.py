@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import InputError, UsageError
+from dynid.base.records import dataclass
 from dynid.robot.model import Limits, RobotModel
 
 POINTS_PER_CYCLE = 40

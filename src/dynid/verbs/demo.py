@@ -6,7 +6,7 @@ import json
 import time
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base.records import dataclass
 from dynid.excitation.search import best_random
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS

@@ -8,11 +8,11 @@ import platform
 import re
 import sys
 import tempfile
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, entry_points, metadata, requires, version
 from pathlib import Path
 
 from dynid.base.parallel import default_threads
+from dynid.base.records import dataclass
 from dynid.base.version import __version__
 from dynid.kernel import backend, using
 from dynid.verbs.demo import NUMPY_HINT, run_demo

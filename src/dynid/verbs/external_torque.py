@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float, shared
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.dynamics import Dynamics
 from dynid.dynamics.observer import CUTOFF, MomentumObserver
 from dynid.dynamics.thresholds import Thresholds

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Regression
 from dynid.estimate.physical import unconstrained
 from dynid.estimate.prior import parameter_spread

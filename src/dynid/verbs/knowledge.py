@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import Place, UsageError
+from dynid.base.records import dataclass
 from dynid.estimate.residuals import beyond_noise, noise_rows_a_sample, rows_a_sample
 from dynid.excitation.after import information_after
 from dynid.excitation.criteria import Criterion, Information

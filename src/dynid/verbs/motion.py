@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import Place, UsageError
 from dynid.base.parallel import default_threads
+from dynid.base.records import dataclass
 from dynid.excitation.collision import CollisionModel, collision_model
 from dynid.excitation.criteria import Information, focus_on
 from dynid.excitation.design import Problem, Task, check_size, check_start, draws

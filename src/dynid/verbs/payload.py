@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.overview import Overview
 from dynid.base.parallel import pass_threads
+from dynid.base.records import dataclass
 from dynid.base.scipy_functions import stdtrit
 from dynid.feasible.constraints import PhysicalBodies
 from dynid.feasible.problem import Distance, feasible_parameters

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
+from dynid.base.records import dataclass
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.factor import Factor, Factors

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, locked
 from dynid.base.errors import InputError, Place, UnfitDataError, UsageError
+from dynid.base.records import dataclass
 from dynid.log.files import open_table
 from dynid.log.log import RawChunk, Text
 from dynid.log.read import Log

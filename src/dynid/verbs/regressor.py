@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.factor.base import BaseMap, structural_base
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows

@@ -7,7 +7,6 @@ import io
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
 from dynid.base.input_file import read_bytes
 from dynid.base.numbers import number_of
+from dynid.base.records import dataclass
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.base import structural_base

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, Place, UnfitDataError, UsageError
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.least_squares import OLS
 from dynid.estimate.regression import regression_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
+from dynid.base.records import dataclass
 from dynid.factor.comparison import Candidate, Comparison, compare
 from dynid.factor.folds import LEAST_BLOCKS
 from dynid.identification.pipeline import identify

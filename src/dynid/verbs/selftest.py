@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import ordered_map, pass_threads
 from dynid.base.progress import Progress
+from dynid.base.records import dataclass
 from dynid.estimate.residuals import Residuals
 from dynid.identification.experiment import Experiment
 from dynid.identification.further_log import training_log

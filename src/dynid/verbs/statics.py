@@ -7,7 +7,7 @@ motor, since a coupled transmission brings one motor's friction to several joint
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, locked, locked_bool
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.given import Given, Joined
 from dynid.estimate.least_squares import WLS

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.excitation.formats.motion import Motion, commented
 from dynid.log.write import canonical_columns, write_log
 

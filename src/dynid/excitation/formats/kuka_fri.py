@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from dynid.base.records import dataclass
 from dynid.excitation.formats.motion import Motion
 
 RATE = 1000.0  # Hz of the shortest FRI cycle; a client with a longer one takes every second or fifth row

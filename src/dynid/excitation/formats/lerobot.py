@@ -6,13 +6,13 @@ Source: LeRobotDataset of huggingface/lerobot, codebase version 2.1.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.excitation.formats.motion import Motion
 
 VERSION = "v2.1"

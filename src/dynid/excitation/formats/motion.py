@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.trajectories.torque_sines import TorqueMotion
 from dynid.trajectories.trajectory import Trajectory
 

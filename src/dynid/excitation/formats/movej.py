@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.excitation.formats.motion import Motion, commented, listed
 from dynid.trajectories.moves import SmoothMoves
 from dynid.trajectories.trajectory import Trajectory

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from dynid.base.records import dataclass
 from dynid.excitation.formats.motion import Motion
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from dynid.base.records import dataclass
 from dynid.excitation.formats.csv import columns
 from dynid.excitation.formats.motion import Motion
 from dynid.log.write import write_log

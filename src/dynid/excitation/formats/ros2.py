@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.excitation.formats.motion import Motion, commented, listed
 
 

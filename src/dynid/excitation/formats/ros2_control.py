@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from dynid.base.records import dataclass
 from dynid.excitation.formats.motion import Motion, commented
 from dynid.excitation.formats.ros2 import points
 

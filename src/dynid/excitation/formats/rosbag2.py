@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from dynid.base.errors import ResourceError
+from dynid.base.records import dataclass
 from dynid.excitation.formats.motion import Motion, commented
 from dynid.excitation.formats.ros2 import seconds_and_nanoseconds
 

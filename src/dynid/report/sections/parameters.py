@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.records import dataclass
 from dynid.choose.shapes import ShapeEstimate
 from dynid.estimate.influence import Influence
 from dynid.estimate.uncertainty import DESCRIBED, Intervals
