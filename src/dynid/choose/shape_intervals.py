@@ -98,22 +98,26 @@ def with_shape_uncertainty(
 
     The residual is linearised in the shapes at the estimate, so that the exact block jackknife of the linear
     parameters holds for all of them together. Where the shapes were estimated on a share of the equations, their
-    variance is as many times greater, and so is what they add to that of the others.
+    variance is as many times greater, and so is what they add to that of the others; it is worked out on such a share.
     A shape at an edge of its range, or without effect, gets std nan.
     search, trial: of all samples, and of those that shapes were estimated on.
     """
     estimate = fitted.estimate
     if not nonlinear.estimated:
         return estimate, ()
-    separable = trial.separable(fitted if trial.share >= 1.0 else trial.fit(nonlinear.terms))
+    known = fitted if trial.share >= 1.0 else trial.fit(nonlinear.terms)
+    separable = trial.separable(known)
     found, slopes = _described(fitted, nonlinear, separable)
+    # A share of every block says how far the shapes are from the truth as well as all of the log does.
+    base = np.array_equal(known.regression.base.independent, fitted.regression.base.independent)
+    there, batches = (known, trial.batches) if base else (fitted, search.batches)
     kept = sum(len(numbers) for numbers in separable.block_of)
-    share = min(kept / max(sum(factor.count for factor in fitted.factors.total), 1), 1.0)
+    share = min(kept / max(sum(factor.count for factor in there.factors.total), 1), 1.0)
     inside = [i for i, slope in enumerate(slopes) if slope is not None]
     chosen = tuple(slope for slope in slopes if slope is not None)
     if not chosen:
         return estimate, tuple(found)
-    covariance, free = _joint_covariance(fitted, Slopes(chosen), search.batches, search.threads)
+    covariance, free = _joint_covariance(there, Slopes(chosen), batches, search.threads)
     b = estimate.base.rank
     for i, owner in enumerate(inside):
         if i in free:
@@ -121,7 +125,7 @@ def with_shape_uncertainty(
             found[owner] = _with_std(found[owner], chosen[i], float(np.sqrt(covariance[at, at] / share)))
         else:
             found[owner] = replace(found[owner], note="without effect on the torque")
-    plain = _jackknife(fitted, fitted, [])
+    plain = _jackknife(there, there, [])
     widened = np.asarray(estimate.covariance) + (covariance[:b, :b] - plain) / share
     return replace(estimate, covariance=_positive(widened)), tuple(found)
 
