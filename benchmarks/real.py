@@ -65,7 +65,7 @@ CUTOFFS = {
 ROBOT_FILES = ("*.toml", "*.urdf", "*.xml")
 SHIPPED = {"panda_gaz": "panda_gaz.toml"}  # robots that ship with dynid rather than lie beside the log
 EXPERTS = {
-    "panda_gaz": ("panda_gaz.toml", "panda_gaz_split.experiment.toml"),
+    "panda_gaz": ("panda_gaz.toml", "panda_gaz_chosen.experiment.toml"),
     "ur10e_innopolis": ("ur10e_innopolis.toml", "ur10e_innopolis.experiment.toml"),
     "kr300_rptu": ("kr300_rptu.toml", "kr300_rptu.experiment.toml"),
 }
