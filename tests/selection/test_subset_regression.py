@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear, nnls
 
+from dynid.choose.block_rows import BlockRows, fold_triangles
 from dynid.choose.bounds import nonnegative
 from dynid.choose.subset_regression import STRENGTHS, SubsetRegression
+from dynid.factor.factor import Block, Factor, Factors, stack
 from dynid.kernel import qr_panel
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -36,7 +38,52 @@ def regression(dependent: bool = False) -> SubsetRegression:
         return qr_panel(np.ascontiguousarray(blocks[which].reshape(-1, 6).T))
 
     folds = ((merged([2, 3, 4, 5]), np.array([0, 1])), (merged([0, 1]), np.array([2, 3, 4, 5])))
-    return SubsetRegression(NAMES, blocks, folds, np.full(6, 40.0))
+    return of_triangles(blocks, folds, 40.0)
+
+
+def of_triangles(
+    triangles: np.ndarray, folds: tuple[tuple[np.ndarray, np.ndarray], ...], count: float
+) -> SubsetRegression:
+    """Of triangles over all columns."""
+    total = qr_panel(np.ascontiguousarray(triangles.reshape(-1, triangles.shape[-1]).T))
+    return SubsetRegression(
+        NAMES, BlockRows.of_triangles(triangles), folds, total, np.full(len(triangles), count)
+    )
+
+
+def grouped() -> tuple[Factors, np.ndarray, np.ndarray]:
+    """Two groups of equations that hold some of five columns each, in blocks that may have fewer equations."""
+    rng = np.random.default_rng(11)
+    held, weights, blocks = (np.array([0, 2, 3]), np.array([1, 2, 4])), np.array([2.0, 0.5]), []
+    for m in range(6):
+        groups = []
+        for columns in held:
+            panel = rng.normal(0, 1, (len(columns) + 1, 2 if m == 3 else 9))
+            panel[0] *= m != 2  # a column that is zero throughout a block
+            groups.append(Factor.from_panel(columns, panel))
+        blocks.append(Block("", 0, float(m), m + 1.0, tuple(groups)))
+    return Factors(("one", "other"), 5, tuple(blocks)), np.arange(5), weights
+
+
+def test_rows_by_group_are_those_of_all_groups_together() -> None:
+    """Against one triangle a block over all columns, for blocks in a row and not."""
+    factors, columns, weights = grouped()
+    rows = BlockRows.of(factors, columns, weights)
+    whole = np.array([stack(block.groups, columns, weights) for block in factors.blocks])
+    rng = np.random.default_rng(12)
+    used, x = np.array([4, 0, 2, 5]), rng.normal(0, 1, (4, 3))
+    kept, behind, solved = np.array([1, 3]), np.array([0, 4, 5]), rng.normal(0, 1, (2, 3))
+    for blocks in (np.array([1, 2, 3]), np.array([0, 2, 5])):
+        expected = np.sum((whole[blocks][:, :, used] @ x) ** 2, axis=1).T
+        np.testing.assert_allclose(rows.squares(blocks, used, x), expected, rtol=1e-10)
+        left = whole[blocks][:, :, behind] - whole[blocks][:, :, kept] @ solved
+        found = rows.residualised(blocks, kept, behind, solved)
+        np.testing.assert_allclose(
+            np.einsum("amr,bmr->mab", found, found), np.einsum("mra,mrb->mab", left, left), atol=1e-10
+        )
+    own, both = fold_triangles(factors, [np.array([1, 2]), np.arange(6)], columns, weights)
+    np.testing.assert_allclose(own.T @ own, sum(whole[m].T @ whole[m] for m in (1, 2)), atol=1e-10)
+    np.testing.assert_allclose(both.T @ both, sum(R.T @ R for R in whole), atol=1e-10)
 
 
 @pytest.mark.parametrize("held", [(), ("a",), ("a", "b", "c")])
@@ -81,7 +128,7 @@ def test_bounded_columns_are_those_of_nonnegative_least_squares() -> None:
         R = training / np.linalg.norm(training, axis=0)  # columns of 1e-3 and 1e3 side by side
         size = np.linalg.norm(training[:, -1]) / np.linalg.norm(training[:, :-1], axis=0)
         x = size * lsq_linear(R[:, :-1], R[:, -1], (lower, np.full(5, np.inf)), tol=1e-14).x
-        errors = np.sum((one.blocks[left_out] @ np.append(x, -1.0)) ** 2, axis=1)
+        errors = squares_of(one, left_out, np.append(x, -1.0))
         np.testing.assert_allclose(found[left_out], errors, rtol=1e-6)
     assert found.sum() > 2 * one.squares(NAMES).sum()  # d is -3
     free = replace(one, bounded=frozenset({"a"}))
@@ -89,6 +136,11 @@ def test_bounded_columns_are_those_of_nonnegative_least_squares() -> None:
     np.testing.assert_allclose(
         unbound, free.squares(NAMES), rtol=1e-12
     )  # its columns are taken in another order
+
+
+def squares_of(one: SubsetRegression, left_out: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Squared errors by block of values of all columns and of the target."""
+    return np.sum(np.einsum("wmr,w->mr", one.blocks.lines[0][:, left_out], x) ** 2, axis=1)
 
 
 def known(values: np.ndarray) -> np.ndarray:
@@ -112,7 +164,7 @@ def barely_told() -> SubsetRegression:
         )
         for f in range(5)
     )
-    return SubsetRegression(NAMES, triangles, folds, np.full(40, 3.0))
+    return of_triangles(triangles, folds, 3.0)
 
 
 def test_what_is_known_joins_every_training_where_it_gains() -> None:
@@ -128,7 +180,7 @@ def test_what_is_known_joins_every_training_where_it_gains() -> None:
         for training, left_out in one.folds:
             rows = np.concatenate([training, np.sqrt(strength) * known(truth)])
             x = np.append(np.linalg.lstsq(rows[:, :5], rows[:, 5], rcond=None)[0], -1.0)
-            squares[left_out] = np.sum((one.blocks[left_out] @ x) ** 2, axis=1)
+            squares[left_out] = squares_of(one, left_out, x)
         found.append(squares)
     assert min(np.abs(drawn.squares(NAMES) / own - 1.0).max() for own in found[1:]) < 1e-9
     best = drawn.squares_at_best([NAMES])[0]

@@ -10,9 +10,10 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
+from dynid.choose.block_rows import BlockRows, fold_triangles
 from dynid.choose.bounds import DEPENDENT, independent, least_squares, least_squares_within_bounds
 from dynid.factor.comparison import Candidate, compare, gain
-from dynid.factor.factor import Factors, stack, triangle_of
+from dynid.factor.factor import Factors, triangle_of
 from dynid.factor.folds import Fold, block_counts
 from dynid.kernel import qr_panel, solve_triangular
 
@@ -30,7 +31,7 @@ class Share:
     """What a model leaves of a fold.
 
     training: of the other columns and the target, (r, e + 1), freed from the model's columns.
-    size: (e + 1,) of them before.    held_out: (e + 1, m, c + 1) the same of the blocks left out, a line a column.
+    size: (e + 1,) of them before.    held_out: (e + 1, m, r) the same of the blocks left out, a line a column.
     blocks: (m,) their numbers.
     """
 
@@ -123,18 +124,19 @@ class Residualised:
 
 @dataclass(frozen=True, eq=False)
 class SubsetRegression:
-    """Triangles of a wide model over its columns, all groups at their weights: one a block, one a training fold.
+    """A wide model's equations, all groups at their weights: rows by block, a triangle a training fold.
 
-    names: (c,) of the columns, the wide model's order.    blocks: (M, c + 1, c + 1).
-    folds: per fold its training triangle and the numbers of the blocks it leaves out.
+    names: (c,) of the columns, the wide model's order.    blocks: M of them.
+    folds: per fold its training triangle and the numbers of the blocks it leaves out.    total: triangle of all blocks.
     bounded: names of columns whose coefficients are not negative by nature.
     known: (k, c + 1) equations of standard deviation one, what is known of the columns beforehand; None = nothing.
     undrawn: the same without these in its training; None = they are not.
     """
 
     names: tuple[str, ...]
-    blocks: Float
+    blocks: BlockRows
     folds: tuple[tuple[Float, Int], ...]
+    total: Float
     counts: Float
     bounded: frozenset[str] = frozenset()
     known: Float | None = None
@@ -155,14 +157,14 @@ class SubsetRegression:
         names: (p,) of all its columns.    columns: (c,) those that the factors hold.    weights: (g,).
         folds: at least LEAST_FOLDS of them.    known: (k, c + 1), None = nothing.
         """
-        blocks = np.array([stack(block.groups, columns, weights) for block in factors.blocks])
         c = len(columns)
-        own = [_merged(blocks[fold.held_out], c) for fold in folds]
+        own = fold_triangles(factors, [fold.held_out for fold in folds], columns, weights)
         training = [_merged(np.array(own[:f] + own[f + 1 :]), c) for f in range(len(folds))]
         return SubsetRegression(
             names=tuple(names[i] for i in columns),
-            blocks=blocks,
+            blocks=BlockRows.of(factors, columns, weights),
             folds=tuple((R, fold.held_out) for R, fold in zip(training, folds, strict=True)),
+            total=_merged(np.array([training[0], own[0]]), c),
             counts=block_counts(factors),
             bounded=frozenset(bounded),
             known=known,
@@ -201,20 +203,12 @@ class SubsetRegression:
         missed = np.zeros((len(STRENGTHS), len(self.blocks)))
         known = np.zeros((0, len(used))) if self.known is None else self.known[:, used]
         for training, left_out in self.folds:
-            R, blocks = triangle_of(training, used), self.blocks[left_out][:, :, used]
+            R, x = triangle_of(training, used), np.full((len(used), len(STRENGTHS)), -1.0)
             for k, strength in enumerate(STRENGTHS):
                 more = np.concatenate([R, np.sqrt(strength) * known])
-                x = np.append(least_squares(_merged(more, len(index)), np.arange(len(index))), -1.0)
-                missed[k, left_out] = np.sum((blocks @ x) ** 2, axis=1)
+                x[:-1, k] = least_squares(_merged(more, len(index)), np.arange(len(index)))
+            missed[:, left_out] = self.blocks.squares(left_out, used, x)
         return missed
-
-    @cached_property
-    def total(self) -> Float:
-        """Triangle of all blocks."""
-        if self.undrawn is not None:
-            return self.undrawn.total
-        training, left_out = self.folds[0]
-        return _merged(np.concatenate([training[None], self.blocks[left_out]]), len(self.names))
 
     @property
     def target_square(self) -> float:
@@ -251,8 +245,7 @@ class SubsetRegression:
             x = np.full((len(used), len(models)), -1.0)
             for m, place in enumerate(places):
                 x[:-1, m] = least_squares_within_bounds(triangle, place, bounded[order[place]])
-            for block in left_out:
-                found[:, block] = np.sum((self.blocks[block][:, used] @ x) ** 2, axis=0)
+            found[:, left_out] = self.blocks.squares(left_out, used, x)
         return found
 
     def values(self, names: Iterable[str]) -> dict[str, float]:
@@ -272,14 +265,11 @@ class SubsetRegression:
         parts = []
         for training, left_out in self.folds:
             kept, _ = independent(training, index)
-            behind = [*rest, len(self.names)]
+            behind = np.append(rest, len(self.names))
             R = qr_panel(np.ascontiguousarray(training[:, [*kept, *behind]].T))
             k = len(kept)
             solved = solve_triangular(R[:k, :k], R[:k, k:], check_finite=False)
-            blocks = self.blocks[left_out]
-            held_out = np.ascontiguousarray(
-                (blocks[:, :, behind] - blocks[:, :, kept] @ solved).transpose(2, 0, 1)
-            )
+            held_out = self.blocks.residualised(left_out, kept, behind, solved)
             size = np.linalg.norm(training[:, behind], axis=0)
             parts.append(Share(R[k:, k:], size, held_out, left_out))
         return Residualised({int(c): i for i, c in enumerate(rest)}, tuple(parts), len(self.blocks))
