@@ -78,8 +78,12 @@ def result(logs: dict[str, Log]) -> Identification:
     return identify(ROBOT, logs["training"], SETTINGS, validation=logs["sticking"], threads=1)
 
 
-def test_samples_at_rest_are_scored_beside_the_others(logs: dict[str, Log], result: Identification) -> None:
-    found = result.validations[0].scores
+def test_samples_at_rest_are_scored_beside_the_others(
+    logs: dict[str, Log], result: Identification, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # By what the terms say of a velocity of zero.
+    monkeypatch.setattr("dynid.run.validation.travel_at_rest", lambda *_: None)
+    found = validate(result, logs["sticking"], threads=1).scores
     assert list(found.left_out) == ["rest"]
     assert found.left_out["rest"] == pytest.approx((REST_TO - REST_FROM) / SECONDS, abs=0.05)
     # Every sample counts where nothing is called rest: the same figures by another way.
@@ -123,15 +127,18 @@ def test_terminal_run_and_report_show_both_figures(result: Identification) -> No
     scores = result.validations[0].scores
     assert scores.all_samples is not None
     kept, whole = (f"{100 * one.total_relative:.3g} %" for one in (scores, scores.all_samples))
-    head, second, *_ = score_lines(scores)
+    head, second, third, *_ = score_lines(scores)
     assert f"{kept} of the torque missed on the samples kept, {whole} on all samples" in head
     assert second == f"  left out: {100 * scores.left_out['rest']:.3g} % (rest)"
+    assert scores.at_rest_text
+    assert third == f"  all samples: {scores.at_rest_text}"
     assert f"{100 * scores.all_samples.total_relative:.2g} % with the samples that this leaves out" in (
         result.verdict.headline
     )
     page = str(ScoresSection().render(result, Page()))
     assert "on all samples" in page
     assert "% (rest) of the samples; over all of them the error is" in page
+    assert scores.at_rest_text in page
     plain = json.loads(json.dumps(scores_to_dict(scores), allow_nan=False))
     assert plain["left_out"] == scores.left_out
     assert plain["all_samples"]["total_relative"] == scores.all_samples.total_relative
@@ -229,6 +236,7 @@ def test_figures_of_left_out_samples_may_be_unknown() -> None:
     known = sums.scores(Origin.TRAINING, ("a",), ("t",), LeftOut(None, {"rest": 0.25}))
     assert known.left_out == {"rest": 0.25}
     assert known.all_samples is None
+    assert not known.at_rest_text
     head, second, *_ = score_lines(known)
     assert "all samples" not in head
     assert "25 % (rest)" in second

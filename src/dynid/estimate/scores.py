@@ -16,6 +16,7 @@ from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimator, Regression
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, too_few_blocks
+from dynid.signals.prepare import REST
 
 
 class Origin(StrEnum):
@@ -163,6 +164,13 @@ class Scores:
     def left_out_text(self) -> str:
         """Share of the samples that the figures leave out, by reason; "" = none."""
         return ", ".join(f"{100 * share:.3g} % ({reason})" for reason, share in self.left_out.items())
+
+    @property
+    def at_rest_text(self) -> str:
+        """What the figures of all samples predict at rest; "" = they hold no such samples."""
+        if self.all_samples is None or REST not in self.left_out:
+            return ""
+        return "friction at rest may take any value up to its limit; half of that of the last motion is predicted"
 
     @property
     def beyond_text(self) -> str:

@@ -60,7 +60,7 @@ def factors_of(
     """
     log = log.of_robot(robot)
     prepared = prepare(log, replace(preparation, rate=None), diagnostics)
-    batches, _, still = read_samples(prepared, diagnostics, terms.balances(robot), True, threads, None)
+    batches, _, still = read_samples(prepared, diagnostics, terms.balances(robot), threads, None)
     seconds = block_seconds(prepared, still=still)
     assembly = Assembly(robot, terms, TorqueRows(), wanted, prepared.parallel_filter(), seconds)
     return assembly.factors(batches, threads)

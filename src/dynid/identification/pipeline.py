@@ -78,6 +78,7 @@ from dynid.run.validation import (
     share_to_choose_on,
     share_to_keep,
     stage,
+    travel_at_rest,
 )
 from dynid.run.verdict import check_negative_springs, judge
 from dynid.signals.noise import MotionNoise
@@ -284,12 +285,10 @@ def _read(call: _Call) -> _Data:
     settings = replace(settings, terms=terms)
     _require_efforts(robot, log, rows)
     _require_scale(terms, diagnostics)
-    remembers = terms.remembers or settings.chooses_model
     batches, summary, still = read_samples(
         prepared,
         diagnostics,
         terms.balances(robot),
-        remembers,
         call.threads,
         stage(call.progress, "reading"),
     )
@@ -414,9 +413,16 @@ def _fit_sound(
 def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, ResidualAnalysis | None]:
     found, progress = _fit(call, data), stage(call.progress, "residuals")
     assembly = found.fitted.assembly
-    kept = share_to_keep(data.prepared)
+    kept, travel = share_to_keep(data.prepared), travel_at_rest(data.prepared, data.still)
     training, left_out = score(
-        assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, progress, share=kept
+        assembly,
+        found.estimate,
+        data.batches,
+        Origin.TRAINING,
+        call.threads,
+        progress,
+        share=kept,
+        travel=travel,
     )
     training = training.with_rest(data.summary.at_rest)
     found = replace(found, left_out=left_out)

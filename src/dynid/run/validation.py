@@ -29,11 +29,13 @@ from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.run.held_parts import without_held_parts
 from dynid.run.result import Identification, Validation
+from dynid.signals.last_motion import last_direction, seen_travel
 from dynid.signals.past import WithPast
 from dynid.signals.prepare import REST, Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.signals.spill import Spilled
+from dynid.terms.at_rest import kept_friction
 from dynid.terms.term import Terms
 
 # Samples beyond it lie in a temporary file: five minutes of a 7-joint arm at 400 samples a second are in memory.
@@ -145,6 +147,11 @@ def share_to_keep(prepared: Prepared) -> float:
     return min(RESIDUAL_BYTES / max(rows * 8.0 * (5 * prepared.joints + 3), 1.0), 1.0)
 
 
+def travel_at_rest(prepared: Prepared, still: float) -> Float | None:
+    """By how much joints have to move for it to be seen, (n,), rad (m), of a log with seconds at rest; None without."""
+    return seen_travel(prepared) if still > 0 else None
+
+
 def _sample_bytes(prepared: Prepared, still: float = 0.0) -> float:
     return (prepared.duration - still) * prepared.rate * 8.0 * (4 * prepared.joints + 4)
 
@@ -153,7 +160,6 @@ def read_samples(
     prepared: Prepared,
     diagnostics: Diagnostics,
     balanced: Bool,
-    remembers: bool,
     threads: int,
     progress: Callable[[float], None] | None,
 ) -> tuple[Iterable[Samples], LogSummary, float]:
@@ -170,7 +176,7 @@ def read_samples(
     spilled = Spilled() if expected >= CACHE_BYTES else None
     still = 0.0
     processed = ordered_map(prepared.process, prepared.windows(watch), threads)
-    for samples in WithPast(processed, drive) if remembers else processed:
+    for samples in WithPast(processed, drive):
         if progress is not None:
             progress(len(samples) / samples.rate)
         still += float(samples.left_out[REST].sum()) / samples.rate
@@ -205,12 +211,15 @@ def score(
     progress: Callable[[float], None] | None,
     trained: MotionRange | None = None,
     share: float = 1.0,
+    travel: Float | None = None,
 ) -> tuple[Validation, LeftOut]:
     """Scores and residuals of an estimate on samples, filtered and thinned as in the equations; what they leave out.
 
     trained: range of the motion that the estimate was fitted to; None = not to be compared.
     share: of the log whose residuals are kept, a stretch of each block of time, each a segment of its own; scores are
     of all samples.
+    travel: (n,) by which joints have to move for it to be seen; of joints at rest, which were fitted to nothing, half
+    of the dry friction of the last such motion is predicted then. None = what the model says of a velocity of zero.
     Raises UnfitDataError if no sample is left between the filters' edges.
     """
     robot, theta = assembly.robot, estimate.full_vector
@@ -220,7 +229,16 @@ def score(
         model = assembly.terms.torque(robot, samples, theta)
         lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
         whole = samples.with_left_out
+        stands = None if travel is None else samples.left_out.get(REST)
+        if travel is not None and stands is not None:
+            direction = last_direction(samples, travel)
+            more = kept_friction(robot, assembly.terms, samples, theta, direction)
+            lines = np.concatenate([lines, stands * more.T])
         sound, _ = assembly.parallel.apply(np.ascontiguousarray(lines), whole)
+        if stands is not None:
+            # Filtered by itself, so that samples in motion stay as they are.
+            sound[robot.n : 2 * robot.n] += stands[assembly.parallel.kept(whole)] * sound[4 * robot.n :]
+            sound = sound[: 4 * robot.n]
         if samples.measured is not None:
             # Of what was not measured nothing is missed: no figure of the joint has a meaning.
             silent = np.flatnonzero(~samples.measured)
@@ -418,12 +436,12 @@ def score_log(
     prepared = prepare(log, replace(preparation, rate=None), diagnostics)
     nothing = np.zeros(len(estimate.columns), dtype=np.bool_)
     batches, summary, still = read_samples(
-        prepared, diagnostics, terms.balances(robot), terms.remembers, threads, stage(progress, "validation")
+        prepared, diagnostics, terms.balances(robot), threads, stage(progress, "validation")
     )
     seconds = block_seconds(prepared, still=still)
     assembly = Assembly(robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), seconds)
-    share = share_to_keep(prepared)
-    found = score(assembly, estimate, batches, origin, threads, None, trained, share)[0]
+    share, travel = share_to_keep(prepared), travel_at_rest(prepared, still)
+    found = score(assembly, estimate, batches, origin, threads, None, trained, share, travel)[0]
     return found.with_rest(summary.at_rest)
 
 

@@ -37,6 +37,7 @@ class ScoresSection:
                 "relative": percent(v.scores.total_relative, 3),
                 "all_samples": _all_samples(v.scores, None),
                 "left_out": v.scores.left_out_text,
+                "at_rest": v.scores.at_rest_text,
                 "beyond": v.scores.beyond_text,
                 "nmse": number(v.scores.total_nmse),
                 "trajectories": v.scores.trajectories,
