@@ -72,7 +72,11 @@ def stopped(seed: int, compensated: bool) -> tuple[Float, Float, Float]:
         if k % every == 0:
             rows[k // every] = q, torque
     q_logged = rows[:, 0] + NOISE * rng.normal(size=len(rows))
-    return ROW * np.arange(float(len(rows))), np.asarray(q_logged), rows[:, 1] + 0.02 * rng.normal(size=len(rows))
+    return (
+        ROW * np.arange(float(len(rows))),
+        np.asarray(q_logged),
+        rows[:, 1] + 0.02 * rng.normal(size=len(rows)),
+    )
 
 
 def log_of(robot: RobotModel, seed: int, compensated: bool) -> Log:
