@@ -19,7 +19,7 @@ from dynid.base.distributions import (
     student_quantile,
 )
 from dynid.base.eigenvalues import generalised_eigenvalues
-from dynid.signals.density import cross_density, density
+from dynid.signals.density import density, pair_density
 from dynid.signals.filter import ZeroPhase
 from dynid.signals.resample import at_times
 
@@ -46,8 +46,10 @@ def test_densities(window: int) -> None:
         expected = welch(LINES, fs=100.0, nperseg=window, detrend=way)
         assert_allclose(frequency, expected[0], rtol=1e-14)
         assert_allclose(power, expected[1], rtol=1e-10, atol=1e-15)
-    expected = csd(LINES[0], LINES[1], fs=100.0, nperseg=window)
-    assert_allclose(cross_density(LINES[0], LINES[1], 100.0, window)[1], expected[1], rtol=1e-9, atol=1e-14)
+    _, *found = pair_density(LINES[0], LINES[1], 100.0, window)
+    for density_found, (x, y) in zip(found, ((0, 0), (1, 1), (0, 1)), strict=True):
+        expected = csd(LINES[x], LINES[y], fs=100.0, nperseg=window)
+        assert_allclose(density_found, expected[1], rtol=1e-9, atol=1e-14)
 
 
 def test_long_lines_are_transformed_in_batches() -> None:

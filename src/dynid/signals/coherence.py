@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Bool, Float
 from dynid.base.records import dataclass
-from dynid.kernel import torque_regressor
+from dynid.kernel import Panels, torque_regressor
+from dynid.kernel.tree import Tree
 from dynid.robot.model import RobotModel
-from dynid.signals.density import cross_density, density
+from dynid.signals.density import pair_density
 from dynid.signals.differentiate import first_difference, second_difference
 from dynid.signals.filter import zero_phase_filter
 
@@ -23,8 +26,16 @@ WINDOW_SECONDS = 4.0  # spectra resolve 0.25 Hz
 LOWEST, BANDS_AN_OCTAVE, HALF_WIDTH = 0.5, 4, 0.2  # Hz; bands reach 20 % to both sides
 LEAST_HALF_WIDTH = 0.3  # Hz, so that a band holds at least two lines
 LEAST_ROWS = 256
+FIT_ORDER = 4
+# Where a low pass is taken as one number: a quarter of an octave, and nothing beyond so many times its cut-off, where
+# it leaves less than a millionth of the power.
+FIT_BANDS_AN_OCTAVE, LAST = 4, 3.0
+# Of a stretch, at either end, over which its equations are faded in and out: enough that its ends make no jump.
+RAMP = 0.02
 BLOCK_SECONDS = 2.0  # of held-out torque: several periods of any cut-off
 INDEPENDENT = 1e-6
+# Random states that show which columns others make up, several rows a column, and what is left of such a one.
+STATES, STRUCTURAL = 40, 1e-9
 SMOOTHED_SIGN = (
     0.1  # of the root mean square speed: width over which the trial's Coulomb friction changes sign
 )
@@ -99,23 +110,17 @@ def torque_coherence(robot: RobotModel, parts: Sequence[Signals], rate: float) -
     longest = max((s.q.shape[1] for s in stretches), default=0)
     size = int(min(longest, WINDOW_SECONDS * slow))
     stretches = [s for s in stretches if s.q.shape[1] >= size]
-    if size < LEAST_ROWS * min(1.0, slow / 100.0) or top <= LOWEST:
+    limits: Float = 2.0 ** np.arange(
+        np.ceil(np.log2(top)), dtype=np.float64
+    )  # 1, 2, 4, ... Hz below the highest frequency
+    if size < LEAST_ROWS * min(1.0, slow / 100.0) or not len(limits):
         return None
     speed = np.sqrt(np.mean(np.concatenate([s.dq for s in stretches], axis=1) ** 2, axis=1))
     stretches = [s.with_panels(robot, speed) for s in stretches]
-    fits = []
-    below = 1.0
-    while below < top:
-        theta = _fitted(stretches, below, slow)
-        if theta is not None:
-            fits.append(_spectra(stretches, theta, slow, size))
-        below *= 2.0
-    if not fits:
-        return None
+    frequency, *densities = _spectra(stretches, _fitted(stretches, limits, slow), slow, size)
     centres = LOWEST * 2.0 ** np.arange(0, np.log2(top / LOWEST) + 1e-9, 1.0 / BANDS_AN_OCTAVE)
-    shares = np.array([[_share(fit, centre) for centre in centres] for fit in fits])
-    best = shares.max(axis=0)
-    frequency, torque = fits[0][0], fits[0][2].sum(axis=0)
+    best = np.array([_shares(frequency, densities, centre).max(axis=0) for centre in centres])
+    torque = densities[1].sum(axis=0)
     above = np.array([torque[frequency > centre].sum() for centre in centres]) / max(torque.sum(), 1e-300)
     return TorqueCoherence(centres, best[:, :-1].T.copy(), best[:, -1].copy(), above)
 
@@ -182,40 +187,78 @@ class _Stretch:
 
     def with_panels(self, robot: RobotModel, speed: Float) -> _Stretch:
         # Columns (w, T) of the trial model by joint.
-        tree = torque_regressor(robot.tree, *robot.tree_motion(self.q.T, self.dq.T, self.ddq.T))
-        width = 1 + max(int(columns.max(initial=0)) for columns in tree.columns)
+        motion = robot.tree_motion(self.q.T, self.dq.T, self.ddq.T)
+        tree = torque_regressor(robot.tree, *motion, _independent(robot.tree))
         panels = []
         for j in range(robot.n):
-            bodies, touched = np.zeros((width, self.q.shape[1])), np.zeros(width, dtype=np.bool_)
-            for i, (columns, values) in enumerate(zip(tree.columns, tree.values, strict=True)):
-                weight = robot.projection[i, j] if robot.has_mimic else float(i == j)
-                if weight:
-                    bodies[columns] += weight * values
-                    touched[columns] = True
             bend = max(SMOOTHED_SIGN * speed[j], 1e-9)
             own = [self.ddq[j], self.dq[j], np.tanh(self.dq[j] / bend), np.ones_like(self.dq[j])]
-            panels.append(np.concatenate([bodies[touched], np.array(own)]))
+            panels.append(np.concatenate([_driven(robot, tree, j), own]))
         return replace(self, panels=tuple(panels))
 
 
-def _fitted(stretches: Sequence[_Stretch], below: float, rate: float) -> list[Float] | None:
-    # Least squares joint by joint on what lies below a frequency.
-    if below >= 0.4 * rate:
-        return None
-    low = zero_phase_filter(below, 4, rate)
-    every, edge = max(1, int(rate / (8.0 * below))), int(0.5 * rate / below)
-    grams: list[Float] = []
-    for s in stretches:
-        for j, panel in enumerate(s.panels):
-            count = len(range(edge, panel.shape[1] - edge, every))
-            lines = np.ascontiguousarray(
-                low(np.concatenate([panel, s.tau[j : j + 1]]), edge, every)[:, :count]
-            )
-            if len(grams) <= j:
-                grams.append(lines @ lines.T)
-            else:
-                grams[j] += lines @ lines.T
-    return [_solved(gram) for gram in grams]
+@lru_cache(maxsize=8)
+def _independent(tree: Tree) -> Bool:
+    """(10 n,) columns of bodies that no others make up whatever the motion, as random states show."""
+    states = np.random.default_rng(0).normal(0.0, 2.0, (3, STATES, tree.n))
+    lines = torque_regressor(tree, *states).dense(10 * tree.n).reshape(-1, 10 * tree.n)
+    size = np.linalg.norm(lines, axis=0)
+    triangle = np.linalg.qr(lines / np.where(size > 0, size, 1.0), mode="r")
+    return np.asarray(np.abs(np.diag(triangle)) > STRUCTURAL)
+
+
+def _driven(robot: RobotModel, tree: Panels, joint: int) -> Float:
+    # Columns (w, T) of the bodies that a joint drives, by itself or through joints that mimic it.
+    if not robot.has_mimic:
+        return tree.values[joint]
+    driven = np.flatnonzero(robot.projection[:, joint])
+    columns = np.unique(np.concatenate([tree.columns[i] for i in driven]))
+    found = np.zeros((len(columns), tree.values[joint].shape[1]))
+    for i in driven:
+        found[np.searchsorted(columns, tree.columns[i])] += robot.projection[i, joint] * tree.values[i]
+    return found
+
+
+def _fitted(stretches: Sequence[_Stretch], limits: Float, rate: float) -> list[Float]:
+    """Parameters (fits, w) of each joint by least squares on what a low pass at each of the frequencies, Hz, leaves.
+
+    Equations that are tapered and transformed hold as they are, and the filter weighs their lines by frequency. Within
+    a band its gain is taken as one number, so that the sums are made once for all fits.
+    """
+    size = max(s.q.shape[1] for s in stretches)
+    padded = 1 << (size - 1).bit_length()  # a length that transforms fast
+    frequency = np.asarray(np.fft.rfftfreq(padded, 1.0 / rate), dtype=np.float64)
+    steps = (
+        0.5 * limits[0] * 2.0 ** np.arange(0.0, np.log2(2.0 * LAST * limits[-1]), 1.0 / FIT_BANDS_AN_OCTAVE)
+    )
+    edges = np.unique([0, *np.searchsorted(frequency, steps)])
+    gains = np.array([zero_phase_filter(below, FIT_ORDER, rate).gain(frequency) ** 2 for below in limits])
+    weights = np.array([gains[:, a:b].mean(axis=1) for a, b in pairwise(edges)]).T
+    tapers = [_taper(s.q.shape[1]) for s in stretches]
+    found = []
+    for j in range(len(stretches[0].panels)):
+        width = len(stretches[0].panels[j]) + 1
+        lines = np.zeros((width, len(stretches), padded))
+        for i, (s, taper) in enumerate(zip(stretches, tapers, strict=True)):
+            np.multiply(s.panels[j], taper, out=lines[:-1, i, : len(taper)])
+            np.multiply(s.tau[j], taper, out=lines[-1, i, : len(taper)])
+        below = np.fft.rfft(lines)
+        below[..., 0] *= np.sqrt(0.5)  # other frequencies stand for their negatives too
+        parts = below.view(np.float64)
+        bands = []
+        for a, b in pairwise(edges):
+            own = parts[..., 2 * a : 2 * b].reshape(width, -1)
+            bands.append((own @ own.T).ravel())
+        grams = (weights @ np.array(bands)).reshape(-1, width, width)
+        found.append(np.array([_solved(gram) for gram in grams]))
+    return found
+
+
+def _taper(samples: int) -> Float:
+    # Rises and falls along a cosine, so that slow motion does not leak to where the filter takes it for fast one.
+    ramp = max(int(RAMP * samples), 1)
+    rising = 0.5 - 0.5 * np.cos(np.pi * (np.arange(ramp) + 0.5) / ramp)
+    return np.concatenate([rising, np.ones(samples - 2 * ramp), rising[::-1]])
 
 
 def _solved(gram: Float) -> Float:
@@ -227,31 +270,31 @@ def _solved(gram: Float) -> Float:
     return np.asarray(along @ ((along.T @ (gram[:-1, -1] / size)) / values[kept]) / size)
 
 
-Spectra = tuple[Float, Float, Float, Float]
-
-
-def _spectra(stretches: Sequence[_Stretch], theta: Sequence[Float], rate: float, size: int) -> Spectra:
-    # Frequencies; densities of predicted and measured torque and the real part of that of both, (n, F) each.
-    frequency, sums = np.zeros(0), np.zeros(0)
+def _spectra(
+    stretches: Sequence[_Stretch], theta: Sequence[Float], rate: float, size: int
+) -> tuple[Float, Float, Float, Float]:
+    # Frequencies; densities of the predicted torque (fits, n, F), of the measured one (n, F), and of both, the real
+    # part (fits, n, F).
+    found = []
     for s in stretches:
-        x = np.array([a @ panel for a, panel in zip(theta, s.panels, strict=True)])
-        frequency, xx = density(x, rate, size)
-        _, yy = density(s.tau, rate, size)
-        _, xy = cross_density(x, s.tau, rate, size)
-        found = x.shape[1] * np.array([xx, yy, xy.real])
-        sums = found if not sums.size else sums + found
-    return frequency, sums[0], sums[1], sums[2]
+        x = np.stack([own @ panel for own, panel in zip(theta, s.panels, strict=True)], axis=1)
+        found.append((x.shape[-1], pair_density(x, s.tau, rate, size)))
+    xx, yy, xy = (sum(count * one[i].real for count, one in found) for i in (1, 2, 3))
+    return found[0][1][0], xx, yy, xy
 
 
-def _share(spectra: Spectra, centre: float) -> Float:
-    # (n + 1,): of each joint, then of all together.
-    frequency, *densities = spectra
+def _shares(frequency: Float, densities: Sequence[Float], centre: float) -> Float:
+    # (fits, n + 1): of each joint, then of all together.
     half = max(LEAST_HALF_WIDTH, HALF_WIDTH * centre)
     band = np.abs(frequency - centre) <= half
-    xx, yy, xy = (np.append(d[:, band].sum(axis=1), d[:, band].sum()) for d in densities)
+    xx, yy, xy = (_with_sum(d[..., band].sum(axis=-1)) for d in densities)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(xx * yy > 0, np.abs(xy) * xy / (xx * yy), 0.0)
     return np.asarray(share)
+
+
+def _with_sum(values: Float) -> Float:
+    return np.concatenate([values, values.sum(axis=-1, keepdims=True)], axis=-1)
 
 
 def _end(frequency: Float, share: Float) -> float:

@@ -21,14 +21,23 @@ def density(
     Windows of Hann, half overlapping, of `window` <= T samples; `detrend` is taken off each of them.
     Source: Welch 1967.
     """
-    power = _mean((part.real**2 + part.imag**2).sum(axis=-2) for part in _spectra(lines, window, detrend))
+    size = _batch_size(lines, window)
+    power = sum(_power(part) for part in _spectra(lines, window, size, detrend))
     return _scaled(power, lines, rate, window)
 
 
-def cross_density(x: Float, y: Float, rate: float, window: int) -> tuple[Float, Any]:
-    """Frequencies (F,), Hz, and the one-sided cross-density conj(X) Y of lines (..., T) by Welch's method, (..., F)."""
-    both = zip(_spectra(x, window), _spectra(y, window), strict=True)
-    return _scaled(_mean((a.conj() * b).sum(axis=-2) for a, b in both), x, rate, window)
+def pair_density(x: Float, y: Float, rate: float, window: int) -> tuple[Float, Float, Float, Any]:
+    """Frequencies (F,), Hz, and one-sided densities by Welch's method: of x, of y, and conj(X) Y, (..., F) each.
+
+    x, y: lines (..., T) whose leading axes go together as numpy's do.
+    """
+    sums: list[Any] = [0.0, 0.0, 0.0]
+    size = _batch_size(max(x, y, key=np.size), window)
+    for a, b in zip(_spectra(x, window, size=size), _spectra(y, window, size=size), strict=True):
+        found = _power(a), _power(b), (a.conj() * b).sum(axis=-2)
+        sums = [before + own for before, own in zip(sums, found, strict=True)]
+    frequency, xx = _scaled(sums[0], x, rate, window)
+    return frequency, xx, _scaled(sums[1], x, rate, window)[1], _scaled(sums[2], x, rate, window)[1]
 
 
 def averaged_density(parts: Sequence[Float], rate: float, window: int) -> tuple[Float, Float]:
@@ -41,11 +50,16 @@ def averaged_density(parts: Sequence[Float], rate: float, window: int) -> tuple[
     return found[0][0], np.average([d for _, d in found], axis=0, weights=weights)
 
 
-def _spectra(lines: Float, window: int, detrend: str = "constant") -> Iterator[Any]:
-    # Transforms (..., windows, F), batch by batch.
+def _batch_size(lines: Float, window: int) -> int:
+    # Windows whose transforms fit into the caches together.
+    together = int(np.prod(lines.shape[:-1])) * window
+    return max(BATCH // max(together, 1), 1)
+
+
+def _spectra(lines: Float, window: int, size: int, detrend: str = "constant") -> Iterator[Any]:
+    # Transforms (..., windows, F), `size` windows at a time.
     views = np.lib.stride_tricks.sliding_window_view(lines, window, axis=-1)
     views = views[..., :: window - window // 2, :]
-    size = max(BATCH * views.shape[-2] // max(views.size, 1), 1)
     taper = _hann(window)
     ramp = np.arange(window) - 0.5 * (window - 1)
     for start in range(0, views.shape[-2], size):
@@ -53,14 +67,12 @@ def _spectra(lines: Float, window: int, detrend: str = "constant") -> Iterator[A
         part = part - part.mean(axis=-1, keepdims=True)
         if detrend == "linear":
             part -= (part @ ramp)[..., None] / max(ramp @ ramp, 1e-300) * ramp
-        yield np.fft.rfft(part * taper, axis=-1)
+        part *= taper
+        yield np.fft.rfft(part, axis=-1)
 
 
-def _mean(sums: Iterator[Any]) -> Any:
-    total: Any = 0.0
-    for part in sums:
-        total = total + part
-    return total
+def _power(transforms: Any) -> Any:
+    return (transforms.real**2 + transforms.imag**2).sum(axis=-2)
 
 
 def _hann(window: int) -> Float:

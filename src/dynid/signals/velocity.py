@@ -10,7 +10,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.records import dataclass
 from dynid.signals.coherence import Signals
-from dynid.signals.density import cross_density, density
+from dynid.signals.density import pair_density
 from dynid.signals.differentiate import first_difference
 from dynid.signals.filter import zero_phase_filter
 
@@ -102,9 +102,7 @@ def compare_velocities(
         if part.q.shape[1] < size or part.dq is None:
             continue
         a = first_difference(part.q, rate)
-        frequency, aa = density(a, rate, size)
-        _, bb = density(part.dq, rate, size)
-        _, ab = cross_density(a, part.dq, rate, size)
+        frequency, aa, bb, ab = pair_density(a, part.dq, rate, size)
         found = part.q.shape[1] * np.array([aa + 0j, bb + 0j, ab])
         sums = found if not sums.size else sums + found
     aa, bb, ab = sums[0].real, sums[1].real, sums[2]
