@@ -180,6 +180,35 @@ def test_line_ranges_are_those_of_numpy() -> None:
         np.testing.assert_array_equal(k.line_ranges(lines), expected)
         assert np.isnan(expected[1]).all()
         assert np.isinf(expected[2, 1])
+        first = T // 3
+        np.testing.assert_array_equal(
+            k.line_ranges(lines, first, 1), np.repeat(lines[:, first], 2).reshape(-1, 2)
+        )
+
+
+def test_sums_and_unevenness_of_lines_are_those_of_numpy() -> None:
+    rng = np.random.default_rng(4)
+    for T in (1, 4, 5, 10, 13, 14, 200):
+        lines = rng.normal(size=(3, T)).cumsum(axis=1)
+        with k.using("numpy"):
+            sums = k.line_moments(lines)
+        np.testing.assert_allclose(k.line_moments(lines), sums, rtol=1e-12, atol=1e-12)
+        steps = np.diff(lines)
+        np.testing.assert_allclose(sums[:, 2], (steps**2).sum(axis=1))
+        for first in (0, T - 10) if T >= 10 else ():
+            with k.using("numpy"):
+                expected = k.line_unevenness(lines, 0.5, first, T - first)
+            found = k.line_unevenness(lines, 0.5, first, T - first)
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_even_motion_has_no_unevenness_and_a_jump_has_its_own() -> None:
+    line = np.arange(40.0)
+    line[20:] += 2.0
+    for name in ("native", "numpy") if k.backend() != "numpy" else ("numpy",):
+        with k.using(name):
+            np.testing.assert_array_equal(k.line_unevenness(line[None], 0.9, 0, 20), [[0.0, 0]])
+            np.testing.assert_array_equal(k.line_unevenness(line[None], 0.9), [[2.0, 28]])
 
 
 def test_a_stop_is_its_definition() -> None:

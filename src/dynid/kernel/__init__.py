@@ -334,11 +334,37 @@ def zero_phase(lines: Float, sos: Float, settled: Float, pad: int, start: int = 
     return factoring.zero_phase(lines, sos, settled, pad, start, step)
 
 
-def line_ranges(lines: Float) -> Float:
-    """Least and greatest value of each line (L, T), T >= 1, as (L, 2); nan for a line that holds one."""
+def line_ranges(lines: Float, first: int = 0, count: int | None = None) -> Float:
+    """Least and greatest value of each line (L, T), as (L, 2); nan for a line that holds one.
+
+    first, count: samples that are looked at, at least one; None = all that follow. Lines that lie one after the other
+    in memory are not copied for it.
+    """
+    count = lines.shape[1] - first if count is None else count
     if (native := _chosen()) is not None:
-        return np.asarray(native.line_ranges(_c(lines)))
-    return np.stack([lines.min(axis=1), lines.max(axis=1)], axis=1)
+        return np.asarray(native.line_ranges(_c(lines), first, count))
+    own = lines[:, first : first + count]
+    return np.stack([own.min(axis=1), own.max(axis=1)], axis=1)
+
+
+def line_moments(lines: Float) -> Float:
+    """Sum of each line (L, T), T >= 1, of its squares and of the squares of its steps from sample to sample, (L, 3)."""
+    if (native := _chosen()) is not None:
+        return np.asarray(native.line_moments(_c(lines)))
+    steps = np.diff(lines)
+    return np.stack([lines.sum(axis=1), np.vecdot(lines, lines), np.vecdot(steps, steps)], axis=1)
+
+
+def line_unevenness(lines: Float, share: float, first: int = 0, count: int | None = None) -> Float:
+    """The greatest unevenness of each line (L, T), and how many samples have less than a share of it, (L, 2).
+
+    Uneven is by how much three steps exceed the mean of the three before and the three after. Finite lines alone have
+    an unevenness.    first, count: as for `line_ranges`, at least ten samples.
+    """
+    count = lines.shape[1] - first if count is None else count
+    if (native := _chosen()) is not None:
+        return np.asarray(native.line_unevenness(_c(lines), first, count, share))
+    return factoring.line_unevenness(lines[:, first : first + count], share)
 
 
 def stop_operator(past: Sequence[float], path: Float) -> Float:

@@ -92,6 +92,14 @@ def zero_phase(lines: Float, sos: Float, settled: Float, pad: int, start: int, s
     return np.ascontiguousarray(x[:, pad : pad + T][:, start::step])
 
 
+def line_unevenness(lines: Float, share: float) -> Float:
+    """The greatest unevenness of each line (L, T), and how many are below a share of it, (L, 2)."""
+    three = lines[:, 3:] - lines[:, :-3]
+    size = np.abs(three[:, 3:-3] - 0.5 * (three[:, :-6] + three[:, 6:]))
+    most = size.max(axis=1)
+    return np.stack([most, np.count_nonzero(size < share * most[:, None], axis=1)], axis=1)
+
+
 def stopped(points: Iterable[float], before: float, state: float) -> tuple[float, float]:
     """The last of some points and the state of a stop there, from that at the position `before`."""
     for x in points:

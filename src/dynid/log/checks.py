@@ -28,6 +28,8 @@ if TYPE_CHECKING:  # what findings mean is told without the readers of logs
 
 MIN_ROWS = 50
 MOVED = 2e-3
+SAME_WAY = 2.0  # rad or m: positions that lie further apart after 20 ms have been wrapped
+STEP_ROWS = 2048  # of a chunk, that show its time step
 MISSING_SHARE = 0.01
 DUPLICATE_SHARE = 0.05
 TORQUE_STATES = 4000
@@ -274,18 +276,25 @@ class LogWatch:
             self.velocity_step = np.fmax(self.velocity_step, lattice_step(chunk.dq[:8192]))
 
     def _compare(self, chunk: RawChunk) -> None:
-        dt = float(np.median(np.diff(chunk.t))) if len(chunk.t) > 1 else np.nan
+        dt = float(np.median(np.diff(chunk.t[:STEP_ROWS]))) if len(chunk.t) > 1 else np.nan
         stride = max(1, int(COMPARE_STEP / dt)) if dt > 0 else 1
         t, q = chunk.t[::stride], chunk.q[::stride]
         if chunk.dq is not None and len(t) > 8:
-            slope = (q[2:] - q[:-2]) / np.maximum(t[2:] - t[:-2], 1e-9)[:, None]
-            logged = chunk.dq[::stride][1:-1]
-            ok = np.isfinite(slope).all(axis=1) & np.isfinite(logged).all(axis=1)
-            small = np.asarray((np.abs(np.diff(q, axis=0)) < 2.0).all(axis=1))
-            ok &= small[1:] & small[:-1]
-            a, b = slope[ok], logged[ok]
-            self.agreement += np.stack([a.T @ b, np.outer((a**2).sum(axis=0), np.ones(a.shape[1])),
-                                        np.outer(np.ones(b.shape[1]), (b**2).sum(axis=0))])  # fmt: skip
+            # Joint by joint in memory, so that sums work along time.
+            lines, logged = np.array(q.T, order="C"), np.array(chunk.dq.T[:, ::stride][:, 1:-1], order="C")
+            slope = (lines[:, 2:] - lines[:, :-2]) / np.maximum(t[2:] - t[:-2], 1e-9)
+            steps = np.abs(np.diff(lines))
+            with np.errstate(invalid="ignore", over="ignore"):
+                complete = np.isfinite(slope.sum() + logged.sum()) and steps.max() < SAME_WAY
+            if not complete:
+                small = np.asarray((steps < SAME_WAY).all(axis=0))
+                ok = small[1:] & small[:-1] & np.isfinite(slope).all(axis=0) & np.isfinite(logged).all(axis=0)
+                slope, logged = slope[:, ok], logged[:, ok]
+            ones = np.ones(len(slope))
+            squares = np.vecdot(slope, slope), np.vecdot(logged, logged)
+            self.agreement += np.stack(
+                [slope @ logged.T, np.outer(squares[0], ones), np.outer(ones, squares[1])]
+            )
         known = chunk.tau is not None and np.isfinite(self.robot.inertia_prior).all()
         if chunk.tau is not None and known and sum(len(s.q) for s in self.states) < TORQUE_STATES:
             self.states.append(states_of(t, q, chunk.tau[::stride]))

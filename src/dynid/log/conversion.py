@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dynid.base.arrays import LARGEST_VALUE, Bool, Float
 from dynid.base.errors import InputError, UsageError
 from dynid.base.records import dataclass
+from dynid.kernel import line_ranges
 from dynid.log.commands import speed_of_law
 from dynid.log.log import Channel, ChannelMap, RawChunk, Trajectory
 from dynid.robot.model import RobotModel
@@ -149,9 +150,13 @@ class Conversion:
                     invalid="ignore", over="ignore"
                 ):  # what damage may leave: the checks report it
                     np.multiply(data[channels[name].column], channels[name].factor, out=lines[j])
-                _measured(lines[j])
             else:
                 lines[j] = np.nan
+        if lines.shape[1]:
+            low, high = line_ranges(lines).T
+            sound = (low >= -LARGEST_VALUE) & (high <= LARGEST_VALUE)
+            for values in (line for line, fine in zip(lines, sound, strict=True) if not fine):
+                _measured(values)
         return lines.T
 
     @cached_property

@@ -7,7 +7,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
-from dynid.kernel import line_ranges
+from dynid.kernel import line_ranges, line_unevenness
 from dynid.log.absent import STILL
 from dynid.log.lattice import lattice_step
 from dynid.log.log import RawChunk
@@ -38,13 +38,17 @@ STALLED, STALE_SHARE, QUIET, NOT_CAUGHT_UP = 0.05, 0.2, 15, 0.5
 PACE = 5
 # Median of the size of a normal variable over its standard deviation.
 NORMAL_MEDIAN = 0.6745
+# Share of its greatest unevenness, times the root of the number of joints, that half of a joint's samples reach where
+# none can be a jump.
+EVEN_SHARE = NORMAL_MEDIAN / JUMP_SIGNIFICANCE * (1.0 + 1e-9)
 # Of 1.5 q6 - 1.5 q3 + 0.5 q0 - 0.5 q9 in steps that all four are rounded to: sqrt(5 / 12).
 ROUNDED = 0.645
 # Motion below so many times its own unevenness is rest.
 MOVING = 3.0
 WINDOW = 4096
+LOOKED_AT = 5  # one value in so many, for a first look at runs
 # Windows from the start of the log that efforts' lattices are estimated in, and of those after them one in so many.
-LATTICE_WINDOWS, LATTICE_EVERY = 32, 16
+LATTICE_WINDOWS, LATTICE_EVERY = 16, 32
 
 
 class RecordingWatch:
@@ -64,9 +68,7 @@ class RecordingWatch:
         self.lost_sign, self.effort_step = np.zeros(n), np.zeros(n)
         self.beside_count = np.zeros((2, n))
         self.jumps: list[tuple[float, float]] = []
-        self._t: list[Float] = []
-        self._q: list[Float] = []
-        self._tau: list[Float] = []
+        self._rest: list[tuple[Float, Float, Float]] = []  # rows that no window has had yet
 
     @property
     def beside(self) -> Float:
@@ -75,35 +77,43 @@ class RecordingWatch:
 
     def see(self, chunk: RawChunk) -> None:
         """Takes a chunk, and looks at whole windows."""
-        self._t.append(chunk.t)
-        self._q.append(chunk.q)
-        self._tau.append(np.full_like(chunk.q, np.nan) if chunk.tau is None else chunk.tau)
-        if sum(map(len, self._t)) < WINDOW:
-            return
-        t, q, tau = (_joined(parts) for parts in (self._t, self._q, self._tau))
-        whole = len(t) - len(t) % WINDOW
-        for start in range(0, whole, WINDOW):
-            own = slice(start, start + WINDOW)
-            self._look(t[own], q[own], tau[own])
-        # Copies, so that a remainder does not keep a whole chunk in memory.
-        self._t, self._q, self._tau = [t[whole:].copy()], [q[whole:].copy()], [tau[whole:].copy()]
+        # Joint by joint in memory: all that follows works along time.
+        t, q = chunk.t, np.ascontiguousarray(chunk.q.T)
+        tau = np.full_like(q, np.nan) if chunk.tau is None else np.ascontiguousarray(chunk.tau.T)
+        start, waiting = 0, sum(len(rest) for rest, _, _ in self._rest)
+        if waiting and waiting + len(t) >= WINDOW:
+            start = WINDOW - waiting
+            self._rest.append((t[:start], q[:, :start], tau[:, :start]))
+            self._look_at_rest()
+        while start + WINDOW <= len(t):
+            self._look(t, q, tau, start, WINDOW)
+            start += WINDOW
+        # Copies, so that what is left does not keep a whole chunk in memory.
+        if start < len(t):
+            self._rest.append((t[start:].copy(), q[:, start:].copy(), tau[:, start:].copy()))
+        self._uneven = [None if one is None else one.copy() for one in self._uneven]
 
     def end(self) -> None:
         """Looks at what is left of a trajectory."""
-        if self._t:
-            self._look(*(_joined(parts) for parts in (self._t, self._q, self._tau)))
-        self._t, self._q, self._tau = [], [], []
+        if self._rest:
+            self._look_at_rest()
 
-    def _look(self, t: Float, q: Float, tau: Float) -> None:
-        if len(t) < FROZEN_ROWS:
+    def _look_at_rest(self) -> None:
+        t, q, tau = (np.concatenate(parts, axis=-1) for parts in zip(*self._rest, strict=True))
+        self._rest = []
+        self._look(t, q, tau, 0, len(t))
+
+    def _look(self, t: Float, q: Float, effort: Float, start: int, count: int) -> None:
+        # At rows start..start + count of t (T,), q and effort (n, T).
+        if count < FROZEN_ROWS:
             return
+        own = slice(start, start + count)
+        self._jumps(t[own], q, start)
+        low, high = line_ranges(effort, start, count).T
+        t, q, effort = t[own], q[:, own], effort[:, own]
         self.seconds += float(t[-1] - t[0])
-        self.rows += len(t)
+        self.rows += count
         self.windows += 1
-        # Joint by joint in memory: all that follows works along time.
-        self._jumps(t, np.ascontiguousarray(q.T))
-        effort = np.ascontiguousarray(tau.T)
-        low, high = line_ranges(effort).T
         if not np.isfinite(low + high).all():
             effort = np.where(np.isfinite(effort), effort, np.nan)
             known = ~np.isnan(effort)
@@ -114,8 +124,8 @@ class RecordingWatch:
             self._ends(effort, low, high)
             # What was once below zero has a sign.
             for j in np.flatnonzero((self.least >= 0) & (low < TOUCHES * high)):
-                known = np.isfinite(effort[j]) & np.isfinite(q[:, j])
-                self.lost_sign[j] += sign_evidence(effort[j, known], q[known, j])
+                known = np.isfinite(effort[j]) & np.isfinite(q[j])
+                self.lost_sign[j] += sign_evidence(effort[j, known], q[j, known])
 
     def finish(self, moved: Bool, sink: Diagnostics) -> None:
         """Reports what was found.    Claims: constant-effort, unsigned-effort, rows-lost."""
@@ -172,7 +182,7 @@ class RecordingWatch:
             longest = float(others.max(initial=0))
             for a, b in zip(starts[long].tolist(), ends[long].tolist(), strict=True):
                 inside = low[j] < values[a] < high[j] and len(np.unique(values)) > COARSE_VALUES
-                path = q[a : b + 1, j]
+                path = q[j, a : b + 1]
                 if _comes_to_rest(path):
                     continue
                 # A coarse effort rests on its steps again and again.
@@ -207,24 +217,26 @@ class RecordingWatch:
             if low[j] - self.least[j] < 1.5 * step:
                 self.beside_count[1, j] += _beside(effort[j] - self.least[j], step)
 
-    def _jumps(self, t: Float, q: Float) -> None:
-        whole_lines = np.isfinite(line_ranges(q).sum(axis=1))
-        lines = q if whole_lines.all() else q[whole_lines]
-        if len(lines) == 0:
+    def _jumps(self, t: Float, q: Float, start: int) -> None:
+        # In the rows t (T,) of positions (n, ...), which begin at a start.
+        whole_lines = np.isfinite(line_ranges(q, start, len(t)).sum(axis=1))
+        greatest = line_unevenness(q, EVEN_SHARE * np.sqrt(whole_lines.sum()), start, len(t))
+        if not whole_lines.any() or _even(greatest[whole_lines, 1], len(t) - 9):
             return
+        lines = q[whole_lines, start : start + len(t)]
         # Three steps against three before and three after: a sample that comes late moves nothing for good.
         three = lines[:, 3:] - lines[:, :-3]
         around, excess = 0.5 * (three[:, :-6] + three[:, 6:]), three[:, 3:-3]
         excess = excess - around
-        size = np.abs(excess)
-        if _even(size):
-            return
         dt = np.diff(t)
         usual = float(np.median(dt))
         if usual <= 0:
             return
-        uneven_by = np.maximum(np.median(size, axis=1) / NORMAL_MEDIAN, _rounding(lines))
-        weight = (uneven_by + 1e-12) ** -2
+        uneven_by = np.median(np.abs(excess), axis=1) / NORMAL_MEDIAN
+        # A jump along the motion is no more significant than all of the unevenness there.
+        if ((uneven_by + 1e-12) ** -2 @ excess**2).max() <= JUMP_SIGNIFICANCE**2:
+            return
+        weight = (np.maximum(uneven_by, _rounding(lines)) + 1e-12) ** -2
         # Rows lost if all joints went on as fast as around: excess = rows / 3 around, by least squares.
         information, common, whole = (
             weight @ (around * around),
@@ -265,10 +277,6 @@ def _rounding(lines: Float) -> Float:
     return np.where(np.isfinite(least), ROUNDED * least, 0.0)
 
 
-def _joined(parts: list[Float]) -> Float:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
 def _beside(away: Float, step: float) -> int:
     """How many samples lie on the step of a lattice next to its end, by their distance (T,) from it."""
     return int(np.count_nonzero((away > 0.5 * step) & (away < 1.5 * step)))
@@ -291,23 +299,30 @@ def _comes_to_rest(path: Float) -> bool:
 
 def _has_run(true: Bool, length: int) -> Bool:
     """Lines (L, T) with at least so many true values one after the other, (L,)."""
-    found, have = true, 1
-    while have < length and found.shape[1]:
+    # Of such a run, one value in LOOKED_AT is true as well: few lines have as many of those.
+    found = np.array(_all_of(true[:, ::LOOKED_AT], length // LOOKED_AT).any(axis=1))
+    lines = np.flatnonzero(found)
+    found[lines] = _all_of(true[lines], length).any(axis=1)
+    return found
+
+
+def _all_of(true: Bool, length: int) -> Bool:
+    # Where so many values begin that are all true, by doubling.
+    have = 1
+    while have < length and true.shape[1]:
         step = min(have, length - have)
-        found = found[:, :-step] & found[:, step:]
+        true = true[:, :-step] & true[:, step:]
         have += step
-    return np.asarray(found.any(axis=1))
+    return true
 
 
-def _even(size: Float) -> bool:
+def _even(below: Float, samples: int) -> bool:
     """Whether no sample of unevenness (n, T) can be a jump, by a bound that needs no median.
 
     A jump is significant by at most the root of the sum over joints of (size / standard deviation)^2, the deviation
     from the median. Where half of a joint's samples reach a share of its largest, its median does.
+    below: (n,) samples that do not.
     """
-    joints, samples = size.shape
-    share = NORMAL_MEDIAN * np.sqrt(joints) / JUMP_SIGNIFICANCE * (1.0 + 1e-9)
-    below = np.count_nonzero(size < share * size.max(axis=1, keepdims=True, initial=0.0), axis=1)
     return bool((below <= (samples - 1) // 2).all())
 
 

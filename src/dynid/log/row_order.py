@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UnfitDataError
+from dynid.kernel import line_moments
 from dynid.log.log import RawChunk
 
 # Mean square step from row to row over twice the variance: 1 of rows in random order, 1 - cos(2 pi / k) of a sine
@@ -31,17 +32,23 @@ class OrderWatch:
         """Looks at the next rows."""
         # Joint by joint in memory, so that sums work along time.
         own = np.ascontiguousarray(chunk.q.T)
-        step = np.diff(own if self._last is None else np.concatenate([self._last, own], axis=1))
-        self._last = own[:, -1:].copy()
-        rows, steps = float(own.shape[1]), float(step.shape[1])
         with np.errstate(invalid="ignore", over="ignore"):
-            complete = np.isfinite(own.sum())
-        if not complete:
+            total, square, step_square = line_moments(own).T
+            first = own[:, 0] - (own[:, 0] if self._last is None else self._last)
+            complete = np.isfinite((square + step_square + first * first).sum())
+        rows, steps = np.full((2, len(own)), float(own.shape[1]))
+        if complete:
+            steps -= self._last is None
+            step_square += first * first
+        else:
+            step = np.diff(own if self._last is None else np.column_stack([self._last, own]))
             fine, known = np.isfinite(own), np.isfinite(step)
             rows, steps = fine.sum(axis=1), known.sum(axis=1)
-            own, step = np.where(fine, own, 0.0), np.where(known, step, 0.0)
-        self._steps += [np.vecdot(step, step), np.broadcast_to(steps, len(own))]
-        self._moments += [np.broadcast_to(rows, len(own)), own.sum(axis=1), np.vecdot(own, own)]
+            there, step = np.where(fine, own, 0.0), np.where(known, step, 0.0)
+            total, square, step_square = there.sum(axis=1), np.vecdot(there, there), np.vecdot(step, step)
+        self._last = own[:, -1].copy()
+        self._steps += [step_square, steps]
+        self._moments += [rows, total, square]
 
     def end(self) -> None:
         """Ends a trajectory: the next row is not its neighbour."""

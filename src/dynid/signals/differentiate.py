@@ -15,10 +15,8 @@ def first_difference(x: Float, rate: float, at: Int | None = None) -> Float:
     The two samples at each end take the value of their inner neighbour.
     x: (..., T), T >= 5.    rate: 1/h, Hz.    at: indices k wanted, None = all.
     """
-    k = _inner(x, at)
-    return np.asarray(
-        (8.0 * (x[..., k + 1] - x[..., k - 1]) - (x[..., k + 2] - x[..., k - 2])) * (rate / 12.0)
-    )
+    two_before, before, after, two_after = _around(x, at, -2, -1, 1, 2)
+    return _to_ends((8.0 * (after - before) - (two_after - two_before)) * (rate / 12.0), at)
 
 
 def second_difference(x: Float, rate: float, at: Int | None = None) -> Float:
@@ -26,13 +24,26 @@ def second_difference(x: Float, rate: float, at: Int | None = None) -> Float:
 
     ddx_k = (-x_{k+2} + 16 x_{k+1} - 30 x_k + 16 x_{k-1} - x_{k-2}) / (12 h^2); the rest as in first_difference.
     """
-    k = _inner(x, at)
-    outer, inner = x[..., k + 2] + x[..., k - 2], x[..., k + 1] + x[..., k - 1]
-    return np.asarray((16.0 * inner - outer - 30.0 * x[..., k]) * (rate**2 / 12.0))
+    two_before, before, own, after, two_after = _around(x, at, -2, -1, 0, 1, 2)
+    outer, inner = two_after + two_before, after + before
+    return _to_ends((16.0 * inner - outer - 30.0 * own) * (rate**2 / 12.0), at)
 
 
-def _inner(x: Float, at: Int | None) -> Int:
+def _around(x: Float, at: Int | None, *shifts: int) -> list[Float]:
+    # Samples k + shift of the wanted k; of all that lie two from the ends, without a copy, where none are named.
     T = x.shape[-1]
     if T < 5:
         raise UsageError("too-few-samples", found=f"{T} samples", expected="at least 5 to differentiate")
-    return np.clip(np.arange(T) if at is None else at, 2, T - 3)
+    if at is None:
+        return [x[..., 2 + shift : T - 2 + shift] for shift in shifts]
+    k = np.clip(at, 2, T - 3)
+    return [x[..., k + shift] for shift in shifts]
+
+
+def _to_ends(inner: Float, at: Int | None) -> Float:
+    if at is not None:
+        return np.asarray(inner)
+    found = np.empty((*inner.shape[:-1], inner.shape[-1] + 4))
+    found[..., 2:-2] = inner
+    found[..., :2], found[..., -2:] = inner[..., :1], inner[..., -1:]
+    return found

@@ -78,17 +78,38 @@ Out stop_operator(In path, double before, double state) {
   return array(std::move(result), {T});
 }
 
-// Least and greatest value of every line (lines, samples), nan where the line holds one: (lines, 2).
-Out line_ranges(In x) {
-  if (x.ndim() != 2 || x.shape(1) == 0) throw nb::value_error("x is (lines, samples) with at least one sample");
-  const std::size_t L = x.shape(0);
-  const long T = static_cast<long>(x.shape(1));
-  Buffer result = buffer(2 * L);
+// Samples first..first + count of every line (lines, samples), one after the other, for a function that makes `width`
+// numbers of each.
+template <class Look>
+Out looked(In x, long first, long count, std::size_t width, const Look& look) {
+  if (x.ndim() != 2 || first < 0 || count < 1 || first + count > static_cast<long>(x.shape(1)))
+    throw nb::value_error("x is (lines, samples), and has the samples that are looked at");
+  const std::size_t L = x.shape(0), T = x.shape(1);
+  Buffer result = buffer(width * L);
   {
     nb::gil_scoped_release free;
-    for (std::size_t l = 0; l < L; l++) table().range(x.data() + l * T, T, result.get() + 2 * l);
+    for (std::size_t l = 0; l < L; l++) look(x.data() + l * T + first, result.get() + width * l);
   }
-  return array(std::move(result), {L, 2});
+  return array(std::move(result), {L, width});
+}
+
+// Least and greatest value of every line, nan where it holds one: (lines, 2).
+Out line_ranges(In x, long first, long count) {
+  return looked(x, first, count, 2, [&](const double* line, double* ends) { table().range(line, count, ends); });
+}
+
+// Sum of every line, of its squares and of the squares of its steps: (lines, 3).
+Out line_moments(In x) {
+  if (x.ndim() != 2) throw nb::value_error("x is (lines, samples)");
+  const long T = static_cast<long>(x.shape(1));
+  return looked(x, 0, T, 3, [&](const double* line, double* sums) { table().moments(line, T, sums); });
+}
+
+// Greatest unevenness of every line, and how many are below a share of it: (lines, 2).
+Out line_unevenness(In x, long first, long count, double share) {
+  if (count < 10) throw nb::value_error("at least ten samples");
+  const Buffer sizes = raw_buffer(static_cast<std::size_t>(count - 9));
+  return looked(x, first, count, 2, [&](const double* line, double* found) { table().unevenness(line, count, share, sizes.get(), found); });
 }
 
 }  // namespace dynid_native

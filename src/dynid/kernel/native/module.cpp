@@ -166,6 +166,8 @@ NB_MODULE(_native, m) {
   m.def("triangle_solve", &triangle_solve);
   m.def("zero_phase", &zero_phase);
   m.def("line_ranges", &line_ranges);
+  m.def("line_moments", &line_moments);
+  m.def("line_unevenness", &line_unevenness);
   m.def("stop_operator", &stop_operator);
   m.def("release_memory", [] {
 #if defined(__GLIBC__)

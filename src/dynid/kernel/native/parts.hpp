@@ -16,7 +16,9 @@ Out gathered_gram(In lines, InInt ends, InInt places, In weights, int size);
 Out qr_panel(In panel);
 Out triangle_solve(In a, In b, bool transposed, bool lower);
 Out zero_phase(In x, In sos, In settled, long pad, long start, long step);
-Out line_ranges(In x);
+Out line_ranges(In x, long first, long count);
+Out line_moments(In x);
+Out line_unevenness(In x, long first, long count, double share);
 Out stop_operator(In path, double before, double state);
 
 }  // namespace dynid_native

@@ -416,6 +416,53 @@ void range(const double* x, long count, double* ends) {
   ends[1] = b + spoiled;
 }
 
+// ---- Sums of a line: of its values, their squares, and the squares of the steps between neighbours
+void moments(const double* x, long count, double* sums) {
+  Lane total{}, squares{}, steps{};
+  long i = 0;
+  for (; i + lanes < count; i += lanes) {
+    const Lane v = load(x + i), step = load(x + i + 1) - v;
+    total += v;
+    squares += v * v;
+    steps += step * step;
+  }
+  sums[0] = sum(total); sums[1] = sum(squares); sums[2] = sum(steps);
+  for (; i < count; i++) {
+    sums[0] += x[i];
+    sums[1] += x[i] * x[i];
+    if (i + 1 < count) sums[2] += (x[i + 1] - x[i]) * (x[i + 1] - x[i]);
+  }
+}
+
+// ---- Unevenness of a line: three steps less the mean of the three before and the three after, by size
+void unevenness(const double* x, long count, double share, double* sizes, double* found) {
+  const long n = count - 9;
+  Lane high{};
+  long i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const Lane before = load(x + i + 3) - load(x + i), after = load(x + i + 9) - load(x + i + 6);
+    const Lane excess = (load(x + i + 6) - load(x + i + 3)) - 0.5 * (before + after);
+    const Lane size = excess < 0.0 ? -excess : excess;
+    high = size > high ? size : high;
+    store(sizes + i, size);
+  }
+  double most = high[0];
+  for (int l = 1; l < lanes; l++) most = high[l] > most ? high[l] : most;
+  for (; i < n; i++) {
+    sizes[i] = ::fabs((x[i + 6] - x[i + 3]) - 0.5 * ((x[i + 3] - x[i]) + (x[i + 9] - x[i + 6])));
+    most = sizes[i] > most ? sizes[i] : most;
+  }
+  const double limit = share * most;
+  LaneInt below{};
+  i = 0;
+  for (; i + lanes <= n; i += lanes) below -= load(sizes + i) < fill(limit);
+  long counted = 0;
+  for (int l = 0; l < lanes; l++) counted += below[l];
+  for (; i < n; i++) counted += sizes[i] < limit;
+  found[0] = most;
+  found[1] = static_cast<double>(counted);
+}
+
 #define DYNID_TEXT(x) #x
 #define DYNID_NAME(x) DYNID_TEXT(x)
 
@@ -426,5 +473,5 @@ extern const KernelTable DYNID_TABLE;
 const KernelTable DYNID_TABLE = {
     DYNID_NAME(DYNID_ARCH), sizeof(Body) + sizeof(Composite), sizeof(Axis), sizeof(Moved), sizeof(Wrenches),
     regressor_block, dynamics_block, inverse_block, forward_block, momentum_block, placement_block, contract_block, jacobian_block,
-    step_bytes, rollout_group, follow_group, stick_group, kalman_bytes, kalman_run, variation_bytes, variation_run, variational_run, gram_block, gram_lines, qr_block, cascade, triangle_solve, range};
+    step_bytes, rollout_group, follow_group, stick_group, kalman_bytes, kalman_run, variation_bytes, variation_run, variational_run, gram_block, gram_lines, qr_block, cascade, triangle_solve, range, moments, unevenness};
 }  // namespace dynid

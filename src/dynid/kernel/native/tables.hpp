@@ -203,6 +203,10 @@ struct KernelTable {
   void (*triangle_solve)(const double* a, long row, long column, long n, bool lower, double* b, long k);
   // Least and greatest of `count` values, both nan where one of them is.
   void (*range)(const double* x, long count, double* ends);
+  // Of a line its sum, that of its squares and that of the squares of its steps.
+  void (*moments)(const double* x, long count, double* sums);
+  // Of a line of more than nine samples the greatest unevenness and how many are below a share of it; sizes: count - 9.
+  void (*unevenness)(const double* x, long count, double share, double* sizes, double* found);
 };
 
 extern const KernelTable table_baseline;
