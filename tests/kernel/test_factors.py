@@ -284,3 +284,38 @@ def test_triangles_that_cannot_be_solved() -> None:
     assert np.isnan(k.solve_triangular(np.eye(2), np.array([np.nan, 1.0]), check_finite=False)[0])
     with pytest.raises(np.linalg.LinAlgError):
         k.cho_factor(-np.eye(2))
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("T", [2, 3, 64, 255, 256, 300, 1100])
+def test_filtered_panels_are_the_filtered_lines_of_the_regressor(T: int, ends: bool) -> None:
+    rng = np.random.default_rng(T)
+    tree, (q, dq, ddq) = random_tree(T, 5, 0.3), random_motion(T, T, 5)
+    further = [rng.normal(0, 1, (j % 3, T)) for j in range(5)]
+    columns, joints = rng.random(50) < 0.6, np.array([True, True, False, True, False])
+    sos = butter(4, 0.1, output="sos")
+    low_pass = sos, sosfilt_zi(sos), min(211, T - 1) if ends else 0, 2, 3
+    panels = k.torque_regressor(tree, q, dq, ddq, columns)
+    for shown in (None, joints):
+        found = k.filtered_panels(tree, q, dq, ddq, further, columns, shown, *low_pass)
+        for j, (own, values) in enumerate(zip(found.columns, found.values, strict=True)):
+            asked = shown is None or shown[j]
+            np.testing.assert_array_equal(own, panels.columns[j] if asked else [])
+            lines = np.concatenate([panels.values[j] if asked else panels.values[j][:0], further[j]])
+            np.testing.assert_array_equal(values, k.zero_phase(lines, *low_pass))
+
+
+@pytest.mark.parametrize("order", [1, 3, 4, 8])
+def test_what_a_line_is_filtered_with_does_not_change_a_byte(order: int) -> None:
+    lines = np.random.default_rng(order).normal(0, 1, (35, 700))
+    sos = butter(order, 0.1, output="sos")
+    whole = k.zero_phase(lines, sos, sosfilt_zi(sos), 100)
+    for first, last in ((0, 1), (3, 11), (9, 26), (1, 35)):
+        part = k.zero_phase(lines[first:last], sos, sosfilt_zi(sos), 100)
+        np.testing.assert_array_equal(part, whole[first:last])
+
+
+def test_panels_may_be_parts_of_others() -> None:
+    whole = np.random.default_rng(0).normal(0, 1, (9, 900))
+    for part in (whole[:, 100:300], whole[:, ::2], whole[:, :1], whole.T.copy().T):
+        np.testing.assert_array_equal(k.qr_panel(part), k.qr_panel(part.copy()))

@@ -135,11 +135,11 @@ class Assembly:
         return [one for samples, filtered, times in each for one in self._of_batch(samples, filtered, times)]
 
     def _equations(self, samples: Samples, skipped: Bool, written: Bool) -> tuple[Equations, Float]:
-        if skipped.any() and isinstance(self.rows, TorqueRows):
-            equations = self.rows.equations(self.robot, self.terms, samples, written, ~skipped)
-        else:
-            equations = self.rows.equations(self.robot, self.terms, samples, written)
-        return self.filtered(equations, samples)
+        if isinstance(self.rows, TorqueRows):
+            joints = ~skipped if skipped.any() else None
+            equations = self.rows.filtered(self.robot, self.terms, samples, written, self.parallel, joints)
+            return equations, samples.t[self.parallel.kept(samples)]
+        return self.filtered(self.rows.equations(self.robot, self.terms, samples, written), samples)
 
     def _equations_at_once(
         self, batches: Sequence[Samples], skipped: Bool, written: Bool
@@ -165,7 +165,7 @@ class Assembly:
         for a, b in zip([0, *edges], [*edges, len(times)], strict=True):
             groups = tuple(
                 Factor.from_panel(
-                    columns, np.ascontiguousarray(panel[:, a:b][:, _open(gate, owner[g], a, b)])
+                    columns, _gated(panel[:, a:b], None if gate is None else gate[a:b], owner[g])
                 )
                 for g, (columns, panel) in enumerate(zip(filtered.columns, filtered.panels, strict=True))
             )
@@ -220,8 +220,8 @@ def _acts_on(robot: RobotModel, term: Term) -> Bool:
     return np.array([own_torque or len(own) > 0 for own in columns])
 
 
-def _open(gate: Bool | None, joint: int, a: int, b: int) -> Bool | slice:
-    return slice(None) if gate is None or joint < 0 else gate[a:b, joint]
+def _gated(panel: Float, gate: Bool | None, joint: int) -> Float:
+    return panel if gate is None or joint < 0 else np.ascontiguousarray(panel[:, gate[:, joint]])
 
 
 def _joined(a: Block, b: Block) -> Block:

@@ -36,6 +36,7 @@ __all__ = [
     "cho_solve",
     "equations_of_motion",
     "factor_torque",
+    "filtered_panels",
     "forward_dynamics",
     "gathered_gram",
     "gravity_torque",
@@ -69,7 +70,7 @@ _native_wanted = ContextVar("native_wanted", default=_asked != "numpy")
 
 
 def backend() -> str:
-    """Name of the kernel in use: "native (avx2)", "native (baseline)" or "numpy"."""
+    """Name of the kernel in use: "native (avx512)", "native (avx2)", "native (baseline)" or "numpy"."""
     native = _chosen()
     return f"native ({native.instruction_set()})" if native is not None else "numpy"
 
@@ -283,7 +284,8 @@ def gathered_gram(lines: Float, ends: Int, places: Int, weights: Float, size: in
 def qr_panel(panel: Float) -> Float:
     """Upper triangular R (w, w), diagonal >= 0, with R'R = panel panel' for a panel (w, T) of lines."""
     if (native := _chosen()) is not None:
-        return np.asarray(native.qr_panel(_c(panel)))
+        gapless = panel.dtype == np.float64 and panel.strides[1] == panel.itemsize
+        return np.asarray(native.qr_panel(panel if gapless else _c(panel)))
     return factoring.qr_panel(panel)
 
 
@@ -332,6 +334,45 @@ def zero_phase(lines: Float, sos: Float, settled: Float, pad: int, start: int = 
     if (native := _chosen()) is not None:
         return np.asarray(native.zero_phase(_c(lines), _c(sos), _c(settled), pad, start, step))
     return factoring.zero_phase(lines, sos, settled, pad, start, step)
+
+
+def filtered_panels(
+    tree: Tree,
+    q: Float,
+    dq: Float,
+    ddq: Float,
+    further: Sequence[Float],
+    columns: Bool | None,
+    joints: Bool | None,
+    sos: Float,
+    settled: Float,
+    pad: int,
+    start: int = 0,
+    step: int = 1,
+) -> Panels:
+    """Per joint the torque regressor and further lines after it, through `zero_phase`; (any, kept).
+
+    The native kernel stores no line of the regressor before it is filtered.
+    further: per joint (e, T) lines.    columns: (10 n,) mask.    joints: (n,) whose regressor is wanted, None = all.
+    """
+    wanted = _wanted(tree, columns)
+    _check(tree, q, dq, ddq)
+    shown = np.ones(tree.n, dtype=np.bool_) if joints is None else joints
+    own = tuple(c if asked else c[:0] for c, asked in zip(joint_columns(tree, wanted), shown, strict=True))
+    if (native := _chosen()) is None:
+        lines = reference.torque_regressor(tree, q, dq, ddq, wanted).values
+        panels = (
+            np.concatenate([lines[j], further[j]]) if shown[j] else np.asarray(further[j])
+            for j in range(tree.n)
+        )
+        found = (factoring.zero_phase(panel, sos, settled, pad, start, step) for panel in panels)
+        return Panels(own, tuple(found))
+    motion, low_pass = map(_c, (q, dq, ddq)), map(_c, (sos, settled))
+    asked = np.ascontiguousarray(shown, dtype=np.int32)
+    more = [_c(lines) for lines in further]
+    panels, first = native.filtered(*_data(tree, wanted), asked, *motion, more, *low_pass, pad, start, step)
+    values = np.asarray(panels)
+    return Panels(own, tuple(values[a:b] for a, b in pairwise(first)))
 
 
 def line_ranges(lines: Float, first: int = 0, count: int | None = None) -> Float:

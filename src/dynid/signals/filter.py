@@ -87,8 +87,11 @@ class ZeroPhase:
         T = lines.shape[1]
         if T < 2:
             return np.array(lines[:, start::step])
-        pad = min(self.settling, T - 1) if continued else 0
-        return zero_phase(lines, self.sections, self.settled, pad, start, step)
+        return zero_phase(lines, self.sections, self.settled, self.pad(T, continued), start, step)
+
+    def pad(self, count: int, continued: bool = True) -> int:
+        """Samples by which lines of `count` samples are continued at both ends."""
+        return min(self.settling, count - 1) if continued else 0
 
 
 def low_passed(

@@ -6,10 +6,13 @@ tau = Y theta true while noise and what the model cannot follow above the cut-of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from dynid.base.arrays import Float, Int
+from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
+from dynid.kernel import Panels, Tree, filtered_panels
 from dynid.signals.filter import ZeroPhase, zero_phase_filter
 from dynid.signals.samples import Samples
 
@@ -47,12 +50,13 @@ class ParallelFilter:
 
     def apply(self, panel: Float, samples: Samples) -> tuple[Float, Float]:
         """Filters a panel (w, T); returns what stays of it (w, kept) and the times (kept,)."""
-        start = self.phase(samples)
-        keep = samples.keep[start :: self.decimation]
-        thinned = self.lines(panel, start, self.needs_ends(samples))
-        return thinned if keep.all() else np.ascontiguousarray(thinned[:, keep]), samples.t[
-            self.kept(samples)
-        ]
+        thinned = self.lines(panel, self.phase(samples), self.needs_ends(samples))
+        return self.counting(thinned, samples), samples.t[self.kept(samples)]
+
+    def counting(self, thinned: Float, samples: Samples) -> Float:
+        """What counts of lines (w, any) that were filtered and thinned."""
+        keep = samples.keep[self.phase(samples) :: self.decimation]
+        return thinned if keep.all() else np.ascontiguousarray(thinned[:, keep])
 
     def lines(self, panel: Float, start: int, continued: bool = True) -> Float:
         """Filters lines (w, T) of samples without a gap; of these start, start + decimation, ... stay.
@@ -62,6 +66,38 @@ class ParallelFilter:
         if self.cutoff is None:
             return panel[:, start :: self.decimation]
         return self._filter(panel, start, self.decimation, continued)
+
+    def torque_panels(
+        self,
+        tree: Tree,
+        samples: Samples,
+        columns: Bool,
+        further: Sequence[Float],
+        joints: Bool | None = None,
+    ) -> Panels | None:
+        """What `apply` leaves of the panels of `filtered_panels`; None without a filter.
+
+        samples: whose motion is that of the tree.
+        """
+        T = len(samples)
+        if self.cutoff is None or T < 2:
+            return None
+        low_pass, start = self._filter, self.phase(samples)
+        found = filtered_panels(
+            tree,
+            samples.q,
+            samples.dq,
+            samples.ddq,
+            further,
+            columns,
+            joints,
+            low_pass.sections,
+            low_pass.settled,
+            low_pass.pad(T, self.needs_ends(samples)),
+            start,
+            self.decimation,
+        )
+        return Panels(found.columns, tuple(self.counting(lines, samples) for lines in found.values))
 
     def needs_ends(self, samples: Samples) -> bool:
         """Whether some sample that counts lies within the margin of an end."""

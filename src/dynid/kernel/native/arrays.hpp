@@ -68,6 +68,17 @@ inline const dynid::KernelTable& table() {
   return dynid::table_baseline;
 }
 
+inline const dynid::LineTable& line_table() {
+#if defined(DYNID_HAVE_AVX512)
+  static const bool widest = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  if (widest) return dynid::lines_avx512;
+#endif
+#if defined(DYNID_HAVE_AVX2)
+  if (&table() == &dynid::table_avx2) return dynid::lines_avx2;
+#endif
+  return dynid::lines_baseline;
+}
+
 // Zeroed memory, or raw where all of it is written anyway. Large pieces come from the system and go back to it at once: kept in the heaps of several threads,
 // pieces of many sizes would add up to several times what is in use.
 class Buffer {

@@ -7,24 +7,28 @@ namespace dynid_native {
 
 namespace {
 
+// Rows of a panel that are reduced at once, in whole vectors of any instruction set: as many as the first-level cache holds of
+// a usual panel, since each column costs a root and quotients however few they are.
+constexpr long tall = 128, whole = 8;
+
 void reduce_rows(const double* R, int m, double* into, double* panel) {
   for (int start = 0; start < m; start += block_samples) {
     for (int j = 0; j < m; j++)
       for (int s = 0; s < block_samples; s++)
         panel[static_cast<long>(j) * block_samples + s] = start + s < m && start + s <= j ? R[static_cast<long>(start + s) * m + j] : 0.0;
-    table().qr_block(panel, m, into);
+    line_table().qr_block(panel, block_samples, m, into);
   }
 }
 
 // The first line that is not zero, and the sample, in ascending order; those that are zero throughout are left out. Stacked
 // triangles come in steps then, of which `qr_block` leaves out the columns that are zero in all samples of a block.
-std::vector<std::pair<int, long>> by_first_line(const double* panel, int m, long T) {
+std::vector<std::pair<int, long>> by_first_line(const double* panel, long stride, int m, long T) {
   std::vector<std::pair<int, long>> order;
   std::vector<long> open(T);
   std::iota(open.begin(), open.end(), 0L);
   order.reserve(T);
   for (int l = 0; l < m && !open.empty(); l++) {
-    const double* line = panel + l * T;
+    const double* line = panel + l * stride;
     const auto rest = std::stable_partition(open.begin(), open.end(), [&](long t) { return line[t] != 0.0; });
     for (auto t = open.begin(); t != rest; t++) order.emplace_back(l, *t);
     open.erase(open.begin(), rest);
@@ -79,7 +83,7 @@ nb::list fused(InInt parent, InInt kind, In axis, In rotation, In translation, I
       for (long start = shard * shard_samples; start < std::min(T, (shard + 1) * shard_samples); start += block_samples) {
         motion.block(start, input.get());
         const long count = std::min<long>(block_samples, T - start);
-        table().regressor_block(robot.view, dynid::torque, input.get(), static_cast<int>(count), lines.data(), scratch.get());
+        line_table().regressor_block(robot.view, dynid::torque, input.get(), static_cast<int>(count), lines.data(), scratch.get());
         for (int i = 0; i < n; i++) {
           double* panel = panels.get() + panel_at[i];
           const int tree_lines = first[i + 1] - first[i];
@@ -95,8 +99,8 @@ nb::list fused(InInt parent, InInt kind, In axis, In rotation, In translation, I
           for (long s = 0; s < count; s++) line[s] = tau.data()[(start + s) * n + i];
           std::fill(line + count, line + block_samples, 0.0);
           double* square = squares.get() + square_at[i];
-          if (method == 0) table().qr_block(panel, width[i], square);
-          else table().gram_block(panel, width[i], square);
+          if (method == 0) line_table().qr_block(panel, block_samples, width[i], square);
+          else line_table().gram_block(panel, width[i], square);
         }
       }
       partial[shard] = std::move(squares);
@@ -148,7 +152,7 @@ Out gathered_gram(In lines, InInt ends, InInt places, In weights, int size) {
       const int first = ends.data()[g], width = ends.data()[g + 1] - first;
       const int* at = places.data() + first;
       const Buffer own = buffer(static_cast<std::size_t>(width) * width);
-      table().gram_lines(lines.data() + first * T, T, T, width, own.get());
+      line_table().gram_lines(lines.data() + first * T, T, T, width, own.get());
       for (int r = 0; r < width; r++)
         for (int c = r; c < width; c++) {
           const double x = weights.data()[g] * own[static_cast<std::size_t>(r) * width + c];
@@ -169,34 +173,35 @@ Out triangle_solve(In a, In b, bool transposed, bool lower) {
   if (b.ndim() == 2) shape.push_back(b.shape(1));
   Buffer x = raw_buffer(b.size());
   std::memcpy(x.get(), b.data(), b.size() * sizeof(double));
-  table().triangle_solve(a.data(), transposed ? 1 : n, transposed ? n : 1, n, lower != transposed, x.get(), k);
+  line_table().triangle_solve(a.data(), transposed ? 1 : n, transposed ? n : 1, n, lower != transposed, x.get(), k);
   return array(std::move(x), std::move(shape));
 }
 
-Out qr_panel(In panel) {
-  if (panel.ndim() != 2) throw nb::value_error("a panel is (lines, samples)");
+// panel: (lines, samples), each line without gaps.
+Out qr_panel(nb::ndarray<const double, nb::ndim<2>, nb::device::cpu> panel) {
   const int m = static_cast<int>(panel.shape(0));
-  const long T = static_cast<long>(panel.shape(1));
+  const long T = static_cast<long>(panel.shape(1)), stride = static_cast<long>(panel.stride(0));
+  if (T > 1 && panel.stride(1) != 1) throw nb::value_error("a line of a panel has no gaps");
   Buffer R = buffer(static_cast<std::size_t>(m) * m);
   {
     nb::gil_scoped_release free;
     const bool full = m == 0 || std::find(panel.data(), panel.data() + T, 0.0) == panel.data() + T;
     std::vector<std::pair<int, long>> order;
-    if (!full) order = by_first_line(panel.data(), m, T);
+    if (!full) order = by_first_line(panel.data(), stride, m, T);
     const long kept = full ? T : static_cast<long>(order.size());
-    const Buffer block = buffer(static_cast<std::size_t>(m) * block_samples);
-    for (long start = 0; start < kept; start += block_samples) {
-      const long count = std::min<long>(block_samples, kept - start);
+    const Buffer block = raw_buffer(static_cast<std::size_t>(m) * tall);
+    for (long start = 0; start < kept; start += tall) {
+      const long count = std::min<long>(tall, kept - start), rows = (count + whole - 1) / whole * whole;
       for (int l = 0; l < m; l++) {
-        double* line = block.get() + static_cast<long>(l) * block_samples;
-        const double* from = panel.data() + l * T;
+        double* line = block.get() + l * rows;
+        const double* from = panel.data() + l * stride;
         const bool zero = !full && l < order[start].first;
         if (full) std::memcpy(line, from + start, count * sizeof(double));
         else if (!zero)
           for (long s = 0; s < count; s++) line[s] = from[order[start + s].second];
-        std::fill(line + (zero ? 0 : count), line + block_samples, 0.0);
+        std::fill(line + (zero ? 0 : count), line + rows, 0.0);
       }
-      table().qr_block(block.get(), m, R.get());
+      line_table().qr_block(block.get(), rows, m, R.get());
     }
     positive_diagonal(R.get(), m);
   }

@@ -10,15 +10,22 @@ namespace {
 
 #define DYNID_INLINE __attribute__((always_inline)) inline
 
+#if defined(DYNID_LANES)
+constexpr int lanes = DYNID_LANES;
+#else
 using dynid::lanes;
+#endif
 typedef double Lane __attribute__((vector_size(8 * lanes)));
 typedef std::int64_t LaneInt __attribute__((vector_size(8 * lanes)));
 
 DYNID_INLINE Lane fill(double x) { return x - Lane{}; }
 DYNID_INLINE Lane load(const double* p) { Lane v; std::memcpy(&v, p, sizeof v); return v; }
 DYNID_INLINE void store(double* p, Lane v) { std::memcpy(p, &v, sizeof v); }
-DYNID_INLINE double sum(Lane v) { return (v[0] + v[1]) + (v[2] + v[3]); }
-
+DYNID_INLINE double sum(Lane v) {
+  double part[4] = {v[0], v[1], v[2], v[3]};
+  for (int l = 4; l < lanes; l++) part[l - 4] += v[l];
+  return (part[0] + part[1]) + (part[2] + part[3]);
+}
 struct Vec3 { Lane x, y, z; };
 DYNID_INLINE Vec3 operator+(Vec3 a, Vec3 b) { return {a.x + b.x, a.y + b.y, a.z + b.z}; }
 DYNID_INLINE Vec3 operator-(Vec3 a, Vec3 b) { return {a.x - b.x, a.y - b.y, a.z - b.z}; }

@@ -1,4 +1,5 @@
 // Filters and ranges of lines of samples.
+#include "cascade.hpp"
 #include "parts.hpp"
 
 namespace dynid_native {
@@ -21,46 +22,40 @@ void interleave(const double* line, long T, long pad, long a, long b, double* in
 // through the cascade forward and backward, and thinned to the samples start, start + step, ...
 // settled: (sections, 2) state after a constant input of 1.
 Out zero_phase(In x, In sos, In settled, long pad, long start, long step) {
-  if (x.ndim() != 2 || sos.ndim() != 2 || sos.shape(1) != 6 || settled.size() != 2 * sos.shape(0) || sos.shape(0) > 4)
-    throw nb::value_error("x is (lines, samples), sos (1 to 4, 6), settled (sections, 2)");
-  const long L = static_cast<long>(x.shape(0)), T = static_cast<long>(x.shape(1));
-  const int sections = static_cast<int>(sos.shape(0));
-  if (pad < 0 || pad >= T || start < 0 || step < 1) throw nb::value_error("0 <= pad < samples, start >= 0, step >= 1");
-  const long kept = start < T ? (T - start + step - 1) / step : 0, N = T + 2 * pad;
-  Buffer result = raw_buffer(static_cast<std::size_t>(L * kept));
+  if (x.ndim() != 2) throw nb::value_error("x is (lines, samples)");
+  const long L = static_cast<long>(x.shape(0)), T = static_cast<long>(x.shape(1)), N = T + 2 * pad;
+  const ZeroPhase filter(sos, settled, T, pad, start, step);
+  Buffer result = raw_buffer(static_cast<std::size_t>(L * filter.kept));
   {
     nb::gil_scoped_release free;
-    const Buffer mixed = raw_buffer(static_cast<std::size_t>(8 * N)), state = buffer(16u * sections);
-    const auto settle = [&](const double* edge) {
-      for (int s = 0; s < sections; s++)
-        for (int h = 0; h < 2; h++)
-          for (long l = 0; l < 8; l++) state[16 * s + 8 * h + l] = settled.data()[2 * s + h] * edge[l];
-    };
-    for (long l0 = 0; l0 < L; l0 += 8) {
-      const long count = std::min<long>(8, L - l0);
+    const long apart = 8 * N, states = filter.states();
+    const Buffer mixed = raw_buffer(static_cast<std::size_t>(2 * apart)), state = buffer(2 * states);
+    for (long l0 = 0; l0 < L; l0 += 16) {
+      const long count = std::min<long>(16, L - l0), groups = (count + 7) / 8;
+      const auto place = [&](long l) { return mixed.get() + l / 8 * apart + l % 8; };
+      const auto settle = [&](long i) {
+        for (long g = 0; g < groups; g++) filter.settle(mixed.get() + g * apart + 8 * i, state.get() + g * states);
+      };
       // Piece by piece, so that interleaving and thinning find in the first-level cache what the cascade works on.
       for (long a = 0; a < N; a += piece) {
         const long b = std::min(N, a + piece);
-        for (long l = 0; l < count; l++) interleave(x.data() + (l0 + l) * T, T, pad, a, b, mixed.get() + l);
-        for (long l = count; l < 8; l++)
-          for (long i = a; i < b; i++) mixed[8 * i + l] = 0.0;
-        if (a == 0) settle(mixed.get());
-        table().cascade(mixed.get() + 8 * a, b - a, sos.data(), sections, state.get(), 0);
+        for (long l = 0; l < count; l++) interleave(x.data() + (l0 + l) * T, T, pad, a, b, place(l));
+        for (long l = count; l < 8 * groups; l++)
+          for (long i = a; i < b; i++) place(l)[8 * i] = 0.0;
+        if (a == 0) settle(0);
+        filter.run(mixed.get() + 8 * a, apart, groups, b - a, state.get(), false);
       }
-      settle(mixed.get() + 8 * (N - 1));
+      settle(N - 1);
       for (long b = N; b > 0;) {
         const long a = (b - 1) / piece * piece;
-        table().cascade(mixed.get() + 8 * a, b - a, sos.data(), sections, state.get(), 1);
-        // Sample start + k step of the line stands at pad + start + k step.
-        const long k0 = a > pad + start ? (a - pad - start + step - 1) / step : 0;
-        const long k1 = b > pad + start ? std::min(kept, (b - pad - start + step - 1) / step) : 0;
-        for (long l = 0; l < count; l++)
-          for (long k = k0; k < k1; k++) result[(l0 + l) * kept + k] = mixed[8 * (pad + start + k * step) + l];
+        filter.run(mixed.get() + 8 * a, apart, groups, b - a, state.get(), true);
+        for (long g = 0; g < groups; g++)
+          filter.thin(mixed.get() + g * apart + 8 * a, a, b, std::min<long>(8, count - 8 * g), result.get() + (l0 + 8 * g) * filter.kept);
         b = a;
       }
     }
   }
-  return array(std::move(result), {static_cast<std::size_t>(L), static_cast<std::size_t>(kept)});
+  return array(std::move(result), {static_cast<std::size_t>(L), static_cast<std::size_t>(filter.kept)});
 }
 
 // State of an elastic element that slides at +-1 along a path, which begins in `state` at the position `before`.
@@ -95,21 +90,21 @@ Out looked(In x, long first, long count, std::size_t width, const Look& look) {
 
 // Least and greatest value of every line, nan where it holds one: (lines, 2).
 Out line_ranges(In x, long first, long count) {
-  return looked(x, first, count, 2, [&](const double* line, double* ends) { table().range(line, count, ends); });
+  return looked(x, first, count, 2, [&](const double* line, double* ends) { line_table().range(line, count, ends); });
 }
 
 // Sum of every line, of its squares and of the squares of its steps: (lines, 3).
 Out line_moments(In x) {
   if (x.ndim() != 2) throw nb::value_error("x is (lines, samples)");
   const long T = static_cast<long>(x.shape(1));
-  return looked(x, 0, T, 3, [&](const double* line, double* sums) { table().moments(line, T, sums); });
+  return looked(x, 0, T, 3, [&](const double* line, double* sums) { line_table().moments(line, T, sums); });
 }
 
 // Greatest unevenness of every line, and how many are below a share of it: (lines, 2).
 Out line_unevenness(In x, long first, long count, double share) {
   if (count < 10) throw nb::value_error("at least ten samples");
   const Buffer sizes = raw_buffer(static_cast<std::size_t>(count - 9));
-  return looked(x, first, count, 2, [&](const double* line, double* found) { table().unevenness(line, count, share, sizes.get(), found); });
+  return looked(x, first, count, 2, [&](const double* line, double* found) { line_table().unevenness(line, count, share, sizes.get(), found); });
 }
 
 }  // namespace dynid_native

@@ -33,7 +33,7 @@ nb::tuple regressor(InInt parent, InInt kind, In axis, In rotation, In translati
       for (long start = shard * shard_samples; start < std::min(T, (shard + 1) * shard_samples); start += block_samples) {
         motion.block(start, input.get());
         const long count = std::min<long>(block_samples, T - start);
-        table().regressor_block(robot.view, quantity, input.get(), static_cast<int>(count), lines.data(), scratch.get());
+        line_table().regressor_block(robot.view, quantity, input.get(), static_cast<int>(count), lines.data(), scratch.get());
         for (long l = 0; l < L; l++)
           std::memcpy(result.get() + l * T + start, block.get() + l * block_samples, count * sizeof(double));
       }
@@ -137,7 +137,7 @@ nb::tuple solve(In M, In b) {
 }  // namespace
 
 NB_MODULE(_native, m) {
-  m.def("instruction_set", [] { return std::string(table().name); });
+  m.def("instruction_set", [] { return std::string(line_table().name); });
   nb::class_<Bodies>(m, "Bodies")
       .def(nb::init<InInt, InInt, In, In, In, In, InInt, In, In>())
       .def("inverse_dynamics", &Bodies::inverse_dynamics)
@@ -165,6 +165,7 @@ NB_MODULE(_native, m) {
   m.def("qr_panel", &qr_panel);
   m.def("triangle_solve", &triangle_solve);
   m.def("zero_phase", &zero_phase);
+  m.def("filtered", &filtered);
   m.def("line_ranges", &line_ranges);
   m.def("line_moments", &line_moments);
   m.def("line_unevenness", &line_unevenness);

@@ -58,7 +58,9 @@ struct Robot {
   }
 
   std::size_t scratch() const {
-    return (view.n * table().scratch_bytes_per_body + pairs() * table().scratch_bytes_per_pair) / sizeof(double) + 8;
+    const std::size_t body = std::max(table().scratch_bytes_per_body, line_table().bytes_per_body);
+    const std::size_t pair = std::max(table().scratch_bytes_per_pair, line_table().bytes_per_pair);
+    return (view.n * body + pairs() * pair) / sizeof(double) + 8;
   }
 };
 
@@ -66,6 +68,17 @@ struct MotionIn {
   const double *q, *dq, *ddq;
   long T;
   int n;
+  // The samples at some places, zeros after them.
+  void gather(const long* at, long count, double* into) const {
+    for (int kind = 0; kind < 3; kind++) {
+      const double* from = kind == 0 ? q : kind == 1 ? dq : ddq;
+      for (int j = 0; j < n; j++) {
+        double* line = into + (static_cast<long>(kind) * n + j) * block_samples;
+        for (long s = 0; s < count; s++) line[s] = from[at[s] * n + j];
+        for (long s = count; s < block_samples; s++) line[s] = 0.0;
+      }
+    }
+  }
   void block(long start, double* into) const {
     const long count = std::min<long>(block_samples, T - start);
     for (int kind = 0; kind < 3; kind++) {

@@ -39,14 +39,14 @@ void torque_lines(InInt parent, InInt kind, In axis, In rotation, In translation
   for (long start = 0; start < T; start += block_samples) {
     const long count = std::min<long>(block_samples, T - start);
     // Whole lanes go straight to their rows; the rest would be written beyond their end.
-    const bool straight = count % dynid::lanes == 0;
+    const bool straight = count % line_table().lanes == 0;
     for (long l = 0; l < L; l++) {
       const long row = slots.data()[l];
       places[l] = block.get() + (row < 0 ? L : l) * block_samples;
       if (straight && row >= 0) places[l] = result + row * T + start;
     }
     motion.block(start, input.get());
-    table().regressor_block(robot.view, dynid::torque, input.get(), static_cast<int>(count), places.data(), scratch.get());
+    line_table().regressor_block(robot.view, dynid::torque, input.get(), static_cast<int>(count), places.data(), scratch.get());
     for (long l = 0; l < (straight ? 0 : L); l++)
       if (slots.data()[l] >= 0)
         std::memcpy(result + slots.data()[l] * T + start, places[l], count * sizeof(double));

@@ -145,15 +145,10 @@ struct VariationView {
 };
 
 struct KernelTable {
-  const char* name;
   std::size_t scratch_bytes_per_body;
   std::size_t scratch_bytes_per_pair;
   std::size_t sweep_bytes_per_body;
   std::size_t sweep_bytes_per_pair;
-  // Regressor of the first `count` samples of a block, rounded up to whole lanes. input: (3, n, block_samples) q, dq,
-  // ddq. lines: per pair and column k (10 a pair; for the energies 10 a body) where its values go, null where the mask
-  // does not want it. scratch: 64-byte aligned.
-  void (*regressor_block)(const TreeView&, int quantity, const double* input, int count, double* const* lines, void* scratch);
   // Mass matrix M (n, n) and bias force h (n) of bodies with ten inertial parameters each, for the first `count` samples of
   // a block; input as above, its third part zero. Lines of block_samples: M at i n + j, h at n n + i; unrelated pairs of
   // joints are left as they are.
@@ -190,15 +185,29 @@ struct KernelTable {
   bool (*variation_run)(const SystemView&, const VariationView&, long run, void* scratch, std::size_t bytes);
   // scratch: 2 s columns + 3 (2 s)^2 numbers, zero.
   void (*variational_run)(const VariationalView&, double* scratch);
+};
+
+struct LineTable {
+  const char* name;
+  int lanes;  // samples that one vector holds
+  std::size_t bytes_per_body;
+  std::size_t bytes_per_pair;
+  // Regressor of the first `count` samples of a block, rounded up to whole
+  // vectors. input: (3, n, block_samples) q, dq,
+  // ddq. lines: per pair and column k (10 a pair; for the energies 10 a body) where its values go, null where the mask
+  // does not want it. scratch: 64-byte aligned.
+  void (*regressor_block)(const TreeView&, int quantity, const double* input, int count, double* const* lines, void* scratch);
   // G (m, m) row-major, upper triangle += P P' of a panel P (m, block_samples).
   void (*gram_block)(const double* panel, int m, double* G);
   // The same for m lines of `count` samples that start `stride` numbers apart.
   void (*gram_lines)(const double* lines, long stride, long count, int m, double* G);
-  // R (m, m) row-major upper triangular <- triangular factor of [R; P'], P (m, block_samples) is destroyed.
-  void (*qr_block)(double* panel, int m, double* R);
-  // A cascade of 1 to 4 second-order sections over `samples` samples of 8 interleaved signals x (samples, 8), in place;
-  // direct form II transposed, state (sections, 2, 8), backwards in time if `reverse`.
-  void (*cascade)(double* x, long samples, const double* sos, int sections, double* state, int reverse);
+  // R (m, m) row-major upper triangular <- triangular factor of [R; P'], P (m, rows) is destroyed; rows: whole vectors.
+  void (*qr_block)(double* panel, long rows, int m, double* R);
+  // Interleaves the `count` samples of 8 lines that start `stride` numbers apart: into (count, 8).
+  void (*mix)(const double* lines, long stride, long count, double* into);
+  // A cascade of 1 to 4 second-order sections over `samples` samples of `groups` times 8 interleaved signals (samples, 8),
+  // `apart` numbers apart, in place; direct form II transposed, state (groups, sections, 2, 8), backwards in time if `reverse`.
+  void (*cascade)(double* x, long apart, int groups, long samples, const double* sos, int sections, double* state, int reverse);
   // B <- A^-1 B for k lines b (n, k) and a triangle of a(i, j) = a[i row + j column], the lower one or the upper one.
   void (*triangle_solve)(const double* a, long row, long column, long n, bool lower, double* b, long k);
   // Least and greatest of `count` values, both nan where one of them is.
@@ -210,8 +219,13 @@ struct KernelTable {
 };
 
 extern const KernelTable table_baseline;
+extern const LineTable lines_baseline;
 #if defined(DYNID_HAVE_AVX2)
 extern const KernelTable table_avx2;
+extern const LineTable lines_avx2;
+#endif
+#if defined(DYNID_HAVE_AVX512)
+extern const LineTable lines_avx512;
 #endif
 
 }  // namespace dynid
