@@ -294,15 +294,15 @@ def test_filtered_panels_are_the_filtered_lines_of_the_regressor(T: int, ends: b
     further = [rng.normal(0, 1, (j % 3, T)) for j in range(5)]
     columns, joints = rng.random(50) < 0.6, np.array([True, True, False, True, False])
     sos = butter(4, 0.1, output="sos")
-    low_pass = sos, sosfilt_zi(sos), min(211, T - 1) if ends else 0, 2, 3
+    settled, pad = sosfilt_zi(sos), min(211, T - 1) if ends else 0
     panels = k.torque_regressor(tree, q, dq, ddq, columns)
     for shown in (None, joints):
-        found = k.filtered_panels(tree, q, dq, ddq, further, columns, shown, *low_pass)
+        found = k.filtered_panels(tree, q, dq, ddq, further, columns, shown, sos, settled, pad, 2, 3)
         for j, (own, values) in enumerate(zip(found.columns, found.values, strict=True)):
             asked = shown is None or shown[j]
             np.testing.assert_array_equal(own, panels.columns[j] if asked else [])
             lines = np.concatenate([panels.values[j] if asked else panels.values[j][:0], further[j]])
-            np.testing.assert_array_equal(values, k.zero_phase(lines, *low_pass))
+            np.testing.assert_array_equal(values, k.zero_phase(lines, sos, settled, pad, 2, 3))
 
 
 @pytest.mark.parametrize("order", [1, 3, 4, 8])

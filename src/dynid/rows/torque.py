@@ -13,7 +13,6 @@ from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
-from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
 
 
@@ -54,20 +53,20 @@ class TorqueRows:
         parallel: ParallelFilter,
         joints: Bool | None = None,
     ) -> Equations:
-        """`equations` after the parallel filter; those of bodies that come first are never stored before it."""
-        bodies, others = terms.terms[:1], Terms(terms.terms[1:])
-        if len(bodies) == 1 and type(bodies[0]) is RigidBody and not robot.has_mimic:
-            count = len(bodies[0].columns(robot))
-            target = samples.tau - terms.known_torque(robot, samples)
-            further = others.torque_regressor(robot, samples, wanted[count:], target, joints)
-            found = parallel.torque_panels(robot.tree, samples, wanted[:count], further.values, joints)
-            if found is not None:
-                columns = zip(found.columns, further.columns, strict=True)
-                return Equations(tuple(np.append(a, b + count) for a, b in columns), found.values)
-        equations = self.equations(robot, terms, samples, wanted, joints)
-        return Equations(
-            equations.columns, tuple(parallel.apply(panel, samples)[0] for panel in equations.panels)
+        """`equations` after the parallel filter; columns of bodies, if they come first, are never stored before it."""
+        if not terms.terms:
+            panels = self.equations(robot, terms, samples, wanted, joints).panels
+            nothing = (np.zeros(0, dtype=np.int64),) * len(panels)
+            return Equations(nothing, tuple(parallel.apply(panel, samples)[0] for panel in panels))
+        first, others = terms.terms[0], Terms(terms.terms[1:])
+        count = len(first.columns(robot))
+        target = samples.tau - terms.known_torque(robot, samples)
+        further = others.torque_regressor(robot, samples, wanted[count:], target, joints)
+        found = first.filtered_regressor(
+            robot, first.seen(samples), wanted[:count], further.values, parallel, joints
         )
+        columns = zip(found.columns, further.columns, strict=True)
+        return Equations(tuple(np.append(a, b + count) for a, b in columns), found.values)
 
     def regressor(
         self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool, batches: Sequence[Samples] = ()

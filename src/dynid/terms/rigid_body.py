@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -18,6 +19,7 @@ from dynid.kernel import (
     torque_regressor,
 )
 from dynid.robot.model import RobotModel
+from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Part
 from dynid.terms.term import Column, Of, Symbol, Term, empty_panels
@@ -54,6 +56,21 @@ class RigidBody(Term):
         q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
         panels = torque_regressor(robot.tree, q, dq, ddq, columns=wanted)
         return _project(robot, panels) if robot.has_mimic else panels
+
+    def filtered_regressor(
+        self,
+        robot: RobotModel,
+        samples: Samples,
+        wanted: Bool,
+        further: Sequence[Float],
+        parallel: ParallelFilter,
+        joints: Bool | None = None,
+    ) -> Panels:
+        """The kernel's panels, which it filters as it writes them down when there are no mimic joints."""
+        found = None
+        if not robot.has_mimic:
+            found = parallel.torque_panels(robot.tree, samples, wanted, further, joints)
+        return found or super().filtered_regressor(robot, samples, wanted, further, parallel, joints)
 
     def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
         """Nothing beside the bodies themselves."""

@@ -16,6 +16,7 @@ from dynid.base.records import dataclass
 from dynid.base.registry import Registry
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
+from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.terms.assembly import joined, side_by_side, split
 from dynid.terms.choice import EVERYWHERE, LogFacts, Question, Role
@@ -140,6 +141,25 @@ class Term(ABC):
     @abstractmethod
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Returns, per joint, the wanted columns of Y in tau = Y theta; indices count within the term."""
+
+    def filtered_regressor(
+        self,
+        robot: RobotModel,
+        samples: Samples,
+        wanted: Bool,
+        further: Sequence[Float],
+        parallel: ParallelFilter,
+        joints: Bool | None = None,
+    ) -> Panels:
+        """Returns `torque_regressor` and, after it, further lines (e, T) of each joint through the parallel filter.
+
+        joints: (n,) that get columns, None = all.
+        """
+        own = side_by_side(
+            robot, ((self.torque_regressor, samples, len(wanted)),), samples, wanted, None, joints
+        )
+        panels = (np.concatenate(pair) for pair in zip(own.values, further, strict=True))
+        return Panels(own.columns, tuple(parallel.apply(panel, samples)[0] for panel in panels))
 
     def motor_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Returns the part of `torque_regressor` that acts on the motors, whose equations elastic joints add.
