@@ -87,7 +87,7 @@ def test_both_are_the_same_derivative() -> None:
         np.testing.assert_allclose(found, J[..., j].transpose(0, 2, 1), atol=1e-11)
 
 
-@pytest.mark.parametrize("T", [1, 64, 67, 200])
+@pytest.mark.parametrize("T", [1, 4, 12, 64, 67, 68, 200])
 @pytest.mark.parametrize(("seed", "n", "branching"), TREES)
 def test_lines_stand_where_they_are_wanted(seed: int, n: int, branching: float, T: int) -> None:
     tree, motion, rng = (

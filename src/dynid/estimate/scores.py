@@ -16,7 +16,7 @@ from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimator, Regression
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, too_few_blocks
-from dynid.signals.prepare import REST
+from dynid.signals.samples import REST
 
 
 class Origin(StrEnum):

@@ -31,8 +31,8 @@ from dynid.run.held_parts import without_held_parts
 from dynid.run.result import Identification, Validation
 from dynid.signals.last_motion import last_direction, seen_travel
 from dynid.signals.past import WithPast
-from dynid.signals.prepare import REST, Prepared, prepare
-from dynid.signals.samples import Samples
+from dynid.signals.prepare import Prepared, prepare
+from dynid.signals.samples import REST, Samples
 from dynid.signals.settings import Preparation
 from dynid.signals.spill import Spilled
 from dynid.terms.at_rest import kept_friction

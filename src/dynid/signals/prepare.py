@@ -27,7 +27,7 @@ from dynid.signals.filter import ZeroPhase, low_passed, settling_of
 from dynid.signals.first_look import first_look, signals_for_evidence, windows_of
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.resample import at_times, bracketed, is_uniform, sensible_rate
-from dynid.signals.samples import Samples
+from dynid.signals.samples import REST, Samples
 from dynid.signals.settings import ByJoint, Preparation
 from dynid.signals.state_cutoff import StateCutoffs, choose_state_cutoffs, confirmed_by_torque
 from dynid.signals.time_base import LONGEST_HOLD, TimeBase
@@ -36,7 +36,6 @@ from dynid.signals.windows import Cutter, Window, between
 
 __all__ = ["Prepared", "prepare"]
 
-REST = "rest"
 # A grid so much finer than the log holds nothing more, and fills memory.
 MOST_UPSAMPLING = 50
 STATE_RATIO = 1.0

@@ -14,6 +14,8 @@ from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.signals.turning_points import Past
 
+# Reason of samples that are left out since every joint stands.
+REST = "rest"
 ALONG_TIME = ("t", "q", "dq", "ddq", "tau", "keep", "theta", "dtheta", "ddtheta", "temperature", "gate")
 
 

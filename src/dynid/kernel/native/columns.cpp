@@ -394,6 +394,6 @@ void unevenness(const double* x, long count, double share, double* sizes, double
 namespace dynid {
 extern const LineTable DYNID_LINES;
 const LineTable DYNID_LINES = {
-    DYNID_NAME(DYNID_ARCH), lanes, sizeof(Body), sizeof(Axis), regressor_block, gram_block, gram_lines, qr_block, mix, cascade,
+    DYNID_NAME(DYNID_ARCH), sizeof(Lane) / sizeof(double), sizeof(Body), sizeof(Axis), regressor_block, gram_block, gram_lines, qr_block, mix, cascade,
     triangle_solve, range, moments, unevenness};
 }  // namespace dynid
