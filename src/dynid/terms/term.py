@@ -260,7 +260,7 @@ class Term(ABC):
         return Terms((self,)) + other
 
 
-def along_time(term: Term, batches: Sequence[Samples]) -> Callable[[RobotModel, Samples, Bool], Panels]:
+def _batch_by_batch(term: Term, batches: Sequence[Samples]) -> Callable[[RobotModel, Samples, Bool], Panels]:
     """A regressor of several batches of which the term sees each by itself."""
 
     def regressor(robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
@@ -325,7 +325,7 @@ class Terms:
         counts = self._counts(robot)
         parts = (
             (
-                along_time(term, batches) if batches and term.along_time else term.torque_regressor,
+                _batch_by_batch(term, batches) if batches and term.along_time else term.torque_regressor,
                 term.seen(samples),
                 n,
             )
