@@ -129,7 +129,7 @@ class Assembly:
     def _blocks(self, group: Sequence[Samples], skipped: Bool, written: Bool) -> list[tuple[int, Block]]:
         batches = [samples for samples in group if len(self.parallel.kept(samples))]
         if len(batches) > 1 and isinstance(self.rows, TorqueRows):
-            each = list(self._equations_at_once(batches, skipped, written))
+            each = list(self._equations_at_once(self.rows, batches, skipped, written))
         else:
             each = [(samples, *self._equations(samples, skipped, written)) for samples in batches]
         return [one for samples, filtered, times in each for one in self._of_batch(samples, filtered, times)]
@@ -142,11 +142,11 @@ class Assembly:
         return self.filtered(self.rows.equations(self.robot, self.terms, samples, written), samples)
 
     def _equations_at_once(
-        self, batches: Sequence[Samples], skipped: Bool, written: Bool
+        self, rows: TorqueRows, batches: Sequence[Samples], skipped: Bool, written: Bool
     ) -> Iterator[tuple[Samples, Equations, Float]]:
         side = SideBySide.of(batches, self.parallel)
         joints = ~skipped if skipped.any() else None
-        equations = TorqueRows().equations(self.robot, self.terms, side.samples, written, joints, batches)
+        equations = rows.equations(self.robot, self.terms, side.samples, written, joints, batches)
         panels = [side.filtered(panel) for panel in equations.panels]
         for samples, a, b in zip(batches, side.edges[:-1], side.edges[1:], strict=True):
             own = Equations(equations.columns, tuple(panel[:, a:b] for panel in panels))
