@@ -1,4 +1,4 @@
-"""Friction of joints that stand still: half of that of their last motion is predicted, beside what was fitted."""
+"""Friction of joints that stand still: a share of that of their last motion is predicted, beside what was fitted."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.estimate import WLS
-from dynid.estimate.scores import Scores
+from dynid.estimate.kept_friction import LEAST_STOP, StopSums
+from dynid.estimate.scores import Scores, Sums
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
+from dynid.run.result import Identification
 from dynid.run.validation import validate
 from dynid.signals.last_motion import last_direction
 from dynid.signals.past import WithPast
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, Presliding, RigidBody, RotorInertia, Viscous
-from dynid.terms.at_rest import kept_friction
+from dynid.terms.at_rest import HALF, dry_friction
 from dynid.terms.friction_curves import AsymmetricCoulomb
 from dynid.terms.friction_shapes import Stribeck
 from dynid.terms.term import Term, Terms
@@ -91,32 +93,121 @@ def pendulum(tmp_path_factory: pytest.TempPathFactory) -> RobotModel:
     return load_robot(path)
 
 
-def test_half_misses_less_than_none_and_than_all_of_it(
-    pendulum: RobotModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = Settings(
-        terms=RigidBody() + RotorInertia() + Viscous() + Coulomb(0.02),
-        preparation=Preparation(cutoff=10.0),
-        estimator=WLS(),
-    )
-    squares: dict[float, list[float]] = {0.0: [], 0.5: [], 1.0: []}
+SETTINGS = Settings(
+    terms=RigidBody() + RotorInertia() + Viscous() + Coulomb(0.02),
+    preparation=Preparation(cutoff=10.0),
+    estimator=WLS(),
+)
+
+
+def keeping(found: Identification, share: float) -> Identification:
+    """The same with another share of friction kept at rest."""
+    scores = replace(found.training.scores, kept_at_rest=np.array([share]))
+    return replace(found, training=replace(found.training, scores=scores))
+
+
+def test_half_misses_least_over_servos_that_hold_on_and_that_let_go(pendulum: RobotModel) -> None:
+    squares: dict[float, list[float]] = {0.0: [], HALF: [], 1.0: []}
     for compensated in (False, True):
-        found = identify(pendulum, log_of(pendulum, 1, compensated), settings, threads=1)
+        found = identify(pendulum, log_of(pendulum, 1, compensated), SETTINGS, threads=1)
         other = log_of(pendulum, 2, compensated)
-        scores: dict[float, Scores] = {}
-        for kept in squares:
-            with monkeypatch.context() as patch:
-                patch.setattr("dynid.terms.at_rest.KEPT", kept)
-                scores[kept] = validate(found, other, threads=1).scores
+        scores: dict[float, Scores] = {
+            kept: validate(keeping(found, kept), other, threads=1).scores for kept in squares
+        }
         for kept, one in scores.items():
             assert one.left_out["rest"] > 0.2
             assert one.all_samples is not None
             squares[kept].append(float(one.all_samples.mse[0]))
             # What is predicted at rest changes nothing in motion.
-            np.testing.assert_array_equal(one.mse, scores[0.5].mse)
-    # Some stops of either servo leave all of the friction, some none of it or the opposite, and nothing says which.
-    none, half, whole = (np.array(squares[kept]) for kept in (0.0, 0.5, 1.0))
-    assert (half < np.minimum(none, whole)).all()
+            np.testing.assert_array_equal(one.mse, scores[HALF].mse)
+    # One servo holds on to the joint and one lets go of it, and nothing says which.
+    none, half, whole = (sum(squares[kept]) for kept in (0.0, HALF, 1.0))
+    assert half < min(none, whole)
+
+
+def moved_and_held(seed: int, kept: float) -> tuple[Float, Float, Float]:
+    """The pendulum from pose to pose without a servo, held at each with a share of the friction: t, q and torque."""
+    rng = np.random.default_rng(seed)
+    poses = np.cumsum(rng.choice([-1.0, 1.0], 20) * rng.uniform(0.4, 0.9, 20)) % 1.5
+    u = np.concatenate([np.arange(0.0, 1.0, ROW), np.ones(round(0.6 / ROW))])
+    step = u**3 * (10 - 15 * u + 6 * u * u)
+    speed, acceleration = 30 * u * u * (1 - u) ** 2, 60 * u - 180 * u**2 + 120 * u**3
+    far = np.diff(poses)[:, None]
+    q, dq, ddq = (poses[:-1, None] + far * step).ravel(), (far * speed).ravel(), (far * acceleration).ravel()
+    at_rest = np.where(dq == 0, kept, 0.0) * np.repeat(np.sign(far[:, 0]), len(u))
+    friction = DRY * (np.tanh(dq / 0.02) + at_rest) + DAMPING * dq
+    tau = INERTIA * ddq + friction + WEIGHT * np.sin(q) + 0.02 * rng.normal(size=len(q))
+    return ROW * np.arange(float(len(q))), np.asarray(q + NOISE * rng.normal(size=len(q))), np.asarray(tau)
+
+
+def test_stops_of_the_training_say_how_much_is_kept(pendulum: RobotModel) -> None:
+    found_shares = []
+    for share in (0.0, 0.2, 0.9):
+        train, other = (
+            Log.from_arrays(pendulum, t, q[:, None], tau=tau[:, None])
+            for t, q, tau in (moved_and_held(seed, share) for seed in (1, 2))
+        )
+        found = identify(pendulum, train, SETTINGS, threads=1)
+        kept = found.training.scores.kept_at_rest
+        assert kept is not None
+        found_shares.append(float(kept[0]))
+        scores = [validate(one, other, threads=1).scores for one in (found, keeping(found, HALF))]
+        measured, half = (float(one.all_samples.mse[0]) for one in scores if one.all_samples is not None)
+        assert measured < 0.5 * half
+        np.testing.assert_array_equal(scores[0].kept_at_rest, kept)
+        assert f"{kept[0]:.2g}, as the stops of the training have it" in scores[0].at_rest_text
+    np.testing.assert_allclose(found_shares[:2], [0.0, 0.2], atol=0.1)
+    assert found_shares[2] > 0.8
+
+
+def test_a_log_without_stops_says_nothing_of_them(pendulum: RobotModel) -> None:
+    t = np.arange(0.0, 20.0, ROW)
+    q = 0.8 * np.sin(2.0 * t) + 0.3 * np.sin(5.0 * t)
+    dq = 1.6 * np.cos(2.0 * t) + 1.5 * np.cos(5.0 * t)
+    ddq = -3.2 * np.sin(2.0 * t) - 7.5 * np.sin(5.0 * t)
+    tau = INERTIA * ddq + DAMPING * dq + DRY * np.tanh(dq / 0.02) + WEIGHT * np.sin(q)
+    found = identify(
+        pendulum, Log.from_arrays(pendulum, t, q[:, None], tau=tau[:, None]), SETTINGS, threads=1
+    )
+    scores = validate(found, log_of(pendulum, 2, False), threads=1).scores
+    # Where joints turn back they rest for a moment, which is no stop.
+    np.testing.assert_array_equal(scores.kept_at_rest, [HALF])
+    assert "; half of that of the last motion" in scores.at_rest_text
+
+
+def test_sums_over_stops() -> None:
+    rng = np.random.default_rng(4)
+    tau, dry = rng.normal(size=(2, 3, 400))
+    stands = (np.arange(400) // 50) % 2 == 1
+    stands[::97] = True  # too short for a stop
+    dry[:, ~stands] = 0.0
+    dry[2] = 0.0
+    sums = StopSums.of(tau, dry, stands, 100.0)
+    cuts = StopSums.of(tau[:, :200], dry[:, :200], stands[:200], 100.0)
+    both = cuts + StopSums.of(tau[:, 200:], dry[:, 200:], stands[200:], 100.0)
+    for name in ("friction", "friction_square", "product"):
+        np.testing.assert_allclose(getattr(both, name), getattr(sums, name), atol=1e-12)
+    assert (sums.weight[:2] > 0).all()
+    assert sums.weight[2] == 0
+    nothing = np.zeros_like(tau)
+    share = np.array([0.3, 0.9, 1.0])
+    expected = Sums.of_arrays(tau[:, stands].T, (share[:, None] * dry)[:, stands].T)
+    found = sums.predicted(Sums.of_arrays(tau[:, stands].T, nothing[:, stands].T), share)
+    np.testing.assert_allclose(found.error, expected.error, atol=1e-12)
+    np.testing.assert_allclose(found.error_square, expected.error_square, atol=1e-12)
+    assert found.torque_square.tolist() == expected.torque_square.tolist()
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.3, 1.0, 1.7])
+def test_the_share_is_that_of_many_stops(kept: float) -> None:
+    rng = np.random.default_rng(5)
+    length = round(LEAST_STOP * 100.0) + 10
+    stands = np.tile(np.repeat([False, True], length), 300)
+    dry = np.where(stands, np.repeat(rng.choice([-2.0, 2.0], 600), length), 0.0)[None]
+    tau = kept * dry + 0.2 * rng.normal(size=dry.shape)
+    share = StopSums.of(tau, dry, stands, 100.0).share
+    np.testing.assert_allclose(share, np.clip(kept, 0.0, 1.0), atol=0.01)
+    assert StopSums.of(tau, 0.0 * dry, stands, 100.0).share == HALF
 
 
 def moved(path: Float) -> Samples:
@@ -154,27 +245,30 @@ ROBOT = random_robot(5, 2, 0.0)
 
 
 @pytest.mark.parametrize(
-    ("term", "values", "half"),
+    ("term", "values", "whole"),
     [
-        (Coulomb(0.02), (2.0, 4.0), ((1.0, -2.0), (0.0, 2.0))),
-        (Coulomb(), (2.0, 4.0), ((1.0, -2.0), (0.0, 2.0))),
-        (AsymmetricCoulomb(), (2.0, 3.0, 4.0, 6.0), ((1.0, -3.0), (0.0, 2.0))),
-        (Stribeck(velocity=10.0), (2.0, 4.0), ((1.0, -2.0), (0.0, 2.0))),
+        (Coulomb(0.02), (2.0, 4.0), ((2.0, -4.0), (0.0, 4.0))),
+        (Coulomb(), (2.0, 4.0), ((2.0, -4.0), (0.0, 4.0))),
+        (AsymmetricCoulomb(), (2.0, 3.0, 4.0, 6.0), ((2.0, -6.0), (0.0, 4.0))),
+        (Stribeck(velocity=10.0), (2.0, 4.0), ((2.0, -4.0), (0.0, 4.0))),
         (Viscous(), (2.0, 4.0), ((0.0, 0.0), (0.0, 0.0))),
         (Presliding(distance=1e-3), (2.0, 4.0), ((0.0, 0.0), (0.0, 0.0))),
     ],
 )
-def test_half_of_the_dry_friction_of_the_last_motion(
-    term: Term, values: tuple[float, ...], half: tuple[tuple[float, ...], ...]
+def test_dry_friction_of_the_last_motion(
+    term: Term, values: tuple[float, ...], whole: tuple[tuple[float, ...], ...]
 ) -> None:
     nothing = np.zeros((2, 2))
     samples = Samples.from_motion(nothing, nothing, nothing)
     direction = np.array([[1.0, -1.0], [0.0, 1.0]])
     terms = Terms((RigidBody(), term))
     theta = np.concatenate([np.ones(10 * ROBOT.n_bodies), values])
-    found = kept_friction(ROBOT, terms, samples, theta, direction)
-    np.testing.assert_allclose(found, half, rtol=0.01)
+    stopped, smooth = dry_friction(ROBOT, terms, samples, theta, direction)
+    np.testing.assert_allclose(stopped, whole, rtol=0.01)
+    assert not smooth.any()
     # In place of what the terms say of a velocity, not beside it.
     creeping = replace(samples, dq=0.5 * direction)
     if isinstance(term, Coulomb):
-        np.testing.assert_allclose(kept_friction(ROBOT, terms, creeping, theta, direction), -found, rtol=0.02)
+        again, smooth = dry_friction(ROBOT, terms, creeping, theta, direction)
+        np.testing.assert_array_equal(again, stopped)
+        np.testing.assert_allclose(smooth, stopped, rtol=0.02)

@@ -16,7 +16,7 @@ from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimator, Regression
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, too_few_blocks
-from dynid.signals.samples import REST
+from dynid.terms.at_rest import HALF
 
 
 class Origin(StrEnum):
@@ -83,6 +83,8 @@ class Scores:
     worse: joints on which a constant torque misses less, beyond chance over blocks of time.
     at_rest: joints that stood still: friction at rest may hold any part of their load, so that no share of their torque
     is the model's to miss.
+    kept_at_rest: share of the dry friction of their last motion that joints at rest keep in all_samples, (n,); None =
+    no samples at rest.
     """
 
     origin: Origin
@@ -103,6 +105,7 @@ class Scores:
     beyond: Mapping[str, Float] = field(default_factory=dict)
     worse: tuple[str, ...] = ()
     at_rest: tuple[str, ...] = ()
+    kept_at_rest: Float | None = None
 
     def __post_init__(self) -> None:
         n = len(self.joint_names)
@@ -168,9 +171,15 @@ class Scores:
     @property
     def at_rest_text(self) -> str:
         """What the figures of all samples predict at rest; "" = they hold no such samples."""
-        if self.all_samples is None or REST not in self.left_out:
+        if self.all_samples is None or self.kept_at_rest is None:
             return ""
-        return "friction at rest may take any value up to its limit; half of that of the last motion is predicted"
+        low, high = self.kept_at_rest.min(), self.kept_at_rest.max()
+        guessed = low == high == HALF
+        span = f"{low:.2g}" if low == high else f"{low:.2g} to {high:.2g}"
+        share = "half of that of the last motion is predicted"
+        if not guessed:
+            share = f"of that of the last motion a share of {span}, as the stops of the training have it, is predicted"
+        return f"friction at rest may take any value up to its limit; {share}"
 
     @property
     def beyond_text(self) -> str:
@@ -262,7 +271,12 @@ class Sums:
         if left_out is not None and left_out.shares:
             own, more = self.scores(origin, joint_names, trajectories, parts=parts), left_out.sums
             whole = None if more is None else (self + more).scores(origin, joint_names, trajectories)
-            return replace(own, left_out=dict(left_out.shares), all_samples=whole)
+            return replace(
+                own,
+                left_out=dict(left_out.shares),
+                all_samples=whole,
+                kept_at_rest=None if whole is None else left_out.kept_at_rest,
+            )
         with np.errstate(divide="ignore", invalid="ignore"):
             mse = self.error_square / self.count
             variance = self.torque_square - self.torque**2 / self.count
@@ -311,10 +325,12 @@ class LeftOut:
     """Samples that scores leave out: what a model misses there, and their share of all sound samples by reason.
 
     sums: None = not known as an error of the equations that are scored.
+    kept_at_rest: share of the dry friction of their last motion that joints at rest keep there, (n,); None = none rest.
     """
 
     sums: Sums | None
     shares: Mapping[str, float]
+    kept_at_rest: Float | None = None
 
     def scaled(self, share: float) -> LeftOut:
         """Those of a share of the log, as far as its parts are alike."""

@@ -492,7 +492,7 @@ def _held_out_log(
         call.threads,
         origin,
         call.progress,
-        training.scores.motion,
+        training.scores,
     )
 
 

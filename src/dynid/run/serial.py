@@ -43,6 +43,7 @@ def scores_to_dict(scores: Scores) -> dict[str, Any]:
         "beyond": plain(scores.beyond),
         "worse": list(scores.worse),
         "at_rest": list(scores.at_rest),
+        "kept_at_rest": plain(scores.kept_at_rest),
     }
 
 
@@ -55,7 +56,7 @@ def _figures(scores: Scores) -> dict[str, Any]:
 
 def scores_from_dict(data: Mapping[str, Any]) -> Scores:
     """Scores from plain data."""
-    whole, motion = data["all_samples"], data["motion"]
+    whole, motion, kept = data["all_samples"], data["motion"], data.get("kept_at_rest")
     return replace(
         _scores(data, data),
         left_out={reason: float(share) for reason, share in data["left_out"].items()},
@@ -64,6 +65,7 @@ def scores_from_dict(data: Mapping[str, Any]) -> Scores:
         beyond={quantity: _array(shares) for quantity, shares in data["beyond"].items()},
         worse=tuple(data.get("worse", ())),
         at_rest=tuple(data.get("at_rest", ())),
+        kept_at_rest=None if kept is None else _array(kept),
     )
 
 

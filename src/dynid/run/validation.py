@@ -17,8 +17,9 @@ from dynid.base.records import dataclass
 from dynid.diagnosis.masking import AtPeak, left_out
 from dynid.estimate.bands import Bands
 from dynid.estimate.estimator import Estimate
+from dynid.estimate.kept_friction import StopSums
 from dynid.estimate.residuals import Residuals
-from dynid.estimate.scores import LeftOut, MotionRange, Origin, Sums
+from dynid.estimate.scores import LeftOut, MotionRange, Origin, Scores, Sums
 from dynid.factor.assemble import Assembly
 from dynid.factor.thinning import Stretches
 from dynid.kernel import release_memory
@@ -35,7 +36,7 @@ from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import REST, Samples
 from dynid.signals.settings import Preparation
 from dynid.signals.spill import Spilled
-from dynid.terms.at_rest import kept_friction
+from dynid.terms.at_rest import HALF, dry_friction
 from dynid.terms.term import Terms
 
 # Samples beyond it lie in a temporary file: five minutes of a 7-joint arm at 400 samples a second are in memory.
@@ -50,6 +51,9 @@ RESIDUAL_BYTES = 20e6
 # three folds or more of several blocks, and intervals keep their coverage (benchmarks/coverage.py --short).
 BLOCKS_WANTED, FEW_BLOCKS = 60, 20
 BLOCK_CYCLES, LEAST_CYCLES = 8.0, 2.0
+# Times what a second pass of the filters moves positions at rest by: the first one has moved them by about as much, to
+# both sides, so that a joint that stands still turns back by less than a width of twice this.
+RINGING = 3.0
 # Of a log, at rest: above it blocks are of the motion alone. Below it half of them hold motion at least, which are
 # enough, and blocks do not change with the seconds before and after a motion.
 MOSTLY = 0.5
@@ -89,7 +93,7 @@ def validate(
         pass_threads(threads),
         origin,
         None,
-        identification.training.scores.motion,
+        identification.training.scores,
     )
     diagnostics.require_found(accept)
     return found
@@ -212,39 +216,39 @@ def score(
     trained: MotionRange | None = None,
     share: float = 1.0,
     travel: Float | None = None,
+    kept_at_rest: Float | None = None,
 ) -> tuple[Validation, LeftOut]:
     """Scores and residuals of an estimate on samples, filtered and thinned as in the equations; what they leave out.
 
     trained: range of the motion that the estimate was fitted to; None = not to be compared.
     share: of the log whose residuals are kept, a stretch of each block of time, each a segment of its own; scores are
     of all samples.
-    travel: (n,) by which joints have to move for it to be seen; of joints at rest, which were fitted to nothing, half
-    of the dry friction of the last such motion is predicted then. None = what the model says of a velocity of zero.
+    travel: (n,) by which joints have to move for it to be seen; of joints at rest, which were fitted to nothing, a
+    share of the dry friction of the last such motion is predicted then. None = what the model says of a velocity of
+    zero.
+    kept_at_rest: (n,) that share; None = as the stops of these samples have it.
     Raises UnfitDataError if no sample is left between the filters' edges.
     """
     robot, theta = assembly.robot, estimate.full_vector
     bands, tally = Bands(robot, assembly.terms, estimate), _Tally(robot.n, trained)
+    rate = assembly.parallel.rate / assembly.parallel.decimation
 
     def one(samples: Samples) -> tuple[Samples, Float, Int, Int, _Counted]:
         model = assembly.terms.torque(robot, samples, theta)
         lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
         whole = samples.with_left_out
-        stands = None if travel is None else samples.left_out.get(REST)
-        if travel is not None and stands is not None:
-            direction = last_direction(samples, travel)
-            more = kept_friction(robot, assembly.terms, samples, theta, direction)
-            lines = np.concatenate([lines, stands * more.T])
         sound, _ = assembly.parallel.apply(np.ascontiguousarray(lines), whole)
-        if stands is not None:
-            # Filtered by itself, so that samples in motion stay as they are.
-            sound[robot.n : 2 * robot.n] += stands[assembly.parallel.kept(whole)] * sound[4 * robot.n :]
-            sound = sound[: 4 * robot.n]
+        index = assembly.parallel.kept(whole)
+        dry = np.zeros((robot.n, len(index)))
+        if travel is not None:
+            dry, smooth = _dry_at_rest(assembly, theta, samples, travel, sound[2 * robot.n : 3 * robot.n])
+            sound[robot.n : 2 * robot.n] -= smooth
         if samples.measured is not None:
             # Of what was not measured nothing is missed: no figure of the joint has a meaning.
             silent = np.flatnonzero(~samples.measured)
             sound[silent] = sound[robot.n + silent]
-        index = assembly.parallel.kept(whole)
-        counted = _Counted.of(samples, index, sound[: 2 * robot.n], trained)
+            dry[silent] = 0.0
+        counted = _Counted.of(samples, index, sound[: 2 * robot.n], dry, rate, trained)
         stretches = Stretches(share, max(round(assembly.block_seconds * samples.rate), 1))
         number = stretches.numbers(samples.segment, samples.first + index)
         kept = samples.keep[index] & (number >= 0)
@@ -296,14 +300,36 @@ def score(
         q=lines[2 * n : 3 * n].T,
         dq=lines[3 * n : 4 * n].T,
         std=lines[4 * n :].T,
-        rate=assembly.parallel.rate / assembly.parallel.decimation,
+        rate=rate,
         temperature=np.concatenate(warmth) if warmth else None,
     )
     release_memory()
-    sums, left_out = tally.sums, tally.left_out
+    left_out = tally.left_out(kept_at_rest)
     blocks = _by_block(residuals, assembly.block_seconds)
-    scores = sums.scores(origin, robot.joint_names, tuple(names), left_out, blocks)
+    scores = tally.sums.scores(origin, robot.joint_names, tuple(names), left_out, blocks)
     return Validation(replace(scores, motion=tally.motion, beyond=tally.beyond), residuals), left_out
+
+
+def _dry_at_rest(
+    assembly: Assembly, theta: Float, samples: Samples, travel: Float, filtered: Float
+) -> tuple[Float, Float]:
+    """Dry friction of the last motion and what the model has in its place, filtered, (n, T) each; zero in motion.
+
+    filtered: (n, T) positions of the T sound samples, filtered as torque is.
+    """
+    whole, stands = samples.with_left_out, _at_rest(samples)
+    index = assembly.parallel.kept(whole)
+    if not stands[index].any():
+        nothing = np.zeros_like(filtered)
+        return nothing, nothing
+    # Filters swing about a stop, which is no motion.
+    ringing = np.abs(filtered - samples.q[index].T)[:, stands[index]].max(axis=1)
+    direction = last_direction(samples, np.maximum(travel, RINGING * ringing))
+    lines = dry_friction(assembly.robot, assembly.terms, samples, theta, direction)
+    # Filtered by itself, so that samples in motion stay as they are.
+    sound, _ = assembly.parallel.apply(np.concatenate([stands * line.T for line in lines]), whole)
+    dry, smooth = np.split(stands[index] * sound, 2)
+    return dry, smooth
 
 
 def _by_block(residuals: Residuals, seconds: float) -> list[Sums]:
@@ -318,19 +344,23 @@ class _Counted:
     """What one batch adds to a set of scores beside its residuals.
 
     sums, left_out: what the model misses on samples that count, and on those that do not.    reasons: their number.
+    stops: the dry friction of those at rest, which left_out is without.
     motion: range of those that count, None = there are none.    beyond: (3, n) how many lie outside the training's.
     """
 
     count: int
     sums: Sums
     left_out: Sums
+    stops: StopSums
     reasons: Mapping[str, int]
     motion: MotionRange | None
     beyond: Float
 
     @staticmethod
-    def of(samples: Samples, index: Int, torque: Float, trained: MotionRange | None) -> _Counted:
-        """index: of the sound samples.    torque: (2 n, len(index)) measured, then predicted."""
+    def of(
+        samples: Samples, index: Int, torque: Float, dry: Float, rate: float, trained: MotionRange | None
+    ) -> _Counted:
+        """index: of the T sound samples, rate Hz.    torque: (2 n, T) measured, predicted.    dry: (n, T) at rest."""
         kept, n = samples.keep[index], samples.n
         sound, left = torque[:, kept], torque[:, ~kept]
         moved = tuple(x[index[kept]] for x in (samples.q, samples.dq, samples.ddq))
@@ -338,10 +368,15 @@ class _Counted:
             count=int(kept.sum()),
             sums=Sums.of_arrays(sound[:n].T, sound[n:].T).of_joints(samples.measured),
             left_out=Sums.of_arrays(left[:n].T, left[n:].T).of_joints(samples.measured),
+            stops=StopSums.of(torque[:n] - torque[n:], dry, _at_rest(samples)[index], rate),
             reasons={reason: int(mask[index].sum()) for reason, mask in samples.left_out.items()},
             motion=MotionRange.of(*moved) if kept.any() else None,
             beyond=trained.beyond(*moved) if trained is not None else np.zeros((3, n)),
         )
+
+
+def _at_rest(samples: Samples) -> Bool:
+    return samples.left_out.get(REST, np.zeros(len(samples), dtype=np.bool_))
 
 
 class _Tally:
@@ -352,6 +387,7 @@ class _Tally:
         self._compared = trained is not None
         self.count, self._beyond = 0, np.zeros((3, n))
         self.sums = self._left_out = Sums.of_arrays(np.zeros((0, n)), np.zeros((0, n)))
+        self.stops = StopSums.of(np.zeros((n, 0)), np.zeros((n, 0)), np.zeros(0, dtype=np.bool_), 1.0)
         self._reasons: dict[str, int] = {}
 
     def add(self, one: _Counted) -> None:
@@ -359,17 +395,18 @@ class _Tally:
         self.count += one.count
         self.sums, self._left_out = self.sums + one.sums, self._left_out + one.left_out
         self._beyond += one.beyond
+        self.stops += one.stops
         for reason, number in one.reasons.items():
             self._reasons[reason] = self._reasons.get(reason, 0) + number
         if one.motion is not None:
             self.motion = one.motion if self.motion is None else self.motion | one.motion
 
-    @property
-    def left_out(self) -> LeftOut:
-        """The samples that do not count."""
+    def left_out(self, kept_at_rest: Float | None) -> LeftOut:
+        """The samples that do not count, of those at rest a share (n,) of the dry friction predicted; None = theirs."""
         everything = self.count + sum(self._reasons.values())
         shares = {reason: number / everything for reason, number in self._reasons.items() if number}
-        return LeftOut(self._left_out, shares)
+        kept = self.stops.share if kept_at_rest is None else kept_at_rest
+        return LeftOut(self.stops.predicted(self._left_out, kept), shares, kept if REST in shares else None)
 
     @property
     def beyond(self) -> dict[str, Float]:
@@ -429,9 +466,12 @@ def score_log(
     threads: int,
     origin: Origin,
     progress: Progress | None,
-    trained: MotionRange | None = None,
+    training: Scores,
 ) -> Validation:
-    """Torque scores of an estimate on a log that is prepared like the training log, on its own time grid."""
+    """Torque scores of an estimate on a log that is prepared like the training log, on its own time grid.
+
+    training: scores on the log that was fitted, whose range of motion and share of friction kept at rest are taken.
+    """
     # Filtered as in training; the time grid is this log's own.
     prepared = prepare(log, replace(preparation, rate=None), diagnostics)
     nothing = np.zeros(len(estimate.columns), dtype=np.bool_)
@@ -441,7 +481,8 @@ def score_log(
     seconds = block_seconds(prepared, still=still)
     assembly = Assembly(robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), seconds)
     share, travel = share_to_keep(prepared), travel_at_rest(prepared, still)
-    found = score(assembly, estimate, batches, origin, threads, None, trained, share, travel)[0]
+    kept = training.kept_at_rest if training.kept_at_rest is not None else np.full(robot.n, HALF)
+    found = score(assembly, estimate, batches, origin, threads, None, training.motion, share, travel, kept)[0]
     return found.with_rest(summary.at_rest)
 
 
