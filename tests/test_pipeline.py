@@ -20,14 +20,17 @@ from dynid.log.log import Channel
 from dynid.log.read import Log, Selection, read_log
 from dynid.log.write import write_log
 from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
+from dynid.run.result import Identification, Validation
+from dynid.run.serial import scores_from_dict, scores_to_dict
 from dynid.run.store import load
 from dynid.run.validation import validate
+from dynid.run.verdict import judge
 from dynid.signals.settings import Preparation
 from dynid.terms import ChannelTorque, Offset, RigidBody, Terms, Viscous
 from dynid.testing import random_robot, simulated_log, smooth_samples
 from dynid.verbs.inspection import describe_base
 from dynid.verbs.save import save
+from dynid.verbs.summary import score_lines
 
 ROBOT = random_robot(21, 3, 0.0)
 SETTINGS = Settings(terms=DEFAULT_TERMS, preparation=Preparation(cutoff=8.0))
@@ -129,6 +132,35 @@ def test_scores_are_good_and_named(result: Identification) -> None:
     assert held_out.residuals is not None
     e = held_out.residuals.error
     np.testing.assert_allclose(held_out.scores.rms, np.sqrt(np.mean(e**2, axis=0)), rtol=1e-9)
+
+
+def test_bodies_that_exports_hold_are_scored_beside_an_estimate_without_constraints(
+    logs: tuple[Log, Log], result: Identification
+) -> None:
+    assert result.validations[0].scores.exported is None
+    exported = 1.1 * result.estimate.parameters
+    beside = replace(result, estimate=replace(result.estimate, consistent=exported))
+    alone = replace(
+        result.estimate, parameters=exported, value=np.asarray(result.estimate.base.reduce(exported))
+    )
+    scores = validate(beside, logs[1], threads=1).scores
+    expected = validate(replace(result, estimate=alone), logs[1], threads=1).scores
+    assert scores.exported == pytest.approx(expected.total_relative, rel=1e-9)
+    np.testing.assert_array_equal(scores.relative, result.validations[0].scores.relative)
+    again = scores_from_dict(scores_to_dict(scores))
+    assert again.exported == scores.exported
+    (line,) = (one for one in score_lines(again) if "exports" in one)
+    assert f"miss {100 * expected.total_relative:.3g} %" in line
+    verdict = judge(
+        beside.estimate,
+        result.structural,
+        result.training,
+        (Validation(scores),),
+        Diagnostics(),
+        faults=("one",),
+    )
+    (finding,) = (one for one in verdict.findings if one.code == "not-exportable")
+    assert f"miss {100 * expected.total_relative:.3g} % of the torque on held-out log" in finding.text
 
 
 def test_threads_do_not_change_a_byte(logs: tuple[Log, Log], result: Identification) -> None:

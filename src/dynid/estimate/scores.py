@@ -85,6 +85,8 @@ class Scores:
     is the model's to miss.
     kept_at_rest: share of the dry friction of their last motion that joints at rest keep in all_samples, (n,); None =
     no samples at rest.
+    exported: share of the torque missed by the physically consistent bodies that exports hold, over all joints, where
+    the figures are of an estimate without constraints; None = they are of those bodies, or theirs is not known.
     """
 
     origin: Origin
@@ -106,6 +108,7 @@ class Scores:
     worse: tuple[str, ...] = ()
     at_rest: tuple[str, ...] = ()
     kept_at_rest: Float | None = None
+    exported: float | None = None
 
     def __post_init__(self) -> None:
         n = len(self.joint_names)
@@ -180,6 +183,16 @@ class Scores:
         if not guessed:
             share = f"of that of the last motion a share of {span}, as the stops of the training have it, is predicted"
         return f"friction at rest may take any value up to its limit; {share}"
+
+    @property
+    def exported_text(self) -> str:
+        """What the bodies that exports hold miss, where the figures are of another estimate; "" = they are not."""
+        if self.exported is None:
+            return ""
+        return (
+            f"exports hold the physically consistent bodies, which miss {100 * self.exported:.3g} %; these figures are "
+            "of the estimate without constraints"
+        )
 
     @property
     def beyond_text(self) -> str:

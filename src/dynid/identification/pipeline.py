@@ -69,11 +69,11 @@ from dynid.rows.torque import TorqueRows
 from dynid.run.links import mass_findings
 from dynid.run.provenance import provenance
 from dynid.run.result import Identification, Validation
+from dynid.run.scoring import score
 from dynid.run.validation import (
     block_seconds,
     origin_of,
     read_samples,
-    score,
     score_log,
     share_to_choose_on,
     share_to_keep,

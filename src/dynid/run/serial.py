@@ -44,6 +44,7 @@ def scores_to_dict(scores: Scores) -> dict[str, Any]:
         "worse": list(scores.worse),
         "at_rest": list(scores.at_rest),
         "kept_at_rest": plain(scores.kept_at_rest),
+        "exported": scores.exported,
     }
 
 
@@ -66,6 +67,7 @@ def scores_from_dict(data: Mapping[str, Any]) -> Scores:
         worse=tuple(data.get("worse", ())),
         at_rest=tuple(data.get("at_rest", ())),
         kept_at_rest=None if kept is None else _array(kept),
+        exported=data.get("exported"),
     )
 
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float, Int
+from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.errors import UsageError
 from dynid.base.parallel import ordered_map, pass_threads
 from dynid.base.progress import Progress
-from dynid.base.records import dataclass
 from dynid.diagnosis.masking import AtPeak, left_out
-from dynid.estimate.bands import Bands
 from dynid.estimate.estimator import Estimate
-from dynid.estimate.kept_friction import StopSums
-from dynid.estimate.residuals import Residuals
-from dynid.estimate.scores import LeftOut, MotionRange, Origin, Scores, Sums
+from dynid.estimate.scores import Origin, Scores
 from dynid.factor.assemble import Assembly
-from dynid.factor.thinning import Stretches
 from dynid.kernel import release_memory
 from dynid.log.checks import LogWatch
 from dynid.log.read import Log
@@ -30,13 +25,14 @@ from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.run.held_parts import without_held_parts
 from dynid.run.result import Identification, Validation
-from dynid.signals.last_motion import last_direction, seen_travel
+from dynid.run.scoring import score
+from dynid.signals.last_motion import seen_travel
 from dynid.signals.past import WithPast
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import REST, Samples
 from dynid.signals.settings import Preparation
 from dynid.signals.spill import Spilled
-from dynid.terms.at_rest import HALF, dry_friction
+from dynid.terms.at_rest import HALF
 from dynid.terms.term import Terms
 
 # Samples beyond it lie in a temporary file: five minutes of a 7-joint arm at 400 samples a second are in memory.
@@ -51,9 +47,6 @@ RESIDUAL_BYTES = 20e6
 # three folds or more of several blocks, and intervals keep their coverage (benchmarks/coverage.py --short).
 BLOCKS_WANTED, FEW_BLOCKS = 60, 20
 BLOCK_CYCLES, LEAST_CYCLES = 8.0, 2.0
-# Times what a second pass of the filters moves positions at rest by: the first one has moved them by about as much, to
-# both sides, so that a joint that stands still turns back by less than a width of twice this.
-RINGING = 3.0
 # Of a log, at rest: above it blocks are of the motion alone. Below it half of them hold motion at least, which are
 # enough, and blocks do not change with the seconds before and after a motion.
 MOSTLY = 0.5
@@ -204,240 +197,6 @@ def _less_peaks(
     size = np.max([one.effort for one in summary.trajectories], axis=0)
     why = "effort at its peak (" + ", ".join(summary.joint_names[j] for j in cut) + ")"
     return left_out(batches, AtPeak(summary.cut_off, size, seconds), why, diagnostics) or batches
-
-
-def score(
-    assembly: Assembly,
-    estimate: Estimate,
-    batches: Iterable[Samples],
-    origin: Origin,
-    threads: int,
-    progress: Callable[[float], None] | None,
-    trained: MotionRange | None = None,
-    share: float = 1.0,
-    travel: Float | None = None,
-    kept_at_rest: Float | None = None,
-) -> tuple[Validation, LeftOut]:
-    """Scores and residuals of an estimate on samples, filtered and thinned as in the equations; what they leave out.
-
-    trained: range of the motion that the estimate was fitted to; None = not to be compared.
-    share: of the log whose residuals are kept, a stretch of each block of time, each a segment of its own; scores are
-    of all samples.
-    travel: (n,) by which joints have to move for it to be seen; of joints at rest, which were fitted to nothing, a
-    share of the dry friction of the last such motion is predicted then. None = what the model says of a velocity of
-    zero.
-    kept_at_rest: (n,) that share; None = as the stops of these samples have it.
-    Raises UnfitDataError if no sample is left between the filters' edges.
-    """
-    robot, theta = assembly.robot, estimate.full_vector
-    bands, tally = Bands(robot, assembly.terms, estimate), _Tally(robot.n, trained)
-    rate = assembly.parallel.rate / assembly.parallel.decimation
-
-    def one(samples: Samples) -> tuple[Samples, Float, Int, Int, _Counted]:
-        model = assembly.terms.torque(robot, samples, theta)
-        lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
-        whole = samples.with_left_out
-        sound, _ = assembly.parallel.apply(np.ascontiguousarray(lines), whole)
-        index = assembly.parallel.kept(whole)
-        dry = np.zeros((robot.n, len(index)))
-        if travel is not None:
-            dry, smooth = _dry_at_rest(assembly, theta, samples, travel, sound[2 * robot.n : 3 * robot.n])
-            sound[robot.n : 2 * robot.n] -= smooth
-        if samples.measured is not None:
-            # Of what was not measured nothing is missed: no figure of the joint has a meaning.
-            silent = np.flatnonzero(~samples.measured)
-            sound[silent] = sound[robot.n + silent]
-            dry[silent] = 0.0
-        counted = _Counted.of(samples, index, sound[: 2 * robot.n], dry, rate, trained)
-        stretches = Stretches(share, max(round(assembly.block_seconds * samples.rate), 1))
-        number = stretches.numbers(samples.segment, samples.first + index)
-        kept = samples.keep[index] & (number >= 0)
-        if not kept.all():
-            sound, index, number = sound[:, kept], index[kept], number[kept]
-        std = bands.std(samples, index)
-        return samples, np.concatenate([sound, std.T]), index, number, counted
-
-    # Room for all of it where their number is known: the residuals are never there twice.
-    room = (
-        sum(len(assembly.parallel.kept(samples)) for samples in batches) if isinstance(batches, list) else 0
-    )
-    gathered = _Gathered(5 * robot.n, room)
-    times: list[Float] = []
-    trajectory: list[int] = []
-    segment: list[int] = []
-    names: dict[str, int] = {}
-    warmth: list[Float] = []
-    runs: dict[tuple[str, int, int], int] = {}
-    for samples, kept, at, number, counted in ordered_map(one, batches, threads):
-        tally.add(counted)
-        if samples.temperature is not None:
-            warmth.append(samples.temperature[at])
-        index = names.setdefault(samples.trajectory, len(names))
-        gathered.add(kept)
-        times.append(samples.t[at])
-        trajectory += [index] * len(at)
-        if share >= 1.0:
-            segment += [samples.segment] * len(at)
-        else:
-            own = ((samples.trajectory, samples.segment, block) for block in number.tolist())
-            segment += [runs.setdefault(one, len(runs)) for one in own]
-        if progress is not None:
-            progress(len(samples) / samples.rate)
-    if not tally.count:
-        raise UnfitDataError(
-            "no-samples", found="no usable sample", expected="motion longer than the filters' edges"
-        )
-    n = robot.n
-    lines = gathered.lines
-    residuals = Residuals(
-        trajectories=tuple(names),
-        joint_names=robot.joint_names,
-        t=np.concatenate(times),
-        trajectory=np.array(trajectory),
-        segment=np.array(segment),
-        measured=lines[:n].T,
-        predicted=lines[n : 2 * n].T,
-        q=lines[2 * n : 3 * n].T,
-        dq=lines[3 * n : 4 * n].T,
-        std=lines[4 * n :].T,
-        rate=rate,
-        temperature=np.concatenate(warmth) if warmth else None,
-    )
-    release_memory()
-    left_out = tally.left_out(kept_at_rest)
-    blocks = _by_block(residuals, assembly.block_seconds)
-    scores = tally.sums.scores(origin, robot.joint_names, tuple(names), left_out, blocks)
-    return Validation(replace(scores, motion=tally.motion, beyond=tally.beyond), residuals), left_out
-
-
-def _dry_at_rest(
-    assembly: Assembly, theta: Float, samples: Samples, travel: Float, filtered: Float
-) -> tuple[Float, Float]:
-    """Dry friction of the last motion and what the model has in its place, filtered, (n, T) each; zero in motion.
-
-    filtered: (n, T) positions of the T sound samples, filtered as torque is.
-    """
-    whole, stands = samples.with_left_out, _at_rest(samples)
-    index = assembly.parallel.kept(whole)
-    if not stands[index].any():
-        nothing = np.zeros_like(filtered)
-        return nothing, nothing
-    # Filters swing about a stop, which is no motion.
-    ringing = np.abs(filtered - samples.q[index].T)[:, stands[index]].max(axis=1)
-    direction = last_direction(samples, np.maximum(travel, RINGING * ringing))
-    lines = dry_friction(assembly.robot, assembly.terms, samples, theta, direction)
-    # Filtered by itself, so that samples in motion stay as they are.
-    sound, _ = assembly.parallel.apply(np.concatenate([stands * line.T for line in lines]), whole)
-    dry, smooth = np.split(stands[index] * sound, 2)
-    return dry, smooth
-
-
-def _by_block(residuals: Residuals, seconds: float) -> list[Sums]:
-    r, block = residuals, np.floor(residuals.t / seconds)
-    ends = (np.diff(r.trajectory) != 0) | (np.diff(r.segment) != 0) | (np.diff(block) != 0)
-    parts = np.split(np.arange(len(r.t)), np.flatnonzero(ends) + 1)
-    return [Sums.of_arrays(r.measured[part], r.predicted[part]) for part in parts]
-
-
-@dataclass(frozen=True, eq=False)
-class _Counted:
-    """What one batch adds to a set of scores beside its residuals.
-
-    sums, left_out: what the model misses on samples that count, and on those that do not.    reasons: their number.
-    stops: the dry friction of those at rest, which left_out is without.
-    motion: range of those that count, None = there are none.    beyond: (3, n) how many lie outside the training's.
-    """
-
-    count: int
-    sums: Sums
-    left_out: Sums
-    stops: StopSums
-    reasons: Mapping[str, int]
-    motion: MotionRange | None
-    beyond: Float
-
-    @staticmethod
-    def of(
-        samples: Samples, index: Int, torque: Float, dry: Float, rate: float, trained: MotionRange | None
-    ) -> _Counted:
-        """index: of the T sound samples, rate Hz.    torque: (2 n, T) measured, predicted.    dry: (n, T) at rest."""
-        kept, n = samples.keep[index], samples.n
-        sound, left = torque[:, kept], torque[:, ~kept]
-        moved = tuple(x[index[kept]] for x in (samples.q, samples.dq, samples.ddq))
-        return _Counted(
-            count=int(kept.sum()),
-            sums=Sums.of_arrays(sound[:n].T, sound[n:].T).of_joints(samples.measured),
-            left_out=Sums.of_arrays(left[:n].T, left[n:].T).of_joints(samples.measured),
-            stops=StopSums.of(torque[:n] - torque[n:], dry, _at_rest(samples)[index], rate),
-            reasons={reason: int(mask[index].sum()) for reason, mask in samples.left_out.items()},
-            motion=MotionRange.of(*moved) if kept.any() else None,
-            beyond=trained.beyond(*moved) if trained is not None else np.zeros((3, n)),
-        )
-
-
-def _at_rest(samples: Samples) -> Bool:
-    return samples.left_out.get(REST, np.zeros(len(samples), dtype=np.bool_))
-
-
-class _Tally:
-    """What the batches add up to."""
-
-    def __init__(self, n: int, trained: MotionRange | None) -> None:
-        self.motion: MotionRange | None = None
-        self._compared = trained is not None
-        self.count, self._beyond = 0, np.zeros((3, n))
-        self.sums = self._left_out = Sums.of_arrays(np.zeros((0, n)), np.zeros((0, n)))
-        self.stops = StopSums.of(np.zeros((n, 0)), np.zeros((n, 0)), np.zeros(0, dtype=np.bool_), 1.0)
-        self._reasons: dict[str, int] = {}
-
-    def add(self, one: _Counted) -> None:
-        """Adds a batch."""
-        self.count += one.count
-        self.sums, self._left_out = self.sums + one.sums, self._left_out + one.left_out
-        self._beyond += one.beyond
-        self.stops += one.stops
-        for reason, number in one.reasons.items():
-            self._reasons[reason] = self._reasons.get(reason, 0) + number
-        if one.motion is not None:
-            self.motion = one.motion if self.motion is None else self.motion | one.motion
-
-    def left_out(self, kept_at_rest: Float | None) -> LeftOut:
-        """The samples that do not count, of those at rest a share (n,) of the dry friction predicted; None = theirs."""
-        everything = self.count + sum(self._reasons.values())
-        shares = {reason: number / everything for reason, number in self._reasons.items() if number}
-        kept = self.stops.share if kept_at_rest is None else kept_at_rest
-        return LeftOut(self.stops.predicted(self._left_out, kept), shares, kept if REST in shares else None)
-
-    @property
-    def beyond(self) -> dict[str, Float]:
-        """Share of the samples that count outside the training's range, by quantity."""
-        if not self._compared:
-            return {}
-        shares = self._beyond / self.count
-        return dict(zip(("position", "velocity", "acceleration"), shares, strict=True))
-
-
-class _Gathered:
-    """Lines (L, T) that grow along T."""
-
-    def __init__(self, lines: int, room: int) -> None:
-        self.count = 0
-        self._lines = np.empty((lines, room))
-
-    def add(self, part: Float) -> None:
-        """Appends a part (L, T_i)."""
-        end = self.count + part.shape[1]
-        if end > self._lines.shape[1]:
-            grown = np.empty((len(self._lines), max(end, 2 * self._lines.shape[1])))
-            grown[:, : self.count] = self.lines
-            self._lines = grown
-        self._lines[:, self.count : end] = part
-        self.count = end
-
-    @property
-    def lines(self) -> Float:
-        """All of it, (L, T)."""
-        return self._lines[:, : self.count]
 
 
 def origin_of(log: Log, trained: list[list[Any]], diagnostics: Diagnostics) -> Origin:

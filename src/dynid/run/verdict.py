@@ -102,7 +102,7 @@ def judge(
         # What simulators refuse is no model to be trusted, whatever it predicts.
         level = _worse(level, "usable")
     if faults or any(column.of is Of.BODY for column in estimate.columns):
-        findings.append(_export_finding(faults, estimate))
+        findings.append(_export_finding(faults, estimate, unseen))
     findings += masses
     if any(finding.level == "warning" for finding in masses):
         level = _worse(level, "usable")
@@ -264,7 +264,7 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
     return found
 
 
-def _export_finding(faults: Sequence[str], estimate: Estimate) -> Finding:
+def _export_finding(faults: Sequence[str], estimate: Estimate, unseen: Sequence[Validation]) -> Finding:
     if not faults:
         return Finding(
             "good",
@@ -280,11 +280,17 @@ def _export_finding(faults: Sequence[str], estimate: Estimate) -> Finding:
         cause = (
             f"the log hardly determines these bodies (condition {estimate.base.condition:.3g}), or {cause}"
         )
+    missed = [
+        f", which miss {100 * v.scores.exported:.3g} % of the torque on {v.scores.origin}, not "
+        f"{100 * v.scores.total_relative:.3g} %"
+        for v in unseen
+        if v.scores.exported is not None
+    ]
     return Finding(
         "warning",
         "Can be exported, but as another model: this one is not physically consistent",
-        f"{shown}. Likely, {cause}. URDF, MJCF and SDF hold the physically consistent bodies that the data like best; "
-        "dynid export says by how much their torque differs, joint by joint.",
+        f"{shown}. Likely, {cause}. URDF, MJCF and SDF hold the physically consistent bodies that the data like best"
+        f"{''.join(missed[:1])}; dynid export says by how much their torque differs, joint by joint.",
         "Look for what the model lacks or the description has wrong.",
         "not-exportable",
     )

@@ -20,7 +20,7 @@ from dynid.identification.settings import DEFAULT_TERMS
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.rows.torque import TorqueRows
-from dynid.run.validation import score
+from dynid.run.scoring import score
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.simulation.rigid import inverse

@@ -139,6 +139,8 @@ def score_lines(scores: Scores) -> list[str]:
         lines.append(f"  left out: {scores.left_out_text}")
     if scores.at_rest_text:
         lines.append(f"  all samples: {scores.at_rest_text}")
+    if scores.exported_text:
+        lines.append(f"  {scores.exported_text}")
     every = "" if whole is None else f"{'all samples':>13}"
     lines.append(
         f"  {'joint':<20}{'relative':>10}{every}{'RMS':>11}{'R2':>9}{'torque RMS':>12}{'samples':>9}"

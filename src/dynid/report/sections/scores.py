@@ -38,6 +38,7 @@ class ScoresSection:
                 "all_samples": _all_samples(v.scores, None),
                 "left_out": v.scores.left_out_text,
                 "at_rest": v.scores.at_rest_text,
+                "exported": v.scores.exported_text,
                 "beyond": v.scores.beyond_text,
                 "nmse": number(v.scores.total_nmse),
                 "trajectories": v.scores.trajectories,
