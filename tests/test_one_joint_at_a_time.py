@@ -21,6 +21,8 @@ PLANTS = {
     "ur5": Unmodelled(cable=0.005, torque_step=0.002),
     "ur3": Unmodelled(hysteresis=2e-3, ripple=0.005),
     "so101": Unmodelled(gear_friction=0.06, warming=0.1),
+    # The last joint moves a gripper alone, at the end.
+    "talos_left_arm": Unmodelled(cable=0.01, gear_friction=0.1, torque_step=0.003),
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.traps import MACHINES, Recording, recorded
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis.bursts import Bursts
+from dynid.diagnosis.bursts import LEAST_HEIGHT, Bursts, heights
 from dynid.diagnosis.finding import Interval, ResidualFinding
 from dynid.diagnosis.masking import AtPeak, Within, left_out, spoilt_times, widened, without_times
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
@@ -115,6 +115,28 @@ def test_a_push_is_seen_from_its_beginning_to_its_end() -> None:
         assert span.start == pytest.approx(low, abs=0.15)
         assert span.end == pytest.approx(low + 0.8, abs=0.15)
         assert [one.times for one in spoilt_times(analysis)] == [finding.times]
+
+
+def test_a_joint_that_stands_for_most_of_the_time_bursts_by_what_it_misses_in_motion() -> None:
+    """What the model misses of its motion is many times what is missed of its rest."""
+    analysis = pushed(-2.0, -1.0, 0.0)
+    r = analysis.residuals
+    rng = np.random.default_rng(8)
+    # The last joint moves for a seventh of the time.
+    moves = (r.t > 0.4 * r.t[-1]) & (r.t < 0.54 * r.t[-1])
+    dq = np.array(r.dq)
+    dq[~moves, -1] = 0.0
+    error = np.array(r.error)
+    error[:, -1] = np.where(moves, 1.0, 0.02) * rng.normal(size=len(r.t)) * error[:, -1].std()
+    in_turn = replace(analysis, residuals=replace(r, dq=dq, predicted=r.measured - error))
+    assert heights(in_turn)[:, -1].max() < LEAST_HEIGHT
+    usual = np.subtract(*np.quantile(error[:, -1], [0.75, 0.25])) / 1.349
+    assert np.abs(error[:, -1]).max() > LEAST_HEIGHT * usual
+    # A push on it is one all the same.
+    touched = np.array(error)
+    touched[np.flatnonzero(moves)[40:60], -1] += 20.0 * error[moves, -1].std()
+    hit = replace(analysis, residuals=replace(r, dq=dq, predicted=r.measured - touched))
+    assert heights(hit)[:, -1].max() > LEAST_HEIGHT
 
 
 def test_what_is_masked_says_so() -> None:

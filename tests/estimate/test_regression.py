@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from dynid.estimate.least_squares import OLS
+from dynid.estimate.least_squares import OLS, WLS, solve
 from dynid.estimate.regression import regression_of
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
-from dynid.testing import random_robot, synthetic_regression
+from dynid.testing import factors_of, random_robot, synthetic_regression
 from dynid.testing.motion import exact_samples, true_parameters
 
 TERMS = RigidBody() + Viscous() + Coulomb(0.1) + Offset()
@@ -40,6 +42,25 @@ def test_exact_equations_give_the_true_base_parameters_back() -> None:
     np.testing.assert_allclose(
         OLS().fit(regression).value, regression.base.reduce(theta), rtol=1e-6, atol=1e-8
     )
+
+
+@pytest.mark.parametrize("stands", ["nothing", "another"])
+def test_a_part_of_a_log_that_does_not_tell_a_column_from_others(stands: str) -> None:
+    """Its parameter is zero there, and the others predict as well as they can."""
+    whole = synthetic_regression(3).regression
+    own = whole.base.independent
+    rng = np.random.default_rng(2)
+    X, y = np.zeros((300, len(whole.columns))), rng.normal(size=300)
+    X[:, own] = rng.normal(size=(300, len(own)))
+    X[:, own[2]] = 0.0 if stands == "nothing" else 3.0 * X[:, own[1]] - X[:, own[0]]
+    part = replace(whole, factors=factors_of([X], [y], [own], len(whole.columns), 5))
+    value, R = solve(part, np.ones(1))
+    assert value[2] == pytest.approx(0.0, abs=1e-9)
+    others = np.delete(own, 2)
+    best = np.linalg.lstsq(X[:, others], y, rcond=None)[0]
+    np.testing.assert_allclose(np.delete(value, 2), best, rtol=1e-9, atol=1e-10)
+    assert np.isfinite(R).all()
+    assert np.isfinite(WLS().fit(part).value).all()
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.99])

@@ -12,7 +12,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
-from dynid.factor.factor import Block, Factor, Factors, merged, stack, triangle_of
+from dynid.factor.factor import TRACE, Block, Factor, Factors, merged, stack, triangle_of, without_traces
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
@@ -272,3 +272,41 @@ def test_groups_that_a_changed_term_leaves_alone_keep_their_factors() -> None:
             np.testing.assert_array_equal(one.columns, other.columns)
             assert one.count == other.count
     assert replace(after, block_seconds=2.0).unchanged(before, whole) is None
+
+
+def test_what_a_filter_keeps_of_a_motion_long_past_is_none() -> None:
+    rng = np.random.default_rng(11)
+    X, y = rng.normal(size=(400, 4)), rng.normal(size=400)
+    # One column is of a joint that moves in the first of four blocks; what follows dies away.
+    X[:, 2] *= np.where(np.arange(400) < 100, 1.0, np.exp(-0.5 * np.arange(-100.0, 300.0)))
+    found = factors_of([X], [y], [np.arange(4)], 4, 4)
+    clean = without_traces(found.blocks)
+    assert clean[0] is found.blocks[0]
+    still = np.array([0.1, 0.2, 0.0, 0.4])
+    for k, block in enumerate(clean[1:], 1):
+        (factor,), (before,) = block.groups, found.blocks[k].groups
+        left = np.linalg.norm(X[100 * k : 100 * k + 100, 2]) < TRACE * np.linalg.norm(X[:, 2])
+        assert left == (k > 1)
+        assert (factor.sums[2] == 0) == left
+        assert factor.residual_square(still) == pytest.approx(before.residual_square(still), rel=1e-12)
+        moved = still + np.array([0.0, 0.0, 1e6, 0.0])
+        assert left == (factor.residual_square(moved) == factor.residual_square(still))
+    assert without_traces(()) == ()
+
+
+def test_factors_of_a_log_hold_no_traces() -> None:
+    """A joint that moves at the begin alone, filtered: its friction is in no later equation."""
+    samples = motion(6000)
+    quiet = np.exp(-np.maximum(np.arange(len(samples)) - 500, 0) / 5.0)[:, None]
+    stops = np.concatenate([np.ones((1, samples.n - 1)), np.zeros((1, 1))], axis=1)
+    dq = samples.dq * np.where(stops > 0, 1.0, quiet)
+    found = assembly().factors([replace(samples, dq=dq)])
+    last = [c.name for c in assembly().terms.columns(assembly().robot)].index(f"fv{samples.n}")
+    sizes = []
+    for block in found.blocks:
+        factor = block.groups[-1]
+        place = np.flatnonzero(factor.columns == last)
+        sizes.append(float(np.linalg.norm(factor.R[:, place])))
+    assert sizes[0] > 0
+    assert sizes[-1] == 0
+    assert all(size == 0 or size > TRACE * sizes[0] for size in sizes)

@@ -18,6 +18,8 @@ LEAST_HEIGHT, MOST_TIME = 8.0, 0.1
 # A burst reaches from where its joints leave this size to where they are back, reversals or not.
 USUAL = 4.0
 REVERSAL_SECONDS, REVERSAL_SPEED = 0.25, 0.1
+# Share of its top speed from which a joint moves; and samples of which a size is known to a tenth.
+MOVES, FEW = 0.05, 100
 END_CYCLES = 2.0
 MOST_NAMED = 5
 POINTS = 400
@@ -115,10 +117,18 @@ def _reaching(high: Bool, unusual: Bool) -> Bool:
 
 
 def heights(analysis: ResidualAnalysis) -> Float:
-    """Size of the residual over its usual size by joint, (T, n): the standard deviation of its middle half."""
-    e = analysis.residuals.error
+    """Size of the residual over its usual size by joint, (T, n): the standard deviation of its middle half.
+
+    Of all samples, or of those in motion where that is more: a joint that stands for most of the time shows noise then.
+    """
+    e, speed = analysis.residuals.error, np.abs(analysis.residuals.dq)
     low, middle, high = np.quantile(e, [0.25, 0.5, 0.75], axis=0)
-    usual = np.where(high > low, (high - low) / 1.349, np.inf)
+    width = high - low
+    for j in range(analysis.robot.n):
+        moving = e[speed[:, j] > MOVES * speed[:, j].max(), j]
+        if len(moving) >= FEW:
+            width[j] = max(width[j], float(np.subtract(*np.quantile(moving, [0.75, 0.25]))))
+    usual = np.where(width > 0, width / 1.349, np.inf)
     found = np.abs(e - middle) / usual
     silent = np.ones(analysis.robot.n, dtype=np.bool_)
     silent[list(analysis.joints)] = False

@@ -20,6 +20,8 @@ WITHIN = 0.7
 LEAST_TIME = 0.3
 MOST_WAVES = 250
 NEAR = 0.03
+# Of a joint's top speed, below which nothing moves.
+STANDS = 1e-9
 # Share of the residual that a wave has to explain on top of a delay.
 LEAST = 0.5 * LEAST_SHARE
 
@@ -120,7 +122,8 @@ def wave_numbers(analysis: ResidualAnalysis, joint: int) -> Float:
     q, dq = analysis.motion.q[:, joint], np.abs(analysis.motion.dq[:, joint])
     reach = float(np.ptp(q))
     slow = np.quantile(dq, LEAST_TIME)
-    if reach <= 0 or slow <= 0:
+    # A joint that stands for nearly all of the time keeps what a filter leaves of its motion.
+    if reach <= 0 or slow <= STANDS * dq.max():
         return np.zeros(0)
     # Four waves within the range at least, else a slow function of position says the same.
     lowest = max(8 * np.pi / reach, 0.0 if analysis.robot.prismatic[joint] else HARMONICS + 1.0)

@@ -24,6 +24,8 @@ MODEL_ERRORS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 GROWTH, MATTERS = 1.5, 0.1
 # Share of its square by which a residual still moves when the weights' iteration has ended, at most.
 SETTLED = 1e-2
+# Of a column's length, what rounding leaves of one that others make up.
+DEPENDENT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -197,9 +199,14 @@ def solve(regression: Regression, weights: Float, penalty: Float | None = None) 
     if penalty is not None:
         R = qr_panel(np.ascontiguousarray(np.concatenate([R, penalty]).T))
     b = regression.base.rank
-    # A part of a log may lack a column that the whole of it has, as friction of a joint that stands there: it is zero.
-    lacking = np.flatnonzero(~R[:, :b].any(axis=0))
-    R[lacking, lacking] = 1.0
+    # A part of a log may lack a column that the whole of it has, as friction of a joint that stands there, or hold it
+    # in one posture alone, where it is another column: it is zero.
+    size = np.linalg.norm(R[:, :b], axis=0)
+    lacking = np.flatnonzero(np.abs(np.diag(R)[:b]) <= DEPENDENT * size)
+    if len(lacking):
+        zero = np.zeros((len(lacking), b + 1))
+        zero[np.arange(len(lacking)), lacking] = np.where(size > 0, size, 1.0)[lacking]
+        R = qr_panel(np.ascontiguousarray(np.concatenate([R, zero]).T))
     value = solve_triangular(R[:b, :b], R[:b, b])
     return value, R[:b, :b]
 

@@ -14,7 +14,7 @@ from dynid.base.errors import UnfitDataError
 from dynid.base.parallel import ordered_map
 from dynid.base.records import dataclass
 from dynid.factor.base import random_states
-from dynid.factor.factor import Block, Factor, Factors
+from dynid.factor.factor import Block, Factor, Factors, without_traces
 from dynid.kernel import release_memory
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations, Rows, group_joints
@@ -82,7 +82,7 @@ class Assembly:
                 expected="motion longer than the filters' edges",
                 do="record longer, raise the cut-off or reduce prepare.trim" + self._slow,
             )
-        blocks = _without_stubs(pieces)
+        blocks = without_traces(_without_stubs(pieces))
         return Factors(
             group_names=self.rows.groups(self.robot),
             parameter_count=len(self.wanted),

@@ -13,6 +13,9 @@ from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.kernel import qr_panel
 
+# Share of a column, over all blocks, below which what a block has of it is what filters keep of a motion long past.
+TRACE = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class Factor:
@@ -100,6 +103,11 @@ class Factor:
         """X'(y - X b) over this factor's columns, (w,)."""
         return np.asarray(self.R[:, :-1].T @ self.left(value))
 
+    def without(self, gone: Bool) -> Factor:
+        """Factor with some of its columns, (w,), zero."""
+        kept = np.append(~gone, True)
+        return replace(self, R=self.R * kept, sums=self.sums * kept)
+
     @property
     def target_square(self) -> float:
         """||y||^2."""
@@ -180,6 +188,32 @@ class Factors:
                 "factor-model", found="factors of two different models", expected="the same groups"
             )
         return Factors(self.group_names, self.parameter_count, self.blocks + other.blocks)
+
+
+def without_traces(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """The blocks with columns zero where all that they hold of them is left over from another block's motion.
+
+    A filter's response to a joint that has stopped dies away and is never zero. Equations that hold nothing else of a
+    column would determine its parameter, by what is left of the torque over next to nothing.
+    """
+    if not blocks:
+        return ()
+    squares = [
+        np.array([np.einsum("ij,ij->j", b.groups[g].R, b.groups[g].R)[:-1] for b in blocks])
+        for g in range(len(blocks[0].groups))
+    ]
+    gone = [(own > 0) & (own < TRACE**2 * own.sum(axis=0)) for own in squares]
+    return tuple(
+        replace(
+            b,
+            groups=tuple(
+                f.without(one[i]) if one[i].any() else f for f, one in zip(b.groups, gone, strict=True)
+            ),
+        )
+        if any(one[i].any() for one in gone)
+        else b
+        for i, b in enumerate(blocks)
+    )
 
 
 def triangle_of(triangle: Float, index: Int) -> Float:
