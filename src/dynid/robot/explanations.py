@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynid.base.explanation import Explanation
-from dynid.robot.link_checks import SLIGHT
+from dynid.robot.link_checks import FILLED_IN, FILLED_IN_SHARE, SLIGHT
 
 EXPLANATIONS = (
     Explanation(
@@ -39,6 +39,17 @@ EXPLANATIONS = (
         directions that the log does not show stay open.""",
         """Nothing, or add a rough mass and box: even a guess to a factor of two makes checks of units and signs
         possible.""",
+    ),
+    Explanation(
+        "inertial-placeholder",
+        "masses and inertias that were filled in",
+        ("warning",),
+        """Several links have the same mass, and the same inertia about every axis: values that somebody or some program
+        filled in, so that the file could be loaded. They are taken as not known; checks of sizes, signs and loads
+        against them would say nothing of the log.""",
+        """Give the masses and inertias that you know. Otherwise nothing: the log decides.""",
+        f"""At least {FILLED_IN} links, and {100 * FILLED_IN_SHARE:g} % of those with mass. Equal links that were drawn
+        or weighed have other inertias about their length than across it.""",
     ),
     Explanation(
         "axis-length",

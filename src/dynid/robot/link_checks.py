@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from dynid.base.arrays import Float
@@ -18,6 +21,10 @@ MAX_MOVING = 256
 MAX_ERRORS = 50
 _LISTED = 8
 _ROUNDING = 1e-15
+# Links with one mass and the inertia of one ball are filled in from so many on, if they are at least this share of all
+# that have mass: equal links that somebody weighed or drew are no balls. Frames that were given a trace of mass, for a
+# simulator's sake, are no part of it.
+FILLED_IN, FILLED_IN_SHARE, FILLED_IN_MASS = 3, 0.5, 0.1
 # A negative moment of inertia up to this share of the greatest about the same point is a description's mistake, such as
 # a centre of mass that is a little off; a greater one is no inertia.
 SLIGHT = 0.1
@@ -48,6 +55,7 @@ def checked_tree(
     _check_free(root, joints, reading, errors, diagnostics)
     joints = check_mimic(joints, errors, diagnostics)
     _check_moving(robot, joints, errors)
+    links = _without_filled_in(root, links, joints, diagnostics)
     _check_inertia(root, links, joints, errors, diagnostics)
     stop(errors)
     return LinkTree(name, root, links, joints)
@@ -131,6 +139,53 @@ def _check_moving(robot: Element, joints: dict[str, LinkJoint], errors: list[Dyn
         )
 
 
+def filled_in(bodies: Mapping[str, tuple[float, Float]]) -> tuple[str, ...]:
+    """Names of bodies whose mass and inertia (3, 3) about the centre of mass somebody has filled in for want of better.
+
+    Three or more with one mass and one inertia that is the same about every axis: half of all with mass, and a tenth
+    of it.
+    """
+    alike: dict[tuple[float, float], list[str]] = {}
+    massive = {name: (mass, inertia) for name, (mass, inertia) in bodies.items() if mass > 0}
+    for name, (mass, inertia) in massive.items():
+        moment = float(inertia[0, 0])
+        if moment > 0 and np.array_equal(inertia, moment * np.eye(3)):
+            alike.setdefault((mass, moment), []).append(name)
+    (mass, _), most = max(alike.items(), key=lambda pair: len(pair[1]), default=((0.0, 0.0), []))
+    several = len(most) >= max(FILLED_IN, FILLED_IN_SHARE * len(massive))
+    whole = sum(mass for mass, _ in massive.values())
+    return tuple(most) if several and mass * len(most) >= FILLED_IN_MASS * whole else ()
+
+
+def warn_filled_in(names: Sequence[str], mass: float, moment: float, place: Place, sink: Diagnostics) -> None:
+    """Warns of bodies that are taken as not described."""
+    listed = ", ".join(f"'{name}'" for name in names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
+    sink.warn(
+        "inertial-placeholder",
+        f"{len(names)} links have one mass of {mass:g} kg and one inertia of {moment:g} kg m^2 about every axis "
+        f"({listed}): values that were filled in, so their prior is unknown",
+        place,
+    )
+
+
+def _without_filled_in(
+    root: str, links: dict[str, Link], joints: dict[str, LinkJoint], diagnostics: Diagnostics
+) -> dict[str, Link]:
+    base = set(welded(root, children_of(joints)))
+    known = {
+        name: link.inertial for name, link in links.items() if name not in base and link.inertial is not None
+    }
+    names = filled_in({name: (own.mass, own.inertia) for name, own in known.items()})
+    if not names:
+        return links
+    one, place = known[names[0]], links[names[0]].element.place
+    warn_filled_in(names, one.mass, float(one.inertia[0, 0]), place, diagnostics)
+    return {
+        name: replace(link, inertial=None, filled_in=True) if name in names else link
+        for name, link in links.items()
+    }
+
+
 def _check_inertia(
     root: str,
     links: dict[str, Link],
@@ -155,8 +210,10 @@ def _check_mass(
     children: Children,
     diagnostics: Diagnostics,
 ) -> None:
-    inertials = [links[one].inertial for one in welded(link.name, children)]
-    masses = [inertial.mass for inertial in inertials if inertial is not None]
+    carried = [links[one] for one in welded(link.name, children)]
+    masses = [one.inertial.mass for one in carried if one.inertial is not None]
+    if not masses and any(one.filled_in for one in carried):
+        return  # which has been said
     if not masses:
         diagnostics.warn(
             "inertial-missing",

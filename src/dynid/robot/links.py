@@ -22,11 +22,12 @@ class LinkInertial:
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A link; its inertial is None where the file has none."""
+    """A link; its inertial is None where the file has none, or has one that was filled in."""
 
     name: str
     element: Element
     inertial: LinkInertial | None
+    filled_in: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,13 @@ from dynid.robot.drive import Drive
 from dynid.robot.link_checks import (
     AS_PRIOR,
     NOT_NEGATIVE,
+    filled_in,
     held_still,
     inertia_problem,
     slightly_impossible,
     stop,
     unsupported_joint,
+    warn_filled_in,
 )
 from dynid.robot.mjcf_actuators import servo_of
 from dynid.robot.mjcf_lint import check_mjcf
@@ -44,6 +46,7 @@ class CompiledMjcf:
 
     inertia: (nbody, 3) principal moments as the file means them; MuJoCo may have been given others to be content.
     shapeless: bodies whose mass would come from meshes.    meshes: name of the mesh of every geom that had one.
+    written: bodies whose inertia is written down, not that of their shapes.
     """
 
     mujoco: Any
@@ -51,6 +54,7 @@ class CompiledMjcf:
     inertia: Float
     shapeless: frozenset[int]
     meshes: dict[int, str]
+    written: frozenset[int]
 
 
 def compile_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> CompiledMjcf:
@@ -70,7 +74,8 @@ def compile_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagn
     for one, shift in shifts:
         inertia[one.id] -= shift
     named = {int(geom.id): name for geom, name in meshes}
-    return CompiledMjcf(mujoco, model, inertia, frozenset(one.id for one in shapeless), named)
+    written = frozenset(int(body.id) for body in spec.bodies if body.explicitinertial)
+    return CompiledMjcf(mujoco, model, inertia, frozenset(one.id for one in shapeless), named, written)
 
 
 def read_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
@@ -202,6 +207,7 @@ class _Body:
     inertia: Float
     merged: list[str] = field(default_factory=list)
     known: bool = True
+    filled_in: bool = False
 
 
 class _Reader:
@@ -211,8 +217,10 @@ class _Reader:
         self.locked, self.held, self.free = locked, dict[str, float](), list[int]()
         self.mujoco, self.model = compiled.mujoco, compiled.model
         self.inertia, self.shapeless = compiled.inertia, compiled.shapeless
+        self.written = compiled.written - compiled.shapeless
         self.places, self.diagnostics = places, diagnostics
         self.bodies: list[_Body] = []
+        self.filled_in = frozenset[int]()
         self.carrier: dict[int, tuple[int, Float]] = {0: (-1, np.eye(4))}
         m = self.model
         self.names = {
@@ -231,6 +239,7 @@ class _Reader:
 
     def robot(self, name: str, only: str | None) -> RobotModel:
         m = self.model
+        self._leave_out_filled_in()
         for body in range(1, m.nbody):
             if only is None or self.names["body"][int(m.body_rootid[body])] == only:
                 self._add(body)
@@ -239,7 +248,7 @@ class _Reader:
             held_still(free, self.diagnostics, self.places.of("joint", free[0]))
         if not self.bodies:
             raise self._no_joints(only)
-        for unknown_body in (one.name for one in self.bodies if not one.known):
+        for unknown_body in (one.name for one in self.bodies if not one.known and not one.filled_in):
             self._warn_unknown(unknown_body)
         self._warn_left_out()
         joints = [body.joint for body in self.bodies]
@@ -305,6 +314,20 @@ class _Reader:
             velocity=np.full(len(joints), np.inf),
             effort=np.where(capped, np.abs(m.jnt_actfrcrange[joints]).max(axis=1), np.inf),
         )
+
+    def _leave_out_filled_in(self) -> None:
+        m = self.model
+        own = {
+            str(body): (float(m.body_mass[body]), np.diag(self.inertia[body]))
+            for body in sorted(self.written)
+            if int(m.body_weldid[body]) != 0
+        }
+        self.filled_in = frozenset(int(body) for body in filled_in(own))
+        if self.filled_in:
+            bodies = sorted(self.filled_in)
+            names = [self.names["body"][body] for body in bodies]
+            mass, moment = float(m.body_mass[bodies[0]]), float(self.inertia[bodies[0]][0])
+            warn_filled_in(names, mass, moment, self.places.of("body", names[0]), self.diagnostics)
 
     def _warn_unknown(self, name: str) -> None:
         self.diagnostics.warn(
@@ -373,8 +396,9 @@ class _Reader:
         if welded:
             carrier.merged.append(name)
         mass = float(m.body_mass[body])
-        if body in self.shapeless:
+        if body in self.shapeless or body in self.filled_in:
             carrier.inertia, carrier.known = np.full(10, np.nan), False
+            carrier.filled_in |= body in self.filled_in
         elif mass > _UNKNOWN_MASS:
             R = rotation_quaternion(m.body_iquat[body])
             own = from_com(mass, np.array(m.body_ipos[body]), R @ np.diag(self.inertia[body]) @ R.T)

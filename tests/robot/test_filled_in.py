@@ -1,0 +1,111 @@
+"""Masses and inertias that were filled in for want of better are no description."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.plants import Plant, Unmodelled, plant, record
+from benchmarks.strangers import describe
+from dynid.base.diagnostics import Diagnostics
+from dynid.identification.pipeline import identify
+from dynid.log.read import Log
+from dynid.robot import load_robot
+from dynid.robot.model import RobotModel
+
+BALL, ROD = (0.02, 0.02, 0.02), (0.02, 0.02, 0.001)
+
+
+def urdf(bodies: Sequence[tuple[float, tuple[float, float, float]] | None]) -> str:
+    """A chain with a base, a link each of a mass and principal inertias; None = neither."""
+    text = '<link name="base"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    text += "</inertial></link>"
+    for k, body in enumerate(bodies):
+        inside, before = "", f"l{k - 1}" if k else "base"
+        if body is not None:
+            mass, (x, y, z) = body
+            inside = (
+                f'<inertial><origin xyz="0 0 {0.1 * k}"/><mass value="{mass}"/>'
+                f'<inertia ixx="{x}" iyy="{y}" izz="{z}" ixy="0" ixz="0" iyz="0"/></inertial>'
+            )
+        text += (
+            f'<link name="l{k}">{inside}</link><joint name="j{k}" type="continuous"><axis xyz="0 1 0"/>'
+            f'<parent link="{before}"/><child link="l{k}"/><origin xyz="0 0 0.3"/></joint>'
+        )
+    return f'<robot name="chain">{text}</robot>'
+
+
+def mjcf(bodies: Sequence[tuple[float, tuple[float, float, float]]], shape: bool) -> str:
+    """The same chain, inertias written down or those of balls."""
+    text = ""
+    for k, (mass, moments) in reversed(list(enumerate(bodies))):
+        x, y, z = moments
+        own = f'<inertial pos="0 0 0.1" mass="{mass}" diaginertia="{x} {y} {z}"/>'
+        own = f'<geom size="0.05" mass="{mass}"/>' if shape else own
+        text = f'<body name="l{k}" pos="0 0 0.3"><joint name="j{k}" axis="0 1 0"/>{own}{text}</body>'
+    return f"<mujoco><worldbody>{text}</worldbody></mujoco>"
+
+
+def read(text: str, path: Path) -> tuple[RobotModel, list[str]]:
+    said = Diagnostics()
+    path.write_text(text)
+    robot = load_robot(path, diagnostics=said)
+    return robot, [one.identifier for one in said if one.identifier != "limit-missing"]
+
+
+@pytest.mark.parametrize(
+    ("bodies", "known"),
+    [
+        ([(1.0, BALL)] * 4, [False] * 4),
+        ([(1.0, BALL)] * 3 + [(0.4, ROD)], [False, False, False, True]),
+        ([(1.0, BALL), (0.4, ROD), (1.0, BALL), (0.5, ROD), (1.0, BALL)], [False, True, False, True, False]),
+        # Equal links that somebody drew, links that happen to be balls, too few, and less than half.
+        ([(1.0, ROD)] * 4, [True] * 4),
+        ([(1.0, BALL), (1.1, BALL), (1.2, BALL)], [True] * 3),
+        ([(1.0, BALL)] * 2 + [(0.4, ROD)], [True] * 3),
+        ([(1.0, BALL)] * 3 + [(0.1 + 0.1 * k, ROD) for k in range(4)], [True] * 7),
+        # Frames with a trace of mass.
+        ([(1e-3, (1e-6, 1e-6, 1e-6))] * 3 + [(0.4, ROD), (0.5, ROD)], [True] * 5),
+    ],
+)
+def test_links_alike_in_every_direction_are_not_known(
+    tmp_path: Path,
+    bodies: list[tuple[float, tuple[float, float, float]]],
+    known: list[bool],
+) -> None:
+    for text, path in ((urdf(bodies), tmp_path / "a.urdf"), (mjcf(bodies, False), tmp_path / "a.xml")):
+        robot, said = read(text, path)
+        assert np.isfinite(robot.inertia_prior).all(axis=1).tolist() == known
+        assert said == ([] if all(known) else ["inertial-placeholder"])
+
+
+def test_balls_that_were_drawn_are_known(tmp_path: Path) -> None:
+    robot, said = read(mjcf([(1.0, BALL)] * 4, True), tmp_path / "a.xml")
+    assert np.isfinite(robot.inertia_prior).all()
+    assert said == []
+
+
+def test_links_without_an_inertia_beside_them_are_named_by_themselves(tmp_path: Path) -> None:
+    robot, said = read(urdf([(1.0, BALL)] * 3 + [None]), tmp_path / "a.urdf")
+    assert np.isnan(robot.inertia_prior).all()
+    assert sorted(said) == ["inertial-missing", "inertial-placeholder"]
+
+
+def log_of(one: Plant) -> Log:
+    made = record(one, np.random.default_rng(3), Unmodelled(cable=0.01, torque_step=0.003), 24.0)
+    return Log.from_arrays(one.described, made.t, made.q, made.tau, made.dq)
+
+
+def test_a_log_is_not_doubted_for_masses_that_nobody_knows(tmp_path: Path) -> None:
+    one = plant("z1", np.random.default_rng(2))
+    describe("z1", "placeholders", np.random.default_rng(0), tmp_path / "z1.urdf")
+    said = Diagnostics()
+    robot = load_robot(tmp_path / "z1.urdf", diagnostics=said)
+    found = identify(robot, log_of(one), threads=1, diagnostics=said)
+    assert not said.doubts
+    assert found.verdict.level in ("good", "usable")
+    assert "inertial-placeholder" in {one.identifier for one in said.warnings}
+    assert found.validations[0].scores.total_relative < 0.03
