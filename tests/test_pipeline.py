@@ -159,6 +159,7 @@ def test_bodies_that_exports_hold_are_scored_beside_an_estimate_without_constrai
         Diagnostics(),
         faults=("one",),
     )
+    assert f"{100 * expected.total_relative:.2g} % as it is exported" in verdict.headline
     (finding,) = (one for one in verdict.findings if one.code == "not-exportable")
     assert f"miss {100 * expected.total_relative:.3g} % of the torque on held-out log" in finding.text
 

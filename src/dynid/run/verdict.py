@@ -155,6 +155,8 @@ def _headline(level: str, unseen: list[Validation], worst_r2: float, doubts: Seq
     text = f"On data it has not seen the model misses {100 * worst.total_relative:.2g} % of the torque"
     if worst.all_samples is not None:
         text += f", {100 * worst.all_samples.total_relative:.2g} % with the samples that this leaves out"
+    if worst.exported is not None:
+        text += f", {100 * worst.exported:.2g} % as it is exported"
     text += f" (worst joint R² = {worst_r2:.4f})."
     return {
         "good": f"This model can be trusted on motions like the ones recorded. {text}",

@@ -7,6 +7,7 @@ from collections import Counter
 from markupsafe import Markup
 
 from dynid.base.findings import LEVELS
+from dynid.estimate.scores import Scores
 from dynid.estimate.verdict import Word, base_verdicts
 from dynid.report.section import Page, render, worst_held_out
 from dynid.report.text import MISSING, duration, number, percent
@@ -48,7 +49,7 @@ def _cards(identification: Identification) -> list[dict[str, str]]:
             "kind": "held-out",
             "label": "Held-out relative error",
             "value": percent(worst[1].scores.total_relative) if worst else MISSING,
-            "note": f"{worst[0]}, all joints; training {trained}"
+            "note": f"{worst[0]}, all joints; training {trained}{_exported(worst[1].scores)}"
             if worst
             else f"nothing held out; training {trained}",
         },
@@ -72,3 +73,7 @@ def _cards(identification: Identification) -> list[dict[str, str]]:
             f"{estimate.count} equations",
         },
     ]
+
+
+def _exported(scores: Scores) -> str:
+    return "" if scores.exported is None else f"; as exported {percent(scores.exported)}"
