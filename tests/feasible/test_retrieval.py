@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -162,6 +164,32 @@ def test_a_centre_of_mass_outside_its_ellipsoid_is_a_conflict() -> None:
     ]
     with pytest.raises(SolverError, match="ellipsoid of body 2"):
         feasible_parameters(*nothing(), COLUMNS, constraints, UNKNOWN, SPREAD, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("moment", "given", "least"),
+    [
+        (1e-2, None, 1e-6),
+        (7e-6, None, 7e-8),
+        (np.nan, None, 1e-6),
+        (-1e-6, None, 1e-6),
+        (7e-6, 1e-5, 1e-5),
+        (1e-2, 1e-9, 1e-9),
+    ],
+)
+def test_bodies_keep_a_share_of_their_described_thickness(
+    moment: float, given: float | None, least: float
+) -> None:
+    """Least second moment of the description, `margin` where it is given, and the least one that is allowed."""
+    second = np.diag([0.01, 0.02, moment])
+    prior = from_com(0.12, np.zeros(3), np.trace(second) * np.eye(3) - second)
+    columns = tuple(replace(one, prior=float(value)) for one, value in zip(COLUMNS[:10], prior, strict=True))
+    (condition,) = PhysicalBodies(given).conditions(columns, SPREAD[:10])
+    assert condition.name == f"pseudo-inertia of body 1 >= {least:g}"
+    for share, inside in ((1.01, True), (0.99, False)):
+        thin = np.diag([0.01, 0.02, share * least])
+        theta = from_com(0.12, np.zeros(3), np.trace(thin) * np.eye(3) - thin)
+        assert (condition.violation(theta) == 0) == inside
 
 
 def test_centres_stay_in_their_shapes() -> None:

@@ -81,9 +81,10 @@ class FeasibleFit:
     """
 
     strength: float | str = prior_strength("held-out")
-    margin: float = option(
-        1e-6,
-        "feasible: least eigenvalue of every pseudo-inertia; 1e-6 without it",
+    margin: float | None = option(
+        None,
+        "feasible: least eigenvalue of every pseudo-inertia; without it 1e-6, or a hundredth of the description's "
+        "where that is less",
         unit="kg m^2 and kg",
         above=0,
     )

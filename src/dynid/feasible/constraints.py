@@ -13,9 +13,12 @@ from dynid.base.records import dataclass
 from dynid.feasible.bodies import TRIANGLE, body_columns, body_scale
 from dynid.feasible.cones import Block, Cone, triangle, violation
 from dynid.feasible.density import DENSEST, compactness
+from dynid.spatial.inertia import eigenvalues
 from dynid.terms.term import Column, Of
 
 DEFAULT_MARGIN = 1e-6
+# Of a described body's least second moment: a tenth of its thickness.
+THIN = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +57,12 @@ class Convex(Protocol):
 class PhysicalBodies:
     """Every body's pseudo-inertia [[S, h], [h', m]] >= margin: positive mass, inertia with the triangle inequality.
 
-    margin: least eigenvalue, kg m^2 and kg.    Source: Wensing, Kim and Slotine 2018; Gaz et al. 2019 eq. 16.
+    margin: least eigenvalue, kg m^2 and kg; None = DEFAULT_MARGIN, or a share of the prior's least one where that is
+    less, as of a light last link, of which DEFAULT_MARGIN would ask for millimetres.
+    Source: Wensing, Kim and Slotine 2018; Gaz et al. 2019 eq. 16.
     """
 
-    margin: float = DEFAULT_MARGIN
+    margin: float | None = None
 
     def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
         """One semidefinite 4 x 4 cone a body."""
@@ -67,10 +72,17 @@ class PhysicalBodies:
             both = triangle(np.outer(D, D)) / triangle(np.ones((4, 4)))
             matrix = np.zeros((10, len(columns)))
             matrix[:, ten] = both[:, None] * TRIANGLE
-            block = Block(Cone.SEMIDEFINITE, matrix, -self.margin * triangle(np.diag(D**2)))
-            name = f"pseudo-inertia of body {columns[ten[0]].owner + 1} >= {self.margin:g}"
+            margin = self._of(np.array([columns[k].prior for k in ten]))
+            block = Block(Cone.SEMIDEFINITE, matrix, -margin * triangle(np.diag(D**2)))
+            name = f"pseudo-inertia of body {columns[ten[0]].owner + 1} >= {margin:.3g}"
             found.append(Condition(name, block, "of its typical size"))
         return found
+
+    def _of(self, prior: Float) -> float:
+        if self.margin is not None:
+            return self.margin
+        least = float(eigenvalues(prior)[0]) if np.isfinite(prior).all() else 0.0
+        return min(DEFAULT_MARGIN, THIN * least) if least > 0 else DEFAULT_MARGIN
 
 
 @dataclass(frozen=True)
