@@ -196,8 +196,9 @@ def without_traces(blocks: Sequence[Block]) -> tuple[Block, ...]:
     A filter's response to a joint that has stopped dies away and is never zero. Equations that hold nothing else of a
     column would determine its parameter, by what is left of the torque over next to nothing.
     """
-    if not blocks:
-        return ()
+    motion = [block.motion for block in blocks if block.motion is not None]
+    if len(motion) == len(blocks) and (np.array(motion) > TRACE * np.sum(motion, axis=0)).all():
+        return tuple(blocks)
     squares = [
         np.array([np.einsum("ij,ij->j", b.groups[g].R, b.groups[g].R)[:-1] for b in blocks])
         for g in range(len(blocks[0].groups))
