@@ -18,8 +18,10 @@ LEAST_HEIGHT, MOST_TIME = 8.0, 0.1
 # A burst reaches from where its joints leave this size to where they are back, reversals or not.
 USUAL = 4.0
 REVERSAL_SECONDS, REVERSAL_SPEED = 0.25, 0.1
-# Share of its top speed from which a joint moves; and samples of which a size is known to a tenth.
-MOVES, FEW = 0.05, 100
+# Share of its top speed from which a joint moves; and samples of which a size is known to a quarter.
+MOVES, FEW = 0.05, 20
+# Of a normal distribution, half the width of the middle half over the standard deviation.
+MIDDLE = 0.6745
 END_CYCLES = 2.0
 MOST_NAMED = 5
 POINTS = 400
@@ -35,8 +37,8 @@ EXPLANATIONS = (
         """Look at the times that the finding names, and leave them out (`window` under `[data]`) or record anew.
         Where the bursts make up most of the residual, that is done for you: see [`masked`](findings.md#masked).
         `irls` weighs such moments down instead.""",
-        f"""A burst has to stand at least {LEAST_HEIGHT:g} times above the residual's usual size, and above what
-        noise would reach in the whole log in one of a thousand. Of 600 clean simulated logs none shows any
+        f"""A burst has to stand at least {LEAST_HEIGHT:g} times above the residual's usual size (in motion, where that
+        is more), and above what noise would reach in the whole log in one of a thousand. Of 600 clean simulated logs none shows any
         (`benchmarks/diagnoses.py`).""",
     ),
 )
@@ -123,13 +125,14 @@ def heights(analysis: ResidualAnalysis) -> Float:
     """
     e, speed = analysis.residuals.error, np.abs(analysis.residuals.dq)
     low, middle, high = np.quantile(e, [0.25, 0.5, 0.75], axis=0)
-    width = high - low
+    off = np.abs(e - middle)
+    width = 0.5 * (high - low)
     for j in range(analysis.robot.n):
-        moving = e[speed[:, j] > MOVES * speed[:, j].max(), j]
+        moving = off[speed[:, j] > MOVES * speed[:, j].max(), j]
         if len(moving) >= FEW:
-            width[j] = max(width[j], float(np.subtract(*np.quantile(moving, [0.75, 0.25]))))
-    usual = np.where(width > 0, width / 1.349, np.inf)
-    found = np.abs(e - middle) / usual
+            width[j] = max(width[j], float(np.median(moving)))
+    usual = np.where(width > 0, width / MIDDLE, np.inf)
+    found = off / usual
     silent = np.ones(analysis.robot.n, dtype=np.bool_)
     silent[list(analysis.joints)] = False
     found[:, silent] = 0.0
