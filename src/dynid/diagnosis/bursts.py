@@ -38,8 +38,8 @@ EXPLANATIONS = (
         Where the bursts make up most of the residual, that is done for you: see [`masked`](findings.md#masked).
         `irls` weighs such moments down instead.""",
         f"""A burst has to stand at least {LEAST_HEIGHT:g} times above the residual's usual size (in motion, where that
-        is more), and above what noise would reach in the whole log in one of a thousand. Of 600 clean simulated logs none shows any
-        (`benchmarks/diagnoses.py`).""",
+        is more), and above what noise would reach in the whole log in one of a thousand. Of 600 clean simulated logs
+        none shows any (`benchmarks/diagnoses.py`).""",
     ),
 )
 
