@@ -91,7 +91,7 @@ def body_columns(robot: RobotModel, samples: Samples) -> Float:
 
 def _torque(own: Float, Y: Float, left: Float, analysis: ResidualAnalysis) -> Float:
     """Torque (N, n) of the load that all blocks show, beside the drives."""
-    weight = 1.0 / np.maximum(analysis.rms, 1e-300)
+    weight = analysis.weights
     both = (np.concatenate([own, Y], axis=2) * weight[:, None, None]).reshape(-1, own.shape[2] + Y.shape[2])
     size = np.sqrt((both**2).sum(axis=0))
     size = np.where(size > 0, size, 1.0)

@@ -26,6 +26,8 @@ MOST_BLOCKS, LEAST_BLOCKS = 40, 8
 BLOCK_CYCLES = 4.0
 # Below this share of its own torque a residual is rounding, not evidence.
 SILENT = 1e-6
+# Of the greatest residual, what rounding leaves of one.
+ROUNDING = 1e-12
 # rad or m, less than which is noise of a joint at rest.
 MOVED = 1e-4
 # Measured torque is filtered and a step of friction in the model is not, so that the two differ near reversals.
@@ -66,6 +68,12 @@ class ResidualAnalysis:
     def rms(self) -> Float:
         """Root mean square residual by joint, (n,)."""
         return np.asarray(np.sqrt(np.mean(self.residuals.error**2, axis=0)))
+
+    @property
+    def weights(self) -> Float:
+        """1 / rms by joint, (n,); zero for one that the model does not miss at all."""
+        usable = self.rms > ROUNDING * self.rms.max(initial=0.0)
+        return np.where(usable, 1.0 / np.where(usable, self.rms, 1.0), 0.0)
 
     @cached_property
     def torque_rms(self) -> Float:
