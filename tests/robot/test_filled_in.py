@@ -10,8 +10,10 @@ import pytest
 
 from benchmarks.plants import Plant, Unmodelled, plant, record
 from benchmarks.strangers import describe
+from dynid.api.result import Result
 from dynid.base.diagnostics import Diagnostics
 from dynid.identification.pipeline import identify
+from dynid.kernel import inverse_dynamics
 from dynid.log.read import Log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
@@ -109,3 +111,14 @@ def test_a_log_is_not_doubted_for_masses_that_nobody_knows(tmp_path: Path) -> No
     assert found.verdict.level in ("good", "usable")
     assert "inertial-placeholder" in {one.identifier for one in said.warnings}
     assert found.validations[0].scores.total_relative < 0.03
+    # Fixed links that were filled in are no part of what is exported.
+    q, dq, ddq = np.random.default_rng(4).uniform(-1.0, 1.0, (3, 20, robot.n))
+    theta = found.estimate.parameters[: 10 * robot.n_bodies]
+    wanted = inverse_dynamics(robot.tree, theta.reshape(-1, 10), q, dq, ddq)
+    for target in (tmp_path / "exported.urdf", tmp_path / "exported.xml"):
+        Result.of(found).export(target, source=tmp_path / "z1.urdf" if target.suffix == ".urdf" else None)
+        again = Diagnostics()
+        exported = load_robot(target, diagnostics=again)
+        assert "inertial-placeholder" not in {one.identifier for one in again}
+        torque = inverse_dynamics(exported.tree, exported.inertia_prior, q, dq, ddq)
+        np.testing.assert_allclose(torque, wanted, atol=1e-8 * np.abs(wanted).max())

@@ -29,8 +29,9 @@ _SIX = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
 def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, tuple[str, ...]]:
     """The file with the model's inertias and friction.
 
-    Links on fixed joints keep their inertia, or the share of it that leaves a possible rest; the moving link that
-    carries them takes the rest. Returns the bytes and what there is to say of such shares.
+    Links on fixed joints keep their inertia, or the share of it that leaves a possible rest, and none where it was
+    filled in; the moving link that carries them takes the rest.
+    Returns the bytes and what there is to say of such shares.
     Raises InputError if the file describes another robot.
     """
     data, element = read_source(path, "robot", "URDF")
@@ -85,6 +86,8 @@ def _own_inertias(model: ExportModel, urdf: LinkTree) -> tuple[dict[str, Float],
             joint, frame = stack.pop()
             here = frame @ joint.placement
             inertial = urdf.links[joint.child].inertial
+            if urdf.links[joint.child].filled_in:
+                found[joint.child] = np.zeros(10)
             if inertial is not None:
                 own[joint.child] = np.array(inertial.parameters)
                 kept = kept + transformed(inertial.parameters, here)
