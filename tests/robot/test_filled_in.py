@@ -84,6 +84,30 @@ def test_links_alike_in_every_direction_are_not_known(
         assert said == ([] if all(known) else ["inertial-placeholder"])
 
 
+@pytest.mark.parametrize("fixed", [(0.4, ROD), (1.0, BALL)])
+def test_a_body_is_unknown_where_a_part_of_it_was_filled_in(
+    tmp_path: Path, fixed: tuple[float, tuple[float, float, float]]
+) -> None:
+    """A tip that is fixed to the last link: known on a link that is not, or not known on one that is."""
+    last = (0.5, ROD) if fixed[1] is BALL else (1.0, BALL)
+    bodies = [(1.0, BALL)] * 3 + [last]
+    mass, (x, y, z) = fixed
+    tip = (
+        f'<link name="tip"><inertial><mass value="{mass}"/><inertia ixx="{x}" iyy="{y}" izz="{z}" ixy="0" ixz="0" '
+        'iyz="0"/></inertial></link><joint name="fix" type="fixed"><parent link="l3"/><child link="tip"/></joint>'
+    )
+    inside = f'<body name="tip"><inertial pos="0 0 0" mass="{mass}" diaginertia="{x} {y} {z}"/></body>'
+    texts = {
+        "a.urdf": urdf(bodies).replace("</robot>", f"{tip}</robot>"),
+        "a.xml": mjcf(bodies, False).replace("</body>", f"{inside}</body>", 1),
+    }
+    for name, text in texts.items():
+        robot, said = read(text, tmp_path / name)
+        assert robot.n == 4
+        assert np.isnan(robot.inertia_prior).all()
+        assert said == ["inertial-placeholder"]
+
+
 def test_balls_that_were_drawn_are_known(tmp_path: Path) -> None:
     robot, said = read(mjcf([(1.0, BALL)] * 4, True), tmp_path / "a.xml")
     assert np.isfinite(robot.inertia_prior).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from dynid.robot.reading import Reading
 from dynid.robot.xml import Element
 from dynid.spatial.inertia import symmetric
 
+# What a reader knows its bodies by: names or numbers.
+Key = TypeVar("Key")
 MAX_LINKS = 10_000
 MAX_MOVING = 256
 MAX_ERRORS = 50
@@ -139,18 +142,18 @@ def _check_moving(robot: Element, joints: dict[str, LinkJoint], errors: list[Dyn
         )
 
 
-def filled_in(bodies: Mapping[str, tuple[float, Float]]) -> tuple[str, ...]:
-    """Names of bodies whose mass and inertia (3, 3) about the centre of mass somebody has filled in for want of better.
+def filled_in(bodies: Mapping[Key, tuple[float, Float]]) -> tuple[Key, ...]:
+    """Those of the bodies whose mass and inertia (3, 3) about the centre of mass somebody has filled in.
 
     Three or more with one mass and one inertia that is the same about every axis: half of all with mass, and a tenth
     of it.
     """
-    alike: dict[tuple[float, float], list[str]] = {}
-    massive = {name: (mass, inertia) for name, (mass, inertia) in bodies.items() if mass > 0}
-    for name, (mass, inertia) in massive.items():
+    alike: dict[tuple[float, float], list[Key]] = {}
+    massive = {key: (mass, inertia) for key, (mass, inertia) in bodies.items() if mass > 0}
+    for key, (mass, inertia) in massive.items():
         moment = float(inertia[0, 0])
         if moment > 0 and np.array_equal(inertia, moment * np.eye(3)):
-            alike.setdefault((mass, moment), []).append(name)
+            alike.setdefault((mass, moment), []).append(key)
     (mass, _), most = max(alike.items(), key=lambda pair: len(pair[1]), default=((0.0, 0.0), []))
     several = len(most) >= max(FILLED_IN, FILLED_IN_SHARE * len(massive))
     whole = sum(mass for mass, _ in massive.values())
@@ -211,9 +214,9 @@ def _check_mass(
     diagnostics: Diagnostics,
 ) -> None:
     carried = [links[one] for one in welded(link.name, children)]
-    masses = [one.inertial.mass for one in carried if one.inertial is not None]
-    if not masses and any(one.filled_in for one in carried):
+    if any(one.filled_in for one in carried):
         return  # which has been said
+    masses = [one.inertial.mass for one in carried if one.inertial is not None]
     if not masses:
         diagnostics.warn(
             "inertial-missing",

@@ -96,6 +96,8 @@ def _merge(tree: LinkTree) -> list[_Body]:
 def _carry(body: _Body, link: str, tree: LinkTree, frame: Float) -> None:
     body.links.append(link)
     inertial = tree.links[link].inertial
+    if tree.links[link].filled_in:
+        body.inertia = np.full(10, np.nan)  # what else the body is made of is not all of it
     if inertial is not None:
         body.known = True
         body.inertia = body.inertia + transformed(inertial.parameters, frame)

@@ -318,11 +318,11 @@ class _Reader:
     def _leave_out_filled_in(self) -> None:
         m = self.model
         own = {
-            str(body): (float(m.body_mass[body]), np.diag(self.inertia[body]))
+            body: (float(m.body_mass[body]), np.diag(self.inertia[body]))
             for body in sorted(self.written)
             if int(m.body_weldid[body]) != 0
         }
-        self.filled_in = frozenset(int(body) for body in filled_in(own))
+        self.filled_in = frozenset(filled_in(own))
         if self.filled_in:
             bodies = sorted(self.filled_in)
             names = [self.names["body"][body] for body in bodies]

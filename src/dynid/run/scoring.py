@@ -67,7 +67,8 @@ def score(
         index = assembly.parallel.kept(whole)
         dry = np.zeros((robot.n, len(index)))
         if travel is not None:
-            dry, smooth = _dry_at_rest(assembly, theta, samples, travel, sound[2 * robot.n : 3 * robot.n])
+            filtered = sound[2 * robot.n : 3 * robot.n]
+            dry, smooth = _dry_at_rest(assembly, theta, samples, travel, filtered, index)
             sound[robot.n : 2 * robot.n] -= smooth
         if samples.measured is not None:
             # Of what was not measured nothing is missed: no figure of the joint has a meaning.
@@ -144,14 +145,13 @@ def score(
 
 
 def _dry_at_rest(
-    assembly: Assembly, theta: Float, samples: Samples, travel: Float, filtered: Float
+    assembly: Assembly, theta: Float, samples: Samples, travel: Float, filtered: Float, index: Int
 ) -> tuple[Float, Float]:
     """Dry friction of the last motion and what the model has in its place, filtered, (n, T) each; zero in motion.
 
-    filtered: (n, T) positions of the T sound samples, filtered as torque is.
+    filtered: (n, T) positions of the T sound samples, filtered as torque is.    index: of these.
     """
-    whole, stands = samples.with_left_out, _at_rest(samples)
-    index = assembly.parallel.kept(whole)
+    stands = _at_rest(samples)
     if not stands[index].any():
         nothing = np.zeros_like(filtered)
         return nothing, nothing
@@ -160,7 +160,9 @@ def _dry_at_rest(
     direction = last_direction(samples, np.maximum(travel, RINGING * ringing))
     lines = dry_friction(assembly.robot, assembly.terms, samples, theta, direction)
     # Filtered by itself, so that samples in motion stay as they are.
-    sound, _ = assembly.parallel.apply(np.concatenate([stands * line.T for line in lines]), whole)
+    sound, _ = assembly.parallel.apply(
+        np.concatenate([stands * line.T for line in lines]), samples.with_left_out
+    )
     dry, smooth = np.split(stands[index] * sound, 2)
     return dry, smooth
 
