@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.plants import Plant, Unmodelled, plant, record
 from benchmarks.strangers import describe
+from dynid import simulate
 from dynid.api.result import Result
 from dynid.base.diagnostics import Diagnostics
 from dynid.identification.pipeline import identify
@@ -146,3 +147,40 @@ def test_a_log_is_not_doubted_for_masses_that_nobody_knows(tmp_path: Path) -> No
         assert "inertial-placeholder" not in {one.identifier for one in again}
         torque = inverse_dynamics(exported.tree, exported.inertia_prior, q, dq, ddq)
         np.testing.assert_allclose(torque, wanted, atol=1e-8 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("suffix", ["urdf", "xml"])
+def test_fixed_parts_that_were_filled_in_are_no_part_of_an_export(tmp_path: Path, suffix: str) -> None:
+    """However many they are: the exported file is read as it was meant."""
+    number, count = 3, 4
+    fixed = {
+        "urdf": "".join(
+            f'<link name="f{k}"><inertial><mass value="1"/><inertia ixx="0.02" iyy="0.02" izz="0.02" ixy="0" ixz="0" '
+            f'iyz="0"/></inertial></link><joint name="fix{k}" type="fixed"><parent link="l2"/><child link="f{k}"/>'
+            '<origin xyz="0.1 0 0"/></joint>'
+            for k in range(count)
+        ),
+        "xml": "".join(
+            f'<body name="f{k}" pos="0.1 0 0"><inertial pos="0 0 0" mass="1" diaginertia="0.02 0.02 0.02"/></body>'
+            for k in range(count)
+        ),
+    }[suffix]
+    path = tmp_path / f"filled.{suffix}"
+    if suffix == "urdf":
+        text = urdf([(1.0, BALL)] * number).replace("</robot>", f"{fixed}</robot>")
+    else:
+        text = mjcf([(1.0, BALL)] * number, False).replace("</body>", f"{fixed}</body>", 1)
+    robot, _ = read(text, path)
+    true, _ = read(urdf([(0.8 + 0.1 * k, ROD) for k in range(number)]), tmp_path / "true.urdf")
+    log = simulate(true, seconds=15.0, seed=1)
+    raw = log.read(log.trajectories[0])
+    found = Result.of(identify(robot, Log.from_arrays(robot, raw.t, raw.q, raw.tau), threads=1))
+    target = tmp_path / f"exported.{suffix}"
+    found.export(target, source=path)
+    exported, said = read(target.read_text(), target)
+    assert said == []
+    q, dq, ddq = np.random.default_rng(4).uniform(-1.0, 1.0, (3, 20, number))
+    theta = found.estimate.parameters[: 10 * number].reshape(-1, 10)
+    wanted = inverse_dynamics(robot.tree, theta, q, dq, ddq)
+    torque = inverse_dynamics(exported.tree, exported.inertia_prior, q, dq, ddq)
+    np.testing.assert_allclose(torque, wanted, atol=1e-8 * np.abs(wanted).max())

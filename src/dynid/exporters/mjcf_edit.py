@@ -146,9 +146,16 @@ def _edit_body(
     kept = _welded(compiled, place.body)
     share = kept_share(whole, kept)
     _set_inertial(edits, place, whole - share * kept, compiled)
+    fixed = _fixed_to(compiled, place.body)
+    for child in compiled.filled_in.intersection(fixed):
+        tag = places[child - 1].inertial
+        if tag is not None:
+            edits.remove(tag, "fullinertia")
+            edits.set(tag, "mass", "0")
+            edits.set(tag, "diaginertia", "0 0 0")
     if share == 1.0:
         return []
-    for child in _fixed_to(compiled, place.body):
+    for child in (one for one in fixed if one not in compiled.filled_in):
         _set_inertial(edits, places[child - 1], share * _inertia_of(compiled, child), compiled)
     return [shared_text(model.robot.body_names[i], share, kept, whole)]
 
@@ -177,13 +184,16 @@ def _welded(compiled: CompiledMjcf, body: int) -> Float:
 
 def _inertia_of(compiled: CompiledMjcf, body: int) -> Float:
     m = compiled.model
+    if body in compiled.filled_in:
+        return np.zeros(10)  # which the model never had
     R = rotation_quaternion(m.body_iquat[body])
     inertia = R @ np.diag(compiled.inertia[body]) @ R.T
     return from_com(float(m.body_mass[body]), np.array(m.body_ipos[body]), inertia)
 
 
 def _set_inertial(edits: Edits, place: _Place, pi: Float, compiled: CompiledMjcf) -> None:
-    unknown = place.body in compiled.shapeless or float(compiled.model.body_mass[place.body]) == 0
+    unknown = place.body in (compiled.shapeless | compiled.filled_in)
+    unknown |= float(compiled.model.body_mass[place.body]) == 0
     if not unknown and np.allclose(
         pi, _inertia_of(compiled, place.body), rtol=0, atol=_SAME * np.abs(pi).max()
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,17 @@ class CompiledMjcf:
     shapeless: frozenset[int]
     meshes: dict[int, str]
     written: frozenset[int]
+
+    @cached_property
+    def filled_in(self) -> frozenset[int]:
+        """Bodies that move and whose inertia somebody has filled in for want of better."""
+        m = self.model
+        own = {
+            body: (float(m.body_mass[body]), np.diag(self.inertia[body]))
+            for body in sorted(self.written - self.shapeless)
+            if int(m.body_weldid[body]) != 0
+        }
+        return frozenset(filled_in(own))
 
 
 def compile_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> CompiledMjcf:
@@ -217,10 +229,9 @@ class _Reader:
         self.locked, self.held, self.free = locked, dict[str, float](), list[int]()
         self.mujoco, self.model = compiled.mujoco, compiled.model
         self.inertia, self.shapeless = compiled.inertia, compiled.shapeless
-        self.written = compiled.written - compiled.shapeless
         self.places, self.diagnostics = places, diagnostics
         self.bodies: list[_Body] = []
-        self.filled_in = frozenset[int]()
+        self.filled_in = compiled.filled_in
         self.carrier: dict[int, tuple[int, Float]] = {0: (-1, np.eye(4))}
         m = self.model
         self.names = {
@@ -239,7 +250,7 @@ class _Reader:
 
     def robot(self, name: str, only: str | None) -> RobotModel:
         m = self.model
-        self._leave_out_filled_in()
+        self._warn_filled_in()
         for body in range(1, m.nbody):
             if only is None or self.names["body"][int(m.body_rootid[body])] == only:
                 self._add(body)
@@ -315,18 +326,11 @@ class _Reader:
             effort=np.where(capped, np.abs(m.jnt_actfrcrange[joints]).max(axis=1), np.inf),
         )
 
-    def _leave_out_filled_in(self) -> None:
-        m = self.model
-        own = {
-            body: (float(m.body_mass[body]), np.diag(self.inertia[body]))
-            for body in sorted(self.written)
-            if int(m.body_weldid[body]) != 0
-        }
-        self.filled_in = frozenset(filled_in(own))
+    def _warn_filled_in(self) -> None:
         if self.filled_in:
             bodies = sorted(self.filled_in)
             names = [self.names["body"][body] for body in bodies]
-            mass, moment = float(m.body_mass[bodies[0]]), float(self.inertia[bodies[0]][0])
+            mass, moment = float(self.model.body_mass[bodies[0]]), float(self.inertia[bodies[0]][0])
             warn_filled_in(names, mass, moment, self.places.of("body", names[0]), self.diagnostics)
 
     def _warn_unknown(self, name: str) -> None:
