@@ -52,54 +52,62 @@ class Stand:
 
 def stands(batches: Iterable[Samples]) -> tuple[Stand, ...]:
     """Every time at which a joint stands still for a second or longer, and moves before or after."""
-    found: list[Stand] = []
-    for trajectory, times, low, high in _runs_of_bins(batches):
-        if len(times) < LEAST_BINS:
-            continue
-        lowest = np.lib.stride_tricks.sliding_window_view(low, LEAST_BINS, axis=0).min(axis=2)
-        highest = np.lib.stride_tricks.sliding_window_view(high, LEAST_BINS, axis=0).max(axis=2)
-        still = np.zeros(low.shape, dtype=np.bool_)
-        for shift in range(LEAST_BINS):
-            still[shift : shift + len(lowest)] |= highest - lowest <= STILL
+    return tuple(stand for run in _runs_of_bins(batches) for stand in run.stands())
+
+
+def _runs_of_bins(batches: Iterable[Samples]) -> Iterator[_Bins]:
+    run, last = _Bins("", -1), -np.inf
+    for samples in batches:
+        if run.segment != samples.segment:
+            yield run
+            run, last = _Bins(samples.trajectory, samples.segment), -np.inf
+        new = _own(samples) & (samples.t > last)
+        if new.any():
+            run.add(samples.t[new], samples.q[new])
+            last = float(samples.t[new][-1])
+    yield run
+
+
+class _Bins:
+    """The bins of a segment, in which a joint stands or moves: of a day's log no more is kept than that."""
+
+    def __init__(self, trajectory: str, segment: int) -> None:
+        self.trajectory, self.segment = trajectory, segment
+        self._times: list[Float] = []
+        self._still: list[Bool] = []
+        # Greatest and negative least positions of the last bins, (2, B, n), and whether joints stood in them so far.
+        self._open: Float | None = None
+        self._stood: Bool | None = None
+
+    def add(self, t: Float, q: Float) -> None:
+        """Samples (T,), (T, n) that follow the last ones."""
+        first = np.flatnonzero(np.diff(np.floor(t / BIN), prepend=-np.inf))
+        self._times.append(np.stack([t[first], t[np.append(first[1:], len(t)) - 1]], axis=1))
+        ends = np.stack([np.maximum.reduceat(one, first, axis=0) for one in (q, -q)])
+        stood = np.zeros(ends.shape[1:], dtype=np.bool_)
+        if self._open is not None and self._stood is not None:
+            ends = np.concatenate([self._open, ends], axis=1)
+            stood = np.concatenate([self._stood, stood])
+        windows = len(stood) - LEAST_BINS + 1
+        if windows > 0:
+            travel = (
+                np.lib.stride_tricks.sliding_window_view(ends, LEAST_BINS, axis=1).max(axis=3).sum(axis=0)
+            )
+            for shift in range(LEAST_BINS):
+                stood[shift : shift + windows] |= travel <= STILL
+        known = max(windows, 0)
+        self._still.append(stood[:known])
+        self._open, self._stood = ends[:, known:], stood[known:]
+
+    def stands(self) -> Iterator[Stand]:
+        """Every time at which a joint stands, of those that move, too."""
+        if self._stood is None:
+            return
+        times, still = np.concatenate(self._times), np.concatenate([*self._still, self._stood])
         for j in np.flatnonzero(still.any(axis=0) & ~still.all(axis=0)).tolist():
             edges = np.flatnonzero(np.diff(still[:, j], prepend=False, append=False))
-            found += [
-                Stand(j, trajectory, float(times[a, 0]), float(times[b - 1, 1]))
-                for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
-            ]
-    return tuple(found)
-
-
-def _runs_of_bins(batches: Iterable[Samples]) -> Iterator[tuple[str, Float, Float, Float]]:
-    # Of each segment: its trajectory, first and last time (B, 2), least and greatest position (B, n) of the bins.
-    name, segment, last = "", -1, -np.inf
-    parts: list[tuple[Float, Float, Float]] = []
-    for samples in batches:
-        if segment != samples.segment:
-            if parts:
-                yield name, *_stacked(parts)
-            name, segment, last, parts = samples.trajectory, samples.segment, -np.inf, []
-        new = _own(samples) & (samples.t > last)
-        if not new.any():
-            continue
-        t, q = samples.t[new], samples.q[new]
-        last = float(t[-1])
-        first = np.flatnonzero(np.diff(np.floor(t / BIN), prepend=-np.inf))
-        ends = np.append(first[1:], len(t)) - 1
-        parts.append(
-            (
-                np.stack([t[first], t[ends]], axis=1),
-                np.minimum.reduceat(q, first, axis=0),
-                np.maximum.reduceat(q, first, axis=0),
-            )
-        )
-    if parts:
-        yield name, *_stacked(parts)
-
-
-def _stacked(parts: Sequence[tuple[Float, Float, Float]]) -> tuple[Float, Float, Float]:
-    times, low, high = (np.concatenate(one) for one in zip(*parts, strict=True))
-    return times, low, high
+            for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+                yield Stand(j, self.trajectory, float(times[a, 0]), float(times[b - 1, 1]))
 
 
 def _own(samples: Samples) -> Bool:
