@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+import dynid
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.effect_tests import EffectTest
@@ -17,6 +18,7 @@ from dynid.identification.settings import DEFAULT_TERMS
 from dynid.log.write import canonical_columns, write_log
 from dynid.simulation.rigid import inverse
 from dynid.terms.drift import Drift, causes
+from dynid.terms.term import Terms
 from dynid.testing import TrueMotion, analysis_of, small_arm
 from dynid.trajectories.trajectory import FourierTrajectory
 
@@ -103,3 +105,26 @@ def test_evidence_without_temperature_knows_time_alone() -> None:
     analysis: ResidualAnalysis = analysis_of(small_arm(), seed=1)
     assert analysis.residuals.temperature is None
     assert [cause.name for cause in causes(analysis.remains.motion, 0)] == ["time"]
+
+
+def test_an_offset_that_drifts_is_that_of_the_training_an_hour_later_on_a_clock_since_1970() -> None:
+    """It was extrapolated to the later log's clock, and the diagnosis saw a time that begins at zero: another robot."""
+    robot, epoch = small_arm(), 1.7e9
+    terms = Terms(tuple(DEFAULT_TERMS))
+    theta = np.array([0.0 if np.isnan(c.prior) else c.prior for c in terms.columns(robot)])
+
+    def log(seed: int, start: float, share: np.ndarray) -> dynid.Log:
+        t = np.arange(0.0, 50.0, 0.01)
+        q, dq, ddq = FourierTrajectory.random(robot, 50.0, 5, seed, 0.1).motion(t)
+        tau = inverse(robot, terms, theta, q, dq, ddq)
+        size = np.sqrt(np.mean(tau**2, axis=0))
+        tau[:, 0] += 0.2 * size[0] * share
+        tau += 2e-3 * size * np.random.default_rng(seed).normal(size=tau.shape)
+        return dynid.Log.from_arrays(robot, epoch + start + t, q, tau=tau)
+
+    ramp = np.linspace(0.0, 1.0, 5000)
+    found = dynid.identify(robot, log(2, 0.0, ramp))
+    assert "drift of column" in str(found.verdict)
+    assert not [one for one in found.diagnostics if one.identifier == "changed-within-log"]
+    later = dynid.validate(found, log(3, 3600.0, np.ones(5000)))
+    assert later.scores.total_relative < 0.01

@@ -99,7 +99,7 @@ EXAMPLES: dict[str, Term] = {
     "torque_delay": TorqueDelay(each=True),
     "gravity_tilt": GravityTilt(),
     "gain_error": GainError(joints=("joint2",)),
-    "drift": Drift(origin=12.0),
+    "drift": Drift(origin=12.0, end=40.0),
     "position_waves": PositionWaves(3),
     "zero_offset": ZeroOffset(joints=("joint2",), about=(0.01,)),
     "compliance": Compliance(joints=("joint1", "joint2")),

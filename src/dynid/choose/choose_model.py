@@ -185,7 +185,8 @@ class _WideFit:
             nominal.drives,
             found_effects(fitted.estimate),
             tuple(separable.motion(j) for j in range(robot.n)),
-            plain.factors.blocks[0].start,
+            min(block.start for block in plain.factors.blocks),
+            max(block.end for block in plain.factors.blocks),
             isinstance(plain.assembly.rows, ElasticRows),
         )
         wide = wide_model(robot, kept, log)

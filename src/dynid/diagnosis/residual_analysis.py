@@ -115,10 +115,10 @@ class ResidualAnalysis:
 
     @cached_property
     def motion(self) -> Samples:
-        """The thinned samples: measured torque, and acceleration by differences."""
+        """The thinned samples at their times: measured torque, and acceleration by differences."""
         r, i = self.residuals, self.index
         ddq = (r.dq[i + 1] - r.dq[i - 1]) * (0.5 * r.rate)
-        return Samples.from_motion(r.q[i], r.dq[i], ddq, r.measured[i], r.rate)
+        return replace(Samples.from_motion(r.q[i], r.dq[i], ddq, r.measured[i], r.rate), t=r.t[i])
 
     @cached_property
     def error(self) -> Float:

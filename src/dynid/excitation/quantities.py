@@ -48,7 +48,7 @@ def payload_information(information: Information) -> Information:
             expected="a motion for the payload alone",
             do="leave out --after",
         )
-    samples = random_states(robot, STATES, 0, terms.channels())
+    samples = random_states(robot, STATES, 0, terms.channels(), clock=terms.clock())
     panels = terms.torque_regressor(robot, samples)
     W = panels.dense(len(information.base.names)).reshape(-1, len(information.base.names))
     seen = np.zeros(W.shape[1], dtype=np.bool_)

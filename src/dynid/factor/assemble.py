@@ -119,7 +119,7 @@ class Assembly:
 
     def of_joints(self, joints: Bool) -> Bool:
         """Parameters (p,) that the torque of some joints (n,) may depend on."""
-        states = random_states(self.robot, FEW, 0, self.terms.channels())
+        states = random_states(self.robot, FEW, 0, self.terms.channels(), clock=self.terms.clock())
         found = np.zeros(len(self.wanted), dtype=np.bool_)
         panels = self.terms.torque_regressor(self.robot, states, self.wanted)
         for joint in np.flatnonzero(joints):
@@ -214,7 +214,7 @@ def _acts_on(robot: RobotModel, term: Term) -> Bool:
 
     Such a torque may be zero at any state that is tried, and act elsewhere.
     """
-    seen = term.seen(random_states(robot, FEW, 0, term.channels()))
+    seen = term.seen(random_states(robot, FEW, 0, term.channels(), clock=term.clock()))
     columns = term.torque_regressor(robot, seen, np.ones(len(term.columns(robot)), dtype=np.bool_)).columns
     own_torque = term.known_torque(robot, seen) is not None
     return np.array([own_torque or len(own) > 0 for own in columns])

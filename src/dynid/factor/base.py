@@ -203,7 +203,9 @@ def structural_base(robot: RobotModel, terms: Terms, rows: Rows, seed: int = 0) 
     names, absent = [column.name for column in columns], np.array([column.absent for column in columns])
     count = max(64, -(-4 * len(names) // min(robot.n, len(rows.groups(robot)))))
     samples = posed(
-        rows, robot, random_states(robot, count, seed, terms.channels(), two_encoders(rows, robot))
+        rows,
+        robot,
+        random_states(robot, count, seed, terms.channels(), two_encoders(rows, robot), terms.clock()),
     )
     equations = rows.equations(robot, terms, samples, np.ones(len(names), dtype=np.bool_))
     W = np.concatenate(
@@ -217,12 +219,18 @@ def structural_base(robot: RobotModel, terms: Terms, rows: Rows, seed: int = 0) 
 
 
 def random_states(
-    robot: RobotModel, count: int, seed: int, channels: Sequence[str] = (), two_encoders: Sequence[int] = ()
+    robot: RobotModel,
+    count: int,
+    seed: int,
+    channels: Sequence[str] = (),
+    two_encoders: Sequence[int] = (),
+    clock: tuple[float, float] | None = None,
 ) -> Samples:
     """Random motion states: positions in +-pi rad (or +-1 m), velocities and accelerations of order one.
 
     Joints that are moved through a linkage stay within their limits.
     two_encoders: joints whose motors move apart from their links, by deflections of order 0.1 rad.
+    clock: first and last time, s; None = within days.
     """
     rng = np.random.default_rng(seed)
     q = rng.uniform(-np.pi, np.pi, (count, robot.n))
@@ -239,7 +247,7 @@ def random_states(
     extra = {name: rng.normal(0, 1, count) for name in channels}
     warm = np.random.default_rng(seed + 1).normal(30, 5, (count, robot.n))
     samples = replace(samples, temperature=warm)
-    samples = replace(samples, t=np.random.default_rng(seed).uniform(0.0, LONG, count))
+    samples = replace(samples, t=np.random.default_rng(seed).uniform(*(clock or (0.0, LONG)), count))
     if not len(two_encoders):
         return replace(samples, extra=extra)
     theta, dtheta, ddtheta = np.array(q), np.array(samples.dq), np.array(samples.ddq)

@@ -155,7 +155,7 @@ class TypeModel:
     @cached_property
     def layout(self) -> tuple[Int, ...]:
         """By joint, the parameters (w_j,) whose columns its factor holds, ascending."""
-        samples = random_states(self.robot, 8, _SEED, self.terms.channels())
+        samples = random_states(self.robot, 8, _SEED, self.terms.channels(), clock=self.terms.clock())
         found = TorqueRows().equations(self.robot, self.terms, samples, self.wanted)
         return tuple(np.asarray(columns) for columns in found.columns)
 

@@ -74,7 +74,8 @@ class LogFacts:
     """What a log says before effects are tried on it.
 
     inertia, drives: of the model that small effects are linearised about, see Nominal.
-    found: values of such effects found so far, by name.    motion: of every joint.    origin: its beginning, s.
+    found: values of such effects found so far, by name.    motion: of every joint.    origin, end: its beginning
+    and end on its clock, s.
     both_sides: whether the equations hold the motion of motors and links apart.
     """
 
@@ -83,4 +84,5 @@ class LogFacts:
     found: Mapping[str, float] = field(default_factory=dict)
     motion: tuple[JointMotion, ...] = ()
     origin: float = 0.0
+    end: float | None = None
     both_sides: bool = False

@@ -28,11 +28,13 @@ LEAST_WARMING = 1.0
 class Drift(JointTerm):
     """Offset that changes with time: tau_j = fd_j (t - origin) / 3600 s, in N m an hour.
 
-    origin: on the log's clock, s.    joints: names of the joints it acts on; empty = all.
+    origin, end: on the log's clock, s; before and after these the offset stays what it was: nothing says that it goes
+    on. None = it never ends.    joints: names of the joints it acts on; empty = all.
     """
 
     origin: float = 0.0
     joints: tuple[str, ...] = ()
+    end: float | None = None
     name: str = "drift"
     of_log = True
     symbol = "fd"
@@ -44,8 +46,8 @@ class Drift(JointTerm):
 
     @classmethod
     def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Joint by joint, counted from the log's beginning."""
-        term = cls(log.origin)
+        """Joint by joint, counted from the log's beginning and until its end."""
+        term = cls(log.origin, end=log.end)
         return (proposal_by_joint(robot, term, "drift", "drift on {joints}", measured=True),)
 
     group = FeatureGroup(
@@ -99,9 +101,14 @@ class Drift(JointTerm):
                     "or identify in parts",
                 )
 
+    def clock(self) -> tuple[float, float] | None:
+        """From its origin to its end."""
+        return None if self.end is None else (self.origin, self.end)
+
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
-        """Hours since the origin."""
-        hours = (samples.t - self.origin) / SECONDS_AN_HOUR
+        """Hours since the origin, within the time it is known for."""
+        t = samples.t if self.end is None else np.clip(samples.t, self.origin, self.end)
+        hours = (t - self.origin) / SECONDS_AN_HOUR
         return np.repeat(hours[:, None], robot.n, axis=1)
 
 

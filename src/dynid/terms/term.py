@@ -248,6 +248,10 @@ class Term(ABC):
         """Names of the extra log channels that this term reads."""
         return ()
 
+    def clock(self) -> tuple[float, float] | None:
+        """First and last time, s, that it is of; None = any."""
+        return None
+
     def balances(self, robot: RobotModel) -> Bool:
         """Joints (n,) whose gravity this effect may carry, so that bodies alone do not give their torque."""
         return np.zeros(robot.n, dtype=np.bool_)
@@ -307,6 +311,11 @@ class Terms:
     def channels(self) -> tuple[str, ...]:
         """Extra log channels that the terms read, each once."""
         return tuple(dict.fromkeys(name for term in self.terms for name in term.channels()))
+
+    def clock(self) -> tuple[float, float] | None:
+        """First and last time, s, that any term is of; None = all are of any time."""
+        known = [times for term in self.terms if (times := term.clock()) is not None]
+        return (min(start for start, _ in known), max(end for _, end in known)) if known else None
 
     def torque_regressor(
         self,
