@@ -80,9 +80,10 @@ from dynid.run.validation import (
     stage,
     travel_at_rest,
 )
-from dynid.run.verdict import check_negative_springs, judge
+from dynid.run.verdict import MOTION_REPEATS, check_negative_springs, judge
 from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import Prepared, prepare
+from dynid.signals.repetition import periods
 from dynid.signals.resting_joints import unexplained_at_rest, unexplained_hands
 from dynid.signals.samples import Samples
 from dynid.terms.term import Scale, Terms
@@ -542,6 +543,12 @@ def _held_out_blocks(
     if made != search.folds:
         diagnostics.note(
             "folds", f"{made} folds in place of {search.folds}: the log has {blocks} blocks of time"
+        )
+    for name, seconds in periods(batches).items():
+        diagnostics.note(
+            MOTION_REPEATS,
+            f"The motion of '{name}' repeats after {seconds:.3g} s: held-out blocks hold what the model was fitted on "
+            "a repetition before; validate on another motion (--validate) to see what it misses of that",
         )
     if nonlinear.estimated and not set(fitted.factors.group_names) & set(search.robot.joint_names):
         diagnostics.warn(

@@ -12,6 +12,7 @@ from dynid.run.verdict import (
     CONDITION_HIGH,
     FRICTION_SIGNIFICANCE,
     GOOD_R2,
+    MOTION_REPEATS,
     OVERFIT_RATIO,
     PRIOR_MANY,
     USABLE_R2,
@@ -320,6 +321,16 @@ OF_FITS = (
         ("note",),
         """The log has fewer blocks of time than folds were wanted.""",
         """Nothing, or a longer log.""",
+    ),
+    Explanation(
+        MOTION_REPEATS,
+        "held-out blocks of a motion that repeats",
+        ("note",),
+        """The motion is gone through again and again, as in most excitation experiments. The blocks that are held out
+        hold motion that the model was fitted on a repetition before: their score tells noise from model, but hardly
+        how far the model is off on another motion. On simulated arms whose model lacked a spring or a linkage it was a
+        half to a tenth of that.""",
+        """`--validate OTHER_LOG`, of another motion: ten seconds say more than ten repetitions.""",
     ),
     Explanation(
         "shapes-not-held-out",

@@ -31,6 +31,7 @@ PRIOR_MANY, VALUES_FEW = 0.25, 5.0
 # An effect that makes up most of what a joint misses, and so much of its torque, has bent the parameters; another form
 # of friction bends those of friction first.
 SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.1
+MOTION_REPEATS = "motion-repeats"
 # Warnings about the model itself: it is known to fit worse than it could.
 SPOILING = ("large-misfit", "constraints-cost", "negative-friction")
 FRICTION_SIGNIFICANCE = 4.0
@@ -120,6 +121,11 @@ def judge(
         findings.append(
             Finding("warning", "The fit did not converge", estimate.status.text, code="not-converged")
         )
+    findings += [
+        Finding("note", "Held out, but not unseen", _placed(note), code=note.identifier)
+        for note in diagnostics
+        if note.identifier == MOTION_REPEATS
+    ]
     for warning in diagnostics.warnings:
         level = _worse(level, "usable" if warning.identifier in SPOILING else "good")
         if warning.identifier == LIKELY_CAUSE:

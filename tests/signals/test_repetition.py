@@ -1,0 +1,68 @@
+"""After how many seconds a motion repeats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.signals.repetition import periods
+from dynid.signals.samples import Samples
+
+RATE = 33.3
+
+
+def fourier(seconds: float, base: float, seed: int, noise: float = 1e-3) -> Samples:
+    """Motion of three joints whose period is 1/base s."""
+    t, rng = np.arange(0.0, seconds, 1.0 / RATE), np.random.default_rng(seed)
+    w = 2 * np.pi * base * np.arange(1, 6)
+    amplitude, phase = rng.normal(size=(3, 5)) / np.arange(1, 6), rng.uniform(0, 2 * np.pi, (3, 5))
+    angle = t[:, None, None] * w + phase
+    q, dq = (amplitude * np.sin(angle)).sum(axis=2), (amplitude * w * np.cos(angle)).sum(axis=2)
+    q, ddq = q + noise * rng.normal(size=q.shape), np.zeros_like(q)
+    return replace(Samples.from_motion(q, dq, ddq, rate=RATE), trajectory="one")
+
+
+def batches(samples: Samples, size: int) -> list[Samples]:
+    return [samples.part(a, min(a + size, len(samples))) for a in range(0, len(samples), size)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("seconds", "base"), [(50.0, 0.1), (45.0, 0.0625), (300.0, 0.07), (28.0, 0.05)])
+def test_the_period_of_a_fourier_motion(seconds: float, base: float, seed: int) -> None:
+    """Parts of a repetition have to meet after many of them."""
+    (found,) = periods(batches(fourier(seconds, base, seed), 400)).values()
+    assert found == pytest.approx(1.0 / base, abs=0.5 / RATE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rest_at_both_ends_and_rows_that_are_missing_do_not_hide_it(seed: int) -> None:
+    moved = fourier(60.0, 0.1, seed)
+    rest = int(7.3 * RATE)
+    q = np.concatenate([np.repeat(moved.q[:1], rest, 0), moved.q, np.repeat(moved.q[-1:], rest, 0)])
+    dq = np.concatenate([np.zeros((rest, 3)), moved.dq, np.zeros((rest, 3))])
+    whole = replace(Samples.from_motion(q, dq, np.zeros_like(q), rate=RATE), trajectory="one")
+    parts = batches(whole, 200)
+    del parts[4]
+    assert periods(parts)["one"] == pytest.approx(10.0, abs=0.5 / RATE)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_motion_that_does_not_return_has_none(seed: int) -> None:
+    """Incommensurable frequencies, and a period that is seen once."""
+    t = np.arange(0.0, 60.0, 1.0 / RATE)
+    rng = np.random.default_rng(seed)
+    w, phase = 2 * np.pi * rng.uniform(0.03, 0.5, (3, 4)), rng.uniform(0, 6, (3, 4))
+    angle = t[:, None, None] * w + phase
+    q, dq = np.sin(angle).sum(axis=2), (w * np.cos(angle)).sum(axis=2)
+    one = replace(Samples.from_motion(q, dq, np.zeros_like(q), rate=RATE), trajectory="one")
+    assert periods(batches(one, 400)) == {}
+    assert periods(batches(fourier(20.0, 0.05, seed), 400)) == {}
+
+
+def test_every_trajectory_has_its_own() -> None:
+    two = [replace(fourier(40.0, 0.1, 1)), replace(fourier(60.0, 0.05, 2), trajectory="two", segment=1)]
+    found = periods(two)
+    assert list(found) == ["one", "two"]
+    assert found["two"] == pytest.approx(2.0 * found["one"], rel=1e-2)
