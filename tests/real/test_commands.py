@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.real import COMMANDS_ONLY
 from dynid.base.diagnostics import Diagnostics
+from dynid.estimate.servo_timing import ServoTiming
 from dynid.exporters.replay import replay
+from dynid.identification.commands import with_found_servo
+from dynid.identification.drive_timing import find_drive_timing
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.log.read import Log
@@ -43,3 +48,33 @@ def test_commands_make_a_model(
     assert model < 0.7 * description
     if delay is not None:
         assert servo.delay == pytest.approx(delay, abs=0.001)
+
+
+def test_loops_that_would_have_friction_drive_the_joints_are_closed_elsewhere(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every fifth row of AliEngo's log: with loops on board its commands seemed 96 ms late, its friction negative."""
+    folder = data_dir / "aliengo_pace"
+    if not folder.is_dir():
+        pytest.skip("no aliengo_pace")
+    rows = pq.read_table(folder / "data.parquet")
+    pq.write_table(rows.take(list(range(0, len(rows), 5))), tmp_path / "slow.parquet")
+    (tmp_path / "drive.toml").write_text(COMMANDS_ONLY[folder.name])
+    experiment = Experiment.read(tmp_path / "drive.toml")
+    robot = experiment.robot(folder / "robot.xml", Diagnostics())
+    log = open_log(experiment, [tmp_path / "slow.parquet"], robot, ["*"], Diagnostics())
+    assert robot.drive.servo is not None
+    monkeypatch.setattr(ServoTiming, "of", staticmethod(lambda _: None))
+    found = find_drive_timing(robot, log, robot.drive.servo, 0, 1)
+    assert found.exchanged
+    assert not found.servo.on_board
+    assert found.lag is not None
+    assert found.lag.seconds < 0.03
+    sink = Diagnostics()
+    with_found_servo(robot, log, 0, 1, sink)
+    (said,) = (one for one in sink if one.identifier == "command-loop")
+    assert "friction would drive most joints otherwise" in said.text
+    declared = find_drive_timing(robot, log, replace(robot.drive.servo, loop="drive"), 0, 1)
+    assert declared.servo.on_board
+    assert declared.lag is not None
+    assert declared.lag.driven

@@ -69,6 +69,7 @@ def minimised(
     tolerance: float,
     what: str,
     memory: float = 0.0,
+    enough: Callable[[], bool] = lambda: False,
 ) -> Estimate:
     """Fits by Gauss-Newton with halved steps; groups weigh 1/sigma^2 of their residuals, found anew each round.
 
@@ -76,10 +77,11 @@ def minimised(
     and where the equations ask for more, intervals cover the difference.    start: can be simulated.
     tolerance: move of the estimate, in standard deviations, that ends it.    what: for the text of the status.
     memory: s, within which residuals are correlated: blocks that are shorter count together in the intervals.
+    enough: asked after every step whether what is sought is known, though other parameters may still move.
     """
     here = _Linear.at(regression, problem, start)
     stopped: str | None = None
-    moved, done = np.inf, 0
+    moved, done, known = np.inf, 0, False
     target, free, R = here.value, here.value, np.eye(len(start))
     for done in range(1, rounds + 1):
         free, R = solve(replace(regression, factors=here.factors), here.weights)
@@ -92,11 +94,14 @@ def minimised(
             stopped = found
             break
         here = found
+        known = enough()
+        if known:
+            break
     value = target if moved < tolerance else here.value
     sigma = residual_sigma(regression, value)
     weighted = here.factors.scaled(here.weights)
     held = float(np.linalg.norm(R @ (target - free)) / np.sqrt(len(start)))
-    status = _status(what + _held(held, tolerance), done, moved, tolerance, stopped)
+    status = _status(what + _held(held, tolerance), done, moved, np.inf if known else tolerance, stopped)
     together = _together(regression, memory)
     estimate = completed(
         method, regression, value, R, 1.0 / sigma**2, sigma, 1.0, None, status, weighted, together

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -99,8 +100,17 @@ class ServoOE:
             found, status=Status(found.status.ok and within, text), covariance=found.covariance + unknown
         )
 
-    def searched(self, regression: Regression, windows: Windows, start: Float) -> Estimate:
-        """The minimum for friction of one width, from a start (b,); raises SolverError if it cannot be simulated."""
+    def searched(
+        self,
+        regression: Regression,
+        windows: Windows,
+        start: Float,
+        enough: Callable[[], bool] = lambda: False,
+    ) -> Estimate:
+        """The minimum for friction of one width, from a start (b,); raises SolverError if it cannot be simulated.
+
+        enough: see `minimised`.
+        """
         return minimised(
             self,
             regression,
@@ -111,6 +121,7 @@ class ServoOE:
             self.tolerance,
             "positions under the drives' controllers",
             MEMORY * windows.slowest,
+            enough,
         )
 
     def _stuck(self, regression: Regression, windows: Windows, start: Float) -> Estimate | None:

@@ -11,6 +11,19 @@ from dynid.estimate.simulated import SimulationProblem
 
 # Gauss-Newton rounds, of which lags take three or four: a search that goes on for longer is lost.
 ROUNDS = 8
+# s, by which a lag that is known still moves in a round: parameters that the log hardly determines move on.
+KNOWN = 1e-4
+
+
+class _Settled:
+    """Whether the lag of some windows has hardly moved since it was last asked."""
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows, self._before = windows, windows.unknown.later
+
+    def __call__(self) -> bool:
+        before, self._before = self._before, self._windows.unknown.later
+        return abs(self._before - before) < KNOWN
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +49,7 @@ class ServoTiming:
             start = simulation.start()
             smooth = Windows.of(simulation, servo, told, start)
             windows = smooth.drier() or smooth
-            found = ServoOE(rounds=ROUNDS).searched(regression, windows, start)
+            found = ServoOE(rounds=ROUNDS).searched(regression, windows, start, _Settled(windows))
             deviation = windows.lag_deviation(found.value)
         except DynidError:
             return None

@@ -151,7 +151,10 @@ class Windows:
         return sum(float(np.log(np.mean(np.concatenate([p[-1] for p in group]) ** 2))) for group in groups)
 
     def lag_deviation(self, value: Float) -> float:
-        """Standard error of the lag, s, from its equations by block of time, all other unknowns taken out."""
+        """Standard error of the lag, s, from its equations by block of time, all other unknowns taken out.
+
+        nan where no block holds any of them.
+        """
         pieces = list(self._pieces(value, slopes=True))
         _, weights = self._along(pieces, value)
         b, places = len(value), Places(self.simulation.regression.factors.blocks)
@@ -169,6 +172,8 @@ class Windows:
                 missed = panel[-1] - value @ panel[:b]
                 np.add.at(score, block[block >= 0], weight * (own * missed)[block >= 0])
         M = len(score)
+        if not score.any():
+            return np.nan
         return float(np.sqrt(M / max(M - 1, 1) * np.sum(score**2)) / max(known, 1e-300) / size[b])
 
     def of_play(self, value: Float, share: float) -> Float:

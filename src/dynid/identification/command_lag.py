@@ -6,7 +6,7 @@ before anything else: the plain model is fitted to the commanded torque at every
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -55,7 +55,7 @@ class CommandLag:
     """By how much torque comes later than its command, s, with its 95 % half width; nan where there are few blocks.
 
     hold: s, for which a command acts: half of it is part of the lag.    bounded: whether it is the longest that was
-    tried.    rate: of the log, Hz.
+    tried.    rate: of the log, Hz.    driven: whether friction would give most joints power, as none does.
     """
 
     seconds: float
@@ -63,11 +63,14 @@ class CommandLag:
     hold: float
     bounded: bool
     rate: float
+    driven: bool = False
 
     @staticmethod
-    def of(seconds: float, half_width: float, rate: float, bounded: bool = False) -> CommandLag:
+    def of(
+        seconds: float, half_width: float, rate: float, bounded: bool = False, driven: bool = False
+    ) -> CommandLag:
         """Commands are held from row to row; where torque comes sooner, the drive had more of them than the log has."""
-        return CommandLag(seconds, half_width, min(1.0 / rate, 2.0 * seconds), bounded, rate)
+        return CommandLag(seconds, half_width, min(1.0 / rate, 2.0 * seconds), bounded, rate, driven)
 
     @property
     def delay(self) -> float:
@@ -109,8 +112,13 @@ def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
         without = np.array([_minimum(lags, _missed(total - own, weights, count) @ weights) for own in grams])
         spread = np.sqrt((M - 1) / M * np.sum((without - without.mean()) ** 2))
         half = float(student_quantile(M - 1, 0.975)) * float(spread)
-    found, bounded = max(_minimum(lags, curve), 0.0), int(np.argmin(curve)) == len(lags) - 1
-    return CommandLag.of(found, half, prepared.source_rate, bounded)
+    best = int(np.argmin(curve))
+    theta = _fitted(total, weights, count)
+    columns = [column for column, kept in zip(plain.columns(robot), base, strict=True) if kept]
+    power = _friction_power(columns, plain.friction_columns(robot)[base], theta[:, best], batches)
+    driven = 2 * int(np.sum(power[moved] < 0)) > int(moved.sum())
+    found, bounded = max(_minimum(lags, curve), 0.0), best == len(lags) - 1
+    return CommandLag.of(found, half, prepared.source_rate, bounded, driven)
 
 
 def reading(robot: RobotModel, log: Log, servo: Servo) -> Prepared:
@@ -192,10 +200,7 @@ def _missed(grams: Float, weights: Float, count: int) -> Float:
 
     grams: (n, w, w) of `count` columns of the model, then of the torque at K lags.    weights: (n,) of the joints.
     """
-    total = np.einsum("g,gij->ij", weights, grams)
-    size = np.sqrt(np.maximum(np.diag(total)[:count], 1e-300))
-    A = total[:count, :count] / np.outer(size, size) + RIDGE * np.eye(count)
-    theta = cho_solve(cho_factor(A), total[:count, count:] / size[:, None]) / size[:, None]
+    theta = _fitted(grams, weights, count)
     square = np.array([np.diag(g)[count:] for g in grams]).T
     left = square + np.array(
         [
@@ -205,6 +210,27 @@ def _missed(grams: Float, weights: Float, count: int) -> Float:
     ).T  # fmt: skip
     # A torque must not fit better for being smaller at some lag.
     return np.asarray(np.maximum(left, 0.0) * square[0] / np.where(square > 0, square, 1.0))
+
+
+def _fitted(grams: Float, weights: Float, count: int) -> Float:
+    # (count, K) parameters by lag.
+    total = np.einsum("g,gij->ij", weights, grams)
+    size = np.sqrt(np.maximum(np.diag(total)[:count], 1e-300))
+    A = total[:count, :count] / np.outer(size, size) + RIDGE * np.eye(count)
+    return np.asarray(cho_solve(cho_factor(A), total[:count, count:] / size[:, None]) / size[:, None])
+
+
+def _friction_power(
+    columns: Sequence[Column], friction: Bool, theta: Float, batches: Sequence[Samples]
+) -> Float:
+    """Mean power (n,), W, that viscous and Coulomb friction of some base columns (b,) takes off the joints."""
+    dq = np.concatenate([samples.dq[samples.keep] for samples in batches])
+    power = np.zeros(dq.shape[1])
+    for column, own, value in zip(columns, friction, theta, strict=True):
+        if own:
+            speed = np.abs(dq[:, column.owner])
+            power[column.owner] += value * np.mean(speed**2 if column.term == "viscous" else speed)
+    return power
 
 
 def _minimum(at: Float, curve: Float) -> float:

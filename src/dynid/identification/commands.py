@@ -62,6 +62,8 @@ def _report_loop(timing: DriveTiming, diagnostics: Diagnostics) -> None:
     else:
         taken, why = "by a computer that sends torques", f"of {row}"
         other, wrong = DRIVE, "less than is found"
+    if timing.exchanged:
+        why = f"of {row}, but friction would drive most joints otherwise"
     diagnostics.note(
         "command-loop",
         f"position loops are taken to be closed {taken}: nobody declared it, and the log has rows {why}. If it is the "

@@ -45,13 +45,14 @@ class DriveTiming:
     """Controllers with their delay and loop, and how these were found.
 
     lag: None where it was declared.    simulated: whether positions said when torque comes.
-    rate: of the log, Hz.
+    rate: of the log, Hz.    exchanged: whether friction rules out where loops are usually closed at such a rate.
     """
 
     servo: Servo
     lag: CommandLag | None
     rate: float
     simulated: bool = False
+    exchanged: bool = False
 
 
 def find_drive_timing(robot: RobotModel, log: Log, servo: Servo, seed: int, threads: int) -> DriveTiming:
@@ -59,11 +60,15 @@ def find_drive_timing(robot: RobotModel, log: Log, servo: Servo, seed: int, thre
 
     First the lag at which commanded torque fits the plain model; in a slow log then the one at which the simulated
     robot follows its commands as the log does. Loops are taken to be closed by a computer in fast logs, and on board of
-    the drives in slow ones.
+    the drives in slow ones, unless friction would drive most joints then, and not otherwise.
     """
     rate = reading(robot, log, servo).source_rate
     slow = 1.0 / rate > SLOW_ROW
     first = _first(robot, log, replace(servo, loop=servo.loop or (DRIVE if slow else COMPUTER)), seed)
+    if not servo.loop and first.lag is not None and first.lag.driven:
+        other = _first(robot, log, replace(servo, loop=COMPUTER if slow else DRIVE), seed)
+        if other.lag is not None and not other.lag.driven:
+            first = replace(other, exchanged=True)
     if first.lag is None or not slow:
         return first
     # A drive that has no more commands than the log holds them for a row, which is half of that as a lag.
