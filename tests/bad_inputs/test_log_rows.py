@@ -18,6 +18,7 @@ from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.checks import check_log
 from dynid.log.read import read_log
+from dynid.log.selection import Selection
 from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
 from dynid.run.validation import validate
@@ -386,6 +387,25 @@ def test_49_few_missing_values_are_masked(robot: RobotModel, clean: Columns, tmp
     assert summary.trajectories[0].missing_rows == 3
     assert "3 row(s)" in warnings["missing-values"]
     assert np.isfinite(summary.trajectories[0].upper).all()
+
+
+def test_49_rows_of_other_topics_are_left_out(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    times = np.sort(np.r_[clean["t"], clean["t"][::4] + 0.003])
+    own = np.isin(times, clean["t"])
+    spread = {name: np.full(len(times), np.nan) for name in clean}
+    for name in clean:
+        spread[name][own] = clean[name]
+    both = {**with_time(spread, times), "pose": np.where(own, np.nan, times)}
+    summary, warnings, notes = mended(both, robot, tmp_path)
+    assert (summary.trajectories[0].rows, summary.trajectories[0].missing_rows) == (ROWS, 0)
+    assert f"{ROWS // 4} row(s) besides {ROWS}" in notes["rows-without-values"]
+    assert not warnings
+    log = read_log(tmp_path / "log.parquet", robot, select=[Selection(window=(5.0, 9.995))])
+    (window,) = check_log(log, Diagnostics()).trajectories
+    assert (window.rows, window.empty_rows) == (500, 125)
+    nothing = {name: np.full(ROWS, np.nan) for name in clean} | {"t": clean["t"]}
+    empty = read_log(write_parquet(tmp_path / "empty.parquet", nothing), robot)
+    expect(caught(lambda: prepare(empty)), UnfitDataError, "no-rows", ("no row of trajectory 'empty'",))
 
 
 def test_50_rows_are_sorted_on_request(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ class LogWatch:
         previous: RawChunk | None = None
         steps: list[Float] = []
         for chunk in chunks:
+            one.empty_rows += len(chunk.empty)
             self._time(one, chunk, previous, steps)
             seen = self._seen(chunk)
             self._values(one, chunk)
@@ -116,6 +117,12 @@ class LogWatch:
                 expected=f"at least {MIN_ROWS}",
                 do="record longer, or leave this trajectory out ([data] train)",
                 place=Place(file=one.file),
+            )
+        if one.empty_rows:
+            self.sink.note(
+                "rows-without-values",
+                f"trajectory '{one.name}': {one.empty_rows} row(s) besides {one.rows} are left out, as they hold none "
+                "of the values that are read",
             )
         one.dt = np.concatenate(steps) if steps else np.zeros(0)
         if one.gaps:

@@ -13,7 +13,10 @@ from dynid.log.log import RawChunk, Trajectory
 
 def within(chunk: RawChunk, trajectory: Trajectory) -> RawChunk:
     """The rows within the trajectory's own time."""
-    outside = (chunk.t < trajectory.start_time) | (chunk.t > trajectory.end_time)
+    start, end = trajectory.start_time, trajectory.end_time
+    outside = (chunk.t < start) | (chunk.t > end)
+    if len(chunk.empty):
+        chunk = replace(chunk, empty=chunk.empty[(chunk.empty >= start) & (chunk.empty <= end)])
     if not outside.any():
         return chunk
     index = np.flatnonzero(~outside)
@@ -62,4 +65,5 @@ def joined(chunks: list[RawChunk]) -> RawChunk:
         temperature=join([chunk.temperature for chunk in chunks]),
         commands=join([chunk.commands for chunk in chunks]),
         extra={name: np.concatenate([chunk.extra[name] for chunk in chunks]) for name in first.extra},
+        empty=np.concatenate([chunk.empty for chunk in chunks]),
     )

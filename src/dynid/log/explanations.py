@@ -203,6 +203,14 @@ EXPLANATIONS = (
         """Nothing, where they are few. `sort = true` under `[log]` keeps rows that are only out of order.""",
     ),
     Explanation(
+        "rows-without-values",
+        "rows without any value that is read",
+        ("note",),
+        """Rows whose cells are empty in all columns that are read, beside the time, were left out: files that hold
+        several topics or signals, as PlotJuggler exports them, have rows for each of them.""",
+        """Nothing.""",
+    ),
+    Explanation(
         "missing-values",
         "values that are missing or infinite",
         ("warning", "error"),

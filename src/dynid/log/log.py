@@ -7,6 +7,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from dynid.base.arrays import Float, Int
 from dynid.base.records import dataclass
 
@@ -197,6 +199,7 @@ class RawChunk:
     effort is joint-side torque or force (drive gain, gear ratio and sign applied).
     theta, dtheta: motor motion brought to the joint; that of the link for joints without a second encoder.
     commands: (T, 3 n), positions, velocities and feed-forward, of drives that close their loop on board.
+    empty: times of rows among these that were left out, as they hold nothing but a time.
     """
 
     trajectory: Trajectory
@@ -210,3 +213,4 @@ class RawChunk:
     temperature: Float | None
     extra: Mapping[str, Float]
     commands: Float | None = None
+    empty: Float = field(default_factory=lambda: np.zeros(0))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Bool, Float
 from dynid.base.checked_toml import validate
 from dynid.base.diagnostics import Diagnostic, Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
@@ -388,7 +388,9 @@ class Log:
 
     def _selected(self, trajectory: Trajectory, rows: int) -> Iterator[RawChunk]:
         if self.mapping.sort:
-            yield _sorted(self, trajectory)
+            whole = _sorted(self, trajectory)
+            if len(whole.t):
+                yield whole
             return
         for chunk in self._chunks(trajectory, rows):
             part = within(chunk, trajectory)
@@ -409,7 +411,7 @@ class Log:
             raise UsageError(
                 "no-command", found="a log without commanded positions", expected="q_des of every joint"
             )
-        parts = [self._conversion.commands(numbers) for _, numbers in self._numbers(trajectory, ROWS)]
+        parts = [self._conversion.commands(numbers) for _, numbers, _ in self._numbers(trajectory, ROWS)]
         t, q_des, dq_des, tau_ff = (np.concatenate(part) for part in zip(*parts, strict=True))
         own = (t >= trajectory.start_time) & (t <= trajectory.end_time)
         order = np.flatnonzero(own)[np.argsort(t[own], kind="stable")]
@@ -420,10 +422,11 @@ class Log:
         return Conversion(self.robot, self.mapping)
 
     def _chunks(self, trajectory: Trajectory, rows: int) -> Iterator[RawChunk]:
-        for row, numbers in self._numbers(trajectory, rows):
-            yield self._conversion.chunk(trajectory, row, numbers)
+        for row, numbers, empty in self._numbers(trajectory, rows):
+            yield replace(self._conversion.chunk(trajectory, row, numbers), empty=empty)
 
-    def _numbers(self, trajectory: Trajectory, rows: int) -> Iterator[tuple[int, dict[str, Float]]]:
+    def _numbers(self, trajectory: Trajectory, rows: int) -> Iterator[tuple[int, dict[str, Float], Float]]:
+        # First row, columns, and the time (s) of rows that are left out as they hold nothing but a time.
         table = next(table for table in self.tables if table.path == trajectory.file)
         columns = tuple(_columns(self.mapping))
         row = trajectory.first_row
@@ -434,8 +437,11 @@ class Log:
             if b > a:
                 out = np.array(trajectory.left_out[a:b]) - row
                 numbers = {name: np.delete(values, out) for name, values in numbers.items()}
+            empty, t = _empty_rows(numbers, columns), numbers[columns[0]]
+            if empty.any():
+                numbers = {name: values[~empty] for name, values in numbers.items()}
             if b - a < count:
-                yield row, numbers
+                yield row, numbers, t[empty] * self.mapping.time.factor
             row += count
 
 
@@ -475,6 +481,16 @@ def _columns(m: ChannelMap) -> list[str]:
     groups += [m.command_position, m.command_velocity, m.command_effort] if m.commanded else []
     names = [m.time.column, *(channel.column for group in groups for channel in group.values())]
     return list(dict.fromkeys(names))
+
+
+def _empty_rows(numbers: Mapping[str, Float], columns: Sequence[str]) -> Bool:
+    """Rows without a number in any column but the first, the time: other signals of the file made them."""
+    empty = np.ones(len(numbers[columns[0]]), dtype=np.bool_)
+    for name in columns[1:]:
+        if not empty.any():
+            break
+        empty &= np.isnan(numbers[name])
+    return empty
 
 
 def _require_columns(table: Table, m: ChannelMap) -> None:

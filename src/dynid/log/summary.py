@@ -27,6 +27,7 @@ class TrajectorySummary:
     lost: int = 0
     duplicates: int = 0
     missing_rows: int = 0
+    empty_rows: int = 0
     lower: Float = field(default_factory=lambda: np.zeros(0))
     upper: Float = field(default_factory=lambda: np.zeros(0))
     speed: Float = field(default_factory=lambda: np.zeros(0))

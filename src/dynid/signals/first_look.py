@@ -60,6 +60,12 @@ def _median_step(trajectory: Trajectory, chunks: Iterable[RawChunk]) -> float:
         total += len(chunk.t)
         if total >= HEAD_ROWS:
             break
+    if not total:
+        raise UnfitDataError(
+            "no-rows",
+            found=f"no row of trajectory '{trajectory.name}' with a value in the columns that are read",
+            expected="positions of its joints",
+        )
     steps = np.diff(np.concatenate(times)[:HEAD_ROWS])
     steps = steps[steps > 0]
     if len(steps) == 0:
