@@ -157,17 +157,10 @@ ROW_CASES = (
     ),
     RowCase(
         51,
-        "one stamp, two rows",
-        lambda c, r: at(c, "t", [700], 6.99),
-        "duplicate-time",
-        ("row 700 (t = 6.99 s)", "two different rows"),
-    ),
-    RowCase(
-        51,
         "coarse clock",
         lambda c, r: with_time(c, np.round(c["t"], 1)),
         "duplicate-time",
-        ("row 1 ", "resolution"),
+        ("row 7 ", "longer than what counts as a gap", "1/RATE s"),
     ),
     RowCase(
         51,
@@ -427,6 +420,49 @@ def test_51_identical_rows_are_dropped(robot: RobotModel, clean: Columns, tmp_pa
     assert summary.trajectories[0].duplicates == 3
     assert "3 duplicate rows dropped" in notes["duplicate-rows"]
     assert not warnings
+
+
+@pytest.mark.parametrize("chunk", [7, 100, 32768])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("early", "2 of 2000 rows"),
+        ("late", "2 of 2000 rows"),
+        ("coarse", "999 of 1999 rows"),
+        ("uneven", "1199 of 1999 rows"),
+    ],
+)
+def test_51_different_rows_of_one_stamp_are_set_evenly(
+    name: str, says: str, chunk: int, robot: RobotModel, clean: Columns, tmp_path: Path
+) -> None:
+    t = clean["t"]
+    stamps = {
+        "early": at(clean, "t", [700, 1400], 0.0)["t"]
+        + np.where(np.isin(np.arange(ROWS), [700, 1400]), t - 0.01, 0),
+        "late": np.where(np.isin(np.arange(ROWS), [700, 1400]), t + 0.01, t),
+        "coarse": 0.02 * np.floor((t + 1e-6) / 0.02),
+        "uneven": 0.025 * np.floor((t + 1e-6) / 0.025),
+    }[name]
+    shared = with_time(clean, stamps)
+    _, warnings, _ = mended(shared, robot, tmp_path)
+    assert says in warnings["shared-stamps"]
+    assert ("coarser than the rows" in warnings["shared-stamps"]) == (name in ("coarse", "uneven"))
+    log = read_log(tmp_path / "log.parquet", robot)
+    times = np.concatenate([part.t for part in log.chunks(log.trajectories[0], chunk)])
+    off = np.abs(times - t[: len(times)]).max()
+    assert off < (0.006 if name == "uneven" else 1e-9)
+    # What is advised where a stamp is shared for too long.
+    counted = read_log(tmp_path / "log.parquet", robot, {"time": {"column": "row", "unit": "1/100 s"}})
+    np.testing.assert_allclose(counted.read(counted.trajectories[0]).t, t, atol=1e-9)
+
+
+def test_51_rows_at_rest_behind_a_coarse_clock(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    still_from = {n: np.where(np.arange(ROWS) < 1500, v, v[1500]) for n, v in clean.items() if n != "t"}
+    _, warnings, notes = mended(
+        {**still_from, "t": 0.02 * np.floor((clean["t"] + 1e-6) / 0.02)}, robot, tmp_path
+    )
+    assert "750 of" in warnings["shared-stamps"]
+    assert "250 duplicate rows" in notes["duplicate-rows"]
 
 
 def test_52_a_gap_splits_the_log(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:

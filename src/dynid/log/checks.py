@@ -97,6 +97,7 @@ class LogWatch:
         steps: list[Float] = []
         for chunk in chunks:
             one.empty_rows += len(chunk.empty)
+            one.spread_rows += len(chunk.spread)
             self._time(one, chunk, previous, steps)
             seen = self._seen(chunk)
             self._values(one, chunk)
@@ -124,6 +125,14 @@ class LogWatch:
                 f"trajectory '{one.name}': {one.empty_rows} row(s) besides {one.rows} are left out, as they hold none "
                 "of the values that are read",
             )
+        if one.spread_rows:
+            coarse = one.spread_rows > DUPLICATE_SHARE * one.rows
+            self.sink.warn(
+                "shared-stamps",
+                f"trajectory '{one.name}': {one.spread_rows} of {one.rows} rows share the time stamp of the row beside "
+                f"them{': the clock is coarser than the rows' if coarse else ''}; they are set evenly between stamps",
+                Place(file=one.file),
+            )
         one.dt = np.concatenate(steps) if steps else np.zeros(0)
         if one.gaps:
             self.sink.warn(
@@ -138,7 +147,8 @@ class LogWatch:
                 f"trajectory '{one.name}': {one.lost} steps of over 1.5 median steps; resampled by the time stamps",
             )
         if one.duplicates:
-            if one.duplicates > DUPLICATE_SHARE * one.rows:
+            # Behind a coarse clock rows at rest repeat each other.
+            if one.duplicates > max(DUPLICATE_SHARE * one.rows, one.spread_rows):
                 raise UnfitDataError(
                     "duplicate-rows",
                     found=f"{one.duplicates} of {one.rows} rows of trajectory '{one.name}' are exact duplicates",
@@ -195,9 +205,10 @@ class LogWatch:
             if not self._same(chunk, previous, k - (previous is not None)):
                 raise UnfitDataError(
                     "duplicate-time",
-                    found="two different rows with the same time stamp",
-                    expected="one row a time stamp",
-                    do="check the unit and resolution of the time column",
+                    found="different rows that share a time stamp for longer than what counts as a gap",
+                    expected="stamps nearly as fine as the rows",
+                    do="log finer stamps; where rows follow one another evenly count them: "
+                    'time = { column = "row", unit = "1/RATE s" } under [log], RATE in rows a second',
                     place=Place(file=one.file, row=first + k + 1, time=float(t[k + 1])),
                 )
             one.duplicates += 1

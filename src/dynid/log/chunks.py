@@ -15,8 +15,9 @@ def within(chunk: RawChunk, trajectory: Trajectory) -> RawChunk:
     """The rows within the trajectory's own time."""
     start, end = trajectory.start_time, trajectory.end_time
     outside = (chunk.t < start) | (chunk.t > end)
-    if len(chunk.empty):
-        chunk = replace(chunk, empty=chunk.empty[(chunk.empty >= start) & (chunk.empty <= end)])
+    if len(chunk.empty) or len(chunk.spread):
+        empty, spread = (x[(x >= start) & (x <= end)] for x in (chunk.empty, chunk.spread))
+        chunk = replace(chunk, empty=empty, spread=spread)
     if not outside.any():
         return chunk
     index = np.flatnonzero(~outside)
@@ -66,4 +67,5 @@ def joined(chunks: list[RawChunk]) -> RawChunk:
         commands=join([chunk.commands for chunk in chunks]),
         extra={name: np.concatenate([chunk.extra[name] for chunk in chunks]) for name in first.extra},
         empty=np.concatenate([chunk.empty for chunk in chunks]),
+        spread=np.concatenate([chunk.spread for chunk in chunks]),
     )

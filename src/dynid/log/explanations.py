@@ -193,6 +193,15 @@ EXPLANATIONS = (
         """Log at the rate at which the robot reports.""",
     ),
     Explanation(
+        "shared-stamps",
+        "rows that differ and have one time stamp",
+        ("warning",),
+        """A clock that is coarser than the rows, or a message that was stamped late, gives several rows one stamp.
+        They are set evenly from their stamp up to the next one, or from the one before where a row is missing there.
+        Rows that share a stamp for longer than what counts as a gap are an error (`duplicate-time`).""",
+        """Log a finer stamp, that of the measurement.""",
+    ),
+    Explanation(
         "damaged-stamps",
         "rows whose time cannot be",
         ("note",),

@@ -200,6 +200,7 @@ class RawChunk:
     theta, dtheta: motor motion brought to the joint; that of the link for joints without a second encoder.
     commands: (T, 3 n), positions, velocities and feed-forward, of drives that close their loop on board.
     empty: times of rows among these that were left out, as they hold nothing but a time.
+    spread: those of t that differ from the stamps, as several rows shared one.
     """
 
     trajectory: Trajectory
@@ -214,3 +215,4 @@ class RawChunk:
     extra: Mapping[str, Float]
     commands: Float | None = None
     empty: Float = field(default_factory=lambda: np.zeros(0))
+    spread: Float = field(default_factory=lambda: np.zeros(0))

@@ -31,6 +31,7 @@ from dynid.log.memory import Arrays, frame_table
 from dynid.log.row_numbers import MOTION, ROW, with_motions, with_row_numbers
 from dynid.log.section import LogSection
 from dynid.log.selection import ROWS, Selection, column_numbers, selected, trajectories_in
+from dynid.log.shared_stamps import spread_stamps
 from dynid.robot.locking import lock_joints, locked, rest_position
 from dynid.robot.model import RobotModel
 
@@ -387,12 +388,8 @@ class Log:
         yield from chunks
 
     def _selected(self, trajectory: Trajectory, rows: int) -> Iterator[RawChunk]:
-        if self.mapping.sort:
-            whole = _sorted(self, trajectory)
-            if len(whole.t):
-                yield whole
-            return
-        for chunk in self._chunks(trajectory, rows):
+        chunks = self._chunks(trajectory, rows)
+        for chunk in spread_stamps(_sorted(chunks) if self.mapping.sort else chunks):
             part = within(chunk, trajectory)
             if len(part.t):
                 yield part
@@ -513,6 +510,6 @@ def _require_columns(table: Table, m: ChannelMap) -> None:
         raise InputErrors(list(errors))
 
 
-def _sorted(log: Log, trajectory: Trajectory) -> RawChunk:
-    whole = joined(list(log._chunks(trajectory, ROWS)))
-    return within(taken(whole, np.argsort(whole.t, kind="stable")), trajectory)
+def _sorted(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
+    whole = joined(list(chunks))
+    yield taken(whole, np.argsort(whole.t, kind="stable"))

@@ -28,6 +28,7 @@ class TrajectorySummary:
     duplicates: int = 0
     missing_rows: int = 0
     empty_rows: int = 0
+    spread_rows: int = 0
     lower: Float = field(default_factory=lambda: np.zeros(0))
     upper: Float = field(default_factory=lambda: np.zeros(0))
     speed: Float = field(default_factory=lambda: np.zeros(0))
