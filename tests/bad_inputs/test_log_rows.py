@@ -267,6 +267,19 @@ ROW_CASES = (
         "time-base",
         ("velocities 20", "on every joint", "20 times too slowly", "log.time"),
     ),
+    *(
+        RowCase(
+            53,
+            f"clock in {unit}, velocity {velocity}",
+            lambda c, r, size=size, velocity=velocity: with_time(
+                c if velocity else without(c, "dq"), size * c["t"]
+            ),
+            "rows-too-slow",
+            (f"with steps of {0.01 * size:.6g} s", "at least 2", f'{{ column = "t", unit = "{unit}" }}'),
+        )
+        for unit, size in (("ms", 1e3), ("us", 1e6), ("ns", 1e9))
+        for velocity in (True, False)
+    ),
     RowCase(
         53,
         "clock a fifth off",

@@ -15,10 +15,9 @@ from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.meaning import Meaning, words
 from dynid.layouts.names import Family
 from dynid.log.row_numbers import ROW
+from dynid.log.time_order import FASTEST, SLOWEST
 
 UNIT = "log.time.unit"
-# Controllers record between 2 and 20,000 rows a second.
-SLOWEST, FASTEST = 2.0, 20_000.0
 # Rates that programs are set to; a rate that is found may be this far from one of them.
 USUAL = tuple(k * 10.0**e for e in range(5) for k in (1, 1.2, 1.25, 2, 2.4, 2.5, 3, 4, 5, 6, 8))
 NEAR = 0.02

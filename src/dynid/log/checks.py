@@ -21,7 +21,7 @@ from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, sta
 from dynid.log.recording_faults import RecordingWatch
 from dynid.log.row_order import OrderWatch
 from dynid.log.summary import LogSummary, TrajectorySummary
-from dynid.log.time_order import DAMAGED_SHARE, longest_step
+from dynid.log.time_order import DAMAGED_SHARE, FASTEST, SLOWEST, longest_step
 
 if TYPE_CHECKING:  # what findings mean is told without the readers of logs
     from dynid.log.read import Log
@@ -29,6 +29,8 @@ if TYPE_CHECKING:  # what findings mean is told without the readers of logs
 MIN_ROWS = 50
 MOVED = 2e-3
 SAME_WAY = 2.0  # rad or m: positions that lie further apart after 20 ms have been wrapped
+# What a clock that is too slow may have counted, in place of seconds.
+FINER_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 STEP_ROWS = 2048  # of a chunk, that show its time step
 MISSING_SHARE = 0.01
 DUPLICATE_SHARE = 0.05
@@ -125,6 +127,14 @@ class LogWatch:
                 f"trajectory '{one.name}': {one.empty_rows} row(s) besides {one.rows} are left out, as they hold none "
                 "of the values that are read",
             )
+        if one.rate < SLOWEST:
+            raise UnfitDataError(
+                "rows-too-slow",
+                found=f"{one.rate:.3g} rows a second in trajectory '{one.name}', with steps of {one.median_dt:.6g} s",
+                expected=f"at least {SLOWEST:g}",
+                do=self._finer_unit(one.median_dt) or "record faster, or declare the unit of log.time",
+                place=Place(file=one.file),
+            )
         if one.spread_rows:
             coarse = one.spread_rows > DUPLICATE_SHARE * one.rows
             self.sink.warn(
@@ -159,6 +169,16 @@ class LogWatch:
                 "duplicate-rows", f"trajectory '{one.name}': {one.duplicates} duplicate rows dropped"
             )
         self.done.append(one)
+
+    def _finer_unit(self, step: float) -> str:
+        time = self.log.mapping.time
+        for unit, factor in FINER_UNITS:
+            if SLOWEST <= time.factor / (step * factor) <= FASTEST:
+                return (
+                    f"is '{time.column}' in {unit}? Declare it: "
+                    f'time = {{ column = "{time.column}", unit = "{unit}" }} under [log]'
+                )
+        return ""
 
     def _seen(self, chunk: RawChunk) -> RawChunk:
         # What was not measured is no effort that stands still.

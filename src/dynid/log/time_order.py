@@ -9,6 +9,8 @@ from dynid.base.records import dataclass
 
 # Steps above six median steps count as gaps, but at least 20 ms, which no motion jumps over.
 GAP_STEPS, GAP_LEAST = 6.0, 0.02
+# Controllers record between 2 and 20,000 rows a second.
+SLOWEST, FASTEST = 2.0, 20_000.0
 # A stretch of fewer rows that contradicts its neighbours is damaged; one of more may as well be right.
 LONGEST_DAMAGE = 50
 # Of the rows: where more stamps are damaged, nothing says which of them are right.

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import CLAIMS, Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.records import dataclass
-from dynid.log.checks import LogWatch
+from dynid.log.checks import LogWatch, check_log
 from dynid.log.read import Log
-from dynid.log.time_order import longest_step
+from dynid.log.time_order import SLOWEST, longest_step
 from dynid.signals.align import pieces
 from dynid.signals.coherence import Signals, torque_coherence
 from dynid.signals.cutoff import CutoffEvidence, choose_cutoff
@@ -300,6 +300,10 @@ def prepare(
     sink = diagnostics if diagnostics is not None else Diagnostics()
     looks = [first_look(log, i) for i in range(len(log.trajectories))]
     steps, bases = tuple(step for step, _ in looks), tuple(base for _, base in looks)
+    if max(steps) > 1.0 / SLOWEST:
+        check_log(
+            log, Diagnostics(accepting=frozenset(CLAIMS))
+        )  # says so before filters are sought for such rates
     rate = settings.rate or sensible_rate(float(np.median(steps)))
     if settings.rate is not None and settings.rate < 0.99 / float(np.median(steps)):
         raise UsageError(

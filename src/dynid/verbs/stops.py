@@ -84,9 +84,11 @@ STOPS = (
     ),
     _stop(
         "time that does not go on",
-        "time-backwards duplicate-time time-missing time-stands rows-unrelated unknown-unit unit interleaved",
-        """Time stands still, runs back or is missing in more than a few rows, many different rows have one stamp,
-        neighbouring rows have nothing to do with one another, or the unit of a channel is not known.""",
+        "time-backwards duplicate-time time-missing time-stands rows-too-slow rows-unrelated unknown-unit unit "
+        "interleaved",
+        """Time stands still, runs back or is missing in more than a few rows, goes on by more than half a second a
+        row, many different rows have one stamp, neighbouring rows have nothing to do with one another, or the unit of
+        a channel is not known.""",
         """`dynid init ROBOT LOG` finds out whether rows are only out of order (`sort = true` under `[log]`) or
         several recordings stand in one file (`trajectory = "motion"`); else the unit or the resolution of the
         time column is wrong. Rows of several motions need a column that distinguishes them: `trajectory` under
