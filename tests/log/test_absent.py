@@ -163,6 +163,14 @@ def test_joints_without_effort_are_held_where_they_stand(robot: RobotModel, tmp_
     assert inner.unmeasured == ("j2",)
     (said,) = [one.text for one in inner.remarks if one.identifier == "joint-unmeasured"]
     assert "'j2' moves without an effort" in said
+    # At rest in another log it is held there, unless a model has it: its motion is used then, as in the training.
+    rests = without(columns, "tau_j2") | {"q_j2": np.full_like(columns["t"], 0.2)}
+    still = read_log(written(tmp_path / "still.csv", rests), robot)
+    assert still.robot.joint_names == tuple(j for j in ARM if j != "j2")
+    again = still.of_robot(inner.robot)
+    assert (again.robot.joint_names, again.unmeasured) == (ARM, ("j2",))
+    assert (again.read(again.trajectories[0]).q[:, ARM.index("j2")] == 0.2).all()
+    assert not any("'j2'" in one for one in texts(again))
     # Motors that several joints share leave no equation to leave out.
     shared = np.eye(5)
     shared[2, 1] = 0.5

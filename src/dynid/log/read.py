@@ -149,16 +149,15 @@ def _held(log: Log) -> Log:
         return log  # what is wrong with the rows is reported by who reads them
     found, unmeasured = watch.held(), watch.unmeasured()
     log = replace(log, resting=watch.resting)
-    remarks, robot = Diagnostics(), log.robot
+    remarks = Diagnostics()
     if unmeasured:
-        log = replace(log, mapping=without_effort(log.mapping, unmeasured))
         _report_unmeasured(unmeasured, remarks)
-    values: dict[str, float] = {}
+        log = log.without_efforts(unmeasured, tuple(remarks))
+    free = log
     for why, joints in found.items():
         places = {name: at for name, (at, _) in joints.items()}
-        robot = locked(robot, places, reason_of(why, joints, robot), remarks)
-        values |= places
-    return log._holding(values, tuple(remarks))
+        log = log.with_held(places, reason_of(why, joints, log.robot))
+    return replace(log, free=free) if found else log
 
 
 def _report_unmeasured(joints: Sequence[str], remarks: Diagnostics) -> None:
@@ -178,6 +177,7 @@ class Log:
 
     Joints that the files do not hold, or without effort, are held in its robot, or `unmeasured`.
     resting: joints that stand still throughout, though not held, and where (rad or m).
+    free: the same log before joints were held because of their effort; None = none were.
     """
 
     robot: RobotModel
@@ -186,9 +186,19 @@ class Log:
     trajectories: tuple[Trajectory, ...]
     own_remarks: tuple[Diagnostic, ...] = ()
     resting: Mapping[str, float] = field(default_factory=dict)
+    free: Log | None = None
 
     def of_robot(self, robot: RobotModel) -> Log:
-        """The same log without the joints that are held in a robot; raises UsageError for one of other joints."""
+        """The same log without the joints that are held in a robot; raises UsageError for one of other joints.
+
+        Joints of the robot that the log holds because of their effort are `unmeasured` instead.
+        """
+        back = set(robot.joint_names) - set(self.robot.joint_names)
+        if self.free is not None and back and back <= set(self.free.robot.joint_names):
+            held = {j: at for j, at in self.robot.locked.items() if j in self.free.robot.joint_names}
+            unheld = self.free.without_efforts([j for j in held if j in back])
+            rest = {j: at for j, at in held.items() if j not in back}
+            return unheld.with_held(rest, "with an effort that says nothing of the motion").of_robot(robot)
         gone = [joint for joint in self.robot.joint_names if joint not in robot.joint_names]
         if set(robot.joint_names) - set(self.robot.joint_names) or not set(gone) <= set(robot.locked):
             raise UsageError(

@@ -179,6 +179,11 @@ def _score_findings(validation: Validation, training: Validation, findings: list
     level = "good"
     for j, name in enumerate(scores.joint_names):
         r2 = scores.r2[j]
+        if name in scores.unmeasured:
+            text = "Its effort was not logged, or is not its torque: friction and rotor inertia are not the data's."
+            advice = "Log its effort, if its torque matters."
+            findings.append(Finding("note", f"{name}: effort not measured", text, advice, "unscored-joint"))
+            continue
         if name in scores.at_rest:
             text = (
                 f"R² = {r2:.3f} on {scores.origin} says nothing of the model: friction at rest or a brake may hold any "
@@ -186,11 +191,6 @@ def _score_findings(validation: Validation, training: Validation, findings: list
             )
             advice = "Hold out a motion in which this joint moves, if its model matters."
             findings.append(Finding("note", f"{name}: at rest, not judged", text, advice, "joint-not-judged"))
-            continue
-        if name in scores.unmeasured:
-            text = "Its effort was not logged, or is not its torque: friction and rotor inertia are not the data's."
-            advice = "Log its effort, if its torque matters."
-            findings.append(Finding("note", f"{name}: effort not measured", text, advice, "unscored-joint"))
             continue
         if not np.isfinite(r2):
             text = "Its score has no meaning."
