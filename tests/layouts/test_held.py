@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dynid
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import InputError
 from dynid.layouts.propose import _apart, propose
 from dynid.layouts.write import experiment_text
 from dynid.robot import load_robot
@@ -105,6 +107,10 @@ def test_columns_numbered_along_one_chain_are_asked_for_with_its_tip(
     assert "3 columns" in why
     assert "5 joints" in why
     assert "--tip b or --tip d" in why
+    # Who opens the log reads the same, whatever is answered.
+    for answers in ({}, {"log.position.columns": "q_1,q_2,q_3"}, {"log.effort.columns": "u_1,u_2,u_3"}):
+        with pytest.raises(InputError, match=r"3 columns and the robot has 5 joints.*--tip b or --tip d"):
+            dynid.read_log(log, robot, answers=answers)
 
 
 def test_columns_that_are_known_stand_in_a_file_that_asks_for_the_clock(

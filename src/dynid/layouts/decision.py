@@ -25,6 +25,7 @@ class Decision:
     value: None = nothing there.    why: evidence, one sentence each.    question: "" = sure.
     options: possible answers; none = any text.    optional: the file works without it.
     likely: taken by its name alone, which nothing contradicts.
+    instead: that of `why` for which no answer helps, but another robot; "" = none.
     """
 
     key: str
@@ -34,6 +35,7 @@ class Decision:
     options: tuple[Option, ...] = ()
     optional: bool = False
     likely: bool = False
+    instead: str = ""
 
     @property
     def sure(self) -> bool:

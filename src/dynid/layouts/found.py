@@ -42,10 +42,19 @@ def found_tables(
     asked = [one for one in proposal.open if one.key not in GAINS_OF_DRIVES]
     if asked:
         _refuse_words(look, place)
+        instead = next((one.instead for one in asked if one.instead), "")
         questions = "; ".join(f"{one.key}: {one.question} ({answer_option(one)})" for one in asked)
         error = unknown or InputError(
             "no-mapping", found="answers to some questions", expected="to all", place=place
         )
+        if instead:
+            raise InputError(
+                error.identifier,
+                found=f"{unknown.found}; {instead}" if unknown else instead,
+                expected="as many columns as the robot has joints",
+                do="call again with the robot of the log, and answer what that leaves open",
+                place=error.place,
+            ) from unknown
         # A table to fill in says less than what was found, where only some questions are open.
         answer = error.do if "position" not in proposal.groups else "answer what is open"
         raise InputError(

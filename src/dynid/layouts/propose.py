@@ -106,7 +106,9 @@ def propose(
     decisions = [clock.column, *([clock.sort] if clock.sort is not None else [])]
     chosen: dict[str, Family] = {}
     for kind in ("position", "velocity", "effort"):
-        decision, family = choose(kind, found, given)
+        # Of a robot with other joints than the log no answer names the columns.
+        other_robot = any(one.instead for one in decisions)
+        decision, family = choose(kind, found, {} if other_robot else given)
         if kind == "position" and family is None:
             decision = _with_chains(decision, look, robot, known)
         decision, family = _assigned(kind, decision, family, robot, look, given)
@@ -273,7 +275,7 @@ def _with_chains(decision: Decision, look: Excerpt, robot: RobotModel, known: Se
                 f"'{numbered[0]}' numbers {m} columns and the robot has {robot.n} joints: call again with the last "
                 f"link of the logged arm, --tip {' or --tip '.join(tips)}, or with --lock for joints that stood still"
             )
-            return replace(decision, why=(*decision.why, why))
+            return replace(decision, why=(*decision.why, why), instead=why)
     return decision
 
 
