@@ -15,6 +15,7 @@ from dynid.layouts.propose import propose
 from dynid.log.echoed import joint_state_names
 from dynid.log.files import open_table
 from dynid.log.stamps import split_stamps
+from dynid.log.write import write_log
 from tests.layouts.plants import UR_JOINTS, Layout, mistakes, run
 
 UR = run("ur10e", UR_JOINTS)
@@ -126,11 +127,35 @@ def test_two_arrays_leave_open_which_the_second_is() -> None:
         ("stampSec", "stampNanoSec"),
         ("/joint_states/header/stamp/sec", "/joint_states/header/stamp/nanosec"),
         ("Seconds", "Nanoseconds"),
+        ("time_stamp_sec", "time_stamp_nano_sec"),
+        ("stamp_secs", "stamp_nano_secs"),
+        ("t_seconds", "t_nano_seconds"),
+        ("secs", "nanosecs"),
+        ("stampSec", "stampNSec"),
     ],
 )
 def test_seconds_and_nanoseconds_belong_together(seconds: str, nanoseconds: str) -> None:
     names = ["q1", nanoseconds, seconds]
     assert split_stamps(names) == {f"{seconds} + {nanoseconds}": (seconds, nanoseconds)}
+
+
+@pytest.mark.parametrize(("name", "second"), [("time_nano_sec", 10**9), ("usec", 10**6), ("time_ms", 1000)])
+def test_the_rest_of_a_second_is_no_clock(name: str, second: int, tmp_path: Path) -> None:
+    rest = np.round((UR.t + 0.3) % 1.0 * second) % second
+    q = {f"q_{joint}": UR.q[:, j] for j, joint in enumerate(UR_JOINTS)}
+    found = propose(UR.robot, write_log(tmp_path / "log.parquet", UR.t, {name: rest, **q}))
+    assert found["log.time.column"].value == "t"
+    columns = {name: rest, **q}
+    np.savetxt(
+        tmp_path / "a.csv",
+        np.column_stack(list(columns.values())),
+        delimiter=",",
+        header=",".join(columns),
+        comments="",
+    )
+    found = propose(UR.robot, tmp_path / "a.csv")
+    assert found["log.time.column"].value == "row"
+    assert "log.time.unit" in {one.key for one in found.open}
 
 
 def test_other_units_of_time_are_whole_clocks() -> None:

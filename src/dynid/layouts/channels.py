@@ -15,7 +15,7 @@ from dynid.layouts.names import Family
 from dynid.layouts.physics import runs_of, time_step
 from dynid.layouts.row_order import order_by_time, stretches_stand_alone
 from dynid.log.row_numbers import MOTION
-from dynid.log.stamps import split_stamps
+from dynid.log.stamps import is_remainder, split_stamps
 
 # Time stamps of the years 2001 to 2039, s since 1970.
 EPOCH = (1e9, 2.2e9)
@@ -64,6 +64,8 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
     looked: list[tuple[str, Meaning, str | None, tuple[tuple[int, int], ...], float, float]] = []
     for name, meaning in times.items():
         t = log.table([name])[:, 0]
+        if is_remainder(t):
+            continue
         best: tuple[str | None, tuple[tuple[int, int], ...]] = (None, runs_of(t))
         for label in [*([stated] if stated else []), *(one for one in labels_by_name if one != stated)]:
             if label in log.names and _explains(log, t, label):

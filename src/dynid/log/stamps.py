@@ -15,9 +15,7 @@ from dynid.log.log import ColumnInfo, Table, Text
 _SECONDS_PER_NANOSECOND = 1e-9
 # Behind a separator or nothing in any case, else with a capital letter (stampSec): "msec" are no whole seconds.
 _SECONDS = re.compile(r"(?<![A-Za-z])(?i:secs?|seconds)$|(?<=[a-z])(?:Secs?|Seconds)$")
-_NANOSECONDS = re.compile(
-    r"(?<![A-Za-z])(?i:nsecs?|nanosecs?|nanoseconds)$|(?<=[a-z])(?:N[Ss]ecs?|Nano[Ss]ecs?|Nano[Ss]econds)$"
-)
+_NANOSECONDS = re.compile(r"(?<![A-Za-z])(?i:n(?:ano_?)?sec(?:ond)?s?)$|(?<=[a-z])N(?:ano)?[Ss]ec(?:ond)?s?$")
 
 
 def split_stamps(names: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -29,6 +27,17 @@ def split_stamps(names: Sequence[str]) -> dict[str, tuple[str, str]]:
         if seconds is not None:
             found[f"{seconds} + {name}"] = (seconds, name)
     return found
+
+
+def is_remainder(t: Float) -> bool:
+    """Whether numbers are the nano-, micro- or milliseconds since the last full second: they start anew with each."""
+    step = np.diff(t)
+    back = step[step < 0]
+    if not len(back) or not (step > 0).any() or not 0 <= t.min() <= t.max() < 1e9:
+        return False
+    second = next(one for one in (1e3, 1e6, 1e9) if t.max() < one)
+    # No further than a row or two from the last second to the first stamp of the next one.
+    return bool((np.abs(back + second) <= 3.0 * np.median(step[step > 0])).all())
 
 
 def with_whole_stamps(table: Table) -> Table:
