@@ -16,6 +16,7 @@ from dynid.layouts.physics import runs_of, time_step
 from dynid.layouts.row_order import order_by_time, stretches_stand_alone
 from dynid.log.row_numbers import MOTION
 from dynid.log.stamps import is_remainder, split_stamps
+from dynid.log.time_order import misplaced_rows
 
 # Time stamps of the years 2001 to 2039, s since 1970.
 EPOCH = (1e9, 2.2e9)
@@ -88,6 +89,10 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
     order = _order(log, stamps, t, answers) if named is None and not log.bag else None
     if order is None:
         return Clock(column, meaning, _trajectory(log, t, named, answers), runs, step, float(t[0]))
+    if misplaced_rows(t):  # whoever reads the log puts them in order
+        log.put_in_order(order)
+        t = t[order]
+        return Clock(column, meaning, _trajectory(log, t, None, answers), runs_of(t), step, float(t[0]))
     moved = int(np.sum(order != np.arange(len(t))))
     log.put_in_order(order)
     t = t[order]
@@ -102,6 +107,8 @@ def _order(log: Excerpt, name: str, t: Float, answers: Answers) -> Int | None:
     if not (np.diff(t) < 0).any() or "log.trajectory" in answers or answers.get(SORT) == "false":
         return None
     if answers.get(SORT) == "true":
+        return np.argsort(t, kind="stable")
+    if misplaced_rows(t):
         return np.argsort(t, kind="stable")
     return None if stretches_stand_alone(t) else order_by_time(log, name, t)
 

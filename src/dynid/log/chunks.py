@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +44,19 @@ def taken(chunk: RawChunk, index: Any) -> RawChunk:
         commands=take(chunk.commands),
         extra={name: values[index] for name, values in chunk.extra.items()},
     )
+
+
+def in_order(chunks: Iterator[RawChunk], rows: int) -> Iterator[RawChunk]:
+    """The chunks with rows in the order of time that stand no more than `rows` rows from their place."""
+    held: RawChunk | None = None
+    for chunk in chunks:
+        whole = chunk if held is None else joined([held, chunk])
+        whole = taken(whole, np.argsort(whole.t, kind="stable"))
+        cut = max(len(whole.t) - rows, 0)
+        held = replace(taken(whole, slice(cut, None)), first_row=whole.first_row + cut, empty=np.zeros(0))
+        yield taken(whole, slice(cut))
+    if held is not None:
+        yield held
 
 
 def joined(chunks: list[RawChunk]) -> RawChunk:

@@ -6,7 +6,7 @@ from dynid.base.explanation import TRAPS, Explanation
 from dynid.log.checks import CLOCK_DOUBT, CLOCK_STOP, DUPLICATE_SHARE, MIN_ROWS, MISSING_SHARE
 from dynid.log.peaks import COARSE, SATURATED_SHARE
 from dynid.log.recording_faults import FROZEN_SECONDS
-from dynid.log.time_order import DAMAGED_SHARE
+from dynid.log.time_order import DAMAGED_SHARE, FEW_ROWS
 
 EXPLANATIONS = (
     Explanation(
@@ -200,6 +200,14 @@ EXPLANATIONS = (
         They are set evenly from their stamp up to the next one, or from the one before where a row is missing there.
         Rows that share a stamp for longer than what counts as a gap are an error (`duplicate-time`).""",
         """Log a finer stamp, that of the measurement.""",
+    ),
+    Explanation(
+        "rows-misplaced",
+        "rows that stand a few rows from their place",
+        ("warning",),
+        f"""Messages overtook one another, and were written down as they came: no more than {FEW_ROWS} rows from their
+        place, and no more than {100 * DAMAGED_SHARE:g} % of them. They are put in the order of their time stamps.""",
+        """Nothing, where they are few.""",
     ),
     Explanation(
         "damaged-stamps",

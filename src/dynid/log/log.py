@@ -178,6 +178,7 @@ class Trajectory:
     """A contiguous run of rows of one file: what one motion of the robot left in the log.
 
     left_out: rows of the file that are not read, as their time stamps are damaged.
+    misplaced: rows that stand a few rows from their place by time, and are put there.
     """
 
     name: str
@@ -187,6 +188,7 @@ class Trajectory:
     start_time: float
     end_time: float
     left_out: tuple[int, ...] = ()
+    misplaced: int = 0
 
 
 @dataclass(frozen=True)

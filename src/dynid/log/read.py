@@ -20,7 +20,7 @@ from dynid.base.overview import Overview, listed
 from dynid.base.records import dataclass
 from dynid.log.absent import EffortWatch, absent_joints, reason_of, without_effort, without_joints
 from dynid.log.bag import joints_of_columns
-from dynid.log.chunks import joined, taken, within
+from dynid.log.chunks import in_order, joined, taken, within
 from dynid.log.clocks import OnOneClock
 from dynid.log.commands import Commands, delayed
 from dynid.log.conversion import Conversion
@@ -32,6 +32,7 @@ from dynid.log.row_numbers import MOTION, ROW, with_motions, with_row_numbers
 from dynid.log.section import LogSection
 from dynid.log.selection import ROWS, Selection, column_numbers, selected, trajectories_in
 from dynid.log.shared_stamps import spread_stamps
+from dynid.log.time_order import FEW_ROWS
 from dynid.robot.locking import lock_joints, locked, rest_position
 from dynid.robot.model import RobotModel
 
@@ -118,11 +119,18 @@ def _mapped_log(
     wanted = [Selection(one) if isinstance(one, str) else one for one in select]
     trajectories = tuple(selected(found, wanted))
     for one in trajectories:
-        _report_left_out(one, remarks)
+        _report_order(one, remarks)
     return _held(Log(robot, chosen, tuple(tables), trajectories, tuple(remarks)))
 
 
-def _report_left_out(one: Trajectory, remarks: Diagnostics) -> None:
+def _report_order(one: Trajectory, remarks: Diagnostics) -> None:
+    if one.misplaced:
+        remarks.warn(
+            "rows-misplaced",
+            f"trajectory '{one.name}': {one.misplaced} of {one.row_count} rows stand a few rows from their place by "
+            "time, and are put there",
+            Place(file=str(one.file)),
+        )
     if one.left_out:
         shown = ", ".join(map(str, one.left_out[:SHOWN_ROWS])) + (
             " ..." if len(one.left_out) > SHOWN_ROWS else ""
@@ -399,7 +407,11 @@ class Log:
 
     def _selected(self, trajectory: Trajectory, rows: int) -> Iterator[RawChunk]:
         chunks = self._chunks(trajectory, rows)
-        for chunk in spread_stamps(_sorted(chunks) if self.mapping.sort else chunks):
+        if self.mapping.sort:
+            chunks = _sorted(chunks)
+        elif trajectory.misplaced:
+            chunks = in_order(chunks, FEW_ROWS)
+        for chunk in spread_stamps(chunks):
             part = within(chunk, trajectory)
             if len(part.t):
                 yield part

@@ -18,7 +18,7 @@ from dynid.base.numbers import number_of
 from dynid.base.options import option
 from dynid.base.records import dataclass
 from dynid.log.log import ChannelMap, Table, Text, Trajectory
-from dynid.log.time_order import TimeOrder, damaged_stamps, missing_stamps
+from dynid.log.time_order import TimeOrder, damaged_stamps, misplaced_rows, missing_stamps
 
 ROWS = 32768
 
@@ -83,7 +83,8 @@ class Trajectories:
         """A trajectory from start to end (s), without the rows whose stamps are damaged."""
         order = self.orders.get((one.file, one.first_row))
         out = order.left_out(start, end) if order is not None else ()
-        return replace(one, start_time=start, end_time=end, left_out=out)
+        misplaced = order.misplaced if order is not None else 0
+        return replace(one, start_time=start, end_time=end, left_out=out, misplaced=misplaced)
 
 
 def trajectories_in(tables: Sequence[Table], m: ChannelMap) -> Trajectories:
@@ -193,7 +194,8 @@ def _order(table: Table, m: ChannelMap, run: _Run) -> TimeOrder:
         part = _times(batch, table, m, run.first + at)
         t[at : at + len(part)] = part
         at += len(part)
-    return TimeOrder(run.first, t, missing_stamps(t) if m.sort else damaged_stamps(t))
+    misplaced = 0 if m.sort else misplaced_rows(t)
+    return TimeOrder(run.first, t, missing_stamps(t) if m.sort or misplaced else damaged_stamps(t), misplaced)
 
 
 def _times(batch: Mapping[str, Float | Text], table: Table, m: ChannelMap, row: int) -> Float:

@@ -13,6 +13,11 @@ GAP_STEPS, GAP_LEAST = 6.0, 0.02
 SLOWEST, FASTEST = 2.0, 20_000.0
 # A stretch of fewer rows that contradicts its neighbours is damaged; one of more may as well be right.
 LONGEST_DAMAGE = 50
+# Rows that stand so many rows from their place, as messages that overtake one another, are put there.
+FEW_ROWS = 10
+# Median steps beside such rows once they are in place: wrong stamps leave holes where they should be, and those of a
+# clock that was set back lie between others.
+WHOLE = 0.6, 1.75
 # Of the rows: where more stamps are damaged, nothing says which of them are right.
 DAMAGED_SHARE = 0.01
 
@@ -41,6 +46,21 @@ def damaged_stamps(t: Float) -> Bool:
         rows = np.flatnonzero(~damaged)
     damaged[rows[_behind(t[rows])]] = True
     return damaged
+
+
+def misplaced_rows(t: Float) -> int:
+    """How many rows stand a few rows from their place by the stamps (T,), s; 0 where that does not explain the stamps.
+
+    Sorted they have to follow one another as all rows do.
+    """
+    t = t[~missing_stamps(t)]
+    order = np.argsort(t, kind="stable")
+    away = np.abs(order - np.arange(len(t)))
+    moved, step = away > 0, np.diff(t[order])
+    if not moved.any() or away.max() > FEW_ROWS or moved.sum() > DAMAGED_SHARE * len(t):
+        return 0
+    beside = step[moved[1:] | moved[:-1]] / np.median(step[step > 0])
+    return int(moved.sum()) if WHOLE[0] <= beside.min() and beside.max() <= WHOLE[1] else 0
 
 
 def _torn(rows: Int, t: Float) -> Bool:
@@ -81,12 +101,13 @@ def _behind(t: Float) -> Bool:
 class TimeOrder:
     """The stamps of a trajectory of which some are damaged.
 
-    first_row: of the trajectory in its file.    t, damaged: (T,).
+    first_row: of the trajectory in its file.    t, damaged: (T,).    misplaced: rows that are to be put in order.
     """
 
     first_row: int
     t: Float
     damaged: Bool
+    misplaced: int = 0
 
     def ends(self) -> tuple[float, float]:
         """First and last time (s), of all rows that have one where too many are damaged; nan where none has."""
