@@ -10,7 +10,7 @@ import pytest
 import dynid
 from dynid.base.arrays import Int
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.layouts.propose import Proposal, propose
 from dynid.layouts.write import experiment_text
 from dynid.log.checks import check_log
@@ -26,6 +26,13 @@ def proposed(folder: Path, order: Int, t: np.ndarray = UR.t) -> Proposal:
     table = np.column_stack([t, UR.q, UR.tau])[order]
     np.savetxt(folder / "log.csv", table, delimiter=",", header=HEAD, comments="")
     return propose(UR.robot, folder / "log.csv")
+
+
+def clocked(folder: Path, columns: dict[str, np.ndarray], answers: dict[str, str] | None = None) -> Proposal:
+    names = [f"{kind}_{joint}" for kind in ("q", "tau") for joint in UR_JOINTS]
+    table = np.column_stack([*columns.values(), UR.q, UR.tau])
+    np.savetxt(folder / "log.csv", table, delimiter=",", header=",".join([*columns, *names]), comments="")
+    return propose(UR.robot, folder / "log.csv", answers)
 
 
 def swapped() -> Int:
@@ -91,3 +98,24 @@ def test_shuffled_rows_with_other_stamps_are_no_log() -> None:
     with pytest.raises(UnfitDataError, match="rows-unrelated"):
         check_log(Log.from_arrays(UR.robot, UR.t, UR.q[order], UR.tau[order]), Diagnostics())
     assert check_log(Log.from_arrays(UR.robot, UR.t, UR.q, UR.tau), Diagnostics()).moved.all()
+
+
+def test_ticks_are_a_clock_where_nothing_else_is(tmp_path: Path) -> None:
+    ticks = 123456.0 + np.cumsum(np.where(np.arange(N) % 500 == 499, 208.0, 2.0))
+    found = clocked(tmp_path, {"tick": ticks})
+    assert (found["log.time.column"].value, found["log.time.unit"].value) == ("tick", "ms")
+    assert clocked(tmp_path, {"tick": ticks, "time": UR.t})["log.time.column"].value == "time"
+    both = clocked(tmp_path, {"tick": ticks, "time": UR.t}, {"log.time.column": "tick"})
+    assert (both["log.time.column"].value, both["log.time.unit"].value) == ("tick", "ms")
+    counted = clocked(tmp_path, {"tick": np.arange(N) + 5.0})
+    assert "counts the rows" in counted["log.time.column"].why[0]
+
+
+def test_a_clock_that_is_named_in_an_answer_is_looked_at_as_any(tmp_path: Path) -> None:
+    columns = {"counts_of_us": 1e6 * UR.t, "flat": 0.0 * UR.t}
+    found = clocked(tmp_path, columns, {"log.time.column": "counts_of_us"})
+    assert (found["log.time.column"].value, found["log.time.unit"].value) == ("counts_of_us", "us")
+    assert clocked(tmp_path, columns, {"log.time.column": "row", "log.time.unit": "1/100 s"}).open == ()
+    for name, says in (("flat", "does not ascend"), ("lost", "no column")):
+        with pytest.raises(UsageError, match=f"{name}, .*{says}.*or 'row'"):
+            clocked(tmp_path, columns, {"log.time.column": name, "log.time.unit": "ms"})

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.base.arrays import Float, Int
+from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
-from dynid.layouts.meaning import Meaning, is_filtered, words
+from dynid.layouts.meaning import TICKS, Meaning, is_filtered, words
 from dynid.layouts.names import Family
 from dynid.layouts.physics import runs_of, time_step
 from dynid.layouts.row_order import order_by_time, stretches_stand_alone
-from dynid.log.row_numbers import MOTION
+from dynid.log.row_numbers import MOTION, ROW
 from dynid.log.stamps import is_remainder, split_stamps
 from dynid.log.time_order import misplaced_rows
 
@@ -62,10 +63,13 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
     times |= dict.fromkeys(sums, Meaning("time", "measured", "s", "name"))
     if log.bag:
         times = {"t": Meaning("time", "measured", "s", "bags: stamps of the messages' headers")}
+    answer = answers.get("log.time.column")
+    if answer is not None and not log.bag:
+        times |= {answer: times.get(answer, Meaning("time", said_by="name"))} if answer in log.numeric else {}
     looked: list[tuple[str, Meaning, str | None, tuple[tuple[int, int], ...], float, float]] = []
     for name, meaning in times.items():
         t = log.table([name])[:, 0]
-        if is_remainder(t):
+        if is_remainder(t) or (set(words(name)) & TICKS and (np.diff(t) == 1.0).all()):
             continue
         best: tuple[str | None, tuple[tuple[int, int], ...]] = (None, runs_of(t))
         for label in [*([stated] if stated else []), *(one for one in labels_by_name if one != stated)]:
@@ -77,6 +81,15 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
             step = float(np.median(np.diff(np.sort(t))))
         if np.isfinite(step):
             looked.append((name, meaning, *best, step, float(t[0])))
+    if answer is not None and answer not in [one[0] for one in looked]:
+        raise UsageError(
+            "unknown-answer",
+            found=f"log.time.column = {answer}, "
+            + ("which does not ascend" if answer in log.names else "no column"),
+            expected=f"a column of ascending numbers, or '{ROW}' to count rows",
+        )
+    # Ticks are a clock where nothing else is one.
+    looked = [one for one in looked if one[0] == answer or not set(words(one[0])) & TICKS] or looked
     column = _time_column(looked, answers)
     chosen = next((one for one in looked if one[0] == column.value), None)
     if chosen is None:

@@ -64,6 +64,8 @@ _RAW = {"load", "loads", "pwm", "duty"}
 _TEMPERATURE = {"temp", "temperature", "temperatures", "temperatur", "温度"}
 _TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "utime", "tm", "ts", "zeit", "zeitstempel",
          "millis", "micros", "temps", "tempo", "tiempo", "时间", "时刻"}  # fmt: skip
+# Of a controller's own clock, or counts of its rows.
+TICKS = {"tick", "ticks"}
 _EFFORT = {"effort", "efforts", "eff"}
 _TRAJECTORY = {"traj", "trajectory", "episode", "run", "experiment", "motion", "segment", "trial"}
 MEASURED = {"actual", "act", "meas", "measured", "measure", "measurement", "fb", "feedback", "present", "real",
@@ -340,7 +342,7 @@ def role_of(spelt: Sequence[str], have: set[str]) -> str:
 
 
 def _alone(have: set[str], spelt: Sequence[str], stated: tuple[str, str] | None) -> Meaning:
-    if have & _TIME and not have & {"start", "end", "duration", "step", "delta", "execution"}:
+    if have & (_TIME | TICKS) and not have & {"start", "end", "duration", "step", "delta", "execution"}:
         if stated is None and len(spelt) == 1:  # "millis"
             stated = _UNITS.get(spelt[0])
         return Meaning("time", "", stated[1] if stated and stated[0] == "time" else UNKNOWN, "name")

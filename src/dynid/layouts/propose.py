@@ -34,6 +34,7 @@ from dynid.layouts.units import (
 from dynid.log.absent import WITHOUT_EFFORT, of_hand
 from dynid.log.calibration import motor_of, rad_per_percent, read_calibration
 from dynid.log.files import parts_beside
+from dynid.log.row_numbers import ROW
 from dynid.robot.model import RobotModel
 
 LOCK = "robot.lock."
@@ -100,7 +101,8 @@ def propose(
         found = _of_actuators(robot, _families(look, robot, known))
         taken = {column for one in found for column in one.columns}
         alone = single([name for name in look.names if name not in taken], known)
-    clock = choose_clock(look, alone, given)
+    counted = given.get("log.time.column") == ROW and ROW not in look.names and not look.bag
+    clock = rows_as_clock(look, alone, given) if counted else choose_clock(look, alone, given)
     if clock.column.value is None and not clock.column.options and not look.bag:
         clock = rows_as_clock(look, alone, given)
     decisions = [clock.column, *([clock.sort] if clock.sort is not None else [])]
