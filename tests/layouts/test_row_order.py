@@ -119,3 +119,23 @@ def test_a_clock_that_is_named_in_an_answer_is_looked_at_as_any(tmp_path: Path) 
     for name, says in (("flat", "does not ascend"), ("lost", "no column")):
         with pytest.raises(UsageError, match=f"{name}, .*{says}.*or 'row'"):
             clocked(tmp_path, columns, {"log.time.column": name, "log.time.unit": "ms"})
+
+
+def test_efforts_in_rows_of_their_own_take_the_time_of_these(tmp_path: Path) -> None:
+    whole, names = proposed(tmp_path, np.arange(N)), HEAD.split(",")
+    table = np.full((2 * N, 13), np.nan)
+    table[::2, :7], table[1::2, 7:] = np.column_stack([UR.t, UR.q]), UR.tau
+    table[1::2, 0] = UR.t + 0.4 * (UR.t[1] - UR.t[0])
+    lines = [",".join("" if np.isnan(x) else repr(x) for x in row) for row in table.tolist()]
+    (tmp_path / "topics.csv").write_text("\n".join([",".join(names), *lines, ""]))
+    found = propose(UR.robot, tmp_path / "topics.csv")
+    assert {one.key: one.value for one in found.decisions} == {one.key: one.value for one in whole.decisions}
+    text = experiment_text(found, "dynid init")
+    (effort,) = [line for line in text.splitlines() if line.startswith("effort = ")]
+    assert effort.endswith('time = { column = "time", unit = "s" } }')
+    assert "time = {" not in experiment_text(whole, "dynid init").split("effort = ")[1]
+    log = dynid.read_log(tmp_path / "topics.csv", UR.robot)
+    part = log.read(log.trajectories[0])
+    assert part.tau is not None
+    np.testing.assert_allclose(part.t, UR.t[1:], atol=1e-9)
+    np.testing.assert_allclose(part.q, UR.q[1:], atol=1e-9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -65,8 +65,12 @@ class Excerpt:
             self._seen |= {_plain(name): self._ordered(values) for name, values in read.items()}
         return {name: self._seen[name] for name in names}
 
+    def fill(self, values: Mapping[str, Float]) -> None:
+        """Has columns give other values from here on, in the rows as they are now."""
+        self._seen |= values
+
     def put_in_order(self, order: Int) -> None:
-        """Has all columns give their first rows in another order from here on."""
+        """Has all columns give their first rows in another order, or some of them, from here on."""
         self._order = order if self._order is None else self._order[order]
         self._seen = {name: _taken(values, order) for name, values in self._seen.items()}
 

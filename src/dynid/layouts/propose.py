@@ -20,7 +20,7 @@ from dynid.layouts.meaning import Meaning, most_fitting, single
 from dynid.layouts.nameless import is_nameless, nameless
 from dynid.layouts.names import Family, columns_of_slide, families, joint_labels, naming
 from dynid.layouts.order import decide_order, in_order
-from dynid.layouts.physics import Recording, unwrapped
+from dynid.layouts.physics import Recording, runs_of, time_step, unwrapped
 from dynid.layouts.presets import Preset, presets
 from dynid.layouts.row_clock import rate_from_velocity, rows_as_clock
 from dynid.layouts.units import (
@@ -45,11 +45,16 @@ LEAST_MEASURED = 2.0 / 3.0  # of the joints with a position, as for names that a
 
 @dataclass(frozen=True)
 class Group:
-    """The columns of one channel by joint.    slides: column and unit of joints that slide where the others turn."""
+    """The columns of one channel by joint.
+
+    slides: column and unit of joints that slide where the others turn.    apart: whether their rows are not those of
+    the positions.
+    """
 
     family: Family
     columns: dict[str, str]
     slides: dict[str, tuple[str, str]] = field(default_factory=dict)
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,7 @@ def propose(
         chosen["position"] = _without_other_scales(robot, look, chosen["position"], decisions)
     chosen = _alike(chosen, decisions)
     clock = rate_from_velocity(look, clock, chosen)
+    clock, apart = _on_rows_of_positions(look, clock, chosen)
     if "effort" not in chosen and "position" in chosen:
         stand_in(robot, look, chosen, found, decisions, given)
     missing = chosen["position"].missing if "position" in chosen else ()
@@ -154,7 +160,11 @@ def propose(
     groups, decisions, effort_gains = _settle(robot, look, clock, chosen, known, given, decisions)
     decisions = with_gains(look, found, chosen, {k: one.columns for k, one in groups.items()}, decisions)
     groups = {
-        kind: replace(one, slides={joint: own[kind] for joint, own in slides.items() if kind in own})
+        kind: replace(
+            one,
+            slides={joint: own[kind] for joint, own in slides.items() if kind in own},
+            apart=kind in apart,
+        )
         for kind, one in groups.items()
     }
     used = {column for group in groups.values() for column in group.columns.values()}
@@ -171,6 +181,30 @@ def propose(
         tuple(name for name in look.names if name not in used),
         {one.said(entry.source): one.title for one in known for entry in one.channel},
     )
+
+
+def _on_rows_of_positions(
+    look: Excerpt, clock: Clock, chosen: Mapping[str, Family]
+) -> tuple[Clock, frozenset[str]]:
+    """The clock of the rows with positions, to whose times channels in other rows are brought, and which those are."""
+    if "position" not in chosen or clock.column.value is None or clock.counted or len(clock.runs) != 1:
+        return clock, frozenset()
+    rows = {kind: np.isfinite(look.table(one.columns)).any(axis=1) for kind, one in chosen.items()}
+    there = rows.pop("position")
+    apart = [kind for kind, own in rows.items() if 2 * (there & own).sum() < there.sum()]
+    if not apart:
+        return clock, frozenset()
+    t = look.table([clock.column.value])[:, 0]
+    filled = {}
+    for name in (name for kind in apart for name in chosen[kind].columns):
+        values = look.table([name])[:, 0]
+        known = np.isfinite(values)
+        if known.any():
+            filled[name] = np.interp(t[there], t[known], values[known], np.nan, np.nan)
+    look.put_in_order(np.flatnonzero(there))
+    look.fill(filled)
+    t = t[there]
+    return replace(clock, runs=runs_of(t), step=time_step(t, runs_of(t)), first=float(t[0])), frozenset(apart)
 
 
 def _slides(

@@ -219,6 +219,9 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     entry += [f"side = {_quoted(side.value)}"] if side.value else []
     if calibration.question or calibration.value:
         entry += [f"calibration = {_quoted(calibration.value or '?')}"]
+    if group is not None and group.apart:
+        clock = f"column = {_quoted(p['log.time.column'].value)}, unit = {_quoted(p['log.time.unit'].value)}"
+        entry += [f"time = {{ {clock} }}"]
     line = f"{kind} = {{ {', '.join(entry)} }}"
     if kind == "position":
         # Left out, positions would be looked for under dynid's own names: a line with "?" or "unknown" stops instead.
