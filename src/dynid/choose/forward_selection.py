@@ -22,6 +22,9 @@ MOST_EFFECTS = 40
 MOST_SHARE = 0.5
 # Gains that differ by less than this share are equal: the difference is rounding.
 EQUAL = 1e-6
+# An effect that its shield contains is taken where it gains this share of what the shield, or any rival, does: on a
+# short way a slow function of position, or a lean of the base, bends as a spring does, and has more to bend with.
+NEARLY = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +68,7 @@ class ForwardSelection:
 
         rest: what the model leaves.    columns: of every effect that is not in it, in the regression.
         """
+        wide = self.comparison.wide
         without, *with_each = rest.squares_of([np.array([], dtype=np.int64), *columns.values()])
         earned = [
             (float((without - squares).sum()), label)
@@ -73,9 +77,12 @@ class ForwardSelection:
         ]
         earned.sort(key=lambda pair: -pair[0])
         sound = [(gained, label) for gained, label in earned if self._is_sound(label, joined)]
-        if all(self.comparison.wide.role(label) is Role.FRICTION for _, label in sound):
+        if all(wide.role(label) is Role.FRICTION for _, label in sound):
             return None
         most, first = sound[0]
+        for gained, label in sound:
+            if gained >= NEARLY * most and wide.proposal(label).shield:
+                return label
         equal = [label for gained, label in sound if gained >= (1.0 - EQUAL) * most and label[0] == first[0]]
         return min(sorted(equal), key=lambda label: self._size(label, joined)) if len(equal) > 1 else first
 
@@ -92,14 +99,16 @@ class ForwardSelection:
         return float(f"{np.linalg.norm(sizes):.6g}")
 
     def _thinned(self, joined: list[Label]) -> tuple[Label, ...]:
-        """Without those that no longer earn their place, the least worthy first."""
+        """Without those that no longer earn their place, the least worthy first; shields do not count against them."""
         comparison = self.comparison
         while joined:
             full = comparison.squares([*self.base, *joined])
             strengths = []
             for label in joined:
-                others = [one for one in joined if one != label]
-                strength = self._strength(comparison.squares([*self.base, *others]), full)
+                shield = (comparison.wide.proposal(label).shield, label[1])
+                others = [one for one in joined if one not in (label, shield)]
+                with_it = comparison.squares([*self.base, *others, label]) if shield in joined else full
+                strength = self._strength(comparison.squares([*self.base, *others]), with_it)
                 strengths.append(strength / self._least(label) if self._is_sound(label, others) else -np.inf)
             least = int(np.argmin(strengths))
             if strengths[least] > 1.0:
@@ -122,7 +131,9 @@ class ForwardSelection:
         return strength
 
     def _least(self, label: Label) -> float:
-        return SURE if self.comparison.wide.role(label) is Role.LOG else SCREEN
+        # What may be taken in place of a fault is judged as strictly.
+        effect = self.comparison.wide.proposal(label)
+        return SURE if effect.role is Role.LOG or effect.shield else SCREEN
 
     def _is_sound(self, label: Label, others: Sequence[Label]) -> bool:
         """Whether an effect comes out beside others as only it can: of its sign, and alike on every joint."""

@@ -125,8 +125,10 @@ EXPLANATIONS = (
         ("warning",),
         """Joint stiffness, gravity compensation, fluid forces, tendons, constraints: what rigid-body dynamics from
         logs of joints does not describe. If the motion depends on them, the model misses it.""",
-        """Check that the robot does not have them, or add a term: a `spring` for stiffness, `coupling` for
-        tendons.""",
+        """Check that the robot does not have them. Give no terms, and the log says whether a joint has a spring. Or add
+        a term: `torsion_spring` for stiffness (`joints = ["elbow"]`) and for a tendon over several joints
+        (`joints` and `weights`), `spring` for a tendon between two sites. A tendon that drives joints is a
+        [transmission](robot-file.md) of the robot file.""",
     ),
     Explanation(
         "closed-loop",
@@ -145,7 +147,8 @@ EXPLANATIONS = (
         "parts of an SDF file that the model does not hold",
         ("warning",),
         """A joint's spring is not read from SDF.""",
-        """Add the term `spring` if the robot has it.""",
+        """Give no terms, and the log says whether it is there; where you name terms, add `torsion_spring` with
+        `joints = ["elbow"]`.""",
     ),
     Explanation(
         "usd-left-out",

@@ -39,8 +39,10 @@ class PositionWaves(Term):
             """A slow function of a joint's own angle explains what the model misses there: weight that the
             description has in another direction, a cable or hose, a spring or counterbalance, friction that
             varies over the turn.""",
-            """Check `gravity` and `[base]` in the robot file first. A cable or hose is a `channel`, a spring or
-            counterbalance a [spring term](experiment.md#model-terms), friction that varies `position_friction`.""",
+            """Check `gravity` and `[base]` in the robot file first. Give no terms, and a spring of the joint is tried
+            by itself; where you name terms, add `{ term = "torsion_spring", joints = ["elbow"] }`. A counterbalance
+            between two links is a [`spring` or `gas_spring`](experiment.md#springs) with its `geometry`, a cable or
+            hose whose torque is logged or known a `channel`, friction that varies `position_friction`.""",
             RESIDUAL_TESTS,
         ),
     )
@@ -52,8 +54,9 @@ class PositionWaves(Term):
         words = Words(
             "residual follows position",
             "A slow function of this joint's position explains {figures}.",
-            "Check gravity and [base] in the robot file; a cable or hose is a channel, a spring or counterbalance "
-            "a spring term, friction that varies over the turn position_friction.",
+            "Check gravity and [base] in the robot file; a spring of the joint is a torsion_spring, a counterbalance "
+            "between links a spring or gas_spring, a cable or hose of known torque a channel, friction that varies "
+            "over the turn position_friction.",
             "slow function of position",
         )
         columns = slow_features(q, bool(remains.robot.prismatic[joint]))

@@ -15,7 +15,6 @@ from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
 from dynid.terms.spring_lever import Lever, lever_panels, named_joint
 from dynid.terms.term import Column, Proposal, Term, proposal_of_robot
-from dynid.terms.transmission import coupled_joints
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,8 @@ class Spring(Term):
 class TorsionSpring(Term):
     """A torsion spring over one joint or the sum of several: tau_j = w_j (k a + c), a = sum_j w_j q_j.
 
-    k in N m/rad and c in N m are estimated; c = -k a0 with a0 the angle at rest, and is one with the offset of a
-    joint where only one is spanned.
+    k in N m/rad and c in N m (N/m and N where all joints slide) are estimated; c = -k a0 with a0 the angle at rest, and
+    is one with the offset of a joint where only one is spanned.
 
     joints: names.    weights: w, one a joint; () = all 1.    label: the parameters are kt_LABEL and ct_LABEL.
     stiffness: prior of k; None = unknown.
@@ -91,7 +90,7 @@ class TorsionSpring(Term):
 
     @classmethod
     def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Over each joint that a shared motor moves, as a hose, a cable or a balancer makes one."""
+        """Over each joint, as a hose, a cable, a balancer or an MJCF's `stiffness` makes one."""
         return tuple(
             proposal_of_robot(
                 robot,
@@ -100,8 +99,9 @@ class TorsionSpring(Term):
                 "{count} spring{s} on {joints}",
                 places=(j,) * len(term.columns(robot)),
                 positive=True,
+                shield="position",
             )
-            for j in (() if log.both_sides else coupled_joints(robot))
+            for j in (() if log.both_sides else range(robot.n))
         )
 
     def __post_init__(self) -> None:
@@ -113,10 +113,12 @@ class TorsionSpring(Term):
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Stiffness and preload."""
-        owner = int(np.flatnonzero(self._weights(robot))[-1])
+        spanned = np.flatnonzero(self._weights(robot)).tolist()
+        stiffness, torque = ("N/m", "N") if all(robot.prismatic[j] for j in spanned) else ("N m/rad", "N m")
+        owner = spanned[-1]
         return (
-            Column(f"kt_{self.label}", "N m/rad", self.name, owner, prior=_known(self.stiffness), lower=0.0),
-            Column(f"ct_{self.label}", "N m", self.name, owner),
+            Column(f"kt_{self.label}", stiffness, self.name, owner, prior=_known(self.stiffness), lower=0.0),
+            Column(f"ct_{self.label}", torque, self.name, owner),
         )
 
     def balances(self, robot: RobotModel) -> Bool:

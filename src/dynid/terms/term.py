@@ -500,6 +500,7 @@ class Proposal:
     measured: whether its size is reported where it is not chosen.    instead_of: labels left out of the model then.
     relative: whether its sizes are relative to the first place where it was not chosen.
     auxiliary: names of parameters that only keep others from being biased.
+    shield: label of a shield that contains it nearly, in whose place at the same joint it is chosen.
     """
 
     label: str
@@ -516,6 +517,7 @@ class Proposal:
     instead_of: tuple[str, ...] = ()
     relative: bool = False
     auxiliary: tuple[str, ...] = ()
+    shield: str = ""
 
     def option_at(self, robot: RobotModel, places: Sequence[int]) -> str:
         """Its name among the answers of its question."""

@@ -272,12 +272,6 @@ def shared_motors(robot: RobotModel) -> tuple[int, ...]:
     return tuple(i for i in range(robot.n) if np.count_nonzero(N[i]) > 1)
 
 
-def coupled_joints(robot: RobotModel) -> tuple[int, ...]:
-    """Joints that a shared motor moves."""
-    N = robot.drive.transmission[list(shared_motors(robot))]
-    return tuple(np.flatnonzero(N.any(axis=0)).tolist())
-
-
 def at_motor(robot: RobotModel, term: Term, motor: int) -> Proposal:
     """An effect of one motor; all effects of a motor are chosen together."""
     places = (motor,) * len(term.columns(robot))
