@@ -112,7 +112,7 @@ def test_a_lag_is_proven_and_shifts_are_scanned() -> None:
     shifts = np.array([-0.05, 0.0, 0.05, 0.1])
     errors = analysis.misfit_by_shift(shifts)
     assert errors is not None
-    assert int(np.argmin(errors)) == 2
+    assert int(np.argmin(errors.sum(axis=1))) == 2
 
 
 def test_a_wrong_sign_is_contradicted_by_the_log() -> None:

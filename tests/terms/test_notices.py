@@ -59,12 +59,27 @@ def test_a_long_lag_is_where_the_plain_model_fits_best(late: float, found: float
     """In seconds, to the grid that is looked through; one out of its reach is none."""
 
     class Shifted:
-        enough, rate = True, 240.0
+        enough, rate, joints = True, 240.0, (0, 1)
 
         def misfit_by_shift(self, shifts: Float) -> Float:
-            return 1.0 - 0.9 * np.exp(-(((shifts - late) / 0.05) ** 2))
+            return np.stack([1.0 - 0.9 * np.exp(-(((shifts - late) / 0.05) ** 2))] * 2, axis=1)
 
     assert find_long_lag(Shifted()) == pytest.approx(found, abs=1 / 60)  # type: ignore[arg-type]  # what it asks for
+
+
+@pytest.mark.parametrize(
+    ("own", "found"), [((0.312, 0.192), 0.0), ((0.25, 0.25, 0.12), 0.25), ((0.25, 0.2, 0.33), 0.0)]
+)
+def test_a_clock_makes_most_joints_late_alike(own: tuple[float, ...], found: float) -> None:
+    """A leg in ground contact fitted best with torque 0.26 s later: its hip by itself 0.31 s, its knee 0.19 s."""
+
+    class Apart:
+        enough, rate, joints = True, 240.0, tuple(range(len(own)))
+
+        def misfit_by_shift(self, shifts: Float) -> Float:
+            return np.stack([1.0 - 0.95 * np.exp(-(((shifts - one) / 0.08) ** 2)) for one in own], axis=1)
+
+    assert find_long_lag(Apart()) == pytest.approx(found, abs=0.05)  # type: ignore[arg-type]  # what it asks for
 
 
 def test_a_load_that_no_log_tells_of_may_be_as_heavy_as_the_robot() -> None:

@@ -254,7 +254,7 @@ class ResidualAnalysis:
         return AlikeTest(float(effect.coefficient[0]), float(effect.std[0]), by_joint, share, effect.p_value)
 
     def misfit_by_shift(self, shifts: Float) -> Float | None:
-        """Mean square error (k,) of the plain model over the torque's, with torque later by each of (k,) seconds.
+        """Squared errors (k, n) of the plain model by joint over all torque's, torque later by each of (k,) seconds.
 
         None where the model reads more than motion.
         """
@@ -273,15 +273,15 @@ class ResidualAnalysis:
             return True
         read = self.motion.tau.copy()
         read[:, own] = self.torque_later(seconds)[:, own]
-        before, after = (self._missed_of(*self._between, tau)[0] for tau in (self.motion.tau, read))
-        return after < before
+        before, after = (self._missed_of(*self._between, tau)[0].sum() for tau in (self.motion.tau, read))
+        return bool(after < before)
 
     @staticmethod
-    def _missed_of(Q: Float, weights: Float, tau: Float) -> tuple[float, float]:
-        # Squared errors of the plain model in torque (N, n), and its squares.
+    def _missed_of(Q: Float, weights: Float, tau: Float) -> tuple[Float, float]:
+        # Squared errors (n,) of the plain model in torque (N, n), and the squares of all of it.
         y = (tau.T * weights).reshape(-1)
         left = y - Q @ (Q.T @ y)
-        return float(left @ left), float(y @ y)
+        return (left.reshape(weights.shape) ** 2).sum(axis=1), float(y @ y)
 
     @cached_property
     def _between(self) -> tuple[Float, Float] | None:

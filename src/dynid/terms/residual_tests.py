@@ -263,7 +263,7 @@ class FitAnalysis(Protocol):
         ...
 
     def misfit_by_shift(self, shifts: Float) -> Float | None:
-        """Share (k,) of the mean square torque that the plain model misses, torque later by each of (k,) seconds."""
+        """Shares (k, n) of all squared torque that the plain model misses on each joint, torque (k,) seconds later."""
         ...
 
 

@@ -38,8 +38,9 @@ LEAST_STEPS = 1e-3
 # Samples of a log by which torque may be late: clocks of one bus agree to one, and five bend every parameter.
 WARN_SAMPLES, DOUBT_SAMPLES = 1.0, 5.0
 # Long lags are searched up to so many seconds either way, in so many steps, where the plain model misses more than this
-# share of the torque; where the mean square error falls by this factor it is worth a proof.
-LONGEST, SHIFTS, POOR, DECISIVE = 0.5, 60, 0.05, 2.0
+# share of the torque; where the mean square error falls by this factor it is worth a proof. Joints' own lags may differ
+# by this share of the lag.
+LONGEST, SHIFTS, POOR, DECISIVE, LIKE = 0.5, 60, 0.05, 2.0, 0.1
 LATE_TORQUE = FeatureGroup(
     "late-torque",
     "residual against the torque's change in time",
@@ -132,7 +133,8 @@ class TorqueDelay(NominalTerm):
             f"""A warning over {WARN_SAMPLES:g} sample of the log, a doubt over {DOUBT_SAMPLES:g}, 95 % interval
             included and all joints alike, and torque that is read so much later has to explain the samples between
             reversals better, too: friction that gives way softly, as in MuJoCo, makes torque look early or late by
-            milliseconds. {PROVEN}, and friction of
+            milliseconds. With a long lag most joints have to fit best by themselves, too: a contact that the model
+            lacks shows another one on each. {PROVEN}, and friction of
             another form may not do as well; where that
             is not shown it is a warning. {TRAPS}""",
             """Accept it if the lag is known and does no harm, as where the model is used with the same delayed
@@ -330,16 +332,24 @@ def proven_delay(fit: FitAnalysis) -> AlikeTest | None:
 
 
 def find_long_lag(fit: FitAnalysis) -> float:
-    """The shift of the torque, s, with which the plain model fits all joints decisively better; 0 for none."""
+    """The shift of the torque, s, with which the plain model fits all joints decisively better; 0 for none.
+
+    One clock makes joints late alike: most of them have to fit best, each by itself, with about that shift. Torque of a
+    contact that the model lacks, shifted by some quarter of the motion's period, looks a little more like motion, too.
+    """
     # What the model holds of delays may hide a lag that is longer than they can be: the plain model is asked.
     now = fit.misfit_by_shift(np.zeros(1)) if fit.enough else None
-    if now is None or np.sqrt(now[0]) < POOR:
+    if now is None or np.sqrt(now.sum()) < POOR:
         return 0.0
     reach = round(LONGEST * fit.rate)
     shifts = np.arange(-reach, reach + 1, max(1, reach // SHIFTS)) / fit.rate
-    errors = fit.misfit_by_shift(np.concatenate([[0.0], shifts]))
-    if errors is None:
+    by_joint = fit.misfit_by_shift(shifts)
+    if by_joint is None:
         return 0.0
-    best = int(np.argmin(errors[1:]))
-    inside = 0 < best < len(shifts) - 1
-    return float(shifts[best]) if inside and errors[0] > DECISIVE * errors[1:][best] else 0.0
+    errors = by_joint.sum(axis=1)
+    best = int(np.argmin(errors))
+    if not 0 < best < len(shifts) - 1 or now.sum() <= DECISIVE * errors[best]:
+        return 0.0
+    own = shifts[by_joint[:, list(fit.joints)].argmin(axis=0)]
+    near = np.abs(own - shifts[best]) <= max(1.01 * (shifts[1] - shifts[0]), LIKE * abs(shifts[best]))
+    return float(shifts[best]) if near.mean() > 0.5 else 0.0
