@@ -278,6 +278,32 @@ def test_torque_of_another_size() -> None:
     assert list(sink) == []
 
 
+def test_bodies_whose_torque_a_rotor_takes_away_are_no_unit() -> None:
+    """An upright axis: inertia about it and its rotor's are one sum, of which any part may be the bodies'."""
+    analysis = analysis_of(small_arm(), seed=6)
+    columns = {column.name: i for i, column in enumerate(analysis.estimate.columns)}
+    parameters = analysis.estimate.parameters.copy()
+    parameters[columns["Izz1"]] += 2e3 * parameters[columns["Izz1"]]
+    split = replace(analysis, estimate=replace(analysis.estimate, parameters=parameters))
+    sizes = size_against_description(split)
+    assert sizes is not None
+    assert np.isnan(sizes[0])
+    np.testing.assert_allclose(sizes[1:], 1.0, rtol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"), [((1990.0, 1.55), False), ((1990.0, 1.55, 0.9), False), ((1990.0, 80.0), True)]
+)
+def test_one_absurd_joint_is_no_common_unit(
+    sizes: tuple[float, ...], told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    analysis, sink = analysis_of(small_arm(), seed=6), Diagnostics()
+    found = np.array([*sizes, *[np.nan] * (3 - len(sizes))])
+    monkeypatch.setattr("dynid.terms.gain.size_against_description", lambda fit: found)
+    compare_with_description(analysis, sink)
+    assert [one.identifier for one in sink.doubts] == ["unit-suspicion"] * told
+
+
 def test_arms_that_are_too_heavy_for_their_length_are_reported_without_a_description() -> None:
     robot = small_arm()
     analysis = analysis_of(robot, seed=6)

@@ -76,13 +76,14 @@ EXPLANATIONS = (
     Explanation(
         "gravity-compensated",
         "torque without gravity",
-        ("doubt",),
+        ("doubt", "warning"),
         """The effort is what is left after gravity compensation, as some drivers publish it. Masses and centres of
         gravity cannot be identified from it, and come out near zero.""",
         """Log the whole measured torque: on the Panda `tau_J`, not an external or desired torque; for other robots
-        look for the driver's option.""",
+        look for the driver's option. Where a spring or counterbalance carries it, give the model that term.""",
         f"""{_READINGS} Where the description has masses, it is also seen as torque that follows less than a fifth
-        of their gravity on all joints that carry weight.""",
+        of their gravity on all joints that carry weight: a warning where but one joint does, or where a lighter
+        one shows its gravity, since a spring takes it from its own joint only.""",
         """Accept it for a robot that carries no weight (in the plane, in space, fully counterbalanced).""",
     ),
     Explanation(

@@ -18,6 +18,8 @@ LEAST_STATES, MOST_STATES = 50, 400  # the latter of a chunk
 COMPARE_STEP = 0.02  # s between rows
 SPAN = 7  # rows, 0.12 s: motion of robots is far slower
 SAME_TURN = 2.0  # rad from row to row
+# Of the greatest gravity torque, what a joint's has to be to speak for or against gravity in the log.
+LIGHT = 0.005
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +65,7 @@ def check_against_prior(
     Of every joint that gravity loads, the torque is fitted as a g + b h + c dq + d sign(dq) + e, with gravity torque g
     and inertial torque h; a should be near 1.
     balanced: (n,) joints that are left out, since springs carry their gravity; None = none.
-    Claims: gravity points another way, it is missing from the torque, a sign is flipped, joints are exchanged, or the
+    Claims: gravity points another way, it is missing from all torque, a sign is flipped, joints are exchanged, or the
     size is off by a factor of more than 30.
     """
     tau = states.tau
@@ -91,13 +93,28 @@ def check_against_prior(
         if all(fit.certainty[j] < 0.5 or fit.without_gravity(j) for j, fit in fits.items()):
             if _claim_exchange(robot, states, diagnostics):
                 return
-            diagnostics.claim(
-                "gravity-compensated",
-                found=f"torque without gravity on {', '.join(names[j] for j in heavy)} "
-                f"({100 * share:.2g} % of the expected)",
-                expected="the whole joint torque",
-                do="log the measured torque, not the one that is left after gravity compensation",
+            found = (
+                f"torque without gravity on {', '.join(names[j] for j in heavy)} "
+                f"({100 * share:.2g} % of the expected)"
             )
+            light = [j for j in np.flatnonzero(swing > LIGHT * swing.max()).tolist() if j not in heavy]
+            others = {j: _prior_fit(np.stack([g[:, j], h[:, j]]), states.dq[:, j], tau) for j in light}
+            carrying = [names[j] for j, fit in others.items() if fit.carries_gravity(j)]
+            if not carrying and len(heavy) + sum(fit.lacks_gravity(j) for j, fit in others.items()) > 1:
+                diagnostics.claim(
+                    "gravity-compensated",
+                    found=found,
+                    expected="the whole joint torque",
+                    do="log the measured torque, not the one that is left after gravity compensation",
+                )
+            else:
+                # Compensation takes gravity from all joints, a spring from its own.
+                seen = f"; {', '.join(carrying)} show theirs" if carrying else ""
+                diagnostics.warn(
+                    "gravity-compensated",
+                    f"{found}{seen}: a spring or counterbalance carries it, which is a term of the model (gas_spring, "
+                    "torsion_spring, spring), or it was taken off the logged torque",
+                )
     for j, fit in fits.items():
         place = Place(joint=names[j])
         best = int(np.argmax(fit.explained))
@@ -193,6 +210,14 @@ class _PriorFit:
     certainty: Float
     inertial: Float
     inertial_deviation: Float
+
+    def carries_gravity(self, j: int) -> bool:
+        """Whether a column holds more than half of the joint's gravity beyond chance, which explains much of it."""
+        return bool(self.slope[j] - 3 * self.deviation[j] > 0.5 and self.certainty[j] > 0.3)
+
+    def lacks_gravity(self, j: int) -> bool:
+        """Whether a column holds less than half of the joint's gravity beyond chance."""
+        return bool(abs(self.slope[j]) + 3 * self.deviation[j] < 0.5)
 
     def without_gravity(self, j: int) -> bool:
         """Whether a column holds the inertial torque, and no more than a fifth of it of gravity, if any."""

@@ -21,6 +21,8 @@ from dynid.terms.term import Scale, Symbol
 # Factor between the torque of described and of identified bodies from which on a unit is wrong; from GEARED on it may
 # be.
 SIZE_DOUBT = 30.0
+# Friction and rotors may take away some of the bodies' torque, which is at most so many times the measured one.
+MOST_OF_TORQUE = 3.0
 # kg/m^3: what real arms weigh for their reach, see `heaviness`.
 USUAL, HEAVY = 10.0, 100.0
 # m; a shorter arm has no reach to be heavy for.
@@ -100,7 +102,7 @@ class DriveGain(JointTerm):
                     "reach are: declare unit and side of the effort under [log] (mA, N mm, motor side)",
                 )
             return
-        middle = float(np.nanmedian(sizes))
+        middle = _agreed(sizes[np.isfinite(sizes)])
         if 1 / SIZE_DOUBT < middle < SIZE_DOUBT:
             scale = tuple(_of_scale(fit))
             yield from scale
@@ -118,6 +120,13 @@ class DriveGain(JointTerm):
             "a ratio near 1",
             f"{size_advice(middle)}; or correct the description's masses",
         )
+
+
+def _agreed(sizes: Float) -> float:
+    """The factor that half of the joints exceed at least: of the two in the middle the one that is nearer to one."""
+    logs = np.sort(np.log(sizes))
+    pair = logs[[(len(logs) - 1) // 2, len(logs) // 2]]
+    return float(np.exp(pair[np.abs(pair).argmin()]))
 
 
 def _of_scale(fit: FitAnalysis) -> Iterator[Notice]:
@@ -149,7 +158,8 @@ def _of_scale(fit: FitAnalysis) -> Iterator[Notice]:
 def size_against_description(fit: FitAnalysis) -> Float | None:
     """(n,) factor from the described bodies' torque to the identified bodies'; nan where the two do not look alike.
 
-    None without a description of every body.
+    None without a description of every body. Bodies whose torque is far beyond the measured one say nothing of it: a
+    rotor takes it away again, as on an upright axis whose written direction is rounded.
     """
     robot, bodies, motion = fit.robot, fit.remains.bodies, fit.remains.motion
     if bodies is None or not np.isfinite(robot.inertia_prior).all():
@@ -164,7 +174,10 @@ def size_against_description(fit: FitAnalysis) -> Float | None:
     squares = (ours**2).sum(axis=0), (described**2).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         alike = product**2 / (squares[0] * squares[1])
-        return np.where((alike > 0.5) & (product > 0), product / squares[1], np.nan)
+        seen = np.sqrt(squares[0]) < MOST_OF_TORQUE * np.linalg.norm(
+            motion.tau - motion.tau.mean(axis=0), axis=0
+        )
+        return np.where((alike > 0.5) & (product > 0) & seen, product / squares[1], np.nan)
 
 
 @dataclass(frozen=True)
