@@ -19,6 +19,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.diagnosis import every_diagnosis
 from dynid.diagnosis.effect_notices import compare_with_description, report_missing_effects
 from dynid.diagnosis.load_proof import prove_load
+from dynid.diagnosis.negative_friction import check_negative_friction
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate import WLS
@@ -28,7 +29,7 @@ from dynid.robot import load_robot
 from dynid.robot.locking import lock_joints
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.simulation.rigid import inverse
+from dynid.simulation.rigid import inverse, rigid_torque
 from dynid.spatial.inertia import from_com
 from dynid.terms import Viscous
 from dynid.terms.catalogue import CATALOGUE
@@ -97,6 +98,27 @@ def test_the_reading_that_fits_is_named_without_any_description(
     assert reported is not None
     assert reported[2] in analysis.robot.joint_names
     assert float(reported[3]) < 0.5 * float(reported[1])
+
+
+@pytest.mark.parametrize(("motor", "joint", "factor"), [(2, 1, 1.0), (2, 1, -1.0), (1, 2, 1.0)])
+def test_a_motor_that_turns_with_a_second_joint_is_named(motor: int, joint: int, factor: float) -> None:
+    """Virtual work of the motors is that of the joints: tau_joint = u_joint + factor u_motor."""
+    robot = small_arm()
+    path = FourierTrajectory.random(robot, 20.0, 5, 4, 0.1)
+    q, dq, ddq = path.motion(np.arange(0.0, 20.0, 1.0 / RATE))
+    tau = rigid_torque(robot, robot.inertia_prior, q, dq, ddq)
+    tau[:, joint] -= factor * tau[:, motor]
+    speed = dq.copy()
+    speed[:, motor] += factor * dq[:, joint]
+    tau += robot.friction_prior[:, 0] * speed + robot.friction_prior[:, 1] * np.tanh(speed / 0.02)
+    tau += 0.01 * np.abs(tau).max(axis=0) * np.random.default_rng(0).normal(size=tau.shape)
+    samples = Samples.from_motion(q, dq, ddq, tau, RATE)
+    sink = Diagnostics()
+    check_wiring(fitted(robot, replace(samples, keep=np.abs(dq).max(axis=1) > 0.02), DEFAULT_TERMS), sink)
+    (found,) = list(sink)
+    assert found.identifier == "coupled-drive"
+    names = robot.joint_names
+    assert f'motor = "{names[motor]}", joint = "{names[joint]}", factor = {factor:.3g}' in found.text
 
 
 def test_the_declared_reading_passes() -> None:
@@ -508,3 +530,16 @@ def test_what_a_term_says_of_a_fit_is_reported_without_another_line(monkeypatch:
     compare_with_description(analysis, sink)
     assert "sagging" in {one.identifier for one in every_diagnosis()}
     assert [str(one) for one in sink] == ["warning[sagging] 3 joints sag", "note[sagging] as described"]
+
+
+@pytest.mark.parametrize("commanded", [False, True])
+def test_friction_that_drives_a_robot_of_commands_is_a_matter_of_their_delay(commanded: bool) -> None:
+    """Such a log has no effort whose sign could be turned."""
+    fed = analysis_of(small_arm(), lambda motion, rng: motion.dq * [0.0, 0.0, -3.0], seed=3)
+    sink = Diagnostics()
+    check_negative_friction(fed, sink, commanded)
+    (found,) = list(sink)
+    assert (found.identifier, found.place.joint) == ("negative-friction", "elbow")
+    assert ("--loop" in found.text) == commanded
+    assert ("effort" in found.text) != commanded
+    assert not (commanded and sink.doubts)

@@ -31,10 +31,11 @@ EXPLANATIONS = (
         the position, of a gear ratio), or the model lacks something that does give power: a spring, a cable,
         another form of friction. Friction and inertia of that joint mean nothing as they are.""",
         """Check `effort.sign` and `position.sign` of that joint under `[log]`. If the message says that neither
-        sign would fit, look for a spring (`torsion_spring`, `spring`), a cable (`channel`) or record longer.""",
+        sign would fit, look for a spring (`torsion_spring`, `spring`), a cable (`channel`) or record longer. For logs of commands
+        declare the drives' `delay`, `hold` and `loop` (see [servos](servos.md)).""",
         f"""The power lies {SIGNIFICANCE:g} standard deviations below zero, and is at least {100 * LEAST_POWER:g} %
         of what the joint moves. It is a doubt where the log fits as well with the other sign, and a warning
-        where the other joints contradict both signs beyond chance.""",
+        where the other joints contradict both signs beyond chance, or torque is made of commands.""",
         """Accept it if you know both signs to be right; the verdict then rests on the held-out error alone.""",
     ),
 )
@@ -71,9 +72,12 @@ def friction_power(analysis: ResidualAnalysis) -> Float:
     return np.asarray(power * analysis.terms.friction_columns(analysis.robot)[base.mask])
 
 
-def check_negative_friction(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+def check_negative_friction(
+    analysis: ResidualAnalysis, diagnostics: Diagnostics, commanded: bool = False
+) -> None:
     """Reports joints whose friction drives the motion.
 
+    commanded: whether torque is made of commands, which has no sign of its own: a warning then.
     Claims: negative-friction, where an effort or a position of the other sign would explain the log as well. Where the
     other joints contradict both signs, the model lacks something, which is a warning.
     """
@@ -82,6 +86,15 @@ def check_negative_friction(analysis: ResidualAnalysis, diagnostics: Diagnostics
     for one in driven_joints(analysis.estimate, analysis.residuals, friction_power(analysis)):
         place = Place(joint=analysis.robot.joint_names[one.joint])
         found = f"friction that drives the motion ({one.power:.3g} W on average, standard deviation {one.std:.2g} W)"
+        if commanded:
+            diagnostics.warn(
+                "negative-friction",
+                f"{found}: torque is made of commands, and a delay that is off turns viscous friction round; declare "
+                "when commands arrive and how long they hold (delay and hold under [drive]), and where the loop is "
+                "closed (--loop drive or --loop computer)",
+                place,
+            )
+            continue
         proofs = [
             prove(analysis, Reading(turned.robot, turned.samples))
             for turned in sign_readings(analysis.robot, gated(analysis), one.joint)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import combinations
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, replace
+from itertools import combinations, product
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Claim, Diagnostics
 from dynid.base.errors import Place
 from dynid.base.explanation import TRAPS, Explanation
@@ -17,7 +17,7 @@ from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.kernel import cho_factor, cho_solve
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Scale
+from dynid.terms.term import Scale, Side, Terms
 
 SAMPLES = 250
 # A joint that misses more than this share of its torque's variance makes other wirings worth a try.
@@ -30,7 +30,11 @@ FITS, MENDS = 0.25, 0.5
 # A joint that misses more than this share of its torque is far from any use.
 LARGE = 0.5
 WIRING = ("joint-order", "torque-sign", "position-sign")
+# By which motors turn with joints before theirs: bevel gears of wrists and bars of a parallelogram.
+GEARS = (1.0, -1.0)
 LEAST_SAMPLES = 30
+# Writes down a model's columns, as `regressor` does.
+Columns = Callable[[RobotModel, Terms, Samples, Bool], tuple[Float, bool]]
 
 
 # How the readings of a log are compared.
@@ -87,6 +91,20 @@ EXPLANATIONS = (
         """Accept it for a robot that carries no weight (in the plane, in space, fully counterbalanced).""",
     ),
     Explanation(
+        "coupled-drive",
+        "a motor that turns with a second joint",
+        ("warning",),
+        """The torque is that of motors which share gears, as in wrists with bevel gears and in parallelograms: a
+        motor turns by the angle of its own joint and of another one, and feels the friction and inertia of both.
+        Read as the joints' torque it looks like exchanged columns.""",
+        """Write the couplings into a TOML file of the robot (`[[drive.coupling]]`, see [robot files](robot-file.md)),
+        with `torque_side = "motor"` under `[drive]`, or log the joints' torque.""",
+        f"""The plain model is fitted with one such gear, of factor 1 or -1, for each motor that misses more than
+        {100 * FITS:g} % of its torque or that would be exchanged with another. It is reported where the product of
+        the joints' mean square errors falls by a factor of {DECISIVE:g}, and further than by an exchange or another
+        sign.""",
+    ),
+    Explanation(
         "large-misfit",
         "a joint that misses most of its torque",
         ("warning",),
@@ -117,7 +135,8 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
 
     Each reading is fitted by least squares to some hundred samples, without the terms that could take up a wrong
     reading; readings are compared by the sum over joints of the logarithm of the mean square error.
-    Warns of joints that miss most of their torque in every reading.
+    Warns of joints that miss most of their torque in every reading, and of a motor that turns with a second joint,
+    where that mends as much as what it would be taken for.
     Returns whether a reading is doubted: what else residuals show of joints rests on their columns.
     Claims: joint-order, torque-sign, position-sign or gravity-compensated.
     """
@@ -135,6 +154,10 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
     if (declared > POOR).any():
         readings += list(wirings(analysis.robot, samples))
     found = _better(analysis, samples, declared, readings)
+    coupled = _coupled(analysis, samples, declared, None if found is None else found[0])
+    if coupled is not None and (found is None or coupled.gain > _gain(found[1] ** 2, found[2] ** 2)):
+        diagnostics.warn("coupled-drive", coupled.text(analysis.robot.joint_names))
+        return False
     if found is not None:
         best, before, after = found
         worst = int(np.nanargmax(before - after))
@@ -187,6 +210,74 @@ def _better(
     return None
 
 
+@dataclass(frozen=True, eq=False)
+class Turns:
+    """A motor that turns by its joint's angle and so many times another's.    gain: of that reading, see `_gain`.
+
+    before, after: (n,) shares of torque that are missed as declared, and so.
+    """
+
+    motor: int
+    joint: int
+    factor: float
+    gain: float = 0.0
+    before: Float = field(default_factory=lambda: np.zeros(0))
+    after: Float = field(default_factory=lambda: np.zeros(0))
+
+    def regressor(
+        self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool
+    ) -> tuple[Float, bool]:
+        """Columns of the motors' torque: motors feel their own motion, and the joint's motor less of the bodies'."""
+        Y, complete = regressor(robot, terms, samples, wanted)
+        dq, ddq = samples.dq.copy(), samples.ddq.copy()
+        for values in (dq, ddq):
+            values[:, self.motor] += self.factor * values[:, self.joint]
+        of_motors, _ = regressor(robot, terms, replace(samples, dq=dq, ddq=ddq), wanted)
+        sides = [np.full(len(term.columns(robot)), term.side is Side.MOTOR) for term in terms]
+        motors = np.concatenate(sides)[wanted]
+        Y[self.joint] -= self.factor * Y[self.motor]
+        Y[:, :, motors] = of_motors[:, :, motors]
+        return Y, complete
+
+    def text(self, names: tuple[str, ...]) -> str:
+        """What was found, and what to declare."""
+        motor, joint, worst = (
+            names[self.motor],
+            names[self.joint],
+            int(np.nanargmax(self.before - self.after)),
+        )
+        return (
+            f"torque of motors of which that of '{motor}' turns with '{joint}', too: so read, the fit misses "
+            f"{100 * self.after[worst]:.3g} % of the torque of '{names[worst]}', and {100 * self.before[worst]:.3g} % "
+            f'as declared; declare what turns with what ([[drive.coupling]] motor = "{motor}", joint = "{joint}", '
+            f'factor = {self.factor:.3g}) and torque_side = "motor" under [drive] in a TOML file of the robot, or log '
+            "the joints' torque"
+        )
+
+
+def _coupled(
+    analysis: ResidualAnalysis, samples: Samples, declared: Float, rival: Interpretation | None
+) -> Turns | None:
+    """The shared gear that mends most, if it does decisively, among motors that miss much or that a rival names."""
+    if samples.theta is not None:
+        return None
+    n, found = analysis.robot.n, []
+    named = rival.joints if rival is not None and rival.identifier in WIRING else ()
+    for motor in (j for j in range(n) if declared[j] > FITS**2 or j in named):
+        for joint, factor in product(range(n), GEARS):
+            one = Turns(motor, joint, factor)
+            after = None if joint == motor else misfits(analysis, analysis.robot, samples, one.regressor)
+            if after is not None:
+                gain = _gain(declared, after)
+                found.append(replace(one, gain=gain, before=np.sqrt(declared), after=np.sqrt(after)))
+    best = max(found, key=lambda one: one.gain, default=None)
+    if best is None or best.gain <= np.log(DECISIVE):
+        return None
+    worst = int(np.nanargmax(best.before - best.after))
+    fits = best.after[best.motor] <= FITS and best.after[worst] <= MENDS * best.before[worst]
+    return best if fits else None
+
+
 def _gain(before: Float, after: Float) -> float:
     return float(np.nansum(np.log(before / after)))
 
@@ -224,13 +315,15 @@ def thinned(analysis: ResidualAnalysis) -> Samples:
     return replace(motion, gate=~analysis.reverses[::step])
 
 
-def misfits(analysis: ResidualAnalysis, robot: RobotModel, samples: Samples) -> Float | None:
+def misfits(
+    analysis: ResidualAnalysis, robot: RobotModel, samples: Samples, columns: Columns = regressor
+) -> Float | None:
     """Mean square error over variance of a least-squares fit by joint, (n,), at least 1e-12; nan with few samples.
 
     Returns None if a term of the model reads more than motion.
     """
     terms, wanted = analysis.plain_model
-    Y, complete = regressor(robot, terms, samples, wanted)
+    Y, complete = columns(robot, terms, samples, wanted)
     if not complete:
         return None
     y = samples.tau - terms.known_torque(robot, samples)

@@ -461,7 +461,7 @@ def _examine(
     misread = check_wiring(analysis, diagnostics)
     # What a known friction lacks may have either sign.
     if not any(term.knows_friction for term in terms):
-        check_negative_friction(analysis, diagnostics)
+        check_negative_friction(analysis, diagnostics, call.log.mapping.commanded)
     diagnosed = beside(
         lambda: diagnose(analysis), call.threads
     )  # while the lag is estimated and blocks are held out
