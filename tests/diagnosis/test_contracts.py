@@ -23,7 +23,7 @@ from dynid.terms.position_waves import PositionWaves
 from dynid.terms.residual_tests import FRICTION_FORM
 from dynid.terms.torque_delay import LATE_TORQUE
 from dynid.terms.zero_offset import ZeroOffset
-from dynid.testing import DiagnosisContract, TrueMotion, small_arm
+from dynid.testing import DiagnosisContract, TrueMotion, analysis_of, small_arm
 from dynid.testing.lab import RATE
 from tests.selection.arm import arm
 
@@ -120,6 +120,16 @@ class TestSaturation(DiagnosisContract):
         torque = motion.tau[:, 1]
         limit = np.quantile(np.abs(torque), 0.9)
         return on(motion, 1, (np.clip(torque, -limit, limit) - torque) / motion.size[1])
+
+    def test_torque_that_rises_on_at_its_peaks_is_no_limit(self) -> None:
+        """As of friction, a lag or a transmission that the model lacks: less than predicted, and no flat top."""
+
+        def bent(motion: TrueMotion, rng: np.random.Generator) -> Float:
+            torque, limit = motion.tau[:, 1], np.quantile(np.abs(motion.tau[:, 1]), 0.9)
+            return on(motion, 1, 0.5 * (np.clip(torque, -limit, limit) - torque) / motion.size[1])
+
+        for seed in self.seeds:
+            assert not self.look(analysis_of(self.robot(), bent, seed))
 
 
 class TestResonance(DiagnosisContract):

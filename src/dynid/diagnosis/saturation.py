@@ -17,6 +17,9 @@ LEVELS = (0.8, 0.85, 0.9, 0.93, 0.96, 0.98)
 # The part of the torque beyond the level that is missing: all of it, but for what the fit has bent towards the log.
 MISSING = (0.45, 2.0)
 LEAST_SAMPLES = 10
+# A limit is flat: beyond it, this share of the measured torque's variance at most goes with the torque that the motion
+# takes. Friction or a lag that the model lacks leaves torque that goes on rising, and less of it than predicted.
+RISES = 0.5
 
 
 EXPLANATIONS = (
@@ -28,7 +31,8 @@ EXPLANATIONS = (
         cuts the value off. The fit is bent towards what was logged.""",
         """Record with less load or speed, or find the limit in the driver. Where this makes up most of the
         residual, these times are left out for you: see [`masked`](findings.md#masked).""",
-        f"""{RESIDUAL_TESTS} At least {100 * MISSING[0]:g} % of the torque beyond the level has to be missing.
+        f"""{RESIDUAL_TESTS} At least {100 * MISSING[0]:g} % of the torque beyond the level has to be missing,
+        and what is left must not rise with the torque that the motion takes.
         {TRAPS}""",
     ),
 )
@@ -63,7 +67,8 @@ class Saturation:
                 cap, effect = max(known, key=lambda pair: float(pair[1].share[joint]))
                 share = float(effect.share[joint])
                 p_value = min(effect.p_value * 2 * len(LEVELS) * len(analysis.joints), 1.0)
-                if counts(share, p_value):
+                measured = side * analysis.residuals.measured[analysis.index, joint]
+                if counts(share, p_value) and _flat(measured[predicted > cap], predicted[predicted > cap]):
                     found.append(self._finding(analysis, joint, side, cap, effect, p_value))
         return found
 
@@ -115,6 +120,12 @@ class Saturation:
 
 def _missing(side: float, effect: FeatureTest) -> bool:
     return MISSING[0] < -side * float(effect.coefficient[0]) < MISSING[1]
+
+
+def _flat(measured: Float, predicted: Float) -> bool:
+    """Whether measured torque does not rise with the predicted one, of samples beyond a level."""
+    a, b = measured - measured.mean(), predicted - predicted.mean()
+    return bool(max(float(a @ b), 0.0) ** 2 < RISES * float(a @ a) * float(b @ b))
 
 
 def _caps(predicted: Float) -> list[float]:
