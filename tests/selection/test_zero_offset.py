@@ -136,23 +136,18 @@ def test_secants_are_exact_where_they_are_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("degrees_off", "half", "unproven"),
-    [
-        (3.0, 1.0, Level.WARNING),
-        (47.0, 8.0, Level.DOUBT),
-        (-47.0, 8.0, Level.DOUBT),
-        (12.0, 5.0, Level.WARNING),
-    ],
+    ("degrees_off", "half", "large"),
+    [(3.0, 1.0, False), (47.0, 8.0, True), (-47.0, 8.0, True), (12.0, 5.0, False)],
 )
-def test_a_large_zero_offset_is_doubted_even_without_proof(
-    degrees_off: float, half: float, unproven: Level
+def test_a_zero_offset_is_a_warning_without_proof_and_a_large_one_says_what_else_it_may_be(
+    degrees_off: float, half: float, large: bool
 ) -> None:
     robot = random_robot(5, 3, 0.0)
     held = Held(robot, {"zq2": (np.radians(degrees_off), np.radians(half))}, 100.0, 60.0, np.ones(3))
     (notice,) = ZeroOffset(joints=(robot.joint_names[1],)).notices(held)
-    assert (notice.level, notice.lesser) == (Level.DOUBT, unproven)
+    assert (notice.level, notice.lesser) == (Level.DOUBT, Level.WARNING)
     assert "position.offset" in notice.do
-    assert ("without zero_offset" in notice.do) == (unproven is Level.DOUBT)
+    assert ("without zero_offset" in notice.do) == large
 
 
 def test_mujoco_agrees_with_the_corrected_joints(wrong: tuple[Identification, Float]) -> None:

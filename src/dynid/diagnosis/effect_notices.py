@@ -71,7 +71,9 @@ def report(analysis: ResidualAnalysis, notice: Notice, diagnostics: Diagnostics)
         _report(notice, notice.level, f"{notice.found}: {words}{notice.held}", diagnostics)
     else:
         why = "this model cannot be fitted anew to prove it" if proof is None else proof.doubts()
-        _report(notice, notice.lesser, f"{notice.found}{notice.held}; {why}", diagnostics)
+        # The choice took it in beside other effects; the proof is of the plain model, with nothing that could hide it.
+        alone = "without the model's other effects it is not proven: " if notice.held else ""
+        _report(notice, notice.lesser, f"{notice.found}{notice.held}; {alone}{why}", diagnostics)
 
 
 def _proof(analysis: ResidualAnalysis, declared: Declared, rivals: Sequence[Rival]) -> Proof | None:

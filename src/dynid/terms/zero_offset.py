@@ -35,8 +35,7 @@ STEP = 1e-4
 ROUNDING = 1e-11
 # rad and m from which on a joint's zero is worth a warning: half a degree, as of a base that leans, and a millimetre.
 WARN, WARN_SLIDE = float(np.radians(0.5)), 1e-3
-# From here on no encoder is mounted askew: either the description's zero is another or the effect is none, and a model
-# that holds it is doubted even where declaring it proves nothing.
+# From here on no encoder is mounted askew: either the description's zero is another or the effect is none.
 LARGE, LARGE_SLIDE = float(np.radians(10.0)), 2e-2
 
 
@@ -73,9 +72,8 @@ class ZeroOffset(NominalTerm):
             the joint's origin.""",
             f"""A doubt from {np.degrees(WARN):g} degrees ({1000.0 * WARN_SLIDE:g} mm) on, 95 % interval included.
             {PROVEN}, and a cosine of each joint's own position (a cable, a spring) may not do as well. What is
-            not proven is a warning up to {np.degrees(LARGE):g} degrees ({1000.0 * LARGE_SLIDE:g} mm), and a
-            doubt beyond, since the model rests on it. As a finding of the residuals it takes a chance of less
-            than one log in a thousand.""",
+            not proven is a warning, and the verdict at best usable, since the model rests on it. As a finding of
+            the residuals it takes a chance of less than one log in a thousand.""",
             """Accept it if the description's zero is the one that is wrong and you want to keep it: the model
             holds the offset either way.""",
         ),
@@ -122,7 +120,7 @@ class ZeroOffset(NominalTerm):
         return (Feature(line.T[:, :, None], words, motion.q[:, joint], title),)
 
     def notices(self, held: Held) -> Iterator[Notice]:
-        """Over half a degree or a millimetre, 95 % interval included; a large one is doubted proven or not."""
+        """Over half a degree or a millimetre, 95 % interval included; what is not proven is a warning."""
         for j in joint_indices(held.robot, self.joints):
             value, half = held.sizes.get(f"zq{j + 1}", (0.0, 0.0))
             slides = held.robot.prismatic[j]
@@ -149,7 +147,7 @@ class ZeroOffset(NominalTerm):
                 do=do,
                 joint=name,
                 declared=Declared(zeros={j: value}),
-                lesser=Level.DOUBT if large else Level.WARNING,
+                lesser=Level.WARNING,
                 rivals=(Rival.POSITION,),
                 held="; the model contains it, and exported robots have it in the joint's origin",
             )
