@@ -209,6 +209,17 @@ def test_warnings_of_the_log_become_findings() -> None:
     assert [(f.title, f.text) for f in log] == [("Log: saturated", "joint 'elbow' saturates")]
 
 
+@pytest.mark.parametrize(("size", "little"), [(1e-2, True), (0.5, False)])
+def test_a_joint_of_little_torque_may_be_mostly_noise(size: float, little: bool) -> None:
+    rng = np.random.default_rng(1)
+    measured = rng.normal(0, 1, (4000, 2)) * [1.0, size]
+    predicted = measured + np.array([0.01, 0.7 * size]) * rng.normal(0, 1, measured.shape)
+    scores = Sums.of_arrays(measured, predicted).scores(Origin.HELD_OUT_LOG, JOINTS, ["a"])
+    (poor,) = [one for one in reported(Validation(scores)).findings if one.code == "poor-joint"]
+    assert ("noise and drift of its sensor" in poor.advice) == little
+    assert ("friction model" in poor.advice) != little
+
+
 def test_warnings_name_their_joint_and_doubts_about_the_model_lower_the_verdict() -> None:
     for identifier, level in (
         ("saturated", "good"),

@@ -25,6 +25,8 @@ from dynid.terms.term import Of, Term
 
 GOOD_R2, USABLE_R2 = 0.95, 0.80
 OVERFIT_RATIO = 1.5
+# Of the greatest joint's torque: sensors' noise and drift are about as large on every joint, and lie below this share.
+LITTLE = 0.01
 CONDITION_HIGH, CONDITION_BAD = 300.0, 1e4
 # Of the base parameters, the share that may come from the description alone; and independent values a parameter.
 PRIOR_MANY, VALUES_FEW = 0.25, 5.0
@@ -206,7 +208,14 @@ def _score_findings(validation: Validation, training: Validation, findings: list
             )
         elif r2 < USABLE_R2:
             level = "poor"
+            largest = float(np.nanmax(scores.torque_rms))
             advice = "Look at its residuals against velocity and position; try another friction model."
+            if scores.rms[j] < LITTLE * largest:
+                advice = (
+                    f"What it misses, {scores.rms[j]:.2g} r.m.s., is {100 * scores.rms[j] / largest:.2g} % of the "
+                    "greatest joint's torque: noise and drift of its sensor may be most of its torque, which no "
+                    "other friction mends. Judge it by what it misses, or move it faster or with a load."
+                )
             findings.append(Finding("problem", f"{name}: poorly predicted", text, advice, "poor-joint"))
         elif r2 < GOOD_R2:
             level = _worse(level, "usable")
