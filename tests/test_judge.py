@@ -224,7 +224,7 @@ def test_warnings_name_their_joint_and_doubts_about_the_model_lower_the_verdict(
     for identifier, level in (
         ("saturated", "good"),
         ("large-misfit", "usable"),
-        ("coupled-drive", "usable"),
+        ("undeclared-coupling", "usable"),
         ("zero-offset", "usable"),
         ("constraints-cost", "usable"),
     ):

@@ -116,7 +116,7 @@ def test_a_motor_that_turns_with_a_second_joint_is_named(motor: int, joint: int,
     sink = Diagnostics()
     check_wiring(fitted(robot, replace(samples, keep=np.abs(dq).max(axis=1) > 0.02), DEFAULT_TERMS), sink)
     (found,) = list(sink)
-    assert found.identifier == "coupled-drive"
+    assert found.identifier == "undeclared-coupling"
     names = robot.joint_names
     assert f'motor = "{names[motor]}", joint = "{names[joint]}", factor = {factor:.3g}' in found.text
 

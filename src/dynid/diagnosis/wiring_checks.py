@@ -91,7 +91,7 @@ EXPLANATIONS = (
         """Accept it for a robot that carries no weight (in the plane, in space, fully counterbalanced).""",
     ),
     Explanation(
-        "coupled-drive",
+        "undeclared-coupling",
         "a motor that turns with a second joint",
         ("warning",),
         """The torque is that of motors which share gears, as in wrists with bevel gears and in parallelograms: a
@@ -156,7 +156,7 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
     found = _better(analysis, samples, declared, readings)
     coupled = _coupled(analysis, samples, declared, None if found is None else found[0])
     if coupled is not None and (found is None or coupled.gain > _gain(found[1] ** 2, found[2] ** 2)):
-        diagnostics.warn("coupled-drive", coupled.text(analysis.robot.joint_names))
+        diagnostics.warn("undeclared-coupling", coupled.text(analysis.robot.joint_names))
         return False
     if found is not None:
         best, before, after = found

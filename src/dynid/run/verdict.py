@@ -35,7 +35,7 @@ PRIOR_MANY, VALUES_FEW = 0.25, 5.0
 SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.1
 MOTION_REPEATS = "motion-repeats"
 # Warnings about the model itself: it is known to fit worse than it could.
-SPOILING = ("large-misfit", "constraints-cost", "negative-friction", "coupled-drive", "zero-offset")
+SPOILING = ("large-misfit", "constraints-cost", "negative-friction", "undeclared-coupling", "zero-offset")
 FRICTION_SIGNIFICANCE = 4.0
 FAULTS_SHOWN = 3
 
