@@ -31,8 +31,8 @@ EXPLANATIONS = (
         the position, of a gear ratio), or the model lacks something that does give power: a spring, a cable,
         another form of friction. Friction and inertia of that joint mean nothing as they are.""",
         """Check `effort.sign` and `position.sign` of that joint under `[log]`. If the message says that neither
-        sign would fit, look for a spring (`torsion_spring`, `spring`), a cable (`channel`) or record longer. For logs of commands
-        declare the drives' `delay`, `hold` and `loop` (see [servos](servos.md)).""",
+        sign would fit, look for a spring (`torsion_spring`, `spring`), a cable (`channel`) or record longer. For logs
+        of commands declare the drives' `delay`, `hold` and `loop` (see [servos](servos.md)).""",
         f"""The power lies {SIGNIFICANCE:g} standard deviations below zero, and is at least {100 * LEAST_POWER:g} %
         of what the joint moves. It is a doubt where the log fits as well with the other sign, and a warning
         where the other joints contradict both signs beyond chance, or torque is made of commands.""",
