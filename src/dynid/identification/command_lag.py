@@ -16,6 +16,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.distributions import student_quantile
 from dynid.base.errors import UnfitDataError
 from dynid.base.records import dataclass
+from dynid.diagnosis.residual_analysis import regressor
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
@@ -44,6 +45,8 @@ MOST_POINTS = 50
 BAND, BAND_SHARE = 25.0, 0.2
 # Samples in motion that determine a lag to a tenth of a millisecond.
 ENOUGH = 200_000
+# Samples that say what friction takes on average.
+ENOUGH_FOR_POWER = 2000
 # Joints are weighted by what the model misses of them, which the lag changes.
 ROUNDS = 3
 # Of a column's square, in the normal equations of columns of length one.
@@ -114,8 +117,7 @@ def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
         half = float(student_quantile(M - 1, 0.975)) * float(spread)
     best = int(np.argmin(curve))
     theta = _fitted(total, weights, count)
-    columns = [column for column, kept in zip(plain.columns(robot), base, strict=True) if kept]
-    power = _friction_power(columns, plain.friction_columns(robot)[base], theta[:, best], batches)
+    power = _friction_power(robot, base, theta[:, best], batches)
     driven = 2 * int(np.sum(power[moved] < 0)) > int(moved.sum())
     found, bounded = max(_minimum(lags, curve), 0.0), best == len(lags) - 1
     return CommandLag.of(found, half, prepared.source_rate, bounded, driven)
@@ -220,17 +222,15 @@ def _fitted(grams: Float, weights: Float, count: int) -> Float:
     return np.asarray(cho_solve(cho_factor(A), total[:count, count:] / size[:, None]) / size[:, None])
 
 
-def _friction_power(
-    columns: Sequence[Column], friction: Bool, theta: Float, batches: Sequence[Samples]
-) -> Float:
-    """Mean power (n,), W, that viscous and Coulomb friction of some base columns (b,) takes off the joints."""
-    dq = np.concatenate([samples.dq[samples.keep] for samples in batches])
-    power = np.zeros(dq.shape[1])
-    for column, own, value in zip(columns, friction, theta, strict=True):
-        if own:
-            speed = np.abs(dq[:, column.owner])
-            power[column.owner] += value * np.mean(speed**2 if column.term == "viscous" else speed)
-    return power
+def _friction_power(robot: RobotModel, base: Bool, theta: Float, batches: Sequence[Samples]) -> Float:
+    """Mean power (n,), W, that the plain model's friction of some base columns takes off the joints."""
+    kept = [(samples.q[samples.keep], samples.dq[samples.keep]) for samples in batches]
+    q, dq = (np.concatenate(lines) for lines in zip(*kept, strict=True))
+    step = max(len(q) // ENOUGH_FOR_POWER, 1)
+    motion = Samples.from_motion(q[::step], dq[::step], np.zeros_like(q[::step]))
+    Y, _ = regressor(robot, DEFAULT_TERMS, motion, base)
+    friction = np.where(DEFAULT_TERMS.friction_columns(robot)[base], theta, 0.0)
+    return np.asarray(np.einsum("jtb,tj,b->j", Y, motion.dq, friction) / len(motion.dq))
 
 
 def _minimum(at: Float, curve: Float) -> float:
