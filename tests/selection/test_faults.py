@@ -122,3 +122,11 @@ def test_a_late_log_of_a_robot_with_a_cable_is_late_and_not_coupled(tmp_path: Pa
     assert options(found)["time"] == "delayed"
     assert not {"coupling", "elasticity", "base", "gains"} & set(options(found))
     assert abs(adopted(found)["delay"][0] - 0.015) < 0.001
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.4])
+def test_crosstalk_of_a_heavier_joint_is_no_gain(tmp_path: Path, share: float) -> None:
+    """Of a light joint's sensor that feels the joint before it: its torque was doubted as up to twice too large."""
+    found = chosen(tmp_path, lambda tau: tau + np.array([0.0, 0.0, share]) * tau[:, [1]])
+    assert not found.diagnostics.doubts
+    assert "cross-talk of the sensors) predicts held-out blocks as well" in reported(found)["drive-gain"]

@@ -20,6 +20,8 @@ from dynid.signals.samples import Samples
 from dynid.terms.residual_tests import FRICTION_FORM, Declared, Rival
 
 FOLDS = 8
+# Joints on either side whose torque a sensor may feel: through bearings and flanges, of a wrist both others.
+NEIGHBOURS = 2
 # Chance that blocks without the effect gain as much.
 CHANCE = 1e-3
 # Share of a joint's held-out mean square that a claim has to explain before it may overturn a model.
@@ -316,11 +318,24 @@ def friction_forms(analysis: ResidualAnalysis) -> Float:
     return found
 
 
+def crosstalk(analysis: ResidualAnalysis) -> Float:
+    """Columns (n, N, 2 NEIGHBOURS n): the measured torques of the joints next to each, as its sensor may feel them."""
+    n, N, tau = analysis.robot.n, len(analysis.index), analysis.motion.tau
+    steps = [step for step in range(-NEIGHBOURS, NEIGHBOURS + 1) if step]
+    found = np.zeros((n, N, len(steps) * n))
+    for j in range(n):
+        for k, other in enumerate(j + step for step in steps):
+            if 0 <= other < n:
+                found[j, :, len(steps) * j + k] = tau[:, other]
+    return found
+
+
 # What imitates an effect, as columns (n, N, k) in as many for each joint.
 RIVALS: dict[Rival, Callable[[ResidualAnalysis], Float]] = {
     Rival.POSITION: position_waves,
     Rival.FRICTION: friction_forms,
     Rival.ZERO: shifted_positions,
+    Rival.CROSSTALK: crosstalk,
 }
 
 

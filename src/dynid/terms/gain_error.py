@@ -55,7 +55,8 @@ class GainError(NominalTerm):
             """Check the torque constant, gear ratio and `effort.unit` of that joint. For commands give the drives'
             gains: `--kp` and `--kd`, or `kp` and `kd` under `[drive]` (see [servos](servos.md)).""",
             f"""From {100 * WARN:g} % on, 95 % interval included, a doubt over {100 * DOUBT:g} %. {PROVEN}; rivals
-            are a cosine of each joint's own position, friction of another form and a joint's zero that is off.
+            are a cosine of each joint's own position, friction of another form, a joint's zero that is off and a share
+            of the neighbouring joints' torque (cross-talk of sensors).
             Less is a warning, or a note where the description does not know every body.""",
             """Accept it for commands if the scale does not matter to you (a simulator driven by the same gains),
             or if the data sheet confirms the joint's torque constant.""",
@@ -113,7 +114,7 @@ class GainError(NominalTerm):
                 name,
                 declared=Declared(factors={j: factor}),
                 lesser=lesser,
-                rivals=(Rival.POSITION, Rival.FRICTION, Rival.ZERO),
+                rivals=(Rival.POSITION, Rival.FRICTION, Rival.ZERO, Rival.CROSSTALK),
                 held="; the model contains it",
                 sign=sign,
             )

@@ -281,6 +281,7 @@ class Rival(StrEnum):
     POSITION = "a cosine of each joint's own position (a cable, a spring, a counterbalance)"
     FRICTION = "friction of another form"
     ZERO = "a joint's zero that is off"
+    CROSSTALK = "a share of the neighbouring joints' torque (cross-talk of the sensors)"
 
 
 @dataclass(frozen=True, eq=False)
