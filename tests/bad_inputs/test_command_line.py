@@ -59,9 +59,9 @@ def test_milliseconds_read_as_seconds(run: Run, robot_file: Path, train_log: Pat
     pq.write_table(slow, tmp_path / "ms.parquet")
     refused = run("identify", robot_file, tmp_path / "ms.parquet", "--out", tmp_path / "run")
     assert refused.code == 4
-    assert "declare the unit of log.time" in refused.err
+    assert 'time = { column = "t", unit = "ms" }' in refused.err
     first, *more = refused.err.strip().splitlines()
-    assert first.startswith("error[no-samples]")
+    assert first.startswith("error[rows-too-slow]")
     assert [line.split()[0] for line in more] == ["see:"]
     assert contents(tmp_path) == ["ms.parquet"]
 
