@@ -247,7 +247,7 @@ FURTHER = (
     Fault("long lag", "25..60 samples", ("torque-lag",), long_lag),
     Fault("unsigned", "all joints", ("unsigned-effort",), unsigned),
     Fault("wrong clock", "1.1..1.6", ("wrong-clock", "time-base"), clock),
-    Fault("milliseconds", "1000", ("time-base", "no-samples", "wrong-clock"), milliseconds),
+    Fault("milliseconds", "1000", ("time-base", "rows-too-slow", "wrong-clock"), milliseconds),
     Fault("last sign", "last joint", SIGN, last_sign),
     Fault("gain", "x0.5 of a joint", ("drive-gain",), gain),
 )
