@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -32,7 +33,7 @@ def batches(samples: Samples, size: int) -> list[Samples]:
 @pytest.mark.parametrize(("seconds", "base"), [(50.0, 0.1), (45.0, 0.0625), (300.0, 0.07), (28.0, 0.05)])
 def test_the_period_of_a_fourier_motion(seconds: float, base: float, seed: int) -> None:
     """Parts of a repetition have to meet after many of them."""
-    (found,) = periods(batches(fourier(seconds, base, seed), 400)).values()
+    (found,) = periods(batches(fourier(seconds, base, seed), 400), ["one"]).values()
     assert found == pytest.approx(1.0 / base, abs=0.5 / RATE)
 
 
@@ -45,7 +46,7 @@ def test_rest_at_both_ends_and_rows_that_are_missing_do_not_hide_it(seed: int) -
     whole = replace(Samples.from_motion(q, dq, np.zeros_like(q), rate=RATE), trajectory="one")
     parts = batches(whole, 200)
     del parts[4]
-    assert periods(parts)["one"] == pytest.approx(10.0, abs=0.5 / RATE)
+    assert periods(parts, ["one"])["one"] == pytest.approx(10.0, abs=0.5 / RATE)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -57,12 +58,23 @@ def test_a_motion_that_does_not_return_has_none(seed: int) -> None:
     angle = t[:, None, None] * w + phase
     q, dq = np.sin(angle).sum(axis=2), (w * np.cos(angle)).sum(axis=2)
     one = replace(Samples.from_motion(q, dq, np.zeros_like(q), rate=RATE), trajectory="one")
-    assert periods(batches(one, 400)) == {}
-    assert periods(batches(fourier(20.0, 0.05, seed), 400)) == {}
+    assert periods(batches(one, 400), ["one"]) == {}
+    assert periods(batches(fourier(20.0, 0.05, seed), 400), ["one"]) == {}
 
 
 def test_every_trajectory_has_its_own() -> None:
     two = [replace(fourier(40.0, 0.1, 1)), replace(fourier(60.0, 0.05, 2), trajectory="two", segment=1)]
-    found = periods(two)
+    found = periods(two, ["one", "two"])
     assert list(found) == ["one", "two"]
     assert found["two"] == pytest.approx(2.0 * found["one"], rel=1e-2)
+
+
+def test_no_more_is_read_than_says_it() -> None:
+    """A day's batches lie on disk."""
+
+    def endless() -> Iterator[Samples]:
+        yield from batches(fourier(40.0, 0.1, 1), 400)
+        yield replace(fourier(5.0, 0.1, 1), segment=1)
+        raise AssertionError
+
+    assert periods(endless(), ["one"])["one"] == pytest.approx(10.0, abs=0.5 / RATE)

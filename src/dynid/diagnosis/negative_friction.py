@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.base.explanation import Explanation
@@ -16,6 +16,9 @@ from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.diagnosis.wiring_checks import sign_readings
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.residuals import Residuals
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
 
 SIGNIFICANCE = 4.0
 # Of a joint's mean mechanical power; less than that is rounding of other effects.
@@ -64,12 +67,11 @@ def driven_joints(estimate: Estimate, residuals: Residuals, power: Float) -> Ite
             yield DrivenJoint(joint, mean, std)
 
 
-def friction_power(analysis: ResidualAnalysis) -> Float:
-    """(n, b) W, see `driven_joints`; of all forms of friction, over the thinned samples."""
-    base = analysis.estimate.base
-    Y, _ = regressor(analysis.robot, analysis.terms, analysis.motion, base.mask)
-    power = np.einsum("jnb,nj->jb", Y, analysis.motion.dq) / max(len(analysis.index), 1)
-    return np.asarray(power * analysis.terms.friction_columns(analysis.robot)[base.mask])
+def friction_power(robot: RobotModel, terms: Terms, motion: Samples, mask: Bool) -> Float:
+    """(n, b) W, see `driven_joints`; of all forms of friction among some columns, mask (p,), over a motion."""
+    Y, _ = regressor(robot, terms, motion, mask)
+    power = np.einsum("jnb,nj->jb", Y, motion.dq) / max(len(motion), 1)
+    return np.asarray(power * terms.friction_columns(robot)[mask])
 
 
 def check_negative_friction(
@@ -83,7 +85,9 @@ def check_negative_friction(
     """
     if not analysis.enough:
         return
-    for one in driven_joints(analysis.estimate, analysis.residuals, friction_power(analysis)):
+    mask = analysis.estimate.base.mask
+    power = friction_power(analysis.robot, analysis.terms, analysis.motion, mask)
+    for one in driven_joints(analysis.estimate, analysis.residuals, power):
         place = Place(joint=analysis.robot.joint_names[one.joint])
         found = f"friction that drives the motion ({one.power:.3g} W on average, standard deviation {one.std:.2g} W)"
         if commanded:

@@ -16,7 +16,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.distributions import student_quantile
 from dynid.base.errors import UnfitDataError
 from dynid.base.records import dataclass
-from dynid.diagnosis.residual_analysis import regressor
+from dynid.diagnosis.negative_friction import friction_power
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
@@ -117,7 +117,7 @@ def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
         half = float(student_quantile(M - 1, 0.975)) * float(spread)
     best = int(np.argmin(curve))
     theta = _fitted(total, weights, count)
-    power = _friction_power(robot, base, theta[:, best], batches)
+    power = friction_power(robot, plain, _some_motion(batches), base) @ theta[:, best]
     driven = 2 * int(np.sum(power[moved] < 0)) > int(moved.sum())
     found, bounded = max(_minimum(lags, curve), 0.0), best == len(lags) - 1
     return CommandLag.of(found, half, prepared.source_rate, bounded, driven)
@@ -222,15 +222,12 @@ def _fitted(grams: Float, weights: Float, count: int) -> Float:
     return np.asarray(cho_solve(cho_factor(A), total[:count, count:] / size[:, None]) / size[:, None])
 
 
-def _friction_power(robot: RobotModel, base: Bool, theta: Float, batches: Sequence[Samples]) -> Float:
-    """Mean power (n,), W, that the plain model's friction of some base columns takes off the joints."""
+def _some_motion(batches: Sequence[Samples]) -> Samples:
+    # As many samples as say what friction takes on average.
     kept = [(samples.q[samples.keep], samples.dq[samples.keep]) for samples in batches]
     q, dq = (np.concatenate(lines) for lines in zip(*kept, strict=True))
     step = max(len(q) // ENOUGH_FOR_POWER, 1)
-    motion = Samples.from_motion(q[::step], dq[::step], np.zeros_like(q[::step]))
-    Y, _ = regressor(robot, DEFAULT_TERMS, motion, base)
-    friction = np.where(DEFAULT_TERMS.friction_columns(robot)[base], theta, 0.0)
-    return np.asarray(np.einsum("jtb,tj,b->j", Y, motion.dq, friction) / len(motion.dq))
+    return Samples.from_motion(q[::step], dq[::step], np.zeros_like(q[::step]))
 
 
 def _minimum(at: Float, curve: Float) -> float:

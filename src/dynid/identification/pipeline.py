@@ -544,7 +544,8 @@ def _held_out_blocks(
         diagnostics.note(
             "folds", f"{made} folds in place of {search.folds}: the log has {blocks} blocks of time"
         )
-    for name, seconds in periods(batches).items():
+    trajectories = {block.trajectory for block in fitted.regression.factors.blocks}
+    for name, seconds in periods(batches, trajectories).items():
         diagnostics.note(
             MOTION_REPEATS,
             f"The motion of '{name}' repeats after {seconds:.3g} s: held-out blocks hold what the model was fitted on "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -25,16 +25,24 @@ MOVING, CLOSE = 0.1, 12
 LEAST = 100  # samples
 
 
-def periods(batches: Iterable[Samples]) -> dict[str, float]:
-    """Seconds after which the motion of a trajectory repeats, by its name; those that do not are left out."""
+def periods(batches: Iterable[Samples], trajectories: Collection[str]) -> dict[str, float]:
+    """Seconds after which the motion of a trajectory repeats, by its name; those that do not are left out.
+
+    trajectories: those that are asked for: batches are read until enough is known of them.
+    """
     parts: dict[str, list[Samples]] = {}
-    count: dict[str, int] = {}
+    left = set(trajectories)
     for samples in batches:
+        if samples.trajectory not in left or not len(samples):
+            continue
         seen = parts.setdefault(samples.trajectory, [])
         # Of one segment alone: the clock runs on without a gap there.
-        if (not seen or seen[0].segment == samples.segment) and count.get(samples.trajectory, 0) < EVIDENCE:
+        if not seen or seen[0].segment == samples.segment:
             seen.append(samples)
-            count[samples.trajectory] = count.get(samples.trajectory, 0) + len(samples)
+        if seen[-1] is not samples or sum(map(len, seen)) >= EVIDENCE:
+            left.remove(samples.trajectory)
+            if not left:
+                break
     found = {name: _period(own) for name, own in parts.items()}
     return {name: period for name, period in found.items() if period is not None}
 
