@@ -34,9 +34,11 @@ def test_held_out_blocks_of_a_motion_that_repeats_are_not_unseen_motion() -> Non
     found = dynid.identify(ROBOT, training, settings)
     (said,) = (one for one in found.verdict.findings if one.code == "motion-repeats")
     assert "repeats after 8 s" in said.text
+    assert "On blocks held out of a motion that repeats the model misses" in found.verdict.headline
     other = log(2, 24.0, 24.0)
     unseen = dynid.validate(found, other).scores.total_relative
     assert found.validations[0].scores.total_relative < 0.7 * unseen
     for one, validation in ((training, other), (log(1, 40.0, 40.0), None)):
         found = dynid.identify(ROBOT, one, settings, validation=validation)
         assert not [one for one in found.verdict.findings if one.code == "motion-repeats"]
+        assert "On data it has not seen the model misses" in found.verdict.headline

@@ -549,7 +549,7 @@ def _held_out_blocks(
         diagnostics.note(
             MOTION_REPEATS,
             f"The motion of '{name}' repeats after {seconds:.3g} s: held-out blocks hold what the model was fitted on "
-            "a repetition before; validate on another motion (--validate) to see what it misses of that",
+            "a repetition before; validate on another motion (--validate) to see what it misses of that.",
         )
     if nonlinear.estimated and not set(fitted.factors.group_names) & set(search.robot.joint_names):
         diagnostics.warn(

@@ -123,10 +123,9 @@ def judge(
         findings.append(
             Finding("warning", "The fit did not converge", estimate.status.text, code="not-converged")
         )
+    repeated = [note for note in diagnostics if note.identifier == MOTION_REPEATS]
     findings += [
-        Finding("note", "Held out, but not unseen", _placed(note), code=note.identifier)
-        for note in diagnostics
-        if note.identifier == MOTION_REPEATS
+        Finding("note", "Held out, but not unseen", note.text, code=note.identifier) for note in repeated
     ]
     for warning in diagnostics.warnings:
         level = _worse(level, "usable" if warning.identifier in SPOILING else "good")
@@ -139,7 +138,8 @@ def judge(
     for doubt in diagnostics.doubts:
         level = _worse(level, "doubtful")
         findings.append(Finding("doubt", f"Doubt: {doubt.identifier}", _placed(doubt), code=doubt.identifier))
-    headline = _headline(level, unseen, headline_scores, diagnostics.doubts)
+    held_out = "blocks held out of a motion that repeats" if repeated else "data it has not seen"
+    headline = _headline(level, unseen, held_out, headline_scores, diagnostics.doubts)
     return Verdict(level, headline, tuple(findings), diagnostics.accepted)
 
 
@@ -148,7 +148,9 @@ def _placed(item: Diagnostic) -> str:
     return f"{where}: {item.text}" if where else item.text
 
 
-def _headline(level: str, unseen: list[Validation], worst_r2: float, doubts: Sequence[Diagnostic]) -> str:
+def _headline(
+    level: str, unseen: list[Validation], held_out: str, worst_r2: float, doubts: Sequence[Diagnostic]
+) -> str:
     # What was claimed first was seen nearest to the log: what is claimed after it may follow from it.
     reason = f"{doubts[0].identifier}: {_placed(doubts[0])}." if doubts else ""
     further = list(dict.fromkeys(one.identifier for one in doubts if one.identifier != doubts[0].identifier))
@@ -160,7 +162,7 @@ def _headline(level: str, unseen: list[Validation], worst_r2: float, doubts: Seq
             return f"One claim could overturn this model. {reason} Nothing is known about other motions."
         return "The model fits its training data; nothing is known about other motions."
     worst = max((v.scores for v in unseen), key=lambda scores: scores.total_relative)
-    text = f"On data it has not seen the model misses {100 * worst.total_relative:.2g} % of the torque"
+    text = f"On {held_out} the model misses {100 * worst.total_relative:.2g} % of the torque"
     if worst.all_samples is not None:
         text += f", {100 * worst.all_samples.total_relative:.2g} % with the samples that this leaves out"
     if worst.exported is not None:
