@@ -93,8 +93,8 @@ def score(
     )
     gathered = _Gathered(5 * robot.n, room)
     times: list[Float] = []
-    trajectory: list[int] = []
-    segment: list[int] = []
+    trajectory: list[Int] = []
+    segment: list[Int] = []
     names: dict[str, int] = {}
     warmth: list[Float] = []
     runs: dict[tuple[str, int, int], int] = {}
@@ -105,12 +105,13 @@ def score(
         index = names.setdefault(samples.trajectory, len(names))
         gathered.add(kept)
         times.append(samples.t[at])
-        trajectory += [index] * len(at)
+        trajectory.append(np.full(len(at), index))
         if share >= 1.0:
-            segment += [samples.segment] * len(at)
+            segment.append(np.full(len(at), samples.segment))
         else:
-            own = ((samples.trajectory, samples.segment, block) for block in number.tolist())
-            segment += [runs.setdefault(one, len(runs)) for one in own]
+            stretches, own = np.unique(number, return_inverse=True)
+            names_of = ((samples.trajectory, samples.segment, stretch) for stretch in stretches.tolist())
+            segment.append(np.array([runs.setdefault(one, len(runs)) for one in names_of], dtype=np.int64)[own])
         if progress is not None:
             progress(len(samples) / samples.rate)
     if not tally.count:
@@ -123,8 +124,8 @@ def score(
         trajectories=tuple(names),
         joint_names=robot.joint_names,
         t=np.concatenate(times),
-        trajectory=np.array(trajectory),
-        segment=np.array(segment),
+        trajectory=np.concatenate(trajectory),
+        segment=np.concatenate(segment),
         measured=lines[:n].T,
         predicted=lines[n : 2 * n].T,
         q=lines[2 * n : 3 * n].T,

@@ -23,6 +23,9 @@ from dynid.terms.term import Symbol, Terms
 
 # Share of the usual top speed at which friction of low speed has faded.
 LOW = 0.15
+# Widths of the smoothed sign over which friction of low speed fades at least: with fewer the sign has not risen where
+# friction has faded, and a coefficient of any size is as good.
+RISEN = 3.0
 _SPEED = ("rad/s", "m/s")
 _INVERSE = ("s/rad", "s/m")
 
@@ -105,8 +108,9 @@ class Stribeck(CurveTerm):
         return (remains.friction(joint, column, seen, "Try stribeck"),)
 
     def range_of(self, motion: JointMotion) -> Float:
-        """From a thousandth of the peak velocity to all of it."""
-        return np.array([[1e-3 * motion.peak, motion.peak]])
+        """From a thousandth of the peak velocity, or where the smoothed sign has risen, to all of it."""
+        risen = min(RISEN * self.width, 0.5 * motion.peak)
+        return np.array([[max(1e-3 * motion.peak, risen), motion.peak]])
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The smoothed sign where the joint is slow."""
