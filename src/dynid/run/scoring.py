@@ -111,7 +111,9 @@ def score(
         else:
             stretches, own = np.unique(number, return_inverse=True)
             names_of = ((samples.trajectory, samples.segment, stretch) for stretch in stretches.tolist())
-            segment.append(np.array([runs.setdefault(one, len(runs)) for one in names_of], dtype=np.int64)[own])
+            segment.append(
+                np.array([runs.setdefault(one, len(runs)) for one in names_of], dtype=np.int64)[own]
+            )
         if progress is not None:
             progress(len(samples) / samples.rate)
     if not tally.count:

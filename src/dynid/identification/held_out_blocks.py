@@ -1,0 +1,105 @@
+"""Scores of a model on motion that was not fitted: blocks of the log, or another log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import SolverError
+from dynid.choose.held_out import held_out_scores
+from dynid.estimate.estimator import Estimator
+from dynid.estimate.physical import unconstrained, warn_or_raise
+from dynid.estimate.scores import cross_validate
+from dynid.factor.factor import Factors
+from dynid.factor.folds import folds_of, why_none_held_out
+from dynid.identification.settings import default_estimator
+from dynid.identification.steps import Call, Data, Found
+from dynid.log.read import Log
+from dynid.rows.elastic import ElasticRows
+from dynid.rows.motor import MotorRows
+from dynid.rows.torque import TorqueRows
+from dynid.run.result import Validation
+from dynid.run.validation import origin_of, score_log
+from dynid.run.verdict import MOTION_REPEATS
+from dynid.signals.repetition import periods
+from dynid.signals.samples import Samples
+
+
+def score_held_out_log(
+    call: Call, data: Data, found: Found, validation: Log, training: Validation
+) -> Validation:
+    """Scores and residuals on another log, beside those of the training."""
+    origin = origin_of(validation, call.log.identity(), call.diagnostics)
+    return score_log(
+        call.robot,
+        found.nonlinear.terms,
+        found.estimate,
+        validation,
+        data.prepared.settings,
+        call.diagnostics,
+        call.threads,
+        origin,
+        call.progress,
+        training.scores,
+    )
+
+
+def hold_out_blocks(call: Call, data: Data, found: Found) -> tuple[Validation, ...]:
+    """Contiguous blocks of the log held out in turn; without constraints where no consistent bodies are found."""
+    try:
+        validations = _scores(found, data.batches, found.estimator, call.diagnostics)
+    except SolverError as error:
+        warn_or_raise(error, data.settings.estimator != default_estimator(), call.diagnostics)
+        validations = _scores(found, data.batches, unconstrained(found.estimator), call.diagnostics)
+    return tuple(one.with_rest(data.summary.at_rest) for one in validations)
+
+
+def _scores(
+    found: Found, batches: Iterable[Samples], estimator: Estimator, diagnostics: Diagnostics
+) -> tuple[Validation, ...]:
+    left_out, fitted = found.left_out, found.fitted
+    nonlinear, search = found.nonlinear, found.trial
+    blocks = len(fitted.regression.factors.blocks)
+    made = len(folds_of(fitted.regression.factors, search.folds))
+    if not made:
+        diagnostics.warn("too-short-to-hold-out", f"{why_none_held_out(blocks)}; validate on another log")
+        return ()
+    if made != search.folds:
+        diagnostics.note(
+            "folds", f"{made} folds in place of {search.folds}: the log has {blocks} blocks of time"
+        )
+    trajectories = {block.trajectory for block in fitted.regression.factors.blocks}
+    for name, seconds in periods(batches, trajectories).items():
+        diagnostics.note(
+            MOTION_REPEATS,
+            f"The motion of '{name}' repeats after {seconds:.3g} s: held-out blocks hold what the model was fitted on "
+            "a repetition before; validate on another motion (--validate) to see what it misses of that.",
+        )
+    if nonlinear.estimated and not set(fitted.factors.group_names) & set(search.robot.joint_names):
+        diagnostics.warn(
+            "shapes-not-held-out",
+            f"{fitted.assembly.rows.name} rows have no equation of single joints to hold out; validate on another log",
+        )
+        return ()
+    judged = None if nonlinear.estimated else _torque_factors(found, batches)
+    if left_out is not None and judged is None and not isinstance(fitted.assembly.rows, TorqueRows):
+        left_out = replace(left_out, sums=None)  # these equations are no torque of the joints
+    if nonlinear.estimated:
+        return (Validation(held_out_scores(fitted, nonlinear, search, estimator, left_out)),)
+    return (
+        Validation(
+            cross_validate(
+                fitted.regression, estimator, search.folds, search.robot.joint_names, judged, left_out
+            )
+        ),
+    )
+
+
+def _torque_factors(found: Found, batches: Iterable[Samples]) -> Factors | None:
+    fitted = found.fitted
+    # A score is an error of torque, whatever was fitted: work or filtered torque has another size and another noise.
+    if isinstance(fitted.assembly.rows, TorqueRows | ElasticRows | MotorRows):
+        return None
+    assembly = replace(fitted.assembly, rows=TorqueRows(), wanted=fitted.regression.base.mask)
+    return assembly.factors(batches, found.trial.threads)
