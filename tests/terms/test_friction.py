@@ -333,14 +333,14 @@ def test_ranges_hold_their_starts() -> None:
 
 @pytest.mark.parametrize("peak", [0.2, 0.7, 3.0])
 def test_stribeck_friction_rises_before_it_fades(peak: float) -> None:
-    """Its coefficient is a torque that is seen: one of a joint that never gets there could be anything."""
+    """A third of its coefficient, at least, is a torque that is seen: one that is never reached could be anything."""
     robot, motion = random_robot(1, 1), JointMotion(peak=peak, median=0.3, span=2.0)
     for width in (0.0, 1e-3, 0.02):
         term = Stribeck(width=width)
         (velocity,), _ = term.range_of(motion).T
         dq = np.linspace(0.0, peak, 2000)[:, None]
         curve = term.curve(robot, Samples.from_motion(0 * dq, dq, 0 * dq, 0 * dq), 0, np.array([velocity]))
-        assert curve.max() > 0.7
+        assert curve.max() > 1.0 / 3.0
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ from dynid.terms.term import Symbol, Terms
 
 # Share of the usual top speed at which friction of low speed has faded.
 LOW = 0.15
-# Widths of the smoothed sign over which friction of low speed fades at least: with fewer the sign has not risen where
-# friction has faded, and a coefficient of any size is as good.
-RISEN = 3.0
+# Widths of the smoothed sign over which friction of low speed fades at least: below it the sign has not risen where
+# friction has faded, and a coefficient of any size is as good. At one it reaches three eighths of its coefficient.
+RISEN = 1.0
 _SPEED = ("rad/s", "m/s")
 _INVERSE = ("s/rad", "s/m")
 
@@ -80,7 +80,7 @@ class Stribeck(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "stribeck"
-    form = FrictionForm("stribeck", (), (0.3, 0.5, 0.7, 0.9))
+    form = FrictionForm("stribeck", (), (0.25, 0.55, 0.85))
     group = FRICTION_FORM
     steps = True
     symbols = (Symbol("fs", "f", "s", "Stribeck friction"),)
