@@ -14,13 +14,17 @@ from dynid.base.findings import Verdict
 from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.negative_friction import DrivenJoint, driven_joints
 from dynid.estimate import WLS, Estimate, Regression
+from dynid.estimate.physical import unphysical
 from dynid.estimate.residuals import Residuals
 from dynid.estimate.scores import Origin, Scores, Sums
 from dynid.factor.base import BaseMap
+from dynid.robot import load_robot
 from dynid.run.result import Validation
 from dynid.run.verdict import judge
+from dynid.terms import TorsionSpring
 from dynid.terms.term import Column, Of
 from dynid.testing import factors_of, synthetic_regression
+from tests.robot_files import ROBOTS
 
 NAMES = ("fv1", "fc1", "fv2", "fc2", "Izz1")
 JOINTS = ("shoulder", "elbow")
@@ -297,7 +301,25 @@ def test_what_cannot_be_exported_is_never_good() -> None:
     columns = tuple(replace(column, of=Of.BODY) for column in case.regression.columns)
     sound = replace(WLS().fit(case.regression), columns=columns)
     fine = judge(sound, case.regression.base, training, (held_out,), Diagnostics())
-    assert "Can be exported" in [f.title for f in fine.findings]
+    (fits,) = [f for f in fine.findings if f.title == "Can be exported"]
+    assert "springs" not in fits.text
+    spring = TorsionSpring(("j1",), "j1").columns(load_robot(ROBOTS / "puma560.toml"))
+    sprung = replace(sound, columns=(*spring, *columns[2:]), parameters=np.ones(len(columns)))
+    held = judge(sprung, case.regression.base, training, (held_out,), Diagnostics())
+    (fits,) = [f for f in held.findings if f.title == "Can be exported"]
+    assert "URDF has no place for springs, MJCF, SDF and C have" in fits.text
+
+
+def test_a_spring_that_pulls_on_is_no_robots() -> None:
+    robot = load_robot(ROBOTS / "puma560.toml")
+    spring = TorsionSpring(("j2",), "j2").columns(robot)
+    case = synthetic_regression(1)
+    found = WLS().fit(case.regression)
+    parameters = np.zeros(len(found.parameters))
+    parameters[:2] = -3.0, -1.0
+    columns = (*spring, *(replace(column, of=Of.JOINT) for column in found.columns[2:]))
+    faults = unphysical(robot, replace(found, columns=columns, parameters=parameters))
+    assert faults == ("joint 'j2': stiffness -3",)
 
 
 def test_what_hangs_on_the_description_is_not_said_to_be_informed_by_the_motion() -> None:

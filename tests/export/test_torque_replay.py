@@ -17,8 +17,21 @@ from dynid.exporters.torque_replay import TorqueReplay
 from dynid.report.section import Page
 from dynid.report.sections.replay import ReplaySection
 from dynid.robot import load_example
+from dynid.robot.model import RobotModel
 from dynid.run.store import keep_replay, load
-from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, TorsionSpring, Viscous
+from dynid.signals.samples import Samples
+from dynid.terms import (
+    Coulomb,
+    MotorInertia,
+    Offset,
+    OnMotor,
+    RigidBody,
+    RotorInertia,
+    Spring,
+    TorsionSpring,
+    Triangle,
+    Viscous,
+)
 
 pytest.importorskip("mujoco")
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()
@@ -90,32 +103,76 @@ def test_the_first_row_is_what_the_model_misses(
     assert torque.min() <= first.all_torque <= torque.max()
 
 
-def sprung(robot: object, log: dynid.Log, stiffness: float) -> dynid.Log:
+def sprung(robot: object, log: dynid.Log, stiffness: float, preload: float) -> dynid.Log:
     """The log, with a torsion spring about the second joint that the robot's file knows nothing of."""
     (whole,) = (log.read(one) for one in log.trajectories)
     tau = np.array(whole.tau)
-    tau[:, 1] += stiffness * whole.q[:, 1]
+    tau[:, 1] += stiffness * whole.q[:, 1] + preload
     return dynid.Log.from_arrays(robot, whole.t, whole.q, tau, whole.dq)  # type: ignore[arg-type]  # of load_example
+
+
+def levered(robot: RobotModel, log: dynid.Log, mounted: Triangle) -> dynid.Log:
+    """The log, with a helical spring on a lever of the second joint."""
+    (whole,) = (log.read(one) for one in log.trajectories)
+    length, slopes = mounted.length(robot, whole.q)
+    tau = np.array(whole.tau) + (4000.0 * length - 500.0)[:, None] * slopes
+    return dynid.Log.from_arrays(robot, whole.t, whole.q, tau, whole.dq)  # type: ignore[arg-type]  # of load_example
+
+
+def test_springs_of_joints_are_in_the_files(unseen: dynid.Log) -> None:
+    # Half of the constant torque is the offset's by the estimate, which knows the sum alone: no half may be lost.
+    pytest.importorskip("pinocchio")
+    robot = load_example("arm7")
+    train = sprung(robot, dynid.simulate(robot, seconds=10.0, seed=1), 60.0, 20.0)
+    spring = TorsionSpring((robot.joint_names[1],), label="balance")
+    found = dynid.identify(robot, train, dynid.Settings(terms=TERMS + spring))
+    replayed = found.replay(sprung(robot, unseen, 60.0, 20.0))
+    own, _ = row(replayed, "dynid", "identified")
+    assert own[1] < 0.02
+    for program in ("MuJoCo", "pinocchio"):
+        torque, motion = row(replayed, program, "identified")
+        np.testing.assert_allclose(torque, own, rtol=0, atol=1e-3)
+        assert motion is None or motion[1] < 0.02
+    assert replayed.lacking == ()
+    assert not [one for one in replayed.rows if one.description.startswith("identified, with")]
 
 
 def test_what_no_file_holds_has_rows_of_its_own(unseen: dynid.Log) -> None:
     robot = load_example("arm7")
-    train = sprung(robot, dynid.simulate(robot, seconds=10.0, seed=1), 60.0)
-    spring = TorsionSpring((robot.joint_names[1],), label="balance")
+    mounted = Triangle(robot.joint_names[1], 0.3, 0.1, 1.0)
+    spring = Spring(mounted, label="balance")
+    train = levered(robot, dynid.simulate(robot, seconds=10.0, seed=1), mounted)
     found = dynid.identify(robot, train, dynid.Settings(terms=TERMS + spring))
-    replayed = found.replay(sprung(robot, unseen, 60.0))
+    replayed = found.replay(levered(robot, unseen, mounted))
     own, _ = row(replayed, "dynid", "identified")
     for program in ("MuJoCo", "pinocchio"):
         if program == "pinocchio":
             pytest.importorskip("pinocchio")
         alone, moved = row(replayed, program, "identified")
-        beside, moved_beside = row(replayed, program, "identified, with torsion_spring")
+        beside, moved_beside = row(replayed, program, "identified, with spring")
         np.testing.assert_allclose(beside, own, rtol=0, atol=1e-3)
         assert alone[1] > 10 * own[1]
         np.testing.assert_allclose(np.delete(alone, 1), np.delete(beside, 1), rtol=1e-9)
         if moved is not None and moved_beside is not None:
             assert moved_beside[1] < 0.1 * moved[1]
-    assert "Neither file holds torsion_spring." in replayed.lines()
+    assert "Neither file holds spring." in replayed.lines()
+
+
+def test_motors_of_several_joints_are_in_mujocos_file(unseen: dynid.Log) -> None:
+    robot = load_example("arm7")
+    N = np.eye(7)
+    N[1, 2] = 0.8
+    coupled = replace(robot, drive=replace(robot.drive, transmission=N))
+    terms = RigidBody() + MotorInertia() + OnMotor(Viscous()) + Coulomb(width=0.02) + Offset()
+    (whole,) = (unseen.read(one) for one in unseen.trajectories)
+    dq = np.gradient(whole.q, whole.t, axis=0)
+    moved = Samples.from_motion(whole.q, dq, np.gradient(dq, whole.t, axis=0), np.zeros_like(dq))
+    of_motors = MotorInertia() + OnMotor(Viscous())
+    tau = np.array(whole.tau) + of_motors.torque(coupled, moved, np.array([*[2.0] * 7, *[5.0] * 7]))
+    log = dynid.Log.from_arrays(coupled, whole.t, whole.q, tau, whole.dq)
+    replayed = dynid.identify(coupled, log, dynid.Settings(terms=terms)).replay(log)
+    own, _ = row(replayed, "dynid", "identified")
+    np.testing.assert_allclose(row(replayed, "MuJoCo", "identified")[0], own, rtol=0, atol=1e-3)
 
 
 def test_files_hold_consistent_bodies_and_so_are_replayed(

@@ -19,8 +19,16 @@ from dynid.dynamics.observer import CUTOFF, MomentumObserver, external_torque
 from dynid.kernel.bodies import Bodies
 from dynid.robot.model import RobotModel
 from dynid.terms.curve import FrictionCurve
-from dynid.terms.exports import Mixed, MotionBasis, mixed_torque
+from dynid.terms.exports import (
+    JointSpring,
+    Mixed,
+    MotionBasis,
+    mixed_torque,
+    spring_slopes,
+    spring_torque,
+)
 from dynid.terms.gravity_tilt import Lean
+from dynid.terms.spring import described_springs
 
 # Widths of a smoothed sign at which it is 0.99, and a width for signs that have none, rad/s or m/s.
 _NEARLY, _WIDTH = 2.5, 0.02
@@ -35,6 +43,7 @@ class Dynamics:
     of the same leading shape. The exported C code has functions of the same names.
 
     friction = viscous dq + coulomb s(dq) + curves(dq) + offset + coupled drives, s = tanh(dq / width) or the sign.
+    g holds the weight of the bodies and the torque of springs.
 
     inertia: (nb, 10) m, mcx, ..., Izz about the joint frames.
     rotor, viscous, coulomb, offset: (n,), joint side.    width: (n,) rad/s or m/s, 0 = plain sign.
@@ -43,6 +52,7 @@ class Dynamics:
     distance: (n,) rad or m, over which Coulomb friction with a memory builds up; 0 = it has none. `friction` takes its
     sign for its state, which it is once a joint has moved on.
     mixed: torque from the motion of several joints.    tilt: of the base, None = level.
+    springs: of joints, and of sums of joints.
     """
 
     robot: RobotModel
@@ -57,6 +67,7 @@ class Dynamics:
     distance: Float = field(default_factory=lambda: np.zeros(0))
     mixed: tuple[Mixed, ...] = ()
     tilt: Lean | None = None
+    springs: tuple[JointSpring, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inertia", locked(self.inertia, (self.robot.n_bodies, 10), "inertia"))
@@ -74,7 +85,7 @@ class Dynamics:
 
     @classmethod
     def of_description(cls, robot: RobotModel) -> Self:
-        """What a robot's description says of it: inertias, and rotors, damping and dry friction where it has them.
+        """What a robot's description says of it: inertias, and rotors, friction and springs where it has them.
 
         Raises UsageError if it does not know the inertia of a body.
         """
@@ -92,12 +103,13 @@ class Dynamics:
         viscous, coulomb = np.nan_to_num(robot.friction_prior.T)
         nothing = np.zeros(robot.n)
         rotor = np.nan_to_num(robot.drive.reflected_rotor_inertia)
-        return cls(robot, robot.inertia_prior, rotor, viscous, coulomb, nothing, nothing)
+        springs = described_springs(robot)
+        return cls(robot, robot.inertia_prior, rotor, viscous, coulomb, nothing, nothing, springs=springs)
 
     # ---- torque
 
     def inverse_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Float:
-        """M(q) ddq + C(q, dq) dq + g(q), rotors included, without friction, N m (N); of the shape of q.
+        """M(q) ddq + C(q, dq) dq + g(q), rotors and springs included, without friction, N m (N); of the shape of q.
 
         Raises UsageError for arrays of another shape.
         Source: recursive Newton-Euler, Luh, Walker and Paul 1980.
@@ -118,7 +130,7 @@ class Dynamics:
         return (self.rigid_torque(x, v, a) + self._friction(v)).reshape(shape)
 
     def gravity(self, q: npt.ArrayLike) -> Float:
-        """g(q), N m (N); of the shape of q."""
+        """g(q), springs included, N m (N); of the shape of q."""
         (x,), shape = self._states(q)
         still = np.zeros_like(x)
         return self.rigid_torque(x, still, still).reshape(shape)
@@ -224,11 +236,15 @@ class Dynamics:
         return np.asarray(0.5 * (v * self._momentum(x, v)[0]).sum(axis=1).reshape(shape[:-1]))
 
     def potential_energy(self, q: npt.ArrayLike) -> Float:
-        """-sum m g . c, zero at the base's origin, J; (T,), or a number for one state. No tilt of the base."""
+        """-sum m g . c + springs' energy, J; (T,), or a number for one state. No tilt of the base.
+
+        Zero with the weight at the base's origin, and springs at the positions 0.
+        """
         (x,), shape = self._states(q)
         R, p = self._placed(x)
         g, pi = self.robot.gravity, self.inertia
         energy = -(p @ g) @ pi[:, 0] - np.einsum("k,tikj,ij->t", g, R, pi[:, 1:4])
+        energy = energy + sum(one.energy(x) for one in self.springs)
         return np.asarray(energy.reshape(shape[:-1]))
 
     def momentum(self, q: npt.ArrayLike, dq: npt.ArrayLike) -> Float:
@@ -293,6 +309,8 @@ class Dynamics:
         )
         if self.tilt is not None:
             by_q = by_q + central_slopes(self._lean, x)
+        if self.springs:
+            by_q = by_q + spring_slopes(self.springs, self.robot.n)
         if friction:
             by_dq = by_dq + self._friction_slopes(v)
         return tuple(one.reshape(*shape, self.robot.n) for one in (by_q, by_dq, self._with_drives(M)))  # type: ignore[return-value]  # three arrays
@@ -313,13 +331,13 @@ class Dynamics:
     # ---- arrays (T, n), for exporters and observers
 
     def rigid_torque(self, q: Float, dq: Float, ddq: Float) -> Float:
-        """M ddq + C dq + g, rotors included, (T, n)."""
+        """M ddq + C dq + g, rotors and springs included, (T, n)."""
         total = self._to_joints(self._bodies.inverse_dynamics(*self._on_tree(q, dq, ddq)))
         if self.robot.has_mimic:
             total = total + self.rotor * ddq
         if self.mixed:
             total = total + mixed_torque(self.mixed, (MotionBasis.ACCELERATION,), dq, ddq)
-        return total if self.tilt is None else total + self._lean(q)
+        return self._beside_weight(total, q)
 
     def _friction(self, dq: Float) -> Float:
         own = self._own_friction(dq)
@@ -355,7 +373,13 @@ class Dynamics:
             p = p + self.rotor * dq
         if self.mixed:
             p = p + mixed_torque(self.mixed, (MotionBasis.ACCELERATION,), dq, dq)
-        return p, rest if self.tilt is None else rest + self._lean(q)
+        return p, self._beside_weight(rest, q)
+
+    def _beside_weight(self, torque: Float, q: Float) -> Float:
+        # With what depends on positions beside the bodies.
+        if self.springs:
+            torque = torque + spring_torque(self.springs, q)
+        return torque if self.tilt is None else torque + self._lean(q)
 
     def _lean(self, q: Float) -> Float:
         return np.zeros_like(q) if self.tilt is None else self.tilt.torque(self.robot, q)
@@ -382,7 +406,8 @@ class Dynamics:
     @cached_property
     def _plain(self) -> bool:
         # Whether all of the rigid robot is in the bodies.
-        return not self.robot.has_mimic and not self._coupled_mass.any() and self.tilt is None
+        mixed = self._coupled_mass.any() or self.tilt is not None or self.springs
+        return not self.robot.has_mimic and not mixed
 
     def _with_drives(self, M: Float) -> Float:
         total = M + np.diag(self.rotor) if self.robot.has_mimic else M
@@ -455,6 +480,7 @@ class Dynamics:
                     f"{robot.gravity.tolist()} m/s^2" + ("" if self.tilt is None else ", base tilted"),
                 ),
                 ("left out", listed(list(self.left_out)) or "nothing"),
+                *(("springs", spring_text(robot, one)) for one in self.springs),
             ),
             ("joint", "rotor", "viscous", "Coulomb", "offset"),
             tuple(
@@ -468,3 +494,16 @@ class Dynamics:
 
     def _repr_html_(self) -> str:
         return self.overview().html()
+
+
+def spring_text(robot: RobotModel, one: JointSpring) -> str:
+    """A spring in words: the joints that it spans, its stiffness, and where it is at rest."""
+    joints = " + ".join(
+        f"'{robot.joint_names[j]}'"
+        if one.weights[j] == 1.0
+        else f"{one.weights[j]:g} '{robot.joint_names[j]}'"
+        for j in one.joints
+    )
+    unit = "N/m" if all(robot.prismatic[j] for j in one.joints) else "N m/rad"
+    rest = f", at rest at {one.rest:.3g} {'m' if unit == 'N/m' else 'rad'}" if one.stiffness else ""
+    return f"{joints} ({one.stiffness:.3g} {unit}{rest})"

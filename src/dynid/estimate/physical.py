@@ -17,6 +17,7 @@ from dynid.feasible.bodies import body_columns, thinness
 from dynid.feasible.problem import Feasible
 from dynid.robot.model import RobotModel
 from dynid.spatial.inertia import eigenvalues, is_physical
+from dynid.terms.spring import is_spring_stiffness
 
 # Consistent bodies may fit a group of equations, or predict unseen blocks, this much worse than the unconstrained fit.
 MUCH_WORSE = 1.2
@@ -118,7 +119,7 @@ def body_fault(name: str, pi: Float) -> str:
 
 
 def unphysical(robot: RobotModel, estimate: Estimate) -> tuple[str, ...]:
-    """What of an estimate no real robot has, a sentence each: bodies, rotors and friction that no description can hold.
+    """What of an estimate no real robot has, a sentence each: bodies, rotors, friction and springs of joints.
 
     These are the reasons for which an export is refused.
     """
@@ -129,9 +130,9 @@ def unphysical(robot: RobotModel, estimate: Estimate) -> tuple[str, ...]:
         if not is_physical(theta[ten], BORDER)
     ]
     joints = [
-        f"joint '{robot.joint_names[column.owner]}': {NOT_NEGATIVE[column.term]} {value:.4g}"
+        f"joint '{robot.joint_names[column.owner]}': {NOT_NEGATIVE.get(column.term, 'stiffness')} {value:.4g}"
         for column, value in zip(estimate.columns, theta, strict=True)
-        if column.term in NOT_NEGATIVE and value < 0
+        if (column.term in NOT_NEGATIVE or is_spring_stiffness(column)) and value < 0
     ]
     return (*bodies, *joints)
 

@@ -58,7 +58,9 @@ class _Writer:
         self.n, self.nb = self.robot.n, self.robot.n_bodies
         self.shares = [(c, k) for c in self.model.curves for k in range(len(c.coefficients))]
         self.tilts = () if model.tilt is None else tuple(model.tilt.values.tolist())
-        self.count = 10 * self.nb + 4 * self.n + len(self.shares) + len(model.mixed) + len(self.tilts)
+        self.springs = [value for one in model.springs for value in (one.stiffness, one.preload)]
+        further = len(self.shares) + len(model.mixed) + len(self.tilts) + len(self.springs)
+        self.count = 10 * self.nb + 4 * self.n + further
         self.inertia, self.rotor = reduced(model)
 
     def files(self) -> CFiles:
@@ -117,12 +119,13 @@ class _Writer:
             "",
             "/* Identified parameters: ten a body (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about its joint",
             " * frame), then rotor inertia, viscous friction, Coulomb friction and offset, each one a joint, then the",
-            " * coefficients of friction curves, those of coupled drives, and the tilts of the base. */",
+            " * coefficients of friction curves, those of coupled drives, the tilts of the base, and for each spring",
+            " * its stiffness and preload, which has the offset of its joint. */",
             f"extern const double {p}_parameters[{M}_NP];",
             "",
-            "/* M(q) ddq + C(q, dq) dq + g(q), rotors included, without friction. */",
+            "/* M(q) ddq + C(q, dq) dq + g(q), rotors and springs included, without friction. */",
             f"void {p}_inverse_dynamics({inputs}, double tau[{M}_N]);",
-            "/* g(q). */",
+            "/* g(q), springs included. */",
             f"void {p}_gravity(const double q[{M}_N], double tau[{M}_N]);",
             "/* C(q, dq) dq. */",
             f"void {p}_coriolis(const double q[{M}_N], const double dq[{M}_N], double tau[{M}_N]);",
@@ -162,6 +165,11 @@ class _Writer:
             lines.append(f"    {_number(curve.coefficients[k])}, /* {curve.term.name} of {joint} */")
         lines += [f"    {_number(part.value)}, /* {part.term}, {part.basis.value} */" for part in m.mixed]
         lines += [f"    {_number(value)}, /* tilt */" for value in self.tilts]
+        for one in m.springs:
+            joints = " + ".join(c_comment(self.robot.joint_names[j]) for j in one.joints)
+            lines.append(
+                f"    {_number(one.stiffness)}, {_number(one.preload)}, /* {one.term} of {joints} */"
+            )
         return [*lines, "};", ""]
 
     def _graph(self) -> tuple[Graph, list[int], Recursion]:
@@ -197,6 +205,7 @@ class _Writer:
         ]
         if gravity:
             self._add_tilt(recursion, tau, [g.constant(value) for value in self.tilts])
+            self._add_springs(g, tau, [g.constant(value) for value in self.springs])
         if "ddq" in arguments:
             self._add_mixed(g, tau, (MotionBasis.ACCELERATION,))
         return self._function(g, name, arguments, [(f"tau[{j}]", t) for j, t in enumerate(tau)])
@@ -262,6 +271,15 @@ class _Writer:
             tau[j] = g.add(tau[j], weight)
         for value, pattern in zip(values[2:], ("cos", "sin"), strict=False):
             tau[0] = g.add(tau[0], g.mul(value, g.call(pattern, g.variable("q[0]"))))
+
+    def _add_springs(self, g: Graph, tau: list[int], values: Sequence[int]) -> None:
+        # Stiffness and preload of each, in turn.
+        for i, one in enumerate(self.model.springs):
+            q = [g.variable(f"q[{j}]") for j in one.joints]
+            weights = [g.constant(float(one.weights[j])) for j in one.joints]
+            force = g.add(g.mul(values[2 * i], g.dot(weights, q)), values[2 * i + 1])
+            for j, weight in zip(one.joints, weights, strict=True):
+                tau[j] = g.add(tau[j], g.mul(weight, force))
 
     def _sign(self, j: int) -> str:
         return c_sign(f"dq[{j}]", float(self.model.width[j]))
@@ -335,6 +353,8 @@ class _Writer:
         self._add_mixed(g, tau, tuple(MotionBasis), first)
         first += len(self.model.mixed)
         self._add_tilt(recursion, tau, [g.variable(f"pi[{first + i}]") for i in range(len(self.tilts))])
+        first += len(self.tilts)
+        self._add_springs(g, tau, [g.variable(f"pi[{first + i}]") for i in range(len(self.springs))])
         outputs = [(f"tau[{j}]", t) for j, t in enumerate(tau)]
         return self._function(g, "regressor_times", ("q", "dq", "ddq", "pi"), outputs)
 

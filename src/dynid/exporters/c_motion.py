@@ -3,7 +3,7 @@
 Torque is written out body by body (c_code.py), which is fastest; these functions are loops, so that their size does not
 grow with the robot. They call the ones that are written out. No memory is allocated, nothing is kept between calls but
 what the caller hands over. Their text is in the folder `c`, where PREFIX and MACRO stand for the robot's name in lower
-and upper case, TILT for what a leaning base adds.
+and upper case, SLOPES for what a leaning base and springs add to derivatives, ENERGY for the springs' energy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.exporters.model import ExportModel
-from dynid.terms.exports import MotionBasis
+from dynid.terms.exports import MotionBasis, c_number, spring_slopes
 
 
 def declarations(prefix: str) -> list[str]:
@@ -25,8 +25,11 @@ def declarations(prefix: str) -> list[str]:
 
 def functions(model: ExportModel, prefix: str) -> list[str]:
     """Lines for the source, behind those of torque."""
-    tilt = [] if model.tilt is None else _tilt(model)
-    text = _text("algebra.c") + "\n" + _text("motion.c").replace("TILT", "".join(tilt))
+    slopes = [*([] if model.tilt is None else _tilt(model)), *_spring_slopes(model)]
+    motion = (
+        _text("motion.c").replace("SLOPES", "".join(slopes)).replace("ENERGY", "".join(_spring_energy(model)))
+    )
+    text = _text("algebra.c") + "\n" + motion
     return [*_tables(model, prefix), "", *_named(text, prefix), ""]
 
 
@@ -83,4 +86,20 @@ def _tilt(model: ExportModel) -> list[str]:
     patterns = [] if model.tilt is None else model.tilt.values[2:].tolist()
     for value, slope in zip(patterns, ("-sin", "cos"), strict=False):
         lines.append(f"    by_q[0] += {value!r} * {slope}(q[0]);\n")
+    return lines
+
+
+def _spring_slopes(model: ExportModel) -> list[str]:
+    n = model.robot.n
+    K = spring_slopes(model.springs, n)
+    return [f"    by_q[{n * i + j}] += {c_number(K[i, j])};\n" for i, j in zip(*np.nonzero(K), strict=True)]
+
+
+def _spring_energy(model: ExportModel) -> list[str]:
+    lines = []
+    for one in model.springs:
+        a = "(" + " + ".join(f"{c_number(one.weights[j])} * q[{j}]" for j in one.joints) + ")"
+        lines.append(
+            f"    energy += (0.5 * {c_number(one.stiffness)} * {a} + {c_number(one.preload)}) * {a};\n"
+        )
     return lines

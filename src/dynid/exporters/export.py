@@ -18,7 +18,7 @@ from dynid.dynamics.thresholds import Thresholds
 from dynid.exporters.ensemble import Ensemble, Width, closest_consistent, sample_parameters, spread_on
 from dynid.exporters.files import check_targets, write_files
 from dynid.exporters.formats import Request, files_of, samples_of
-from dynid.exporters.model import ExportModel, peak_speeds
+from dynid.exporters.model import ExportModel, peak_speeds, reached_positions
 from dynid.exporters.names import c_identifier
 from dynid.identification.experiment import Experiment
 from dynid.identification.further_log import held_out_log
@@ -131,6 +131,7 @@ def export(
         sink,
         thresholds,
         section,
+        reach=reached_positions(run),
     )
     if chosen == "samples" and not ensemble:
         raise UsageError(

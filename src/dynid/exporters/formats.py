@@ -19,7 +19,7 @@ from dynid.exporters.held_joints import unlocked
 from dynid.exporters.mixed import motors_of, on_one_branch
 from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.mjcf_edit import NotEditable, edit_mjcf
-from dynid.exporters.model import ExportModel, beyond_joints, note_left_out, without
+from dynid.exporters.model import ExportModel, beyond_joints, held_springs, note_left_out, without
 from dynid.exporters.named_files import Placed, place_mjcf, place_urdf
 from dynid.exporters.samples import samples_npz
 from dynid.exporters.sdf import new_sdf, parameters_of
@@ -39,6 +39,8 @@ from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
 from dynid.robot.urdf import read_urdf
 from dynid.robot.xml import parse
+from dynid.terms.exports import spring_torque
+from dynid.terms.spring import described_springs
 from dynid.terms.term import Terms
 
 # Share of the greatest torque by which a file that is read again may differ.
@@ -60,6 +62,7 @@ class Request:
     thresholds: Thresholds | None = None
     log: LogSection | None = None  # the mapping of the log that the model is of
     in_mujoco: bool = True  # whether MuJoCo has to load what is written, shapes included
+    reach: Float | None = None  # (n, 2) least and greatest positions of the log, None = unknown
 
 
 def files_of(request: Request, target: Path, theta: Float) -> dict[Path, bytes]:
@@ -67,6 +70,8 @@ def files_of(request: Request, target: Path, theta: Float) -> dict[Path, bytes]:
     if request.kind == "json":
         return {target: model_json(request.robot, request.terms, theta)}
     model = replace(ExportModel.of_terms(request.robot, request.terms, theta), peak=request.peak)
+    if request.reach is not None:
+        model = replace(model, reach=request.reach)
     return dict(_WRITERS[request.kind](request, model, target))
 
 
@@ -98,7 +103,8 @@ def _mjcf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
     motors = motors_of(model.mixed)[0]
     apart = any(motor.inertia and not on_one_branch(model.robot, motor.weights) for motor in motors)
     further = ["the inertia of motors whose joints lie on two branches"] if apart else []
-    note_left_out(model, "MJCF", [*without(model, rotor=False), *further], request.diagnostics)
+    springs = held_springs(model, several=True)
+    note_left_out(model, "MJCF", [*without(model, rotor=False), *further], request.diagnostics, springs)
     source = request.source
     physical = _physical(request, model.unphysical())
     try:
@@ -119,7 +125,9 @@ def _mjcf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
     if physical:
         reading = request.reading if source is not None else Reading()
         again = read_mjcf(parse(data, str(target)), target, reading, Diagnostics())
-        _require_same(model, again if source is None else _held(again, model.robot), target)
+        again = again if source is None else _held(again, model.robot)
+        _require_same(model, again, target)
+        _require_same_springs(model, again, target)
     return {target: data}
 
 
@@ -147,7 +155,8 @@ def _held(again: RobotModel, robot: RobotModel) -> RobotModel:
 
 def _sdf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     model = model.straightened(request.diagnostics)
-    note_left_out(model, "SDF", without(model, rotor=True), request.diagnostics)
+    springs = held_springs(model, several=False)
+    note_left_out(model, "SDF", without(model, rotor=True), request.diagnostics, springs)
     data = new_sdf(model)
     if _physical(request, model.unphysical()):
         inertia, frames = parameters_of(data)
@@ -228,7 +237,7 @@ def _lerobot(request: Request, model: ExportModel, target: Path) -> Mapping[Path
 
 
 def _c(request: Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
-    note_left_out(model, "C code", (), request.diagnostics)
+    note_left_out(model, "C code", (), request.diagnostics, model.springs)
     header = target.with_suffix(".h")
     code = write_c(model, header.name, request.thresholds)
     return {target: code.source.encode("ascii"), header: code.header.encode("ascii")}
@@ -269,6 +278,22 @@ def _require_same(model: ExportModel, again: RobotModel, target: Path) -> None:
     wanted = _rigid(robot, model.inertia, motion)[:, order]
     q, dq, ddq = (np.ascontiguousarray(part[:, order]) for part in motion)
     found = _rigid(replace(again, gravity=robot.gravity), again.inertia_prior, (q, dq, ddq))
+    _require_close(found, wanted, target)
+
+
+def _require_same_springs(model: ExportModel, again: RobotModel, target: Path) -> None:
+    # Of single joints; those over several are tendons, which are not read.
+    q = random_states(model.robot, 16, 3).q
+    order = [again.joint_names.index(name) for name in model.robot.joint_names if name in again.joint_names]
+    if len(order) == model.robot.n:
+        own = held_springs(model, several=False)
+        theirs = np.zeros_like(q)
+        theirs[:, order] = q
+        found = spring_torque(described_springs(again), theirs)[:, order]
+        _require_close(found, spring_torque(own, q), target)
+
+
+def _require_close(found: Float, wanted: Float, target: Path) -> None:
     worst = float(np.abs(found - wanted).max())
     if not worst <= _AGREE * max(float(np.abs(wanted).max()), 1.0):
         raise SolverError(

@@ -12,14 +12,16 @@ from dynid.exporters.urdf import require_same_tree
 from dynid.robot.locking import Locked
 from dynid.robot.model import RobotModel
 from dynid.spatial.inertia import transformed
+from dynid.terms.exports import JointSpring
+from dynid.terms.spring import described_springs
 
 
 def unlocked(model: ExportModel, described: RobotModel, held: Locked) -> tuple[ExportModel, tuple[str, ...]]:
     """The model with the joints of the whole description, and what there is to say of shares.
 
     held: the description with the joints held that the model lacks. Bodies on those joints keep the inertia that is
-    described, or the share of it that leaves a possible rest; those that carry them take the rest. Friction and rotors
-    are as described.
+    described, or the share of it that leaves a possible rest; those that carry them take the rest. Friction, rotors
+    and springs are as described.
     Raises InputError if the description is another robot's.
     """
     require_same_tree(model.described, held.robot, described.source)
@@ -48,6 +50,13 @@ def unlocked(model: ExportModel, described: RobotModel, held: Locked) -> tuple[E
         whole[joints] = values
         return whole
 
+    def on_whole(one: JointSpring) -> JointSpring:
+        weights = np.zeros(described.n)
+        weights[joints] = one.weights
+        return replace(one, weights=weights)
+
+    there = [described.joint_names.index(name) for name in held.robot.locked if name in described.joint_names]
+    springs = [one for one in described_springs(described) if one.joints[0] in there]
     none, one = np.zeros(described.n), np.ones(described.n)
     zeros = spread(model.zeros, none)
     return replace(
@@ -62,6 +71,8 @@ def unlocked(model: ExportModel, described: RobotModel, held: Locked) -> tuple[E
         peak=spread(model.peak, one),
         distance=spread(model.distance, none),
         zeros=zeros,
+        reach=np.zeros((0, 2)),
+        springs=(*map(on_whole, model.springs), *springs),
         curves=(),
         mixed=(),
         tilt=None,

@@ -1,4 +1,4 @@
-"""MJCF: bodies, joints with armature, damping and dry friction, coupled motors, followers, position actuators."""
+"""MJCF: bodies, joints with armature, friction and springs, coupled motors, followers, position actuators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.exporters.mixed import motors_of, on_one_branch
-from dynid.exporters.model import ExportModel
+from dynid.exporters.model import ExportModel, held_springs
 from dynid.exporters.names import unique, xml_name
 from dynid.exporters.urdf import join
 from dynid.robot.model import JointType
@@ -31,6 +31,7 @@ def new_mjcf(model: ExportModel, soft: bool = False) -> bytes:
 class _Writer:
     def __init__(self, model: ExportModel, soft: bool) -> None:
         self.model, self.robot, self.soft = model, model.robot, soft
+        self.springs = model.springs_of_joints()
         self.bodies = unique([xml_name(name) or "body" for name in self.robot.body_names])
         self.joints = unique([xml_name(name) or "joint" for name in self.robot.tree_joint_names])
 
@@ -48,7 +49,7 @@ class _Writer:
             [
                 *lines,
                 "  </worldbody>",
-                *self._motors(),
+                *self._tendons(),
                 *self._equalities(),
                 *self._controllers(),
                 "</mujoco>",
@@ -98,22 +99,46 @@ class _Writer:
             ):
                 text += f' {key}="{float(values[j])!r}"'
             text += self._dry(float(model.coulomb[j]))
+            stiffness, rest = (float(values[j]) for values in self.springs)
+            if stiffness:
+                text += f' stiffness="{stiffness!r}" springref="{rest!r}"'
         return text + "/>"
 
+    def _tendons(self) -> list[str]:
+        lines = [*self._motors(), *self._springs()]
+        return ["  <tendon>", *lines, "  </tendon>"] if lines else []
+
+    def _fixed(self, attributes: str, weights: Float) -> list[str]:
+        lines = [f"    <fixed {attributes}>"]
+        for j in np.flatnonzero(weights):
+            name = self.joints[self.robot.tree_joint_names.index(self.robot.joint_names[j])]
+            lines.append(f'      <joint joint={quoteattr(name)} coef="{float(weights[j])!r}"/>')
+        return [*lines, "    </fixed>"]
+
+    def _springs(self) -> list[str]:
+        # Over several joints.
+        lines, count = [], 0
+        for one in held_springs(self.model, several=True):
+            if len(one.joints) > 1:
+                count += 1
+                # A length of -1 would mean that of the configuration at 0.
+                rest = one.rest if one.rest != -1.0 else float(np.nextafter(-1.0, 0.0))
+                lines += self._fixed(
+                    f'name="spring{count}" stiffness="{one.stiffness!r}" springlength="{rest!r}"', one.weights
+                )
+        return lines
+
     def _motors(self) -> list[str]:
-        robot, lines = self.robot, []
+        robot, lines = self.robot, list[str]()
         for i, motor in enumerate(motors_of(self.model.mixed)[0], 1):
             # MuJoCo's mass matrix has no entry for joints of two branches.
             armature = motor.inertia if on_one_branch(robot, motor.weights) else 0.0
-            lines += [
-                f'    <fixed name="motor{i}" armature="{armature!r}" damping="{motor.viscous!r}"'
-                f' frictionloss="{motor.coulomb!r}"{self._dry(motor.coulomb)}>'
-            ]
-            for j in np.flatnonzero(motor.weights):
-                name = self.joints[robot.tree_joint_names.index(robot.joint_names[j])]
-                lines.append(f'      <joint joint={quoteattr(name)} coef="{float(motor.weights[j])!r}"/>')
-            lines.append("    </fixed>")
-        return ["  <tendon>", *lines, "  </tendon>"] if lines else []
+            lines += self._fixed(
+                f'name="motor{i}" armature="{armature!r}" damping="{motor.viscous!r}"'
+                f' frictionloss="{motor.coulomb!r}"{self._dry(motor.coulomb)}',
+                motor.weights,
+            )
+        return lines
 
     def _dry(self, coulomb: float) -> str:
         return "" if self.soft or coulomb <= 0 else "".join(f' {key}="{x}"' for key, x in DRY.items())

@@ -1,4 +1,4 @@
-"""The user's own MJCF with only inertias, armature, damping and friction changed."""
+"""The user's own MJCF with only inertias, armature, damping, friction and springs of joints changed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Place:
 
 
 def edit_mjcf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, tuple[str, ...]]:
-    """The file with the model's inertias, rotors and friction.
+    """The file with the model's inertias, rotors, friction and springs.
 
     Bodies without joints keep their inertia, or the share of it that leaves a possible rest; the moving body that
     carries them takes the rest. Values that come from a default class are written at the joint that differs.
@@ -63,6 +63,13 @@ def edit_mjcf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
     edits = Edits(data)
     compilers = [tag.attributes for tag in tags.walk() if tag.name == "compiler"]
     degrees = not any(one.get("angle") == "radian" for one in compilers)
+    stiffness, rest = model.springs_of_joints()
+    if any(len(one.joints) > 1 for one in model.springs):
+        raise NotEditable("springs over several joints need tendons")
+    if stiffness.any() and compiled.model.opt.disableflags & compiled.mujoco.mjtDisableBit.mjDSBL_SPRING:
+        raise NotEditable("springs are disabled in the file")
+    # Time constants of springs and dampers count before the numbers themselves.
+    timed = any(tag.name == "joint" and "springdamper" in tag.attributes for tag in tags.walk())
     index = _tree_index(compiled, reading.root)
     notes = []
     for place in places:
@@ -70,7 +77,10 @@ def edit_mjcf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
         if joints and joints[-1] in index:
             notes += _edit_body(edits, places, place, model, compiled, index, joints)
             for tag, joint in zip(place.joints, joints, strict=True):
-                _edit_joint(edits, tag, model, compiled, joint, index[joint])
+                _edit_joint(edits, tag, model, compiled, joint, index[joint], timed)
+                j = model.robot.joint_names.index(model.robot.tree_joint_names[index[joint]])
+                spring = float(stiffness[j]), float(rest[j])
+                _edit_spring(edits, tag, compiled, joint, spring, degrees, timed)
                 _edit_zero(edits, tag, model, compiled, joint, index[joint], degrees)
     return edits.result(), tuple(notes)
 
@@ -225,7 +235,13 @@ def _set_inertial(edits: Edits, place: _Place, pi: Float, compiled: CompiledMjcf
 
 
 def _edit_joint(
-    edits: Edits, tag: Tag, model: ExportModel, compiled: CompiledMjcf, joint: int, tree: int
+    edits: Edits,
+    tag: Tag,
+    model: ExportModel,
+    compiled: CompiledMjcf,
+    joint: int,
+    tree: int,
+    timed: bool,
 ) -> None:
     m, robot = compiled.model, model.robot
     j = robot.joint_names.index(robot.tree_joint_names[tree])
@@ -234,13 +250,35 @@ def _edit_joint(
     now = (float(m.dof_armature[dof]), float(damping[0]), float(m.dof_frictionloss[dof]))
     wanted = (float(model.rotor[j]), float(model.viscous[j]), float(model.coulomb[j]))
     for key, old, new in zip(_JOINT, now, wanted, strict=True):
-        if abs(old - new) > _SAME * abs(new) or (key == "damping" and damping[1:].any()):
+        if abs(old - new) > _SAME * abs(new) or (key == "damping" and (timed or damping[1:].any())):
             edits.set(tag, key, repr(new))
     # How friction gives way stays as its author chose it.
     chosen = not (np.array_equal(m.dof_solref[dof], _SOLREF) and np.array_equal(m.dof_solimp[dof], _SOLIMP))
     if new > 0 and abs(old - new) > _SAME * new and not chosen:
         for name, value in DRY.items():
             edits.set(tag, name, value)
+
+
+def _edit_spring(
+    edits: Edits,
+    tag: Tag,
+    compiled: CompiledMjcf,
+    joint: int,
+    spring: tuple[float, float],
+    degrees: bool,
+    timed: bool,
+) -> None:
+    m, (stiffness, rest) = compiled.model, spring
+    now, more = float(m.jnt_stiffness[joint]), m.jnt_stiffnesspoly[joint].any()
+    if abs(now - stiffness) > _SAME * abs(stiffness) or more or timed:
+        edits.set(tag, "stiffness", repr(stiffness))
+    if timed:
+        edits.set(tag, "springdamper", "0 0")
+    if m.jnt_springyield[joint]:
+        edits.set(tag, "springyield", "0")
+    if stiffness and abs(float(m.qpos_spring[m.jnt_qposadr[joint]]) - rest) > _SAME * abs(rest):
+        turns = int(m.jnt_type[joint]) == int(compiled.mujoco.mjtJoint.mjJNT_HINGE)
+        edits.set(tag, "springref", repr(float(np.degrees(rest)) if degrees and turns else rest))
 
 
 def _edit_zero(

@@ -13,6 +13,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.dynamics import Dynamics
+from dynid.dynamics.model import spring_text
 from dynid.estimate.physical import BORDER, body_fault
 from dynid.exporters.curves import speeds_up_to, straight
 from dynid.exporters.mixed import motor_faults, motors_of
@@ -21,10 +22,12 @@ from dynid.run.result import Identification
 from dynid.spatial.algebra import placement, rotation_about
 from dynid.spatial.inertia import is_physical
 from dynid.terms.curve import FrictionCurve
-from dynid.terms.exports import LeftOut, Memory, Mixed, MotionBasis, OnJoint
+from dynid.terms.exports import JointSpring, LeftOut, Memory, Mixed, MotionBasis, OnJoint
 from dynid.terms.gravity_tilt import Lean
 from dynid.terms.term import Of, Terms
 
+# Share of the offsets below which what is left of them beside springs is rounding.
+_DUST = 1e-12
 MEMORY = "the memory of presliding friction"
 # Of the sign of straightened friction where the model has none, rad/s or m/s.
 _WIDTH = 0.02
@@ -37,23 +40,31 @@ class ExportModel(Dynamics):
     """The dynamics of an identified robot, and what writing them down takes beside it.
 
     peak: (n,) greatest speeds of the log, rad/s or m/s.
+    reach: (n, 2) least and greatest positions of the log, rad or m; nan = unknown.
     zeros: (n,) rad or m, by which the joints stand further than their logged positions; the robot's frames hold it.
     """
 
     peak: Float = field(default_factory=lambda: np.zeros(0))
     zeros: Float = field(default_factory=lambda: np.zeros(0))
+    reach: Float = field(default_factory=lambda: np.zeros((0, 2)))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, usual in (("peak", 1.0), ("zeros", 0.0)):
             given = getattr(self, name) if len(getattr(self, name)) else np.full(self.robot.n, usual)
             object.__setattr__(self, name, locked(given, (self.robot.n,), name))
+        reach = self.reach if len(self.reach) else np.full((self.robot.n, 2), np.nan)
+        object.__setattr__(self, "reach", locked(reach, (self.robot.n, 2), "reach"))
 
     @staticmethod
     def of_run(run: Identification, parameters: Float | None = None) -> ExportModel:
         """The model of a run with its full parameters, or with others, (p,)."""
         theta = run.estimate.parameters if parameters is None else parameters
-        return replace(ExportModel.of_terms(run.robot, run.terms, theta), peak=peak_speeds(run))
+        return ExportModel.of_terms(run.robot, run.terms, theta).on(run)
+
+    def on(self, run: Identification) -> ExportModel:
+        """The model, knowing the motion of a run's log."""
+        return replace(self, peak=peak_speeds(run), reach=reached_positions(run))
 
     @staticmethod
     def of_terms(robot: RobotModel, terms: Terms, theta: Float) -> ExportModel:
@@ -67,6 +78,7 @@ class ExportModel(Dynamics):
         width, distance = np.zeros(robot.n), np.zeros(robot.n)
         curves: list[FrictionCurve] = []
         mixed: list[Mixed] = []
+        springs: list[JointSpring] = []
         tilt: Lean | None = None
         missing: list[str] = []
         zeros = np.zeros(robot.n)
@@ -88,11 +100,13 @@ class ExportModel(Dynamics):
                     curves.append(piece)
                 elif isinstance(piece, Mixed):
                     mixed.append(piece)
+                elif isinstance(piece, JointSpring):
+                    springs.append(piece)
                 elif isinstance(piece, Lean):
                     tilt = piece
                 elif isinstance(piece, LeftOut):
                     missing.append(piece.what)
-        return ExportModel(
+        model = ExportModel(
             robot=turned_zeros(robot, zeros),
             inertia=np.array(
                 [value for c, value in zip(columns, theta, strict=True) if c.of is Of.BODY]
@@ -108,7 +122,42 @@ class ExportModel(Dynamics):
             mixed=tuple(mixed),
             tilt=tilt,
             zeros=zeros,
+            springs=tuple(springs),
         )
+        return model.with_settled_springs()
+
+    def with_settled_springs(self) -> ExportModel:
+        """The model with constant torque of joints that springs span in the springs' preload, as far as it goes.
+
+        A log tells the sum of a spring's preload and its joint's offset alone, however the estimate divides it. Springs
+        without stiffness are a constant torque, and offset where they span one joint.
+        """
+        offset = np.array(self.offset)
+        kept = []
+        for one in self.springs:
+            if one.stiffness == 0.0 and len(one.joints) == 1:
+                offset += one.preload * one.weights
+            elif one.stiffness or one.preload:
+                kept.append(one)
+        stiff = [i for i, one in enumerate(kept) if one.stiffness]
+        if stiff and offset.any():
+            W = np.column_stack([kept[i].weights for i in stiff])
+            taken = np.linalg.lstsq(W, offset, rcond=None)[0]
+            for i, more in zip(stiff, taken, strict=True):
+                kept[i] = replace(kept[i], preload=kept[i].preload + float(more))
+            rest = offset - W @ taken
+            dust = W.any(axis=1) & (np.abs(rest) <= _DUST * np.abs(offset).max())
+            offset = np.where(dust, 0.0, rest)
+        return replace(self, offset=offset, springs=tuple(kept))
+
+    def springs_of_joints(self) -> tuple[Float, Float]:
+        """Stiffness and position without torque, (n,) each, of springs that span one joint; 0 where there is none."""
+        k, c = np.zeros(self.robot.n), np.zeros(self.robot.n)
+        for one in self.springs:
+            if len(one.joints) == 1:
+                k += one.stiffness * one.weights**2
+                c += one.preload * one.weights
+        return k, np.divide(-c, k, out=np.zeros_like(c), where=k != 0)
 
     @property
     def dynamics(self) -> Dynamics:
@@ -143,7 +192,8 @@ class ExportModel(Dynamics):
             "friction curves are exported as the closest viscous and Coulomb friction, off by (r.m.s., N m or N): "
             + ", ".join(named),
         )
-        return replace(self, viscous=viscous, coulomb=coulomb, offset=offset, width=width, curves=())
+        plain = replace(self, viscous=viscous, coulomb=coulomb, offset=offset, width=width, curves=())
+        return plain.with_settled_springs()
 
     def unphysical(self) -> tuple[str, ...]:
         """What no real robot has, one sentence each: eigenvalues of bodies, negative friction and rotors."""
@@ -159,6 +209,7 @@ class ExportModel(Dynamics):
                 for j, value in enumerate(getattr(self, what))
                 if value < 0
             ]
+        found += [f"spring of {spring_text(self.robot, one)}" for one in self.springs if one.stiffness < 0]
         return (*found, *motor_faults(motors_of(self.mixed)[0]))
 
 
@@ -212,6 +263,16 @@ def peak_speeds(run: Identification) -> Float:
     return np.array([float(peaks.get(name, 1.0)) for name in run.robot.joint_names])
 
 
+def reached_positions(run: Identification) -> Float:
+    """Least and greatest position of every joint in a run's log, (n, 2), rad or m; nan where they are not known."""
+    residuals = run.training.residuals
+    if residuals is not None and len(residuals.t):
+        return np.column_stack([residuals.q.min(axis=0), residuals.q.max(axis=0)])
+    joints: Any = run.log_summary.get("joints", ())
+    known = {joint["name"]: (joint["lower"], joint["upper"]) for joint in joints}
+    return np.array([known.get(name, (np.nan, np.nan)) for name in run.robot.joint_names], dtype=np.float64)
+
+
 def without(model: ExportModel, rotor: bool) -> list[str]:
     """What a robot description cannot hold of a model; rotor: whether inertias of rotors and motors are among it."""
     found = ["rotor inertia"] if rotor and model.rotor.any() else []
@@ -228,10 +289,55 @@ def beyond_joints(model: ExportModel, motors: bool = False) -> list[str]:
     return found if model.tilt is None else [*found, model.tilt.term.name]
 
 
-def note_left_out(model: ExportModel, kind: str, further: Sequence[str], diagnostics: Diagnostics) -> None:
-    """Warns of what a file format cannot hold."""
+def held_springs(model: ExportModel, several: bool) -> list[JointSpring]:
+    """Springs that a robot description with springs can hold.
+
+    several: whether springs over several joints are among them. Those without stiffness are a constant torque, for
+    which no description has a place.
+    """
+    return [one for one in model.springs if one.stiffness and (several or len(one.joints) == 1)]
+
+
+def note_left_out(
+    model: ExportModel,
+    kind: str,
+    further: Sequence[str],
+    diagnostics: Diagnostics,
+    held: Sequence[JointSpring] = (),
+) -> None:
+    """Warns of what a file format cannot hold.    held: the springs that it can."""
+    _note_springs(model, kind, held, diagnostics)
     missing = [*model.left_out, *further]
     if missing:
         diagnostics.warn(
             "export-left-out", f"{kind} cannot hold {', '.join(missing)}: the exported model is without it"
         )
+
+
+def _note_springs(
+    model: ExportModel, kind: str, held: Sequence[JointSpring], diagnostics: Diagnostics
+) -> None:
+    kept = {id(one) for one in held}
+    lost = [one for one in model.springs if id(one) not in kept]
+    if not lost:
+        return
+    named = "; ".join(spring_text(model.robot, one) + _size(model, one) for one in lost)
+    single = all(one.stiffness and len(one.joints) == 1 for one in lost)
+    others = "MJCF, SDF and C" if single else "MJCF and C" if all(one.stiffness for one in lost) else "C"
+    diagnostics.warn(
+        "export-left-out",
+        f"{kind} cannot hold {'this spring' if len(lost) == 1 else 'these springs'}: {named}. The exported model is "
+        f"without; {others} can hold {'it' if len(lost) == 1 else 'them'}",
+    )
+
+
+def _size(model: ExportModel, one: JointSpring) -> str:
+    """How large the torque of a spring is on the log's motion, in words; "" = not known."""
+    ends = model.reach * one.weights[:, None]
+    ends = ends[list(one.joints)]
+    if not np.isfinite(ends).all():
+        return ""
+    a = np.array([ends.min(axis=1).sum(), ends.max(axis=1).sum()])
+    force = float(np.abs(one.stiffness * a + one.preload).max() * np.abs(one.weights).max())
+    unit = "N" if all(model.robot.prismatic[j] for j in one.joints) else "N m"
+    return f", up to {force:.3g} {unit} on the log's motion"

@@ -1,4 +1,4 @@
-"""SDF: a model for Gazebo, one link a body in its joint frame; rotors and offsets have no place in it."""
+"""SDF: a model for Gazebo, one link a body in its joint frame; rotors and offsets have no place in it, springs have."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _joint(model: ExportModel, i: int, names: list[str], link: str, parent: str)
             f"        <limit><lower>{bounds[0]}</lower><upper>{bounds[1]}</upper>"
             f"<effort>{caps[0]}</effort><velocity>{caps[1]}</velocity></limit>",
             f"        <dynamics><damping>{float(model.viscous[j])!r}</damping>"
-            f"<friction>{float(model.coulomb[j])!r}</friction></dynamics>",
+            f"<friction>{float(model.coulomb[j])!r}</friction>{_spring(model, j)}</dynamics>",
         ]
     else:
         j = int(np.flatnonzero(robot.projection[i])[0])
@@ -87,6 +87,13 @@ def _joint(model: ExportModel, i: int, names: list[str], link: str, parent: str)
             f"<offset>{float(robot.projection_offset[i])!r}</offset><reference>0</reference></mimic>",
         ]
     return [*lines, "      </axis>", "    </joint>"]
+
+
+def _spring(model: ExportModel, j: int) -> str:
+    stiffness, rest = (float(values[j]) for values in model.springs_of_joints())
+    if not stiffness:
+        return ""
+    return f"<spring_reference>{rest!r}</spring_reference><spring_stiffness>{stiffness!r}</spring_stiffness>"
 
 
 def _limit(value: float, unknown: float) -> str:

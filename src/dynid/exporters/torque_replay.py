@@ -29,7 +29,7 @@ from dynid.signals.parallel import ParallelFilter
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
-from dynid.terms.exports import Mixed, MotionBasis, mixed_torque, smooth_sign
+from dynid.terms.exports import Mixed, MotionBasis, mixed_torque, smooth_sign, spring_torque
 from dynid.terms.gravity_tilt import Lean
 from dynid.terms.joint_term import JointTerm
 from dynid.terms.term import Scale, Term
@@ -162,11 +162,11 @@ def replay_torque(run: Identification, log: Log, *, window: float = WINDOW) -> T
     """Replays a log by the files that `export` writes: MJCF in MuJoCo, URDF in pinocchio, beside the description's own.
 
     The log is filtered as in the identification. Effects of the measurement (offsets, gains), which describe the log
-    and not the robot, are taken off the measured torque first, for all rows alike. Rotors, which URDF cannot hold, are
-    added as pinocchio's armature would; dry friction of inverse dynamics has the model's smoothed sign, that of motion
-    in MuJoCo is its own. Whole effects that no file holds, as springs or coupled drives, stand in rows of their own, as
-    the torque that they have along the measured motion. A program that is not installed, or does not take the model, is
-    named in its row.
+    and not the robot, are taken off the measured torque first, for all rows alike. Rotors and
+    springs, which URDF cannot hold, are added to pinocchio's torque; dry friction of inverse dynamics has the model's
+    smoothed sign, that of motion in MuJoCo is its own. Whole effects that no file holds, as gas springs or coupled
+    drives, stand in rows of their own, as the torque that they have along the measured motion. A program that is not
+    installed, or does not take the model, is named in its row.
     window: s of motion from a measured state.
 
     Raises UsageError for a window that is not positive, UnfitDataError for a log without one.
@@ -299,7 +299,9 @@ class _Part:
 
 
 def _part(run: Identification, theta: Float, model: ExportModel, samples: Samples) -> _Part:
-    of_log = _torque(run, theta, samples, _is_of_log)
+    # A log tells the sum of an offset and of a spring's preload alone: the model has it in the spring.
+    of_log = _torque(run, theta, samples, lambda term, own: _is_of_log(term, own) and not _is_constant(term))
+    of_log += model.offset
     predicted = _torque(run, run.estimate.parameters, samples, lambda _, __: True)
     apart = _torque(run, theta, samples, partial(_is_apart, run)) + _known(run, samples)
     apart += mixed_torque(motors_of(model.mixed)[1], tuple(MotionBasis), samples.dq, samples.ddq)
@@ -328,8 +330,11 @@ def _known(run: Identification, samples: Samples) -> Float:
 
 
 def _is_of_log(term: Term, _: Float) -> bool:
-    constant = isinstance(term, JointTerm) and term.exports_as is MotionBasis.ONE
-    return term.of_log or constant or term.scale is Scale.FREES
+    return term.of_log or _is_constant(term) or term.scale is Scale.FREES
+
+
+def _is_constant(term: Term) -> bool:
+    return isinstance(term, JointTerm) and term.exports_as is MotionBasis.ONE
 
 
 def _is_apart(run: Identification, term: Term, own: Float) -> bool:
@@ -429,11 +434,11 @@ def _mujoco(
     import mujoco
 
     text = (
-        file.read_bytes()
+        _without_shapes(file.read_bytes())
         if file is not None
-        else new_mjcf(replace(model, robot=model.robot.with_servo(None)))
+        else new_mjcf(replace(model, robot=model.robot.with_servo(None))).decode()
     )
-    theirs = mujoco.MjModel.from_xml_string(_without_shapes(text))
+    theirs = mujoco.MjModel.from_xml_string(text)
     robot = model.robot
     data = mujoco.MjData(theirs)
     P = robot.projection
@@ -513,5 +518,5 @@ def _pinocchio(
             tau[k] = P.T @ pin.rnea(theirs, data, full, v, a)[at]
         turning = mixed_torque(_of_motors(model), (MotionBasis.ACCELERATION, MotionBasis.SPEED), s.dq, s.ddq)
         drives = model.rotor * s.ddq + model.viscous * s.dq + turning
-        computed.append(tau + drives + _dry(model, s.dq) + part.apart)
+        computed.append(tau + drives + _dry(model, s.dq) + spring_torque(model.springs, s.q) + part.apart)
     return computed, None

@@ -123,10 +123,11 @@ EXPLANATIONS = (
         "mjcf-left-out",
         "parts of an MJCF file that the model does not hold",
         ("warning",),
-        """Joint stiffness, gravity compensation, fluid forces, tendons, constraints: what rigid-body dynamics from
-        logs of joints does not describe. If the motion depends on them, the model misses it.""",
-        """Check that the robot does not have them. Give no terms, and the log says whether a joint has a spring. Or add
-        a term: `torsion_spring` for stiffness (`joints = ["elbow"]`) and for a tendon over several joints
+        """Gravity compensation, fluid forces, tendons, constraints, springs that yield or harden: what rigid-body
+        dynamics from logs of joints does not describe. If the motion depends on them, the model misses it. The
+        stiffness of joints is read: it is what is known beforehand of a `torsion_spring`, which the automatic choice
+        tries on every joint.""",
+        """Check that the robot does not have them. Or add a term: `torsion_spring` for a tendon over several joints
         (`joints` and `weights`), `spring` for a tendon between two sites. A tendon that drives joints is a
         [transmission](robot-file.md) of the robot file.""",
     ),
@@ -141,14 +142,6 @@ EXPLANATIONS = (
         """Use the model for the torque of motions like those of the log, and not the masses of bodies in the loop,
         which make up for its force. A gripper's joints are best held: `--lock JOINT=VALUE`; one branch of the loop by
         itself is taken with `--tip LINK`.""",
-    ),
-    Explanation(
-        "sdf-left-out",
-        "parts of an SDF file that the model does not hold",
-        ("warning",),
-        """A joint's spring is not read from SDF.""",
-        """Give no terms, and the log says whether it is there; where you name terms, add `torsion_spring` with
-        `joints = ["elbow"]`.""",
     ),
     Explanation(
         "usd-left-out",

@@ -56,6 +56,7 @@ def model_of_links(
         projection=projection,
         projection_offset=offset,
         friction_prior=np.array([[joint.damping, joint.friction] for joint in independent]),
+        spring_prior=_springs(joints, projection, offset),
         merged=tuple(tuple(body.links) for body in bodies),
         locked={joint.name: 0.0 for joint in tree.joints.values() if joint.kind in FREE},
     )
@@ -101,6 +102,16 @@ def _carry(body: _Body, link: str, tree: LinkTree, frame: Float) -> None:
     if inertial is not None:
         body.known = True
         body.inertia = body.inertia + transformed(inertial.parameters, frame)
+
+
+def _springs(joints: list[LinkJoint], projection: Float, offset: Float) -> Float:
+    """Stiffness and preload (n, 2) of what springs of joints, and of those that follow them, do to each; nan = none."""
+    total = np.zeros((projection.shape[1], 2))
+    for joint, row, shift in zip(joints, projection, offset, strict=True):
+        k, rest = joint.spring
+        total += np.column_stack([k * row**2, k * (shift - rest) * row])
+    total[total[:, 0] == 0.0] = np.nan
+    return total
 
 
 def _projection(tree: LinkTree, joints: list[LinkJoint], independent: list[LinkJoint]) -> tuple[Float, Float]:

@@ -41,7 +41,10 @@ class Mimic:
 
 @dataclass(frozen=True, eq=False)
 class LinkJoint:
-    """A joint with checked numbers: placement (4, 4) in the parent's frame, unit axis, limits, friction."""
+    """A joint with checked numbers: placement (4, 4) in the parent's frame, unit axis, limits, friction.
+
+    spring: stiffness k, N m/rad (N/m), and position r, rad (m), without torque: k (q - r).
+    """
 
     name: str
     element: Element
@@ -57,6 +60,7 @@ class LinkJoint:
     damping: float
     friction: float
     mimic: Mimic | None
+    spring: tuple[float, float] = (0.0, 0.0)
 
     @property
     def moves(self) -> bool:

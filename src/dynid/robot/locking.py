@@ -87,6 +87,7 @@ def lock_joints(robot: RobotModel, values: Mapping[str, float]) -> Locked:
         projection=projection[kept],
         projection_offset=offset[kept],
         friction_prior=robot.friction_prior[free],
+        spring_prior=robot.spring_prior[free],
         merged=tuple(map(tuple, merged)),
         locked={**robot.locked, **dict(zip([robot.joint_names[j] for j in held], q.tolist(), strict=True))},
     )

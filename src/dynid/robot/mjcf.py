@@ -292,6 +292,7 @@ class _Reader:
             projection=np.eye(n),
             projection_offset=np.zeros(n),
             friction_prior=np.column_stack([damping, m.dof_frictionloss[dofs]]),
+            spring_prior=self._springs(joints),
             merged=tuple((body.name, *body.merged) for body in self.bodies),
             locked=self.held,
         )
@@ -326,6 +327,13 @@ class _Reader:
             effort=np.where(capped, np.abs(m.jnt_actfrcrange[joints]).max(axis=1), np.inf),
         )
 
+    def _springs(self, joints: list[int]) -> Float:
+        m = self.model
+        stiffness, rest = np.array(m.jnt_stiffness[joints]), m.qpos_spring[m.jnt_qposadr[joints]]
+        none = (stiffness == 0.0) | bool(m.opt.disableflags & self.mujoco.mjtDisableBit.mjDSBL_SPRING)
+        springs = np.column_stack([stiffness, -stiffness * rest])
+        return np.where(none[:, None], np.nan, springs)
+
     def _warn_filled_in(self) -> None:
         if self.filled_in:
             bodies = sorted(self.filled_in)
@@ -343,7 +351,8 @@ class _Reader:
     def _warn_left_out(self) -> None:
         m = self.model
         left_out = {
-            "joint stiffness": np.any(m.jnt_stiffness),
+            "stiffness of joints beyond its first number": np.any(m.jnt_stiffnesspoly),
+            "yield of springs": np.any(m.jnt_springyield),
             "gravity compensation of bodies": np.any(m.body_gravcomp),
             "forces of the surrounding fluid": m.opt.density > 0 or m.opt.viscosity > 0,
         }

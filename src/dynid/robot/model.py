@@ -65,6 +65,8 @@ class RobotModel:
     gravity: (3,), m/s^2, in the base frame.
     merged: for each body, the names of the links whose fixed joints were merged into it (its own first).
     friction_prior: (n, 2) viscous and Coulomb coefficients from the description; nan = unknown.
+    spring_prior: (n, 2) stiffness k, N m/rad (N/m), and preload c, N m (N), of a spring of each joint, k q + c, from
+        the description; nan = it has none.
     locked: joints of the description that are held, and where (rad or m); they are fixed joints here.
     reading: how the description was read.
     """
@@ -88,9 +90,12 @@ class RobotModel:
     source: str = ""
     locked: Mapping[str, float] = field(default_factory=dict)
     reading: Reading = field(default_factory=Reading)
+    spring_prior: Float = field(default_factory=lambda: np.zeros((0, 2)))
 
     def __post_init__(self) -> None:
         nb, n = len(self.body_names), len(self.joint_names)
+        if not len(self.spring_prior):
+            object.__setattr__(self, "spring_prior", np.full((n, 2), np.nan))
         if not (len(self.tree_joint_names) == len(self.joint_types) == nb >= n >= 1):
             raise UsageError(
                 "robot-counts",
@@ -106,6 +111,7 @@ class RobotModel:
             ("projection", (nb, n)),
             ("projection_offset", (nb,)),
             ("friction_prior", (n, 2)),
+            ("spring_prior", (n, 2)),
         ):
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
         if not self.merged:

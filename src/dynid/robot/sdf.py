@@ -235,7 +235,7 @@ class _Reader:
         lower, upper, velocity, effort = self._limits(axis, what)
         if kind == "revolute" and math.isinf(lower) and math.isinf(upper):
             kind = "continuous"
-        damping, friction = self._dynamics(axis, what)
+        damping, friction, spring = self._dynamics(axis, what)
         return LinkJoint(
             name=name,
             element=element,
@@ -252,6 +252,7 @@ class _Reader:
             damping=damping,
             friction=friction,
             mimic=None if axis is None else self._mimic(axis, what),
+            spring=spring,
         )
 
     def _axis(self, axis: Element, here: Float, what: str) -> Float:
@@ -295,19 +296,17 @@ class _Reader:
             return none
         return self.values(limit, tag, 1, (none,), what)[0]
 
-    def _dynamics(self, axis: Element | None, what: str) -> tuple[float, float]:
+    def _dynamics(self, axis: Element | None, what: str) -> tuple[float, float, tuple[float, float]]:
         dynamics = None if axis is None else axis.find("dynamics")
         if dynamics is None:
-            return math.nan, math.nan
-        (spring,) = self.values(dynamics, "spring_stiffness", 1, (0.0,), what)
-        if spring:
-            self.diagnostics.warn(
-                "sdf-left-out", f"{what}: its spring is left out of the model", dynamics.place
-            )
+            return math.nan, math.nan, (0.0, 0.0)
         damping, friction = (
             self.values(dynamics, tag, 1, (math.nan,), what)[0] for tag in ("damping", "friction")
         )
-        return damping, friction
+        stiffness, reference = (
+            self.values(dynamics, tag, 1, (0.0,), what)[0] for tag in ("spring_stiffness", "spring_reference")
+        )
+        return damping, friction, (stiffness, reference)
 
     def _mimic(self, axis: Element, what: str) -> Mimic | None:
         mimic = axis.find("mimic")

@@ -32,6 +32,7 @@ def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
         "gravity": robot.gravity.tolist(),
         "merged": [list(names) for names in robot.merged],
         "friction_prior": _plain(robot.friction_prior),
+        "spring_prior": _plain(robot.spring_prior),
         "projection": robot.projection.tolist(),
         "projection_offset": robot.projection_offset.tolist(),
         "limits": {
@@ -73,6 +74,7 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
         gravity=np.array(data["gravity"], dtype=np.float64),
         merged=tuple(tuple(names) for names in data["merged"]),
         friction_prior=_array(data["friction_prior"], np.nan),
+        spring_prior=_array(data.get("spring_prior", []), np.nan),
         projection=np.array(data["projection"], dtype=np.float64),
         projection_offset=np.array(data["projection_offset"], dtype=np.float64),
         limits=Limits(

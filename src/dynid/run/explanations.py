@@ -142,9 +142,10 @@ OF_VERDICTS = (
         "exportable",
         "can be exported",
         ("verdict",),
-        """All bodies are physically consistent, so that URDF, MJCF, SDF and C hold these very bodies.""",
+        """All bodies are physically consistent, so that URDF, MJCF, SDF and C hold these very bodies. Springs of
+        joints are in MJCF, SDF and C, and in no URDF.""",
         """`dynid export RUN --to model.urdf`.""",
-        """Every pseudo-inertia is positive definite, and rotors and friction are not negative.""",
+        """Every pseudo-inertia is positive definite, and rotors, friction and stiffness are not negative.""",
     ),
     Explanation(
         "mass-not-said",

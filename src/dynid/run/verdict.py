@@ -21,6 +21,7 @@ from dynid.estimate.verdict import PRIOR_DECIDES
 from dynid.factor.base import BaseMap, Category
 from dynid.run.result import Validation
 from dynid.terms.catalogue import CATALOGUE
+from dynid.terms.spring import is_spring_stiffness
 from dynid.terms.term import Of, Term
 
 GOOD_R2, USABLE_R2 = 0.95, 0.80
@@ -285,10 +286,15 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
 
 def _export_finding(faults: Sequence[str], estimate: Estimate, unseen: Sequence[Validation]) -> Finding:
     if not faults:
+        sprung = any(
+            is_spring_stiffness(column) and value > 0
+            for column, value in zip(estimate.columns, estimate.parameters, strict=True)
+        )
         return Finding(
             "good",
             "Can be exported",
-            "All bodies are physically consistent: URDF, MJCF, SDF and C hold these very bodies.",
+            "All bodies are physically consistent: URDF, MJCF, SDF and C hold these very bodies"
+            + ("; URDF has no place for springs, MJCF, SDF and C have." if sprung else "."),
             code="exportable",
         )
     shown = "; ".join(faults[:FAULTS_SHOWN])

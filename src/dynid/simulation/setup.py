@@ -19,12 +19,14 @@ from dynid.robot.model import RobotModel
 from dynid.robot.mounting import Mounting
 from dynid.simulation.control import ComputedTorque, Controller, GravityPD, Tabulated, TorqueTable, pd_gains
 from dynid.simulation.drivetrain import Coupling, Elasticity
-from dynid.simulation.effects import SMOOTHING, Friction, SmoothFriction
+from dynid.simulation.effects import SMOOTHING, Friction, FunctionLoad, Load, SmoothFriction
 from dynid.simulation.friction import Dahl, LuGre
 from dynid.simulation.integrate import Adaptive, FixedStep, Integrator
 from dynid.simulation.motion import SimulatedMotion, follow, sample_times, simulate, suitable_step
 from dynid.simulation.plant import Plant
 from dynid.spatial.inertia import from_com, symmetric
+from dynid.terms.exports import spring_torque
+from dynid.terms.spring import described_springs
 from dynid.trajectories.codec import joints_of, read_motion, to_json
 from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
 
@@ -250,6 +252,7 @@ def build_plant(robot: RobotModel, described: PlantFile) -> Plant:
         coupling=described.coupling,
         mounting=Mounting.of(robot, described.carriers, described.axes),
         payload=payload,
+        loads=_springs(robot),
         friction=_friction(robot, described.friction),
     )
 
@@ -269,6 +272,19 @@ def _elasticity(robot: RobotModel, section: ElasticSection | None) -> Elasticity
             do="give drive.stiffness of all joints, or [elastic] in a plant file",
         )
     return Elasticity(robot.drive.stiffness, np.nan_to_num(robot.drive.damping, nan=0.0))
+
+
+def _springs(robot: RobotModel) -> tuple[Load, ...]:
+    # Of joints, as the description has them.
+    springs = described_springs(robot)
+    if not springs:
+        return ()
+    return (
+        FunctionLoad(
+            lambda q, _: spring_torque(springs, q),
+            lambda q: np.asarray(sum(one.energy(q) for one in springs)),
+        ),
+    )
 
 
 def _friction(robot: RobotModel, f: FrictionSection) -> Friction | None:

@@ -91,6 +91,51 @@ class Mixed(Part):
         return np.asarray(self.value * np.outer(line, self.out))
 
 
+@dataclass(frozen=True, eq=False)
+class JointSpring(Part):
+    """A spring over a joint, or the sum of several: tau = weights (stiffness a + preload), a = weights . q.
+
+    term: name of the term.    weights: (n,).    stiffness: N m/rad (N/m).    preload: N m (N) at a = 0.
+    """
+
+    term: str
+    weights: Float
+    stiffness: float
+    preload: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", locked(self.weights, (None,), "weights"))
+
+    @property
+    def joints(self) -> tuple[int, ...]:
+        """The joints that it spans."""
+        return tuple(np.flatnonzero(self.weights).tolist())
+
+    @property
+    def rest(self) -> float:
+        """The a without torque, rad (m); the stiffness must not be zero."""
+        return -self.preload / self.stiffness
+
+    def torque(self, q: Float) -> Float:
+        """(T, n) at positions (T, n)."""
+        return np.outer(self.stiffness * (q @ self.weights) + self.preload, self.weights)
+
+    def energy(self, q: Float) -> Float:
+        """Stored energy (T,), J, zero at a = 0."""
+        a = q @ self.weights
+        return np.asarray((0.5 * self.stiffness * a + self.preload) * a)
+
+
+def spring_torque(springs: Sequence[JointSpring], q: Float) -> Float:
+    """Torque of all springs, (T, n)."""
+    return sum((one.torque(q) for one in springs), np.zeros_like(q))
+
+
+def spring_slopes(springs: Sequence[JointSpring], n: int) -> Float:
+    """Derivative (n, n) of their torque by the positions."""
+    return sum((one.stiffness * np.outer(one.weights, one.weights) for one in springs), np.zeros((n, n)))
+
+
 def mixed_torque(parts: Sequence[Mixed], bases: Sequence[MotionBasis], dq: Float, ddq: Float) -> Float:
     """Sum over the parts with some bases, (T, n)."""
     return sum((part.torque(dq, ddq) for part in parts if part.basis in bases), np.zeros_like(dq))

@@ -13,6 +13,7 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
+from dynid.terms.exports import JointSpring, Part
 from dynid.terms.spring_lever import Lever, lever_panels, named_joint
 from dynid.terms.term import Column, Proposal, Term, proposal_of_robot
 
@@ -74,7 +75,7 @@ class TorsionSpring(Term):
     is one with the offset of a joint where only one is spanned.
 
     joints: names.    weights: w, one a joint; () = all 1.    label: the parameters are kt_LABEL and ct_LABEL.
-    stiffness: prior of k; None = unknown.
+    stiffness: prior of k; None = that of the description, for a spring of one joint that it has.
 
     Raises UsageError for a negative stiffness or a wrong number of weights.
     """
@@ -116,10 +117,21 @@ class TorsionSpring(Term):
         spanned = np.flatnonzero(self._weights(robot)).tolist()
         stiffness, torque = ("N/m", "N") if all(robot.prismatic[j] for j in spanned) else ("N m/rad", "N m")
         owner = spanned[-1]
+        k, c = self._described(robot) if self.stiffness is None else (self.stiffness, np.nan)
         return (
-            Column(f"kt_{self.label}", stiffness, self.name, owner, prior=_known(self.stiffness), lower=0.0),
-            Column(f"ct_{self.label}", torque, self.name, owner),
+            Column(f"kt_{self.label}", stiffness, self.name, owner, prior=k, lower=0.0),
+            Column(f"ct_{self.label}", torque, self.name, owner, prior=c),
         )
+
+    def _described(self, robot: RobotModel) -> tuple[float, float]:
+        # The description's spring of the one joint, of whose position a is a multiple.
+        w = self._weights(robot)
+        spanned = np.flatnonzero(w)
+        if len(spanned) > 1:
+            return np.nan, np.nan
+        j = int(spanned[0])
+        k, c = robot.spring_prior[j]
+        return (float(k / w[j] ** 2), float(c / w[j])) if k >= 0 else (np.nan, np.nan)
 
     def balances(self, robot: RobotModel) -> Bool:
         """The spanned joints."""
@@ -131,6 +143,10 @@ class TorsionSpring(Term):
         lines = np.stack([np.outer(samples.q @ w, w), np.outer(np.ones(len(samples)), w)])
         return lever_panels(robot, np.flatnonzero(w).astype(np.int64), lines, tuple(wanted))
 
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """A spring over the joints."""
+        return (JointSpring(self.name, self._weights(robot), float(theta[0]), float(theta[1])),)
+
     def _weights(self, robot: RobotModel) -> Float:
         w = np.zeros(robot.n)
         for name, weight in zip(self.joints, self.weights or (1.0,) * len(self.joints), strict=True):
@@ -139,6 +155,20 @@ class TorsionSpring(Term):
             found = f"weights {self.weights}"
             raise UsageError("spring-weights", found=found, expected="a weight other than zero")
         return w
+
+
+def is_spring_stiffness(column: Column) -> bool:
+    """Whether a parameter is the stiffness of a spring over one joint, or the sum of several."""
+    return column.term == TorsionSpring.name and column.name.startswith("kt_")
+
+
+def described_springs(robot: RobotModel) -> tuple[JointSpring, ...]:
+    """The springs that a robot's description says."""
+    return tuple(
+        JointSpring("the description", np.eye(robot.n)[j], float(k), float(c))
+        for j, (k, c) in enumerate(robot.spring_prior)
+        if np.isfinite([k, c]).all()
+    )
 
 
 def not_negative(what: str, value: float | None, unit: str) -> None:

@@ -130,7 +130,8 @@ OF_EXPORTS = (
         ("warning",),
         """Some terms of the model have no place in this format, and are left out: the exported model is a little
         another.""",
-        """Export to `.c` or `.json`, which hold everything, or add the effect in your program by hand.""",
+        """For springs of joints take the format that the message names. `.c` holds most effects and `.json` all of
+        them; or add the effect in your program by hand.""",
     ),
     Explanation(
         "export-straightened",

@@ -48,7 +48,7 @@ double PREFIX_potential_energy(const double q[MACRO_N])
             energy -= PREFIX_gravity_vector[k] * body[i].inertia[1 + k];
         }
     }
-    return energy;
+ENERGY    return energy;
 }
 
 double PREFIX_kinetic_energy(const double q[MACRO_N], const double dq[MACRO_N])
@@ -182,7 +182,7 @@ void PREFIX_inverse_dynamics_derivatives(const double q[MACRO_N], const double d
         by_q[k] = by_dq[k] = 0.0;
     }
     PREFIX_add_derivatives(PREFIX_parameters, PREFIX_gravity_vector, q, dq, ddq, by_q, by_dq);
-TILT}
+SLOPES}
 
 void PREFIX_momentum(const double q[MACRO_N], const double dq[MACRO_N], double p[MACRO_N], double carried[MACRO_N])
 {

@@ -6,7 +6,7 @@ int PREFIX_forward_dynamics(const double q[MACRO_N], const double dq[MACRO_N], c
 void PREFIX_forward_kinematics(const double q[MACRO_N], double T[12 * MACRO_NB]);
 /* J with (v; w) = J dq of a point (m, in the joint frame of a body, 0 to NB - 1), along the base's axes, row by row. */
 void PREFIX_jacobian(const double q[MACRO_N], int body, const double point[3], double J[6 * MACRO_N]);
-/* dq' M dq / 2, and the energy of gravity, zero at the base's origin, J. */
+/* dq' M dq / 2, and the energy of gravity, zero at the base's origin, and of springs, zero at positions 0, J. */
 double PREFIX_kinetic_energy(const double q[MACRO_N], const double dq[MACRO_N]);
 double PREFIX_potential_energy(const double q[MACRO_N]);
 /* Derivatives of inverse_dynamics by q and dq, row by row: entry [i N + j] is d tau_i / d x_j; that by ddq is M. */
