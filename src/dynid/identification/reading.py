@@ -14,6 +14,7 @@ from dynid.rows.automatic import choose_rows
 from dynid.rows.rows import Rows
 from dynid.run.validation import block_seconds, read_samples, stage
 from dynid.signals.prepare import prepare
+from dynid.terms.catalogue import with_described
 from dynid.terms.term import Scale, Terms
 
 
@@ -26,6 +27,8 @@ def read_data(call: Call) -> Data:
     terms, rows = for_encoders(
         robot, settings.model, choice.rows, log.mapping, diagnostics, settings.chooses_model
     )
+    if settings.chooses_model:
+        terms = with_described(terms, robot)
     settings = replace(settings, terms=terms)
     _require_efforts(robot, log, rows)
     _require_scale(terms, diagnostics)

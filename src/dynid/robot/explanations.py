@@ -125,8 +125,8 @@ EXPLANATIONS = (
         ("warning",),
         """Gravity compensation, fluid forces, tendons, constraints, springs that yield or harden: what rigid-body
         dynamics from logs of joints does not describe. If the motion depends on them, the model misses it. The
-        stiffness of joints is read: it is what is known beforehand of a `torsion_spring`, which the automatic choice
-        tries on every joint.""",
+        stiffness of joints is read: it is what is known beforehand of a `torsion_spring`, which every model has that
+        is chosen automatically.""",
         """Check that the robot does not have them. Or add a term: `torsion_spring` for a tendon over several joints
         (`joints` and `weights`), `spring` for a tendon between two sites. A tendon that drives joints is a
         [transmission](robot-file.md) of the robot file.""",

@@ -12,6 +12,7 @@ from dynid.base.named_options import kind_from_spec, kind_to_spec, option_value
 from dynid.base.registry import Need
 from dynid.robot.model import RobotModel
 from dynid.terms.choice import LogFacts, Role
+from dynid.terms.joint_term import joints_of
 from dynid.terms.term import CATALOGUE, Proposal, Symbol, Term, Terms
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "symbol_of",
     "terms_from_spec",
     "terms_to_spec",
+    "with_described",
 ]
 
 CATALOGUE.build_in(
@@ -80,6 +82,17 @@ def proposals(robot: RobotModel, log: LogFacts, *roles: Role) -> tuple[Proposal,
         if not roles or kind.role in roles
         for one in kind.proposed(robot, log)
     )
+
+
+def with_described(terms: Terms, robot: RobotModel) -> Terms:
+    """The terms, and those for what the description says that the robot has, where no term stands for it."""
+    added = [
+        one
+        for kind in CATALOGUE.values()
+        for one in kind.described(robot)
+        if not any(term.name == one.name and set(joints_of(term)) & set(joints_of(one)) for term in terms)
+    ]
+    return Terms((*terms.terms, *added))
 
 
 def question_words(name: str) -> str:

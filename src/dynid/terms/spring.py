@@ -91,11 +91,11 @@ class TorsionSpring(Term):
 
     @classmethod
     def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Over each joint, as a hose, a cable, a balancer or an MJCF's `stiffness` makes one."""
+        """Over each joint of which the description says nothing, as a hose, a cable or a balancer makes one."""
         return tuple(
             proposal_of_robot(
                 robot,
-                term := cls((robot.joint_names[j],), label=f"joint{j + 1}"),
+                term := cls._of_joint(robot, j),
                 "spring",
                 "{count} spring{s} on {joints}",
                 places=(j,) * len(term.columns(robot)),
@@ -103,7 +103,18 @@ class TorsionSpring(Term):
                 shield="position",
             )
             for j in (() if log.both_sides else range(robot.n))
+            if np.isnan(robot.spring_prior[j, 0])
         )
+
+    @classmethod
+    def described(cls, robot: RobotModel) -> tuple[Term, ...]:
+        """Over each joint that has one in the description."""
+        known = np.flatnonzero(np.isfinite(robot.spring_prior[:, 0]))
+        return tuple(cls._of_joint(robot, j) for j in known.tolist())
+
+    @classmethod
+    def _of_joint(cls, robot: RobotModel, joint: int) -> TorsionSpring:
+        return cls((robot.joint_names[joint],), label=f"joint{joint + 1}")
 
     def __post_init__(self) -> None:
         check_label(self.label)

@@ -89,6 +89,11 @@ class Term(ABC):
         return ()
 
     @classmethod
+    def described(cls, robot: RobotModel) -> tuple[Term, ...]:
+        """Terms for what the description says that the robot has, which the automatic choice keeps; () = nothing."""
+        return ()
+
+    @classmethod
     def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
         """What the lack of this effect leaves of a joint's residual, in the class's `group`; () = nothing specific."""
         return ()
