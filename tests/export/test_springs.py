@@ -33,7 +33,7 @@ from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
 from dynid.signals.samples import Samples
-from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, TorsionSpring, Viscous
+from dynid.terms import Coulomb, Offset, OnMotor, RigidBody, RotorInertia, Terms, TorsionSpring, Viscous
 from dynid.terms.exports import spring_torque
 from dynid.testing.builders import random_robot
 from tests.export.models import AGREE, compiled, model_of, states
@@ -444,3 +444,24 @@ def test_a_run_with_springs_is_exported_as_it_predicts(tmp_path: Path) -> None:
         assert said is not None
         largest = np.abs(stiffness[j] * (q[:, j] - rest[j])).max()
         assert float(said[1]) == pytest.approx(largest, rel=0.02)
+
+
+def test_a_spring_at_a_motor_of_several_joints_is_a_tendon(tmp_path: Path) -> None:
+    robot = random_robot(1, n=4)
+    N = np.eye(4)
+    N[2, 1], N[3, 2] = 0.5, -1.5
+    robot = replace(robot, drive=replace(robot.drive, transmission=N))
+    springs = [OnMotor(TorsionSpring((name,), name)) for name in robot.joint_names[1:]]
+    terms = Terms((*RigidBody() + Viscous(), *springs))
+    theta = np.random.default_rng(3).uniform(0.5, 2.0, len(terms.columns(robot)))
+    theta[:40] = model_of(robot).inertia.ravel()
+    model = ExportModel.of_terms(robot, terms, theta)
+    assert model.left_out == ()
+    assert [one.joints for one in model.springs] == [(1,), (1, 2), (2, 3)]
+    wanted = torque(robot, terms, theta)
+    agree(by_mujoco(new_mjcf(model), robot), wanted)
+    agree(model.torque(*states(robot)), wanted)
+    diagnostics = Diagnostics()
+    export_parameters(robot, terms, theta, tmp_path / "robot.sdf", diagnostics=diagnostics)
+    (warning,) = [one.text for one in diagnostics.warnings if "springs" in one.text]
+    assert "SDF cannot hold these springs: 0.5 'joint2' + 'joint3'" in warning

@@ -17,7 +17,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import JointMotion, LogFacts, Question, Role
 from dynid.terms.curve import Shape, ShapedTerm
-from dynid.terms.exports import Mixed, MotionBasis, OnJoint, Part
+from dynid.terms.exports import JointSpring, Mixed, MotionBasis, OnJoint, Part
 from dynid.terms.friction import WIDTH, Coulomb, Viscous
 from dynid.terms.joint_term import joint_indices, joints_of
 from dynid.terms.term import Column, Proposal, Side, Term, Terms, empty_panels, proposal_of_robot
@@ -229,15 +229,21 @@ class OnMotor(ShapedTerm):
         return None if known is None else robot.drive.joint_torque(samples.q, known)
 
     def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """The term's lines at the motors; None for a term that is more than lines, and through linkages."""
+        """The term's lines and springs at the motors; None for a term that is more, and through linkages."""
         own = self.of.exported(robot, theta)
         if robot.drive.linkages or own is None:
             return None
         N = robot.drive.transmission
         lines = [one for one in own if isinstance(one, OnJoint)]
-        if len(lines) < len(own):
+        springs = [
+            replace(one, term=self.name, weights=one.weights @ N)
+            for one in own
+            if isinstance(one, JointSpring)
+        ]
+        if len(lines) + len(springs) < len(own):
             return None
-        return tuple(Mixed(self.name, x.value, x.basis, N[x.joint], N[x.joint], x.width) for x in lines)
+        mixed = (Mixed(self.name, x.value, x.basis, N[x.joint], N[x.joint], x.width) for x in lines)
+        return (*mixed, *springs)
 
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """The term's parameters whose motors turned."""
