@@ -133,6 +133,10 @@ def test_the_models_own_derivatives_energy_and_momentum_know_springs() -> None:
         assert model.gravity(q)[0, j] == pytest.approx(lifted, rel=1e-6, abs=1e-6)
     tau = model.torque(q, dq, ddq)
     np.testing.assert_allclose(model.forward_dynamics(q, dq, tau), ddq, atol=1e-8)
+    np.testing.assert_allclose(model.forward_dynamics(q[0], dq[0], tau[0]), ddq[0], atol=1e-8)
+    alone = model.inverse_dynamics(q[0], dq[0], ddq[0])
+    agree(alone, model.rigid_torque(q, dq, ddq)[0])
+    agree(np.array(alone), np.array(model.inverse_dynamics(q[0].tolist(), dq[0].tolist(), ddq[0].tolist())))
     # d(M dq)/dt = M ddq + dM/dt dq.
     after, before = (model.momentum(q + s * step * dq, dq + s * step * ddq) for s in (1, -1))
     np.testing.assert_allclose(model.momentum_rate(q, dq, tau), (after - before) / (2 * step), atol=1e-5)

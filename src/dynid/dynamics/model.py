@@ -118,7 +118,7 @@ class Dynamics:
         if self._plain and (fast := self._bodies.native()) is not None:
             try:
                 torque: Float = fast.inverse_dynamics(q, dq, ddq, 1)
-                return torque
+                return torque + self._spring_torque(np.asarray(q)) if self.springs else torque
             except (TypeError, ValueError):
                 pass  # lists, or what does not fit, as will be said
         (x, v, a), shape = self._states(q, dq, ddq)
@@ -180,6 +180,8 @@ class Dynamics:
         if self._plain and (fast := self._bodies.native()) is not None:
             try:
                 force = np.asarray(tau) - self.friction(dq) if friction else tau
+                if self.springs:
+                    force = np.asarray(force) - self._spring_torque(np.asarray(q))
                 acceleration: Float
                 acceleration, positive = fast.forward_dynamics(q, dq, force, 1)
                 if positive:
@@ -190,7 +192,7 @@ class Dynamics:
         if friction:
             u = u - self._friction(v)
         if self._plain:
-            return self._bodies.forward_dynamics(x, v, u).reshape(shape)
+            return self._bodies.forward_dynamics(x, v, u - self._spring_torque(x)).reshape(shape)
         still = np.zeros_like(x)
         force = u - self.rigid_torque(x, v, still)
         return self._accelerated(self.mass_matrix(x), force).reshape(shape)
@@ -310,7 +312,7 @@ class Dynamics:
         if self.tilt is not None:
             by_q = by_q + central_slopes(self._lean, x)
         if self.springs:
-            by_q = by_q + spring_slopes(self.springs, self.robot.n)
+            by_q = by_q + self._spring_line[0]
         if friction:
             by_dq = by_dq + self._friction_slopes(v)
         return tuple(one.reshape(*shape, self.robot.n) for one in (by_q, by_dq, self._with_drives(M)))  # type: ignore[return-value]  # three arrays
@@ -378,8 +380,18 @@ class Dynamics:
     def _beside_weight(self, torque: Float, q: Float) -> Float:
         # With what depends on positions beside the bodies.
         if self.springs:
-            torque = torque + spring_torque(self.springs, q)
+            torque = torque + self._spring_torque(q)
         return torque if self.tilt is None else torque + self._lean(q)
+
+    def _spring_torque(self, q: Float) -> Float:
+        slopes, preload = self._spring_line
+        return q @ slopes + preload
+
+    @cached_property
+    def _spring_line(self) -> tuple[Float, Float]:
+        # Of all springs together: slopes (n, n), and torque (n,) at positions 0.
+        zero = np.zeros((1, self.robot.n))
+        return spring_slopes(self.springs, self.robot.n), spring_torque(self.springs, zero)[0]
 
     def _lean(self, q: Float) -> Float:
         return np.zeros_like(q) if self.tilt is None else self.tilt.torque(self.robot, q)
@@ -405,9 +417,8 @@ class Dynamics:
 
     @cached_property
     def _plain(self) -> bool:
-        # Whether all of the rigid robot is in the bodies.
-        mixed = self._coupled_mass.any() or self.tilt is not None or self.springs
-        return not self.robot.has_mimic and not mixed
+        # Whether all of the rigid robot but springs is in the bodies.
+        return not self.robot.has_mimic and not self._coupled_mass.any() and self.tilt is None
 
     def _with_drives(self, M: Float) -> Float:
         total = M + np.diag(self.rotor) if self.robot.has_mimic else M
