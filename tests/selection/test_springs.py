@@ -43,9 +43,12 @@ def mjcf(stiffness: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> str:
 
 
 def found_with(folder: Path, stiffness: tuple[float, float, float], lean: float = 0.0) -> Identification:
-    """A log of that robot by MuJoCo's inverse dynamics, identified by default.    lean: of the base about x, rad."""
+    """A log of that robot by MuJoCo's inverse dynamics, identified by default with a file that knows of no springs.
+
+    lean: of the base about x, rad.
+    """
     path = folder / "arm.xml"
-    path.write_text(mjcf(stiffness), encoding="utf-8")
+    path.write_text(mjcf(), encoding="utf-8")
     robot = load_robot(path)
     planned = FourierTrajectory.random(robot, SECONDS, harmonics=8, seed=4, frequency=0.06, ramp=1.0)
     t = np.arange(round(SECONDS * RATE)) / RATE
