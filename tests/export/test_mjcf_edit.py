@@ -110,6 +110,16 @@ def test_parts_that_the_robot_did_not_carry_are_scaled_down(tmp_path: Path) -> N
     assert b'mass="0.3"' not in data
 
 
+def test_frames_without_mass_stay_without(tmp_path: Path) -> None:
+    frames = '<body name="tool" pos="9 0 0"/><body name="camera" pos="0 9 0"><body name="lens" pos="0 9 0"/></body>'
+    path = written(tmp_path, ARM.replace('<joint name="reach"', frames + '<joint name="reach"'))
+    model = changed_model(path)
+    data, faults = edit_mjcf(model, path, Reading())
+    assert faults == ()
+    path.write_bytes(data)
+    assert np.allclose(load_robot(path).inertia_prior, model.inertia, rtol=0, atol=1e-13)
+
+
 def test_only_inertias_and_joints_change(tmp_path: Path) -> None:
     path = written(tmp_path)
     data, _ = edit_mjcf(changed_model(path), path, Reading())

@@ -168,6 +168,19 @@ def test_a_hand_without_effort_is_held_though_it_has_positions(tmp_path: Path) -
     assert found["robot.lock.finger_joint"].value == "0"
 
 
+def test_a_joint_that_moves_a_finger_is_one_of_a_hand_whatever_it_is_called(tmp_path: Path) -> None:
+    arm_with_finger(tmp_path)
+    text = (tmp_path / "arm.urdf").read_text()
+    t, q = arm_motion()
+    columns = {"t": t} | {f"q_a{k}": q[:, k % 2] for k in (1, 2, 3)}
+    columns |= {f"tau_a{k}": np.sin(k + q[:, 0]) for k in (1, 2, 3)}
+    for body, asked in (("left_outer_knuckle", False), ("flange", True)):
+        named = text.replace("finger_joint", "drive_joint").replace('"e"', f'"{body}"')
+        (tmp_path / "arm.urdf").write_text(named)
+        found = propose(load_robot(tmp_path / "arm.urdf"), write_arm(tmp_path, columns))
+        assert (found["robot.lock.drive_joint"].value is None) == asked
+
+
 @pytest.mark.parametrize("unit", ["rad", "deg"])
 @pytest.mark.parametrize("opening", [None, 255.0, 1000.0])
 def test_an_opening_on_another_scale_is_no_position_of_a_hand(

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, UsageError
 from dynid.robot import load_robot
 from dynid.robot.serial import robot_from_dict, robot_to_dict
@@ -98,6 +99,42 @@ def test_position_actuators_are_read_as_mujoco_computes_them(tmp_path: Path) -> 
             read.torque(data.qpos[None], data.qvel[None], q_des[None])[0], data.qfrc_actuator, atol=1e-12
         )
     assert np.isnan(read.delay)
+
+
+def ratio_file(folder: Path, hand: str) -> Path:
+    """Position controllers by damping ratio; the hand, which the elbow moves, has this inside."""
+    path = folder / "ratio.xml"
+    path.write_text(
+        f"""<mujoco><asset><mesh name="m" vertex="0 0 0  .1 0 0  0 .1 0  0 0 .1"/></asset><worldbody><body name="a">
+        <joint name="shoulder" axis="0 1 0"/><geom size="0.1"/><body pos="0 0 0.4"><joint name="elbow" axis="0 1 0"/>
+        <geom size="0.1"/><body pos="0 0 0.3">{hand}</body></body></body><body name="c" pos="0 1 0">
+        <joint name="other" axis="0 1 0"/><geom size="0.1" pos="0.2 0 0"/></body></worldbody>
+        <actuator><position joint="shoulder" kp="90" dampratio="1"/><position joint="elbow" kp="30" kv="2"/>
+        <position joint="other" kp="50" dampratio="0.7"/></actuator></mujoco>"""
+    )
+    return path
+
+
+def test_damping_ratios_are_read_where_the_masses_are_known(tmp_path: Path) -> None:
+    import mujoco
+
+    path = ratio_file(tmp_path, '<geom size="0.05"/>')
+    model = mujoco.MjModel.from_xml_path(str(path))
+    said = Diagnostics()
+    servo = load_robot(path, diagnostics=said).drive.servo
+    assert servo is not None
+    assert not list(said)
+    assert servo.kd == pytest.approx(-model.actuator_biasprm[:, 2], rel=1e-9)
+
+    meshed = ratio_file(tmp_path, '<geom type="mesh" mesh="m"/>')
+    servo = load_robot(meshed, diagnostics=said).drive.servo
+    assert servo is not None
+    assert np.isnan(servo.kp).tolist() == [True, False, False]  # the mesh is part of what the shoulder moves
+    assert servo.kd[1:] == pytest.approx([2.0, -model.actuator_biasprm[2, 2]], rel=1e-9)
+    told = [one.text for one in said if one.identifier == "mjcf-left-out"]
+    assert len(told) == 1
+    assert "shoulder" in told[0]
+    assert "dampratio" in told[0]
 
 
 @pytest.mark.parametrize(

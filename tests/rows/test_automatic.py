@@ -126,6 +126,23 @@ def errors_of(samples: Samples, ur5e: Ur5e) -> tuple[Float, Float]:
     return ((samples.ddq - truth) ** 2).sum(axis=0), (truth**2).sum(axis=0)
 
 
+def test_a_joint_whose_equation_is_left_out_decides_nothing(ur5e: Ur5e, tmp_path: Path) -> None:
+    names = ur5e.robot.joint_names
+    q = ur5e.motion.q + np.eye(6)[4] * np.random.default_rng(2).normal(0, 2e-3, ur5e.tau.shape)
+    columns = canonical_columns(names, q, tau=ur5e.tau)
+    whole = write_log(tmp_path / "whole.parquet", ur5e.t, columns)
+    assert isinstance(chosen(ur5e.robot, read_log(whole, ur5e.robot), GOOD).rows, MomentumRows)
+
+    without = {name: values for name, values in columns.items() if name != f"tau_{names[4]}"}
+    said = Diagnostics()
+    log = read_log(write_log(tmp_path / "without.parquet", ur5e.t, without), ur5e.robot)
+    assert log.unmeasured == (names[4],)
+    choice = choose_rows(AutomaticRows(), ur5e.robot, DEFAULT_TERMS, prepare(log, GOOD, said), said)
+    assert isinstance(choice.rows, TorqueRows)
+    assert names[4] not in choice.reason
+    assert "noisy-accelerations" not in [one.identifier for one in said]
+
+
 def test_tenfold_noise_behind_a_loose_filter(ur5e: Ur5e, tmp_path: Path) -> None:
     log = ur5e.log(tmp_path, 10.0)
     choice = chosen(ur5e.robot, log, LOOSE)

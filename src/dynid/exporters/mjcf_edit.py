@@ -194,7 +194,7 @@ def _welded(compiled: CompiledMjcf, body: int) -> Float:
 
 def _inertia_of(compiled: CompiledMjcf, body: int) -> Float:
     m = compiled.model
-    if body in compiled.filled_in:
+    if body in compiled.filled_in or body in compiled.massless:
         return np.zeros(10)  # which the model never had
     R = rotation_quaternion(m.body_iquat[body])
     inertia = R @ np.diag(compiled.inertia[body]) @ R.T
@@ -203,7 +203,6 @@ def _inertia_of(compiled: CompiledMjcf, body: int) -> Float:
 
 def _set_inertial(edits: Edits, place: _Place, pi: Float, compiled: CompiledMjcf) -> None:
     unknown = place.body in (compiled.shapeless | compiled.filled_in)
-    unknown |= float(compiled.model.body_mass[place.body]) == 0
     if not unknown and np.allclose(
         pi, _inertia_of(compiled, place.body), rtol=0, atol=_SAME * np.abs(pi).max()
     ):

@@ -31,7 +31,7 @@ from dynid.layouts.units import (
     time_unit,
     units_within_limits,
 )
-from dynid.log.absent import WITHOUT_EFFORT, of_hand
+from dynid.log.absent import WITHOUT_EFFORT, hand_joints
 from dynid.log.calibration import motor_of, rad_per_percent, read_calibration
 from dynid.log.files import parts_beside
 from dynid.log.row_numbers import ROW
@@ -138,7 +138,7 @@ def propose(
             chosen[kind] = _cut(chosen[kind], extra.value)
     if "position" in chosen:
         chosen["position"] = _without_other_scales(robot, look, chosen["position"], decisions)
-    chosen = _alike(chosen, decisions)
+    chosen = _alike(robot, chosen, decisions)
     clock = rate_from_velocity(look, clock, chosen)
     clock, apart = _on_rows_of_positions(look, clock, chosen)
     if "effort" not in chosen and "position" in chosen:
@@ -270,10 +270,11 @@ def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list
     texts = look.values([name for name in look.names if name not in look.numeric]) if not look.bag else {}
     labels = joint_labels(texts, robot.joint_names)
     found = families(columns, robot.joint_names, known, look.bag, labels)
-    arm = [one for one in robot.joint_names if not of_hand(one)]
+    hands = hand_joints(robot)
+    arm = [one for one in robot.joint_names if one not in hands]
     if len(arm) == robot.n or not arm or any(one.meaning.quantity == "position" for one in found):
         return found
-    hand = tuple(one for one in robot.joint_names if of_hand(one))
+    hand = tuple(one for one in robot.joint_names if one in hands)
     return [replace(one, missing=(*one.missing, *hand)) for one in families(columns, arm, known, look.bag)]
 
 
@@ -480,7 +481,7 @@ def _held(
         found = Decision(
             key, f"{rest:g}", (f"{why}; it stands on a branch of its own, where its place does not matter",)
         )
-    elif of_hand(joint):
+    elif joint in hand_joints(robot):
         found = Decision(
             key, f"{rest:g}", (f"{why}; a joint of a hand, whose place matters little",), likely=True
         )
@@ -503,7 +504,7 @@ def _cut(family: Family, which: str | None) -> Family:
     return replace(family, columns=family.columns[:n])
 
 
-def _alike(chosen: dict[str, Family], decisions: list[Decision]) -> dict[str, Family]:
+def _alike(robot: RobotModel, chosen: dict[str, Family], decisions: list[Decision]) -> dict[str, Family]:
     """Velocities and efforts that cover fewer joints than the positions are of no use, but for those of a hand.
 
     A hand's positions are often logged without its effort: it is held then. Of another joint without one the motion is
@@ -515,7 +516,7 @@ def _alike(chosen: dict[str, Family], decisions: list[Decision]) -> dict[str, Fa
     kept = dict(chosen)
     if effort is not None and effort.named and position.named:
         without = [joint for joint in position.joints if joint not in effort.joints]
-        if without and all(map(of_hand, without)):
+        if without and hand_joints(robot).issuperset(without):
             position = _of_joints(position, [joint for joint in position.joints if joint not in without])
             kept["position"] = position
     for kind in ("velocity", "effort"):
@@ -542,7 +543,7 @@ def _without_other_scales(
     robot: RobotModel, look: Excerpt, position: Family, decisions: list[Decision]
 ) -> Family:
     """The columns without those of a hand that are no position of its joints: 0 to 255, or percent."""
-    hand = [joint for joint in position.joints if of_hand(joint)]
+    hand = sorted(hand_joints(robot).intersection(position.joints), key=position.joints.index)
     if not position.named or not hand or len(hand) == len(position.joints):
         return position
     values = look.table(position.columns)

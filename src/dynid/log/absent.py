@@ -28,8 +28,10 @@ APART = "at rest, with all that they carry and that carries them"
 UNEXPLAINED = (
     "at rest, with an effort that is not the torque of what they carry, as where a brake or friction holds it"
 )
-# Words in names of joints of hands, whose place hardly matters to an arm.
-_HAND = ("finger", "gripper", "jaw", "hand", "claw", "thumb", "knuckle")
+# Words in names of joints of hands, whose place hardly matters to an arm, and of their bodies: the last joint of an arm
+# may move a body called hand or gripper.
+_FINGERS = ("finger", "jaw", "claw", "thumb", "knuckle")
+_HAND = (*_FINGERS, "gripper", "hand")
 _GROUPS = ("position", "velocity", "effort")
 _OF_JOINTS = (
     *_GROUPS, "motor_position", "motor_velocity", "temperature", "command_position", "command_velocity",
@@ -44,9 +46,18 @@ WITHOUT_EFFORT = (
 )
 
 
-def of_hand(joint: str) -> bool:
-    """Whether a joint is one of a hand, by its name."""
-    return any(word in joint.lower() for word in _HAND)
+def hand_joints(robot: RobotModel) -> frozenset[str]:
+    """Joints of a hand, by their names or by those of the bodies that they move."""
+    bodies = [robot.body_names[i] for i in robot.independent_bodies.tolist()]
+    return frozenset(
+        joint
+        for joint, body in zip(robot.joint_names, bodies, strict=True)
+        if _has(joint, _HAND) or _has(body, _FINGERS)
+    )
+
+
+def _has(name: str, words: Iterable[str]) -> bool:
+    return any(word in name.lower() for word in words)
 
 
 def absent_joints(mapping: ChannelMap | None, columns: Iterable[str], robot: RobotModel) -> tuple[str, ...]:

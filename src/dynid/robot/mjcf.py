@@ -31,13 +31,15 @@ from dynid.robot.mjcf_actuators import servo_of
 from dynid.robot.mjcf_lint import check_mjcf
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.robot.reading import Reading
+from dynid.robot.servo import Servo
 from dynid.robot.source import RobotFile
 from dynid.robot.xml import Element
 from dynid.spatial.algebra import placement, rotation_about, rotation_quaternion
 from dynid.spatial.inertia import from_com, from_mjcf, symmetric, transformed
 
-_UNKNOWN_MASS = 1e-9
+# kg and kg m^2, which MuJoCo gives to bodies that have none; what has no more than ten times that has none.
 _BOUND = 1e-10
+_NO_MASS = 10 * _BOUND
 _FROM_GEOM = 1
 
 
@@ -48,6 +50,7 @@ class CompiledMjcf:
     inertia: (nbody, 3) principal moments as the file means them; MuJoCo may have been given others to be content.
     shapeless: bodies whose mass would come from meshes.    meshes: name of the mesh of every geom that had one.
     written: bodies whose inertia is written down, not that of their shapes.
+    undamped: actuators whose damping is relative to masses that are not known here (dampratio), by number.
     """
 
     mujoco: Any
@@ -56,6 +59,12 @@ class CompiledMjcf:
     shapeless: frozenset[int]
     meshes: dict[int, str]
     written: frozenset[int]
+    undamped: frozenset[int]
+
+    @cached_property
+    def massless(self) -> frozenset[int]:
+        """Bodies that have no mass of their own."""
+        return frozenset(np.flatnonzero(np.asarray(self.model.body_mass) <= _NO_MASS).tolist())
 
     @cached_property
     def filled_in(self) -> frozenset[int]:
@@ -81,13 +90,17 @@ def compile_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagn
     meshes = [(geom, geom.meshname) for geom in spec.geoms if geom.meshname]
     shapeless = _without_meshes(mujoco, spec)
     shifts = _checked_inertias(mujoco, spec, places, diagnostics)
+    # A positive number there is a damping ratio, of which MuJoCo makes a damping by the masses that the joint moves.
+    relative = [actuator for actuator in spec.actuators if actuator.biasprm[2] > 0]
     model = compile_spec(mujoco, spec, root)
     inertia = np.array(model.body_inertia)
     for one, shift in shifts:
         inertia[one.id] -= shift
     named = {int(geom.id): name for geom, name in meshes}
     written = frozenset(int(body.id) for body in spec.bodies if body.explicitinertial)
-    return CompiledMjcf(mujoco, model, inertia, frozenset(one.id for one in shapeless), named, written)
+    unknown = frozenset(int(one.id) for one in shapeless)
+    undamped = frozenset(int(one.id) for one in relative if _moves_any(model, int(one.id), unknown))
+    return CompiledMjcf(mujoco, model, inertia, unknown, named, written, undamped)
 
 
 def read_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
@@ -183,6 +196,18 @@ def _checked_inertias(
     return shifts
 
 
+def _moves_any(model: Any, actuator: int, bodies: frozenset[int]) -> bool:
+    # Whether one of the bodies is the one that the actuator's joint moves, or hangs on it.
+    moved = int(model.jnt_bodyid[model.actuator_trnid[actuator, 0]])
+    for body in bodies:
+        above = body
+        while above not in (0, moved):
+            above = int(model.body_parentid[above])
+        if above == moved:
+            return True
+    return False
+
+
 def _stands_still(mujoco: Any, body: Any) -> bool:
     # Whether nothing moves it: it hangs on the world by no joint, or by a free one, which is held.
     one = body
@@ -229,9 +254,10 @@ class _Reader:
         self.locked, self.held, self.free = locked, dict[str, float](), list[int]()
         self.mujoco, self.model = compiled.mujoco, compiled.model
         self.inertia, self.shapeless = compiled.inertia, compiled.shapeless
+        self.massless = compiled.massless
         self.places, self.diagnostics = places, diagnostics
         self.bodies: list[_Body] = []
-        self.filled_in = compiled.filled_in
+        self.filled_in, self.undamped = compiled.filled_in, compiled.undamped
         self.carrier: dict[int, tuple[int, Float]] = {0: (-1, np.eye(4))}
         m = self.model
         self.names = {
@@ -287,7 +313,7 @@ class _Reader:
                 np.array(m.dof_armature[dofs]),
                 unknown,
                 unknown,
-                servo=servo_of(self.mujoco, m, joints),
+                servo=self._servo(joints),
             ),
             projection=np.eye(n),
             projection_offset=np.zeros(n),
@@ -296,6 +322,23 @@ class _Reader:
             merged=tuple((body.name, *body.merged) for body in self.bodies),
             locked=self.held,
         )
+
+    def _servo(self, joints: list[int]) -> Servo | None:
+        names = [self.names["joint"][j] for j in joints]
+        lacking = [
+            names[joints.index(joint)]
+            for joint in (int(self.model.actuator_trnid[i, 0]) for i in sorted(self.undamped))
+            if joint in joints
+        ]
+        if lacking:
+            self.diagnostics.warn(
+                "mjcf-left-out",
+                f"position controllers of {', '.join(lacking)}: their damping is given by a ratio (dampratio) to "
+                "masses that would come from meshes, which are not read; their gains are taken as unknown. A log "
+                "without torque needs them: give drive.kp and drive.kd",
+                Place(file=self.places.file),
+            )
+        return servo_of(self.mujoco, self.model, joints, self.undamped)
 
     def _no_joints(self, only: str | None) -> InputError:
         m = self.model
@@ -408,13 +451,13 @@ class _Reader:
         m = self.model
         if welded:
             carrier.merged.append(name)
-        mass = float(m.body_mass[body])
         if body in self.shapeless or body in self.filled_in:
             carrier.inertia, carrier.known = np.full(10, np.nan), False
             carrier.filled_in |= body in self.filled_in
-        elif mass > _UNKNOWN_MASS:
+        elif body not in self.massless:
             R = rotation_quaternion(m.body_iquat[body])
-            own = from_com(mass, np.array(m.body_ipos[body]), R @ np.diag(self.inertia[body]) @ R.T)
+            inertia = R @ np.diag(self.inertia[body]) @ R.T
+            own = from_com(float(m.body_mass[body]), np.array(m.body_ipos[body]), inertia)
             carrier.inertia = carrier.inertia + transformed(own, frame)
             carrier.known = bool(np.isfinite(carrier.inertia).all())
 

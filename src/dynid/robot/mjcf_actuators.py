@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,15 @@ from dynid.base.arrays import Float
 from dynid.robot.servo import Servo
 
 
-def servo_of(mujoco: Any, model: Any, joints: Sequence[int]) -> Servo | None:
+def servo_of(mujoco: Any, model: Any, joints: Sequence[int], undamped: Collection[int] = ()) -> Servo | None:
     """The controllers of some MuJoCo joints, tau = kp (q_des - q) - kv dq within forcerange; None = there are none.
 
     <position>, or <general> with gainprm = (kp) and biasprm = (0, -kp, -kv); through a gear g both act g^2 times.
-    A joint without one, or with several, keeps unknown gains.
+    A joint without one, or with several, keeps unknown gains.    undamped: actuators whose damping is not known.
     """
     n = len(joints)
     kp, kd, limit, count = np.full(n, np.nan), np.zeros(n), np.full(n, np.inf), np.zeros(n, dtype=int)
+    unclear = np.zeros(n, dtype=np.bool_)
     for i in range(model.nu):
         joint, gear = int(model.actuator_trnid[i, 0]), float(model.actuator_gear[i, 0])
         if joint not in joints or not _is_position(mujoco, model, i):
@@ -29,7 +30,8 @@ def servo_of(mujoco: Any, model: Any, joints: Sequence[int]) -> Servo | None:
         kd[j] = -(gear**2) * model.actuator_biasprm[i, 2]
         if model.actuator_forcelimited[i]:
             limit[j] = abs(gear) * float(np.abs(model.actuator_forcerange[i]).max())
-    unclear = count != 1
+        unclear[j] = i in undamped  # a stiffness alone is no controller
+    unclear |= count != 1
     kp[unclear], kd[unclear], limit[unclear] = np.nan, 0.0, np.inf
     if unclear.all():
         return None

@@ -36,7 +36,8 @@ INDEPENDENT = 1e-6
 class AccelerationNoise:
     """How much of the accelerations that enter the equations is noise.
 
-    share: (n,) power of the noise over that of the acceleration, both after all filters; nan for joints at rest.
+    share: (n,) power of the noise over that of the acceleration, both after all filters; nan for joints at rest, and
+        for those whose effort was not measured: their own equations are left out.
     signal: (n,) rad/s^2 or m/s^2, root mean square.    reach: Hz, below which the joints move.
     enough: Hz, the cut-off that would keep all of the motion.
     """
@@ -49,7 +50,7 @@ class AccelerationNoise:
 
     @property
     def worst(self) -> float:
-        """Greatest share over the joints that move; 0 if none does."""
+        """Greatest share over the joints that have one; 0 if none does."""
         found = self.share[np.isfinite(self.share)]
         return float(found.max()) if len(found) else 0.0
 
@@ -96,7 +97,8 @@ def acceleration_noise(prepared: Prepared, windows: Sequence[Window]) -> Acceler
     noise = np.where(frequency > motion.chosen, density, np.minimum(density, floor[:, None]))
     power, wrong = ((d * gain**2).sum(axis=1) * width for d in (density, noise))
     moved = np.array([max(float(np.ptp(q[j])) for q in positions) for j in range(n)]) > LEAST_TRAVEL
-    share = np.where(moved & (power > 0), wrong / np.where(power > 0, power, 1.0), np.nan)
+    counts = moved & (power > 0) & (True if prepared.measured is None else prepared.measured)
+    share = np.where(counts, wrong / np.where(power > 0, power, 1.0), np.nan)
     return AccelerationNoise(
         names, share, np.sqrt(np.maximum(power - wrong, 0.0)), float(motion.reach.max()), motion.chosen
     )

@@ -9,7 +9,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
 from dynid.kernel import torque_regressor
-from dynid.log.absent import of_hand
+from dynid.log.absent import hand_joints
 from dynid.log.read import Log
 from dynid.robot.locking import own_motors
 from dynid.robot.model import RobotModel
@@ -59,7 +59,8 @@ def unexplained_hands(log: Log) -> tuple[str, ...]:
     have an effort.
     """
     robot, silent = log.robot, {*log.unmeasured, *log.resting}
-    hand = np.array([of_hand(name) for name in robot.joint_names])
+    hands = hand_joints(robot)
+    hand = np.array([name in hands for name in robot.joint_names])
     moves = robot.projection != 0
     last = hand & own_motors(robot)
     for i in np.flatnonzero(moves[:, ~hand].any(axis=1)).tolist():
