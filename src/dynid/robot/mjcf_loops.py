@@ -5,7 +5,8 @@ from __future__ import annotations
 from dynid.base.diagnostics import Diagnostics
 from dynid.robot.xml import Element
 
-_CLOSING = ("connect", "weld")
+# Constraints that close loops, which are told apart from others.
+CLOSING = ("connect", "weld")
 _WORLD = "world"
 
 
@@ -18,7 +19,7 @@ def warn_of_loops(root: Element, diagnostics: Diagnostics) -> None:
     carried = _carried(root)
     for equality in root.all("equality"):
         for one in equality.children:
-            if one.tag not in _CLOSING or one.attributes.get("active") == "false":
+            if one.tag not in CLOSING or one.attributes.get("active") == "false":
                 continue
             ends = _ends(one)
             joints = [carried.get(end, ()) for end in ends]
