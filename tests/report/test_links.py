@@ -190,6 +190,25 @@ def test_a_centre_is_in_its_shape_or_not(run: Identification, tmp_path: Path) ->
     assert {link.inside for link in links(unknown)[0]} == {None}
 
 
+def test_long_names_are_told_apart_in_columns_that_line_up(run: Identification) -> None:
+    left = "/a/workcell/with/a/very/long/name/of/its/own/left/"
+    bodies = tuple(f"{left}{name}" for name in run.robot.body_names)
+    joints = tuple(f"left_{name}_of_the_robot" for name in run.robot.joint_names)
+    robot = replace(
+        run.robot,
+        body_names=bodies,
+        tree_joint_names=joints,
+        joint_names=joints,
+        merged=tuple((b,) for b in bodies),
+    )
+    lines = link_lines(replace(run, robot=robot))
+    for name in (*run.robot.body_names, *joints):
+        assert sum(line.split()[0].endswith(name) for line in lines if line.strip()) == 1
+    header = lines[1]
+    end = header.index("described")
+    assert all(line[end - 1] == " " and line[end + 8] != " " for line in lines[2 : 2 + len(bodies)])
+
+
 def test_terminal_and_report_show_them_with_units(run: Identification, tmp_path: Path) -> None:
     text, html = (
         "\n".join(link_lines(run)),

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from dynid.verbs.statics import StaticEstimate
 
 
+# Characters of a column of names, at least and at most.
+_NARROW, _WIDE = 20, 48
+
+
 def identification_lines(result: Identification) -> list[str]:
     """Verdict, findings and scores."""
     marks = {"good": "+", "warning": "!", "doubt": "?", "problem": "x"}
@@ -42,22 +46,23 @@ def identification_lines(result: Identification) -> list[str]:
 def link_lines(result: Identification) -> list[str]:
     """Mass and centre of every link beside the description's, whom to believe; then friction by joint."""
     found, total = links(result)
+    values = joint_values(result)
+    wide = _width([*(link.name for link in found), *(value.joint for value in values)])
     lines = []
     if found:
         lines = [
             "links, as exports hold them (+- 95 % where the data decide)",
-            f"  {'link':<20}{'mass, kg':>18}{'described':>11}  {'centre, mm':<22}{'described':<22}"
+            f"  {'link':<{wide}}{'mass, kg':>18}{'described':>11}  {'centre, mm':<22}{'described':<22}"
             f"{'in shape':<10}who says",
         ]
         for link in found:
             shape = {True: "yes", False: "NO", None: "-"}[link.inside]
             lines.append(
-                f"  {link.name[:19]:<20}{_figure(link.mass):>18}{_known(link.mass.described):>11}  "
+                f"  {_cell(link.name, wide)}{_figure(link.mass):>18}{_known(link.mass.described):>11}  "
                 f"{_millimetres([c.value for c in link.centre]):<22}"
                 f"{_millimetres([c.described for c in link.centre]):<22}{shape:<10}{link.said}"
             )
-        lines.append(f"  {'all links':<20}{_figure(total):>18}{_known(total.described):>11}")
-    values = joint_values(result)
+        lines.append(f"  {'all links':<{wide}}{_figure(total):>18}{_known(total.described):>11}")
     if values:
         lines += ["", "joints"]
     for joint in dict.fromkeys(value.joint for value in values):
@@ -68,8 +73,19 @@ def link_lines(result: Identification) -> list[str]:
             for v in values
             if v.joint == joint
         )
-        lines.append(f"  {joint[:19]:<20}{own}")
+        lines.append(f"  {_cell(joint, wide)}{own}")
     return lines
+
+
+def _width(names: Sequence[str]) -> int:
+    """Of a column that holds names whole, up to a length."""
+    return min(max([_NARROW, *(len(name) + 1 for name in names)]), _WIDE)
+
+
+def _cell(name: str, width: int) -> str:
+    # What tells names of one robot apart stands at their end.
+    shown = name if len(name) < width else f"...{name[4 - width :]}"
+    return f"{shown:<{width}}"
 
 
 def _figure(value: Value) -> str:
@@ -141,19 +157,20 @@ def score_lines(scores: Scores) -> list[str]:
         lines.append(f"  all samples: {scores.at_rest_text}")
     if scores.exported_text:
         lines.append(f"  {scores.exported_text}")
+    wide = _width(scores.joint_names)
     every = "" if whole is None else f"{'all samples':>13}"
     lines.append(
-        f"  {'joint':<20}{'relative':>10}{every}{'RMS':>11}{'R2':>9}{'torque RMS':>12}{'samples':>9}"
+        f"  {'joint':<{wide}}{'relative':>10}{every}{'RMS':>11}{'R2':>9}{'torque RMS':>12}{'samples':>9}"
     )
     for j, name in enumerate(scores.joint_names):
         every = "" if whole is None else f"{100 * whole.relative[j]:>11.2f} %"
         remark = f"  {said}" if (said := scores.remark(name)) else ""
         if name in scores.unmeasured:
             every = "" if whole is None else f"{'-':>13}"
-            lines.append(f"  {name:<20}{'-':>10}{every}{'-':>11}{'-':>9}{'-':>12}{0:>9}{remark}")
+            lines.append(f"  {_cell(name, wide)}{'-':>10}{every}{'-':>11}{'-':>9}{'-':>12}{0:>9}{remark}")
             continue
         lines.append(
-            f"  {name:<20}{100 * scores.relative[j]:>8.2f} %{every}{scores.rms[j]:>11.4g}{scores.r2[j]:>9.4f}"
+            f"  {_cell(name, wide)}{100 * scores.relative[j]:>8.2f} %{every}{scores.rms[j]:>11.4g}{scores.r2[j]:>9.4f}"
             f"{scores.torque_rms[j]:>12.4g}{int(scores.count[j]):>9}{remark}"
         )
     if scores.beyond_text:
