@@ -200,6 +200,17 @@ def test_included_files_are_part_of_the_model(tmp_path: Path) -> None:
     assert robot.inertia_prior[0, 0] == pytest.approx(1000 * 4 / 3 * np.pi * 0.1**3)
 
 
+def test_a_handle_of_the_simulation_closes_no_loop(tmp_path: Path) -> None:
+    text = """<mujoco><worldbody><body name="a"><joint name="p"/><geom size="0.1"/></body>
+        <body name="handle" mocap="true"/></worldbody>
+        <equality><weld body1="handle" body2="a"/></equality></mujoco>"""
+    robot, diagnostics = read(text, tmp_path)
+    assert robot.joint_names == ("p",)
+    (said,) = list(diagnostics)
+    assert said.identifier == "mjcf-left-out"
+    assert "between 'a' and the mocap body 'handle'" in said.text
+
+
 def test_what_is_left_out_names_its_joints_and_is_told_once(tmp_path: Path) -> None:
     bodies = "".join(
         f'<body name="{name}"><joint name="{name}_joint"/><geom size="0.1"/></body>' for name in "abc"

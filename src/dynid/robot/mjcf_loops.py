@@ -14,14 +14,25 @@ def warn_of_loops(root: Element, diagnostics: Diagnostics) -> None:
     """Names, for each active <connect> and <weld>, the joints whose torque its force enters.
 
     The force acts on both bodies with opposite signs, so that it moves no joint that carries both of them, and every
-    joint that carries one alone.
+    joint that carries one alone. What ties a body to a mocap body is a handle by which a simulation drags it, and no
+    part of the robot.
     """
     carried = _carried(root)
+    handles = {one.attributes.get("name") for one in root.walk() if one.attributes.get("mocap") == "true"}
     for equality in root.all("equality"):
         for one in equality.children:
             if one.tag not in CLOSING or one.attributes.get("active") == "false":
                 continue
             ends = _ends(one)
+            if handles.intersection(ends):
+                held, handle = sorted(ends, key=handles.__contains__)
+                diagnostics.warn(
+                    "mjcf-left-out",
+                    f"<{one.tag}> between '{held}' and the mocap body '{handle}', by which a simulation drags it, is "
+                    "left out of the model",
+                    one.place,
+                )
+                continue
             joints = [carried.get(end, ()) for end in ends]
             affected = [
                 name for name in (*joints[0], *joints[1]) if (name in joints[0]) != (name in joints[1])
