@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,8 @@ from dynid.base.arrays import Float
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.effect_tests import EffectTest
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.terms.friction_shapes import SmoothCoulomb
+from dynid.terms.term import Terms
 from dynid.terms.torque_delay import LATE_TORQUE
 from dynid.testing import TrueMotion, analysis_of, small_arm
 
@@ -42,6 +46,17 @@ def test_the_delay_is_measured_and_nothing_else_is_blamed(joint: int, seconds: f
     reported = float(own[0].text.split(" ")[1])
     assert reported == pytest.approx(1e3 * abs(seconds), rel=0.3)
     assert "gear-ripple" not in {one.identifier for one in diagnose(analysis)}
+
+
+def test_friction_is_not_advised_where_the_joint_has_a_form_of_it() -> None:
+    plain = late((0.012, 0.0, 0.0))
+    name = plain.robot.joint_names[0]
+    formed = replace(plain, terms=Terms((*plain.terms, SmoothCoulomb(joints=(name,)))))
+    (before,), (after,) = (EffectTest(LATE_TORQUE).look(one) for one in (plain, formed))
+    assert "try { term" in before.advice
+    assert after.advice.startswith("coulomb_tanh leaves this")
+    assert "try { term" not in after.advice
+    assert "torque_delay" in after.advice
 
 
 def test_a_delay_of_all_joints_is_reported_elsewhere() -> None:

@@ -72,8 +72,11 @@ class EffectTest:
         share, name = float(effect.share[joint]), analysis.robot.joint_names[joint]
         words = _clearest(analysis, joint, feature).words(effect.coefficient, effect.std)
         advice = words.advice
-        if self.group.friction and (own := _own_form(analysis, joint)):
-            advice = f"{own} leaves this: record more of such motion, or compare it with further forms."
+        if own := _own_form(analysis, joint):
+            if self.group.friction:
+                advice = f"{own} leaves this: record more of such motion, or compare it with further forms."
+            elif words.beside_form:
+                advice = f"{own} leaves this: {words.beside_form}"
         along = np.ones(len(feature.x)) if feature.along is None else feature.along
         fitted = effect.fitted[joint if len(effect.fitted) > 1 else 0]
         return ResidualFinding(

@@ -73,12 +73,14 @@ class Words:
 
     title: what is wrong with the joint.    text: on what evidence; {figures} stands for how much is explained.
     advice: what to do.    curve: name of the explained part in the drawing.
+    beside_form: what to do where the joint's friction has a form of its own already, "" = the same.
     """
 
     title: str
     text: str
     advice: str
     curve: str
+    beside_form: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -162,6 +162,7 @@ class TorqueDelay(NominalTerm):
                 if turns
                 else f"{delay[0].upper()}{delay[1:]}.",
                 f"torque that is {way}",
+                f"other friction that builds up on the way; or {delay}." if turns else "",
             )
 
         away = np.where(remains.reverses[:, [joint]], 0.0, column)
