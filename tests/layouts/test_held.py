@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError
 from dynid.layouts.propose import _apart, propose
 from dynid.layouts.write import experiment_text
+from dynid.log.absent import hand_joints
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 
@@ -179,6 +181,12 @@ def test_a_joint_that_moves_a_finger_is_one_of_a_hand_whatever_it_is_called(tmp_
         (tmp_path / "arm.urdf").write_text(named)
         found = propose(load_robot(tmp_path / "arm.urdf"), write_arm(tmp_path, columns))
         assert (found["robot.lock.drive_joint"].value is None) == asked
+
+
+def test_a_knuckle_that_carries_other_joints_is_no_end_of_an_arm(tmp_path: Path) -> None:
+    arm = replace(arm_with_finger(tmp_path), body_names=("b", "knuckle", "d", "tip"))
+    assert hand_joints(arm) == {"finger_joint"}
+    assert hand_joints(replace(arm, body_names=("b", "c", "knuckle", "tip"))) == {"a3", "finger_joint"}
 
 
 @pytest.mark.parametrize("unit", ["rad", "deg"])

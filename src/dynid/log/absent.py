@@ -47,13 +47,14 @@ WITHOUT_EFFORT = (
 
 
 def hand_joints(robot: RobotModel) -> frozenset[str]:
-    """Joints of a hand, by their names or by those of the bodies that they move."""
-    bodies = [robot.body_names[i] for i in robot.independent_bodies.tolist()]
-    return frozenset(
-        joint
-        for joint, body in zip(robot.joint_names, bodies, strict=True)
-        if _has(joint, _HAND) or _has(body, _FINGERS)
-    )
+    """Joints of a hand: by their names, or by those of the bodies that they move, where they carry none but such."""
+    found = [_has(joint, _HAND) for joint in robot.tree_joint_names]
+    alone = np.ones(robot.n_bodies, dtype=np.bool_)
+    for i in reversed(range(robot.n_bodies)):
+        found[i] = found[i] or (bool(alone[i]) and _has(robot.body_names[i], _FINGERS))
+        if robot.parent[i] >= 0:
+            alone[robot.parent[i]] &= found[i]
+    return frozenset(robot.tree_joint_names[i] for i in robot.independent_bodies.tolist() if found[i])
 
 
 def _has(name: str, words: Iterable[str]) -> bool:
