@@ -14,9 +14,10 @@ from dynid.log.effort_size import GEARED, size_advice
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.joint_term import JointTerm
-from dynid.terms.payload import find_load, outermost
+from dynid.terms.payload import UNSURE
 from dynid.terms.residual_tests import FitAnalysis, Level, Notice
 from dynid.terms.term import Scale, Symbol
+from dynid.terms.torque_scale import SCALE_CHANCE, common_scale
 
 # Factor between the torque of described and of identified bodies from which on a unit is wrong; from GEARED on it may
 # be.
@@ -27,16 +28,8 @@ MOST_OF_TORQUE = 3.0
 USUAL, HEAVY = 10.0, 100.0
 # m; a shorter arm has no reach to be heavy for.
 SHORTEST = 0.3
-# Of the greatest, the described swing of gravity torque from which on a joint shows the bodies' scale.
-HEAVY_SWING = 0.1
-# Descriptions know masses to some 15 %: a common factor of 1.4 is beyond that, if it explains the difference and the
-# joints agree on it.
-SCALE_DOUBT, SCALE_EXPLAINED, SCALE_SPREAD = 1.4, 0.8, 0.25
-# A load leaves next to nothing of the distance from the description; a factor on all bodies looks like one by half.
-LOAD_ALONE = 0.9
-# Of gravity's torque a load leaves this share of what a factor leaves, where masses that are off by some 15 % hide how
-# little it leaves of the distance in all parameters.
-LOAD_LEAVES = 0.5
+# Descriptions know masses to some 15 %: a common factor of 1.4 is beyond that.
+SCALE_DOUBT = 1.4
 
 
 @dataclass(frozen=True)
@@ -62,16 +55,17 @@ class DriveGain(JointTerm):
             "torque-scale",
             "torque of another size than the described masses have",
             ("doubt",),
-            f"""On every joint that carries weight gravity's torque is {SCALE_DOUBT:g} times the description's or
-            more (or as much less), and one factor explains it. The robot is heavier than described, or the
-            torque has another unit, torque constant or gear ratio than declared. All masses of the model carry
-            that factor.""",
+            f"""Gravity's torque is {SCALE_DOUBT:g} times the description's or more (or as much less), on all bodies
+            alike. The robot is heavier than described, or the torque has another unit, torque constant or gear ratio
+            than declared. All masses of the model carry that factor.""",
             """Check `effort.unit`, `effort.side`, `drive_gain` and gear ratios against the data sheet: torque of the
             motors is smaller by the gears (`effort.side = "motor"` and `gear_ratio`). A known load decides: hang
             it on, record again, and `dynid payload RUN LOG --expected KG` says what the torque is worth.""",
-            f"""One factor has to explain {100 * SCALE_EXPLAINED:g} % of the difference and agree between joints, and
-            more of it than a load at the last body does, which is named instead (`payload`). It takes a
-            description with masses: where those are rough, so is this.""",
+            f"""A wrong scale moves all bodies alike, a wrong description each by itself. So the factor is the mean of
+            what masses and first moments of the bodies say, and its error follows from their number and their
+            scatter, from masses and centres that are {100 * UNSURE:.2g} % off at least: chance shows a factor in less
+            than one such log of {1 / SCALE_CHANCE:.0f}. A load on an outermost body must not explain them better
+            (Akaike's criterion); then it is named instead (`payload`). It takes a description with masses.""",
             "Accept it if the description's masses are placeholders and the torque's unit is certain.",
         ),
     )
@@ -88,8 +82,8 @@ class DriveGain(JointTerm):
     def against_description(cls, fit: FitAnalysis) -> Iterator[Notice]:
         """Torque of another size than the described bodies', or than an arm of this reach can have.
 
-        Over a factor of 5 units are suspected, over 30 doubted; one factor that all joints agree on is doubted from
-        1.4 on, unless a load explains it as well.
+        Over a factor of 5 units are suspected, over 30 doubted; one factor on all bodies is doubted from 1.4 on,
+        where the description is known well enough to tell and no load explains it better.
         """
         sizes = size_against_description(fit)
         if sizes is None or not np.isfinite(sizes).any():
@@ -131,22 +125,14 @@ def _agreed(sizes: Float) -> float:
 
 def _of_scale(fit: FitAnalysis) -> Iterator[Notice]:
     scale = common_scale(fit)
-    if scale is None or scale.factor <= 0 or abs(np.log(scale.factor)) < np.log(SCALE_DOUBT):
+    if scale is None or abs(np.log(scale.factor)) < np.log(SCALE_DOUBT) or not scale.sure:
         return
-    if scale.explained < SCALE_EXPLAINED or scale.spread > SCALE_SPREAD:
-        return
-    load = find_load(fit)
-    if (
-        load is not None
-        and load.sure
-        and max(load.explained - LOAD_ALONE, scale.by_load - scale.explained) > 0
-    ):
-        return
+    low, high = scale.limits
     yield Notice(
         "torque-scale",
         Level.DOUBT,
-        f"gravity torque {scale.factor:.3g} times that of the description on every joint that carries weight "
-        f"(one factor explains {100 * scale.explained:.3g} % of the difference)",
+        f"gravity torque {scale.factor:.3g} times that of the description ({low:.2g} to {high:.2g} where its masses "
+        f"are known to {100 * UNSURE:.2g} %)",
         "the masses of the description, or a scale of torque that is known",
         size_advice(scale.factor)
         or "check torque constants, gear ratios and the unit and side of the effort under [log], or the description's "
@@ -178,64 +164,6 @@ def size_against_description(fit: FitAnalysis) -> Float | None:
             motion.tau - motion.tau.mean(axis=0), axis=0
         )
         return np.where((alike > 0.5) & (product > 0) & seen, product / squares[1], np.nan)
-
-
-@dataclass(frozen=True)
-class CommonScale:
-    """One factor between described and identified gravity torque.
-
-    factor: of all joints together.    explained: share of their distance that it explains, 0 to 1.
-    spread: greatest deviation of a joint's own factor from it, as a share.    by_load: share of that distance that
-    weight and centre of a load on one of the outermost bodies explain.
-    """
-
-    factor: float
-    explained: float
-    spread: float
-    by_load: float
-
-
-def common_scale(fit: FitAnalysis) -> CommonScale | None:
-    """The one factor that brings the described bodies' gravity torque closest to the identified ones'.
-
-    Gravity torque alone is free of rotors. Joints count whose described gravity torque swings by a fifth of the
-    greatest and that no spring may carry. None without two such joints, or without a description of every body.
-    """
-    robot, bodies, motion = fit.robot, fit.remains.bodies, fit.remains.motion
-    if bodies is None or not np.isfinite(robot.inertia_prior).all():
-        return None
-    q = robot.tree_motion(motion.q, motion.dq, motion.ddq)[0]
-    ours, described = (
-        gravity_torque(robot.tree, body, q) @ robot.projection for body in (bodies, robot.inertia_prior)
-    )
-    ours, described = ours - ours.mean(axis=0), described - described.mean(axis=0)
-    swing = described.std(axis=0)
-    heavy = (swing > HEAVY_SWING * swing.max(initial=0.0)) & ~fit.balanced
-    heavy &= np.isin(np.arange(robot.n), fit.joints)
-    if heavy.sum() < 2 or not swing.any():
-        return None
-    a, b = (torque[:, heavy] / swing[heavy] for torque in (ours, described))
-    factor = float((a * b).sum() / (b * b).sum())
-    own = (a * b).sum(axis=0) / (b * b).sum(axis=0)
-    apart = float(((a - b) ** 2).sum())
-    left = float(((a - factor * b) ** 2).sum())
-    spread = float(np.abs(own / factor - 1.0).max())
-    of_loads = [_gravity_of_load(robot, q, body)[:, :, heavy] / swing[heavy] for body in outermost(robot)]
-    by_load = max(_explained(columns.reshape(len(columns), -1).T, (a - b).ravel()) for columns in of_loads)
-    return CommonScale(factor, 1.0 - left / max(apart, 1e-300), spread, by_load)
-
-
-def _gravity_of_load(robot: RobotModel, q: Float, body: int) -> Float:
-    """Gravity's torque (4, N, n) of one kg and of one kg m along each axis on a body, without its mean."""
-    columns = np.zeros((4, robot.n_bodies, 10))
-    columns[np.arange(4), body, np.arange(4)] = 1.0
-    torque = np.array([gravity_torque(robot.tree, one, q) @ robot.projection for one in columns])
-    return np.asarray(torque - torque.mean(axis=1, keepdims=True))
-
-
-def _explained(columns: Float, wanted: Float) -> float:
-    found, *_ = np.linalg.lstsq(columns, wanted, rcond=1e-9)
-    return 1.0 - float(((wanted - columns @ found) ** 2).sum()) / max(float((wanted**2).sum()), 1e-300)
 
 
 def heaviness(fit: FitAnalysis) -> float | None:

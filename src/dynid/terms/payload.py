@@ -177,10 +177,7 @@ def find_load(fit: FitAnalysis) -> Load | None:
         return None
     B = base.matrix
     distance = base.value - B @ robot.inertia_prior.ravel()
-    spread = np.zeros((B.shape[1], B.shape[1]))
-    for i, body in enumerate(robot.inertia_prior):
-        spread[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = _unsure(body)
-    C = base.covariance + B @ spread @ B.T
+    C = base.covariance + B @ unsure_description(robot) @ B.T
     scale = np.sqrt(np.diag(C))
     scale = np.where(scale > 0, scale, 1.0)
     C, d = C / np.outer(scale, scale), distance / scale
@@ -208,6 +205,14 @@ def _load(robot: RobotModel, C: Float, d: Float, B: Float, body: int) -> Load:
         float(chi_squared_tail(10, max(gain, 0.0))),
         gain / max(float(d @ weighted[:, 10]), 1e-300),
     )
+
+
+def unsure_description(robot: RobotModel) -> Float:
+    """Covariance (10 nb, 10 nb) of the described bodies' parameters, each body's errors being its own."""
+    found = np.zeros((10 * robot.n_bodies, 10 * robot.n_bodies))
+    for i, body in enumerate(robot.inertia_prior):
+        found[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = _unsure(body)
+    return found
 
 
 def _unsure(body: Float) -> Float:
