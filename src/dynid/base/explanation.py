@@ -18,8 +18,8 @@ not found the command stops, so that no list of codes grows stale."""
 RESIDUAL_TESTS = """Reported where chance would show it in less than one log of a thousand and it explains a tenth of a
 joint's residual; a warning from one percent of the joint's torque on. The test is over blocks of time, so correlated
 noise is no evidence. Of 600 clean simulated logs none shows any finding of this kind (`benchmarks/diagnoses.py`)."""
-TRAPS = """Of 641 simulated logs with one of thirteen faults, this among them, 640 were reported by the fault's name;
-of 49 clean ones none was stopped (`benchmarks/traps.py`)."""
+TRAPS = """Of 1300 simulated logs with one of thirteen faults, this among them, 1299 were reported by the fault's name;
+of 500 clean ones none was stopped (`benchmarks/traps.py`)."""
 PROVEN = """The log is fitted anew as this says and otherwise, and scored on blocks that were left out. A doubt has to
 predict them better beyond chance (one in a thousand) and to explain a fifth of a joint's error there; its opposite may
 gain at most half as much"""
