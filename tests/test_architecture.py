@@ -263,12 +263,13 @@ def terms_asked_for(tree: ast.Module) -> set[str]:
 
     found: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
             found |= named_in(node.args[1])
         elif isinstance(node, ast.Compare):
             found |= named_in(node.left, *node.comparators)
-            if "term" in ast.unparse(node) or ".name" in ast.unparse(node):
-                found |= texts_in(node) & set(CATALOGUE)
+            texts = texts_in(node) & set(CATALOGUE)
+            if texts and ("term" in (code := ast.unparse(node)) or ".name" in code):
+                found |= texts
         elif isinstance(node, ast.Dict):
             found |= named_in(*(key for key in node.keys if key is not None))
     for node in tree.body:

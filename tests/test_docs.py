@@ -166,6 +166,19 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_demo(tmp_path_factory.mktemp("docs") / "demo", fast=True).folder
 
 
+# Runs a script with a demo that was made already.
+WITH_DEMO = """
+import runpy, shutil, sys
+import dynid.verbs.demo
+def copied(out, fast=False):
+    assert fast
+    shutil.copytree(demo, out)
+script, demo = sys.argv[1:]
+dynid.verbs.demo.run_demo = copied
+runpy.run_path(script, run_name="__main__")
+"""
+
+
 def apart(page: str) -> bool:
     """Whether the examples of a page change their process, by what they register or load."""
     return any(re.search(r"\bregister\(|\bsys\.|\bsubprocess\b", body) for body in blocks(page, "python"))
@@ -179,7 +192,7 @@ def test_python_examples_run_in_the_order_of_their_page(
     script = tmp_path / "example.py"
     script.write_text("\n".join(blocks(page, "python")), encoding="utf-8")
     if apart(page):
-        done = python(tmp_path, "-W", "error", script.name)
+        done = python(tmp_path, "-W", "error", "-c", WITH_DEMO, script.name, str(demo))
         assert done.returncode == 0, done.stderr
         return
 
@@ -342,13 +355,13 @@ def printed() -> dict[str, set[str]]:
     levels = {"warn": "warning", "note": "note", "claim": "doubt"}
     found: dict[str, set[str]] = {}
     calls = (
-        (node, ast.unparse(node.func).split(".")[-1])
+        node
         for path in sorted((ROOT / "src" / "dynid").rglob("*.py"))
         if "testing" not in path.parts
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call)
     )
-    for node, name in calls:
+    for node in calls:
         texts = [one.value for one in node.args if isinstance(one, ast.Constant)]
         if (
             not texts
@@ -356,6 +369,7 @@ def printed() -> dict[str, set[str]]:
             or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", texts[0])
         ):
             continue
+        name = ast.unparse(node.func).split(".")[-1]
         first = ast.unparse(node.args[0]) == repr(texts[0])
         named = found.setdefault(texts[0], set())
         if name in levels and first:
