@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -186,14 +188,38 @@ def as_before() -> Iterator[None]:
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with an installed package: a module and its entry points."""
     site = tmp_path / "site"
+    site.mkdir()
+    install(site)
+    monkeypatch.syspath_prepend(str(site))
+    return site
+
+
+def install(site: Path) -> None:
     info = site / "dynid_tiny-1.2.dist-info"
-    info.mkdir(parents=True)
+    info.mkdir()
     (site / "tiny_kinds.py").write_text(KINDS)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dynid-tiny\nVersion: 1.2\n")
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
     (info / "top_level.txt").write_text("tiny_kinds\n")
-    monkeypatch.syspath_prepend(str(site))
-    return site
+
+
+def test_packages_are_looked_through_once_until_another_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model may ask for a term of the caller's own thousands of times."""
+    asked = []
+
+    def counted(**wanted: str) -> object:
+        asked.append(wanted)
+        return entry_points(**wanted)
+
+    monkeypatch.setattr("importlib.metadata.entry_points", counted)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    os.utime(tmp_path, (0, 0))  # of long ago, since clocks of files are coarse
+    assert [TERMS.get("quadratic") for _ in range(3)] == [None] * 3
+    assert len(asked) == 1
+    install(tmp_path)
+    assert "quadratic" in TERMS
 
 
 @pytest.fixture
@@ -211,6 +237,7 @@ def forgotten() -> None:
     for one in registry._REGISTRIES.values():
         one._added.clear()
     registry._NAMED.clear()
+    registry._scanned.cache_clear()
     for name in ("tiny_kinds", "my_kinds"):
         sys.modules.pop(name, None)
 

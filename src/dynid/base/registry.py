@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -86,7 +87,7 @@ class Registry(MutableMapping[str, Kind], Generic[Kind]):
 
     def installed(self) -> tuple[str, ...]:
         """Names of the kinds that installed packages offer; none of them is imported."""
-        return tuple(sorted({entry.name for entry in _entry_points(group=self.group)}))
+        return tuple(sorted({entry.name for entry in _entry_points(self.group)}))
 
     def names(self) -> tuple[str, ...]:
         """Every name that may be asked for."""
@@ -128,15 +129,31 @@ class Registry(MutableMapping[str, Kind], Generic[Kind]):
         return isinstance(name, str) and self._entry(name) is not None
 
     def _entry(self, name: str) -> EntryPoint | None:
-        return next(iter(_entry_points(group=self.group, name=name)), None) if name else None
+        return next(iter(_entry_points(self.group, name)), None) if name else None
 
 
-def _entry_points(**wanted: str) -> tuple[EntryPoint, ...]:
+def _entry_points(group: str, name: str | None = None) -> tuple[EntryPoint, ...]:
+    # name: None = all of the group.
+    found = _scanned(group, tuple((folder, _changed(folder)) for folder in sys.path))
+    return tuple(entry for entry in found if name is None or entry.name == name)
+
+
+@lru_cache(maxsize=64)
+def _scanned(group: str, folders: tuple[tuple[str, int | None], ...]) -> tuple[EntryPoint, ...]:
+    # folders: of the module search path, and when something was last installed there or taken away. To look through all
+    # installed packages takes some 10 ms, and a model asks for each parameter of a term of the caller's own.
     # Loaded where it is needed: it takes longer than all else that a small command loads of dynid's base.
     from importlib.metadata import entry_points
 
-    found: Iterable[Any] = entry_points(**wanted)
+    found: Iterable[Any] = entry_points(group=group)
     return tuple(found)
+
+
+def _changed(folder: str) -> int | None:
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 def _loaded(entry: EntryPoint, what: str) -> Any:
@@ -249,7 +266,7 @@ class Need:
 
 def _package_of(kind: str, name: str, module: str) -> str:
     group = _REGISTRIES[kind].group if kind in _REGISTRIES else ""
-    for entry in _entry_points(group=group, name=name):
+    for entry in _entry_points(group, name):
         if entry.dist is not None and entry.module == module:
             return f"{entry.dist.name} {entry.dist.version}"
     from importlib.metadata import packages_distributions, version

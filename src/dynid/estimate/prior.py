@@ -190,6 +190,7 @@ def _degree(column: Column) -> int:
 
 def _is_inertial(column: Column) -> bool:
     """Whether a parameter is of a body or of a rotor."""
+    if column.of is Of.BODY:
+        return True
     kind = CATALOGUE.get(column.term, Term)
-    rotor = issubclass(kind, JointTerm) and kind.exports_as is MotionBasis.ACCELERATION
-    return column.of is Of.BODY or rotor
+    return issubclass(kind, JointTerm) and kind.exports_as is MotionBasis.ACCELERATION

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -42,6 +43,7 @@ class Run:
     temperature: Float
 
 
+@cache
 def robot() -> RobotModel:
     """The arm as its maker describes it."""
     return load_example("ur5e")
