@@ -139,7 +139,10 @@ class TestFeasible(EstimatorContract):
 
 
 class OnFactorsOfMotion(MotionEstimatorContract):
-    """Estimators of physically consistent bodies, on the factors of a robot in motion."""
+    """Estimators of physically consistent bodies, on the factors of a robot in motion.
+
+    TestFeasible and TestEntropic choose how strong the prior is, which is dozens of solutions a fit; others are told.
+    """
 
     draws = 6
 
@@ -149,7 +152,7 @@ class OnFactorsOfMotion(MotionEstimatorContract):
 
 class TestFeasibleBodies(OnFactorsOfMotion):
     def estimator(self) -> Estimator:
-        return FeasibleFit(density=ANY)
+        return FeasibleFit(density=ANY, strength=1.0)
 
 
 class TestEntropic(OnFactorsOfMotion):
@@ -159,22 +162,22 @@ class TestEntropic(OnFactorsOfMotion):
 
 class TestGeodesic(OnFactorsOfMotion):
     def estimator(self) -> Estimator:
-        return FeasibleFit(density=ANY, prior="geodesic")
+        return FeasibleFit(density=ANY, prior="geodesic", strength=1.0)
 
 
 class TestFeasibleIRLS(OnFactorsOfMotion):
     def estimator(self) -> Estimator:
-        return FeasibleFit(density=ANY, inner=IRLS())
+        return FeasibleFit(density=ANY, inner=IRLS(), strength=1.0)
 
     def unfinished(self) -> Estimator:
-        return FeasibleFit(density=ANY, inner=IRLS(rounds=1, tolerance=1e-9))
+        return FeasibleFit(density=ANY, inner=IRLS(rounds=1, tolerance=1e-9), strength=1.0)
 
 
 class TestElasticFeasible(OnFactorsOfMotion):
     elastic = True
 
     def estimator(self) -> Estimator:
-        return FeasibleFit(density=ANY)
+        return FeasibleFit(density=ANY, strength=1.0)
 
 
 @dataclass(frozen=True)
