@@ -79,13 +79,15 @@ def test_consistent_bodies_are_kept_where_nothing_can_stand_in(tmp_path: Path) -
     """Without rotors in the model a drive that cancels inertia is explained by an impossible wrist alone."""
     case = regression(tmp_path, arm(), PLAIN, lost=np.array([0.0, 0.0, 0.05, 0.01]))
     free = WLS().fit(case)
+    # Of a given strength: its choice takes dozens of solutions, and test_partial_prior.py has it on this very case.
+    estimator = replace(default_estimator(), strength=1.0)
     for stands_in, identifier, method in (
         (True, "not-consistent", "wls"),
         (False, "consistency-costs", "feasible"),
     ):
         said = Diagnostics()
         kept, _ = project_to_physical(
-            default_estimator(), case, free, False, said, stands_in=lambda real, answer=stands_in: answer
+            estimator, case, free, False, said, stands_in=lambda real, answer=stands_in: answer
         )
         assert [one.identifier for one in said.warnings] == [identifier]
         assert kept.method == method
