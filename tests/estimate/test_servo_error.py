@@ -31,7 +31,9 @@ def fitted(
 ) -> Estimate:
     robot = dynid.load_robot(robot_file(folder)).with_servo(servo)
     log = (recorded(10.0) if recording is None else recording).log(robot)
-    return dynid.identify(robot, log, Settings(terms=DEFAULT_TERMS, estimator=estimator)).estimate
+    # With a log to validate on no blocks are held out, each of which would be five more searches.
+    settings = Settings(terms=DEFAULT_TERMS, estimator=estimator)
+    return dynid.identify(robot, log, settings, validation=log).estimate
 
 
 def truth(found: Estimate) -> Float:
