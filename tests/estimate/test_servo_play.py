@@ -26,7 +26,9 @@ def held(
     robot = arm.robot(folder)
     t, q, q_des = recorded(arm, 15.0, seed, play, side)
     log = dynid.Log.from_arrays(robot, t, q, q_des=q_des)
-    found = dynid.identify(robot, log, Settings(terms=DEFAULT_TERMS, estimator=ServoOE(play=sought))).estimate
+    settings = Settings(terms=DEFAULT_TERMS, estimator=ServoOE(play=sought))
+    # With a log to validate on no blocks are held out, each of which would be one of five more searches.
+    found = dynid.identify(robot, log, settings, validation=log).estimate
     assert found.status.ok, found.status.text
     truth = found.base.reduce(arm.parameters([column.name for column in found.columns]))
     half = stdtrit(found.degrees_of_freedom, 0.975) * np.sqrt(np.diag(found.covariance))

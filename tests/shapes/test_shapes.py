@@ -46,6 +46,7 @@ from dynid.testing import random_robot, smooth_samples
 from dynid.verbs.save import save
 
 ROBOT = random_robot(21, 2, 0.0)
+# Where blocks are not looked at, the log itself is given to validate on: to hold blocks out is a search for each.
 SETTINGS = Settings(
     preparation=Preparation(cutoff=20.0, state_cutoff=40.0, velocity="measured", rest=0.0), folds=4
 )
@@ -116,7 +117,8 @@ def test_a_shape_that_is_given_stays_beside_one_that_is_sought(tmp_path: Path) -
     terms = BODIES + Sigmoid(8.0, (0.1, -0.15)) + Offset()
     theta = parameters(ROBOT, terms, rotor_inertia=0.2, viscous=0.5, sigmoid=3.0, offset=0.2)
     own = write(tmp_path / "sigmoid.parquet", terms, theta, 30.0, 4, 0.02)
-    found = identify(ROBOT, own, replace(SETTINGS, terms=BODIES + Sigmoid(slope=8.0) + Offset()), threads=1)
+    model = BODIES + Sigmoid(slope=8.0) + Offset()
+    found = identify(ROBOT, own, replace(SETTINGS, terms=model), validation=own, threads=1)
     (sigmoid,) = (one for one in found.terms if isinstance(one, Sigmoid))
     np.testing.assert_array_equal(sigmoid.shape_table(ROBOT)[:, 0], 8.0)
     assert [shape.name for shape in found.shapes] == ["shift1", "shift2"]
@@ -132,7 +134,7 @@ def test_shapes_are_those_of_least_squares_without_negative_friction(tmp_path: P
 
     def fit(velocity: float | tuple[float, ...] | None) -> Identification:
         model = BODIES + Coulomb(WIDTH) + Stribeck(velocity)
-        return identify(ROBOT, own, replace(SETTINGS, terms=model), threads=1)
+        return identify(ROBOT, own, replace(SETTINGS, terms=model), validation=own, threads=1)
 
     found = fit(None)
     here = tuple(shape.value for shape in found.shapes)
@@ -235,12 +237,13 @@ def test_friction_is_chosen_joint_by_joint(tmp_path: Path) -> None:
     log = write(tmp_path / "mixed.parquet", true, theta, 40.0, 5, 0.05)
     unseen = write(tmp_path / "unseen.parquet", true, theta, 15.0, 6, 0.05)
     model = RigidBody() + RotorInertia() + FrictionChoice(("sigmoid", "presliding"))
-    found = identify(ROBOT, log, replace(SETTINGS, terms=model))
+    found = identify(ROBOT, log, replace(SETTINGS, terms=model), validation=unseen)
     assert [c.chosen for c in found.choices] == ["coulomb", "sigmoid"]
     values = {s.name: s.value for s in found.shapes}
     assert values["slope2"] == pytest.approx(4.0, rel=0.1)
     assert values["shift2"] == pytest.approx(0.2, rel=0.2)
-    plain = identify(ROBOT, log, replace(SETTINGS, terms=BODIES + Coulomb(WIDTH) + Offset()))
+    rival = BODIES + Coulomb(WIDTH) + Offset()
+    plain = identify(ROBOT, log, replace(SETTINGS, terms=rival), validation=unseen)
     better, worse = (validate(one, unseen).scores.rms[1] for one in (found, plain))
     assert better < 0.3 * worse
 
@@ -249,7 +252,8 @@ def test_a_memory_is_found_and_survives_windows(tmp_path: Path) -> None:
     true = BODIES + Presliding((0.02, 0.04)) + Offset()
     theta = parameters(ROBOT, true, rotor_inertia=0.2, viscous=0.5, presliding=2.0, offset=0.2)
     log = write(tmp_path / "memory.parquet", true, theta, 70.0, 8, 0.02)
-    found = identify(ROBOT, log, replace(SETTINGS, terms=BODIES + Presliding() + Offset()))
+    model = BODIES + Presliding() + Offset()
+    found = identify(ROBOT, log, replace(SETTINGS, terms=model), validation=log)
     for shape, distance in zip(found.shapes, (0.02, 0.04), strict=True):
         assert shape.value == pytest.approx(distance, rel=0.05)
     assert found.training.scores.total_relative < 0.02
@@ -266,7 +270,7 @@ def test_the_load_may_be_that_of_the_bodies_that_are_sought(load: float, tmp_pat
     model = BODIES + Coulomb(WIDTH) + LoadFriction("estimate") + Offset()
     for noise, seconds in ((0.0, 20.0), (0.02, 40.0)):
         log = write(tmp_path / f"load{noise}.parquet", true, theta, seconds, 9, noise)
-        found = identify(unknown, log, replace(SETTINGS, terms=model))
+        found = identify(unknown, log, replace(SETTINGS, terms=model), validation=log)
         names = [c.name for c in found.estimate.columns]
         share = found.estimate.full_vector[[names.index("fl1"), names.index("fl2")]]
         np.testing.assert_allclose(share, load, atol=0.03 if noise else 1e-3)
@@ -302,7 +306,8 @@ def test_shapes_at_motors_that_move_several_joints(
         tmp_path / "l.parquet", samples.t, canonical_columns(robot.joint_names, samples.q, samples.dq, tau)
     )
     settings = replace(SETTINGS, terms=plain + OnMotor(form))
-    found = identify(robot, read_log(tmp_path / "l.parquet", robot), settings, threads=1)
+    log = read_log(tmp_path / "l.parquet", robot)
+    found = identify(robot, log, settings, validation=log, threads=1)
     assert [one.name for one in found.shapes] == [f"{name}m1", f"{name}m2"]
     assert {one.unit for one in found.shapes} == {form.shapes[0].unit_revolute}
     for one, value in zip(found.shapes, true, strict=True):
