@@ -13,7 +13,6 @@ from dynid.estimate.scores import Scores
 from dynid.identification.pipeline import identify
 from dynid.log.read import Log
 from dynid.run.result import Identification
-from dynid.run.validation import validate
 
 BESIDE = Unmodelled(cable=0.005, torque_step=0.002, ripple=0.005)
 ALL = tuple(range(6))
@@ -35,13 +34,13 @@ def log_of(made: Recorded) -> Log:
 
 @cache
 def identified(*stops: Stop) -> Identification:
-    return identify(arm().described, log_of(motion(5, *stops)), threads=1, diagnostics=Diagnostics())
+    """With some stops, scored on a motion without."""
+    log, other = log_of(motion(5, *stops)), log_of(motion(6))
+    return identify(arm().described, log, validation=other, threads=1, diagnostics=Diagnostics())
 
 
-@cache
 def unseen(*stops: Stop) -> Scores:
-    """Of a model that was identified with some stops, on a motion without."""
-    return validate(identified(*stops), log_of(motion(6)), Diagnostics(), threads=1).scores
+    return identified(*stops).validations[0].scores
 
 
 def said(run: Identification, code: str) -> list[str]:
@@ -91,5 +90,6 @@ def test_the_equations_of_the_other_joints_stay() -> None:
 
 def test_time_without_any_equation_is_left_out_and_accounted_for() -> None:
     stop = STOPS["all, brakes take the motion"]
-    scores = identified(stop).validations[0].scores
+    log = log_of(motion(5, stop))
+    scores = identify(arm().described, log, threads=1, diagnostics=Diagnostics()).validations[0].scores
     assert "stopped by brakes" in str(scores.left_out)

@@ -14,7 +14,6 @@ from dynid.identification.pipeline import identify
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
-from dynid.run.validation import validate
 
 SECONDS = 20.0
 PLANTS = {
@@ -44,8 +43,11 @@ def log_of(robot: RobotModel, made: Recorded) -> Log:
 
 @cache
 def identified(name: str) -> Identification:
-    _, described, first, _ = logs(name)
-    return identify(described, log_of(described, first), threads=1, diagnostics=Diagnostics())
+    _, described, first, other = logs(name)
+    unseen = log_of(described, other)
+    return identify(
+        described, log_of(described, first), validation=unseen, threads=1, diagnostics=Diagnostics()
+    )
 
 
 @pytest.mark.parametrize("name", PLANTS)
@@ -58,6 +60,5 @@ def test_poses_are_few_and_joints_pause(name: str) -> None:
 @pytest.mark.parametrize("name", PLANTS)
 def test_moves_lead_to_a_model_that_predicts_other_motion(name: str) -> None:
     """Within the share that is usable, friction at the reversals included."""
-    _, described, _, other = logs(name)
-    scores = validate(identified(name), log_of(described, other), Diagnostics()).scores
+    scores = identified(name).validations[0].scores
     assert scores.total_relative < 0.05
