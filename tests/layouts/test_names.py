@@ -82,6 +82,22 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
         ("joint_#_ext_force", "effort", "model", "unknown"),
         ("force_#", "other", "", "unknown"),
         ("joint_#_torque_enable", "other", "", "unknown"),
+        ("dQ#", "velocity", "", "unknown"),
+        ("ddTheta_#", "acceleration", "", "unknown"),
+        ("Axis#.ActVelo", "velocity", "measured", "unknown"),
+        ("joint_tor_#", "torque", "", "unknown"),
+        ("CalculatedActualPosition#", "position", "model", "unknown"),
+        ("COMPUTED_TORQUE_#", "torque", "model", "unknown"),
+        ("TorqueDemandValue_#", "torque", "commanded", "unknown"),
+        ("requested_torque_#", "torque", "commanded", "unknown"),
+        ("TORQUE_SENSOR_A_#", "torque", "measured", "unknown"),
+        ("ActualPositionTimestamp#", "other", "measured", "unknown"),
+        ("ActualPositionAgeMs#", "other", "measured", "unknown"),
+        ("pos_J#[mrad]", "position", "", "mrad"),
+        ("vel_J#[mrad/s]", "velocity", "", "mrad/s"),
+        ("trq_J#[Ncm]", "torque", "", "N cm"),
+        ("position_# [rev]", "position", "", "turn"),
+        ("velocity_# [rev/s]", "velocity", "", "turn/s"),
     ],
 )
 def test_words_say_what_columns_are(name: str, quantity: str, role: str, unit: str) -> None:
@@ -131,6 +147,82 @@ def test_an_estimated_torque_stands_in_where_nothing_else_is_logged() -> None:
     _, chosen = choose("effort", list(found([*estimated, *numbered("torque_#")]).values()), {})
     assert chosen is not None
     assert chosen.template == "torque_{number}"
+
+
+def chosen(kind: str, *names: str) -> tuple[str | None, str]:
+    """The template that is chosen of columns with these names, and how sure it is."""
+    columns = [one for name in names for one in numbered(name)]
+    decision, _ = choose(kind, list(found(columns).values()), {})
+    return decision.value, decision.grade
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "best"),
+    [
+        ("position", ("positions_raw#", "positions#"), "positions{number}"),
+        ("position", ("q_raw#", "q_filtered#"), "q_raw{number}"),
+        ("position", ("state_q_deg_#", "state_q_rad_#"), "state_q_rad_{number}"),
+        ("position", ("q_meas_#", "q_motor_#"), "q_meas_{number}"),
+        ("position", ("gearPosition#", "jointPosition#"), "jointPosition{number}"),
+        ("position", ("theta_m_#", "q_#"), "q_{number}"),
+        ("position", ("ActualPosition#", "ActualPositionTimestamp#"), "ActualPosition{number}"),
+        ("effort", ("tau_calc_#", "tau_#"), "tau_{number}"),
+        ("effort", ("MOTOR_TORQUE_#", "TORQUE_SENSOR_A_#"), "TORQUE_SENSOR_A_{number}"),
+        ("effort", ("measured_current_#", "measured_torque_#"), "measured_torque_{number}"),
+        ("effort", ("present_pwm_#", "present_current_#"), "present_current_{number}"),
+    ],
+)
+def test_what_says_more_of_what_was_measured_is_taken(kind: str, names: tuple[str, ...], best: str) -> None:
+    assert chosen(kind, *names)[0] == chosen(kind, *names[::-1])[0] == best
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("effort", ("torque_#", "current_#")),
+        ("effort", ("tau#", "tau_nnfm#")),
+        ("position", ("q_deg_a_#", "q_rad_b_#")),
+    ],
+)
+def test_what_may_have_been_wanted_is_asked_for(kind: str, names: tuple[str, ...]) -> None:
+    assert chosen(kind, *names) == (None, "asked")
+
+
+@pytest.mark.parametrize("name", ["tau_calc_#", "COMPUTED_TORQUE_#", "TorqueDemandValue_#"])
+def test_what_was_computed_alone_is_no_measurement(name: str) -> None:
+    assert chosen("effort", name) == (None, "asked")
+
+
+def test_groups_with_names_of_joints_come_before_numbers() -> None:
+    columns = [
+        *(f"/joint_states/{joint}/position" for joint in UR_JOINTS),
+        *numbered("/controller_state/actual/positions[#]", 0),
+    ]
+    decision, family = choose("position", list(found(columns, UR_JOINTS).values()), {})
+    assert family is not None
+    assert family.named
+    assert decision.sure
+
+
+def test_addresses_of_motors_are_numbers_of_joints() -> None:
+    one = found(numbered("pos_#", 11))["pos_{number}"]
+    assert one.columns == tuple(numbered("pos_#", 11))
+    assert found(numbered("pos_#", 11, 5)) == {}
+    assert found(["pos_11"], ("pivot",))["pos_11"].columns == ("pos_11",)
+
+
+@pytest.mark.parametrize(
+    ("name", "strange"),
+    [
+        ("torque_# [kgcm]", True),
+        ("torque_# [Nm]", False),
+        ("torque_# [measured]", False),
+        ("torque_#", False),
+    ],
+)
+def test_a_unit_that_nobody_knows_is_a_doubt(name: str, strange: bool) -> None:
+    (one,) = found(numbered(name)).values()
+    assert bool(one.meaning.doubt) is strange
 
 
 def test_numbers_that_do_not_count_are_no_group() -> None:
@@ -220,6 +312,10 @@ def test_a_clock_is_that_of_the_recorder() -> None:
     assert (one.unit, one.said_by) == ("ms", "name")
     ((_, one),) = single(["execution_time"], known)
     assert one.quantity == ""
+    # A recorder is not known by its clock alone.
+    columns = ["timestamp", *numbered("q#"), *numbered("tau#")]
+    ((_, one),) = single(["timestamp"], most_fitting(columns, [*presets()]))
+    assert (one.unit, one.said_by) == ("unknown", "name")
 
 
 def test_one_arm_of_two_is_known_by_full_names_alone() -> None:

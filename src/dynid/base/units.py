@@ -10,11 +10,17 @@ from dynid.base.errors import InputError, Place
 
 _FACTORS: dict[str, dict[str, float]] = {
     "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
-    "angle": {"rad": 1.0, "deg": math.pi / 180.0},
-    "angular velocity": {"rad/s": 1.0, "deg/s": math.pi / 180.0, "rpm": math.pi / 30.0},
+    "angle": {"rad": 1.0, "deg": math.pi / 180.0, "mrad": 1e-3, "turn": 2 * math.pi},
+    "angular velocity": {
+        "rad/s": 1.0,
+        "deg/s": math.pi / 180.0,
+        "rpm": math.pi / 30.0,
+        "mrad/s": 1e-3,
+        "turn/s": 2 * math.pi,
+    },
     "length": {"m": 1.0, "mm": 1e-3},
     "velocity": {"m/s": 1.0, "mm/s": 1e-3},
-    "torque": {"N m": 1.0, "Nm": 1.0, "mN m": 1e-3, "mNm": 1e-3},
+    "torque": {"N m": 1.0, "Nm": 1.0, "mN m": 1e-3, "mNm": 1e-3, "N cm": 1e-2, "Ncm": 1e-2},
     "force": {"N": 1.0, "kN": 1e3},
     "current": {"A": 1.0, "mA": 1e-3},
     "raw": {"raw": 1.0},
@@ -23,7 +29,6 @@ _FACTORS: dict[str, dict[str, float]] = {
 }
 # Counts, and rows in place of a time: 1/500 s, 1/4096 turn, 0.229 rpm, 2.69 mA.
 _MULTIPLE = re.compile(r"(1/)?(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?) (\S.*)")
-_TURNS = {"angle": {"turn": 2 * math.pi}, "angular velocity": {"turn/s": 2 * math.pi}}
 # What else stands in lines of units of other programs' tables; no channel can be declared in them.
 _SEEN = ("°", "°/s", "deg/s^2", "rad/s^2", "rad/s²", "sec", "V", "W", "%", "-", "°C", "Hz")
 
@@ -40,7 +45,7 @@ def is_multiple(text: str) -> bool:
 
 def _multiple(unit: str, quantity: str) -> float | None:
     found = _MULTIPLE.fullmatch(unit)
-    known = (_FACTORS[quantity] | _TURNS.get(quantity, {})).get(found[3]) if found else None
+    known = _FACTORS[quantity].get(found[3]) if found else None
     if (
         found is None
         or known is None

@@ -11,9 +11,10 @@ from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
-from dynid.layouts.meaning import TICKS, Meaning, is_filtered, words
+from dynid.layouts.meaning import TICKS, Meaning, is_filtered, is_unprocessed, without_units, words
 from dynid.layouts.names import Family
 from dynid.layouts.physics import runs_of, time_step
+from dynid.layouts.presets import UNKNOWN
 from dynid.layouts.row_order import order_by_time, stretches_stand_alone
 from dynid.log.row_numbers import MOTION, ROW
 from dynid.log.stamps import is_remainder, split_stamps
@@ -21,11 +22,15 @@ from dynid.log.time_order import misplaced_rows
 
 # Time stamps of the years 2001 to 2039, s since 1970.
 EPOCH = (1e9, 2.2e9)
+THOUSANDTHS = (1e-3, 1e-6, 1e-9)
+# Clocks are one where their rates differ by less than this share, and no reading by more than this share of a step.
+SAME_RATE, APART = 1e-3, 0.2
 # Beside the time at which a message was recorded, its own.
 _OF_MESSAGES = {"stamp", "header"}
 SORT = "log.sort"
 EFFORTS = ("torque", "effort", "current", "raw")
 NONE = "none"
+SI = ("rad", "rad/s", "N m", "A")
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
         )
     # Ticks are a clock where nothing else is one.
     looked = [one for one in looked if one[0] == answer or not set(words(one[0])) & TICKS] or looked
-    column = _time_column(looked, answers)
+    column = _time_column(log, looked, answers)
     chosen = next((one for one in looked if one[0] == column.value), None)
     if chosen is None:
         meaning = times.get(column.value or "", Meaning())
@@ -127,7 +132,7 @@ def _order(log: Excerpt, name: str, t: Float, answers: Answers) -> Int | None:
 
 
 def _time_column(
-    looked: Sequence[tuple[str, Meaning, str | None, object, float, float]], answers: Answers
+    log: Excerpt, looked: Sequence[tuple[str, Meaning, str | None, object, float, float]], answers: Answers
 ) -> Decision:
     key = "log.time.column"
     if not looked:
@@ -139,10 +144,14 @@ def _time_column(
     short = sourced if len(sourced) == 1 else list(looked)
     options = tuple(Option(one[0], f"steps of {one[4]:.6g}") for one in looked)
     own = [one for one in short if set(words(one[0])) & _OF_MESSAGES]
-    if len(short) > 1 and len(own) == 1 and all(EPOCH[0] < one[5] < EPOCH[1] for one in short):
+    if len(short) > 1 and len(own) == 1 and all(map(_since_1970, (one[5] for one in short))):
         others = ", ".join(one[0] for one in short if one is not own[0])
         why = f"the stamp of the messages; it ascends by {own[0][4]:.6g}, as {others} does"
         return decided(Decision(key, own[0][0], (why,), options=options, likely=True), answers)
+    if len(short) > 1 and _run_alike(log.table([one[0] for one in short])):
+        others = ", ".join(one[0] for one in short[1:])
+        why = f"it runs as {others} {'does' if len(short) == 2 else 'do'}: one of them is enough"
+        return decided(Decision(key, short[0][0], (why,), options=options, likely=True), answers)
     if len(short) > 1:
         return decided(
             Decision(key, None, ("several columns ascend as a clock does",), "which is the clock?", options),
@@ -153,6 +162,24 @@ def _time_column(
     return decided(
         Decision(key, short[0][0], (f"{why}; it ascends by {short[0][4]:.6g}",), options=options), answers
     )
+
+
+def _since_1970(first: float) -> bool:
+    """Whether a time counts s, ms, us or ns since then."""
+    return any(EPOCH[0] < first * size < EPOCH[1] for size in (1.0, *THOUSANDTHS))
+
+
+def _run_alike(times: Float) -> bool:
+    """Whether clocks (T, k) differ by where they start and by a thousand or a million alone."""
+    if not np.isfinite(times).all():
+        return False
+    run = times - times[0]
+    rates = run[-1] / run[-1, 0]
+    usual = np.array([size**power for size in (1.0, *THOUSANDTHS) for power in (1, -1)])
+    if (np.abs(rates[:, None] / usual - 1).min(axis=1) > SAME_RATE).any():
+        return False
+    run = run / rates
+    return bool((np.abs(run - run[:, :1]).max(axis=0) <= APART * np.median(np.diff(run[:, 0]))).all())
 
 
 def _explains(log: Excerpt, t: np.ndarray, label: str) -> bool:
@@ -206,6 +233,8 @@ def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decisi
     said = [one for one in fit if one.meaning.role == "measured"]
     short = said or fit
     short = [one for one in short if not is_filtered(one.template)] or short
+    short = [one for one in short if not is_unprocessed(one.template)] or short
+    short = _once(_most_direct(short) if kind == "effort" else short)
     options = tuple(Option(one.template, _in_words(one)) for one in same)
     if not same:
         options = tuple(
@@ -219,6 +248,33 @@ def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decisi
     if decision.value not in (None, NONE) and chosen is None:
         decision = Decision(key, None, (f"no columns '{decision.value}'",), "which columns?", options)
     return decision, chosen
+
+
+def _most_direct(short: list[Family]) -> list[Family]:
+    """Measured torques where there are some, else currents, else what counts.
+
+    A torque of which nothing says that it was measured may be what a controller wanted, beside the current that came.
+    """
+    if not all(one.meaning.quantity in ("torque", "current", "raw") for one in short):
+        return short
+    torques = [one for one in short if one.meaning.quantity == "torque"]
+    if torques and all(one.meaning.role == "measured" for one in short):
+        return torques
+    return [one for one in short if one.meaning.quantity != "raw"] or short
+
+
+def _once(short: list[Family]) -> list[Family]:
+    """Groups that say the same kept once: in SI units, with the joints' names, as a recorder documents them."""
+    by_name: dict[tuple[str, ...], list[Family]] = {}
+    for one in short:
+        by_name.setdefault(without_units(one.template), []).append(one)
+    kept: list[Family] = []
+    for same in by_name.values():
+        stated = all(one.meaning.unit != UNKNOWN for one in same)
+        kept += [next((one for one in same if one.meaning.unit in SI), same[0])] if stated else same
+    kept = [one for one in kept if one.named] or kept
+    sourced = [one for one in kept if one.meaning.said_by not in ("", "name")]
+    return sourced if len(sourced) == 1 else kept
 
 
 def _one_of(

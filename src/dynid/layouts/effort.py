@@ -23,11 +23,13 @@ RAW = "raw"
 UNITS = (
     Option("N m", "torque"),
     Option("mN m", "torque in thousandths"),
+    Option("N cm", "torque in hundredths"),
     Option("A", "current"),
     Option("mA", "current in thousandths"),
     Option(RAW, "counts, percent of something"),
 )
-TORQUES, CURRENTS = {"N m": 1.0, "Nm": 1.0, "mN m": 1e-3, "mNm": 1e-3}, {"A": 1.0, "mA": 1e-3}
+TORQUES = {"N m": 1.0, "Nm": 1.0, "mN m": 1e-3, "mNm": 1e-3, "N cm": 1e-2, "Ncm": 1e-2}
+CURRENTS = {"A": 1.0, "mA": 1e-3}
 # Masses of a description are right to a factor of two; units differ by more.
 NEAR = 2.0
 # A unit that is sure by its source is doubted beyond this factor.

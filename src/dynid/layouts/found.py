@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
 from dynid.layouts.commands import GAINS_OF_DRIVES
+from dynid.layouts.decision import Decision
+from dynid.layouts.effort import UNIT as EFFORT_UNIT
 from dynid.layouts.excerpt import Excerpt, excerpt
 from dynid.layouts.nameless import is_nameless
 from dynid.layouts.propose import propose
@@ -39,11 +41,11 @@ def found_tables(
     given = "".join(f" --answer '{key}={value}'" for key, value in answers.items())
     call = f"dynid init {source} {log}"
     # Gains that nobody knows are sought by the identification.
-    asked = [one for one in proposal.open if one.key not in GAINS_OF_DRIVES]
+    asked = _first([one for one in proposal.open if one.key not in GAINS_OF_DRIVES])
     if asked:
         _refuse_words(look, place)
         instead = next((one.instead for one in asked if one.instead), "")
-        questions = "; ".join(f"{one.key}: {one.question} ({answer_option(one)})" for one in asked)
+        questions = "; ".join(f"{one.key}: {_asked(one)} ({answer_option(one)})" for one in asked)
         error = unknown or InputError(
             "no-mapping", found="answers to some questions", expected="to all", place=place
         )
@@ -56,7 +58,8 @@ def found_tables(
                 place=error.place,
             ) from unknown
         # A table to fill in says less than what was found, where only some questions are open.
-        answer = error.do if "position" not in proposal.groups else "answer what is open"
+        nothing = "position" not in proposal.groups and not proposal["log.position.columns"].options
+        answer = error.do if nothing else "answer what is open"
         raise InputError(
             error.identifier,
             found=f"{error.found}; the names of the columns leave open: {questions}",
@@ -70,6 +73,20 @@ def found_tables(
     )
     tables = tomllib.loads(experiment_text(proposal, call))
     return tables, Diagnostic(Severity.NOTE, "columns-found", text, place)
+
+
+def _asked(one: Decision) -> str:
+    """A question, of an effort's unit with what it was compared with: any multiple of a unit may be the answer."""
+    return f"{one.question} {one.why[0]}" if one.key == EFFORT_UNIT and one.why else one.question
+
+
+def _first(asked: Sequence[Decision]) -> list[Decision]:
+    """Questions but those that may have no need to be asked once others are answered: motion shows units of efforts."""
+    keys = {one.key for one in asked}
+    behind = {"log.time.unit"} if "log.time.column" in keys else set()
+    if keys & {"log.time.column", "log.time.unit", "log.position.columns", "log.position.unit"}:
+        behind |= {EFFORT_UNIT}
+    return [one for one in asked if one.key not in behind]
 
 
 def _refuse_words(look: Excerpt, place: Place) -> None:

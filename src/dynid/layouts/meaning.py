@@ -19,6 +19,8 @@ _WORD = re.compile(
 _COMPOUND = re.compile(
     r"(?<![a-z])(ist|soll|motor|achs|gelenk)(?=position|winkel|lage|moment|dreh|strom|geschw)", re.IGNORECASE
 )
+# Derivatives whose letter is a capital: dQ, ddTheta.
+_DERIVATIVE = re.compile("(?<![A-Za-z])(dd?)(Q|Theta)(?![a-z])")
 # Dots above a letter are derivatives, accents are not.
 _DERIVED = re.compile("([qθ])(\u0307\u0307|[\u0307\u0308])")
 _GREEK = {"θ": "theta", "τ": "tau", "ω": "omega"}
@@ -40,9 +42,9 @@ _POSITION = {
     "qj",
     *("winkel", "lage", "angolo", "angulo", "posizione", "posicion", "位置", "角度"),
 }
-_VELOCITY = {"dq", "qd", "dqs", "qds", "vel", "velocity", "velocities", "speed", "speeds", "omega", "qvel", "dtheta",
-             "qdot", "thetadot", "jvel", "geschwindigkeit", "drehzahl", "vitesse", "velocita", "velocidad",
-             "速度"}  # fmt: skip
+_VELOCITY = {"dq", "qd", "dqs", "qds", "vel", "velo", "velocity", "velocities", "speed", "speeds", "omega", "qvel",
+             "dtheta", "qdot", "thetadot", "jvel", "geschwindigkeit", "drehzahl", "vitesse", "velocita",
+             "velocidad", "速度"}  # fmt: skip
 _ACCELERATION = {
     "ddq",
     "qdd",
@@ -56,35 +58,43 @@ _ACCELERATION = {
     "jerk",
     *("beschleunigung", "accelerazione", "aceleracion", "加速度"),
 }
-_TORQUE = {"tau", "taus", "torque", "torques", "trq", "moment", "moments", "tq", "jtorque", "tauj", "drehmoment",
-           "couple", "coppia", "momento", "力矩", "扭矩", "转矩"}  # fmt: skip
+_TORQUE = {"tau", "taus", "torque", "torques", "trq", "torq", "tor", "moment", "moments", "tq", "jtorque", "tauj",
+           "drehmoment", "couple", "coppia", "momento", "力矩", "扭矩", "转矩"}  # fmt: skip
 _CURRENT = {"current", "currents", "cur", "curr", "i", "iq", "amps", "amp", "ampere", "amperes", "strom", "courant",
             "corrente", "corriente", "电流"}  # fmt: skip
 _RAW = {"load", "loads", "pwm", "duty"}
 _TEMPERATURE = {"temp", "temperature", "temperatures", "temperatur", "温度"}
-_TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "utime", "tm", "ts", "zeit", "zeitstempel",
-         "millis", "micros", "temps", "tempo", "tiempo", "时间", "时刻"}  # fmt: skip
+_TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "utime", "tm", "ts", "elapsed", "zeit",
+         "zeitstempel", "millis", "micros", "temps", "tempo", "tiempo", "时间", "时刻"}  # fmt: skip
+_STAMPS = {"time", "timestamp", "stamp", "times", "timestamps", "zeitstempel"}
 # Of a controller's own clock, or counts of its rows.
 TICKS = {"tick", "ticks"}
 _EFFORT = {"effort", "efforts", "eff"}
 _TRAJECTORY = {"traj", "trajectory", "episode", "run", "experiment", "motion", "segment", "trial"}
 MEASURED = {"actual", "act", "meas", "measured", "measure", "measurement", "fb", "feedback", "present", "real",
              "msr", "mes", "ist", "mesure", "misurato", "medido", "实际", "反馈", "测量"}  # fmt: skip
+# These say so of a signal, and nothing before the name of a recorder's column.
+_SENSED = {"sensor", "sensed"}
 _COMMANDED = {"cmd", "command", "commanded", "commands", "des", "desired", "target", "targets", "tgt", "ref",
               "reference", "goal", "set", "setpoint", "sp", "soll", "action", "nominal", "planned", "plan", "ipo", "d",
-              "r", "c", "input", "interpolated", "consigne", "consigna", "目标", "指令", "期望"}  # fmt: skip
+              "r", "c", "input", "interpolated", "demand", "demanded", "request", "requested", "wanted",
+              "consigne", "consigna", "目标", "指令", "期望"}  # fmt: skip
 # Drives call what they make of their current so; a model's torque is called so, too.
 _ESTIMATED = {"est", "estimated", "estimate"}
 _MODEL = {"model", "hat", "ext", "external", "gravity", "grav", "ff", "feedforward",
           "friction", "err", "error", "errors", "residual", "dist", "disturbance", "deviation", "predicted", "pred",
-          "bias", "limit", "limits", "max", "min", "std", "offset", "contact", "collision"}  # fmt: skip
+          "calculated", "calc", "computed", "theoretical", "bias", "limit", "limits", "max", "min", "std",
+          "offset", "contact", "collision"}  # fmt: skip
 _FILTERED = {"filt", "filtered", "filter", "smooth", "smoothed", "lp", "lowpass"}
+_UNPROCESSED = {"raw", "unfiltered", "uncalibrated"}
 _MOTOR = {"motor", "motors", "m"}
+# Of what turns before or within the gears.
+_INSIDE = {"motor", "motors", "rotor", "gear", "gearbox"}
 _OF_MOTORS = {"qm": "q", "dqm": "dq", "qdm": "dq", "thetam": "theta", "dthetam": "dtheta"}
 # Of the hand or the base, not of joints, whatever else is said.
 _NOT_OF_JOINTS = {"tcp", "tool", "flange", "pose", "cartesian", "cart", "wrench", "ft", "imu", "ee", "twist", "force",
                   "forces", "voltage", "voltages", "mode", "modes", "frame", "camera", "finger", "fingers",
-                  "enable", "enabled", "status", "flag"}  # fmt: skip
+                  "enable", "enabled", "status", "flag", "age"}  # fmt: skip
 # "Joint1_Force": simulators say so of any joint's effort, and mean its torque where it turns.
 _FORCE, _JOINT = {"force", "forces"}, {"joint", "joints", "axis", "axes"}
 # Words that say nothing of what is measured.
@@ -95,11 +105,15 @@ PLAIN_WORDS = {"joint", "joints", "axis", "axes", "arm", "robot", "state", "stat
 _UNITS = {
     "rad": ("position", "rad"), "radians": ("position", "rad"), "radian": ("position", "rad"),
     "deg": ("position", "deg"), "degree": ("position", "deg"), "degrees": ("position", "deg"),
+    **dict.fromkeys(("rev", "revs", "revolutions", "turn", "turns"), ("position", "turn")),
+    **dict.fromkeys(("rev/s", "rps", "revs/s", "turn/s", "turns/s"), ("velocity", "turn/s")),
+    "mrad": ("position", "mrad"), "mrad/s": ("velocity", "mrad/s"),
     "rad/s": ("velocity", "rad/s"), "rads": ("velocity", "rad/s"), "radps": ("velocity", "rad/s"),
     "deg/s": ("velocity", "deg/s"), "degs": ("velocity", "deg/s"), "degps": ("velocity", "deg/s"),
     "rpm": ("velocity", "rpm"), "nm": ("torque", "N m"), "n m": ("torque", "N m"),
     "n*m": ("torque", "N m"), "n.m": ("torque", "N m"), "n·m": ("torque", "N m"),
-    "mnm": ("torque", "mN m"), "ma": ("current", "mA"), "ampere": ("current", "A"),
+    "mnm": ("torque", "mN m"), "mn m": ("torque", "mN m"), "ncm": ("torque", "N cm"), "n cm": ("torque", "N cm"),
+    "ma": ("current", "mA"), "ampere": ("current", "A"),
     "amps": ("current", "A"), "ms": ("time", "ms"), "msec": ("time", "ms"), "us": ("time", "us"),
     "usec": ("time", "us"), "ns": ("time", "ns"), "nsec": ("time", "ns"), "sec": ("time", "s"),
     "°": ("position", "deg"), "°/s": ("velocity", "deg/s"), "u/min": ("velocity", "rpm"),
@@ -155,6 +169,7 @@ def words(name: str) -> tuple[str, ...]:
     for letter, spelt in _GREEK.items():
         plain = plain.replace(letter, spelt)
     plain = _COMPOUND.sub(r"\1 ", _ACCENTS.sub("", plain))
+    plain = _DERIVATIVE.sub(lambda one: one[0].lower(), plain)
     return tuple(word.lower() for word in _WORD.findall(plain))
 
 
@@ -163,23 +178,37 @@ def is_filtered(template: str) -> bool:
     return bool(set(words(template)) & _FILTERED)
 
 
+def is_unprocessed(template: str) -> bool:
+    """Whether a name says that its values are those before something was made of them."""
+    return bool(set(words(template)) & _UNPROCESSED)
+
+
+def without_units(template: str) -> tuple[str, ...]:
+    """The words of a name but for units."""
+    return tuple(word for word in words(BRACKETED_UNIT.sub("", template)) if word not in _UNITS)
+
+
 def single(columns: Iterable[str], known: Sequence[Preset]) -> list[tuple[str, Meaning]]:
     """Columns that stand alone, with what presets or their words say: of interest are time and trajectory."""
     return [(name, meaning_of(name, "", known, False)) for name in columns]
 
 
 def most_fitting(columns: Sequence[str], known: Sequence[Preset], bag: bool = False) -> tuple[Preset, ...]:
-    """The presets, those first that know most of the columns: "timestamp" means something else to each."""
+    """The presets, those first that know most of the columns: "timestamp" means something else to each.
 
-    def hits(preset: Preset) -> int:
+    Those that know no signal of the log say nothing of its clock.
+    """
+
+    def hits(preset: Preset, clocks: bool = True) -> int:
         return sum(
             any(_is(entry, one, "{number}" if "{" in entry.columns else "", (one,)) for one in columns)
             if "{joint}" not in entry.columns
             else any(_joint_entry(entry, one) for one in columns)
             for entry in preset.channel
-            if entry.bag == bag
+            if entry.bag == bag and (clocks or entry.quantity != "time")
         )
 
+    known = [one if bag or hits(one, clocks=False) > 0 else one.without_clocks() for one in known]
     # One that is made for this robot knows better than one for all.
     counted = [(bool(one.robots) and hits(one) > 0, hits(one), one) for one in known]
     return tuple(one for *_, one in sorted(counted, key=lambda found: (-found[0], -found[1])))
@@ -283,6 +312,18 @@ def _stated_unit(template: str, place: str) -> tuple[str, str] | None:
     return None
 
 
+def _strange_unit(template: str) -> str:
+    """What a name has in square brackets at its end where that is neither a unit nor a word of a name; "" = nothing."""
+    bracket = BRACKETED_UNIT.search(template)
+    text = bracket.group(1).strip() if bracket and "[" in bracket.group() else ""
+    known = text.lower() in _UNITS or text.lower() in _LETTERS
+    return text if not known and all(map(_unheard_of, words(text))) else ""
+
+
+def _unheard_of(word: str) -> bool:
+    return _says_nothing(word) and word not in PLAIN_WORDS | _FILTERED | _UNPROCESSED | _SENSED
+
+
 def _by_words(template: str, place: str, stated: tuple[str, str] | None) -> Meaning:
     spelt = list(
         words(_without_unit(template, place).replace(place, " ") if place else _without_unit(template, place))
@@ -300,7 +341,9 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None) -> Mean
     have = set(spelt)
     if place == "":
         return _alone(have, spelt, stated)
-    if have & _NOT_OF_JOINTS:
+    # The time at which each joint's value was taken is none of its signals.
+    stamped = have & _STAMPS and not stated
+    if have & _NOT_OF_JOINTS or stamped or (stated and stated[0] == "time"):
         return Meaning("other", role_of(spelt, have), UNKNOWN, "name")
     kinds = [name for name, vocabulary in KINDS if have & vocabulary]
     role = role_of(spelt, have)
@@ -324,7 +367,12 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None) -> Mean
         )
     if quantity == "effort" and stated:
         quantity = stated[0]
-    motor = of_motors or (bool(have & {"motor", "motors"}) and quantity in ("position", "velocity"))
+    if strange := _strange_unit(template):
+        return Meaning(
+            quantity, role, UNKNOWN, "name", doubt=f"the name says '{strange}', which is no unit here"
+        )
+    inside = have & _INSIDE or "m" in spelt[1:]  # theta_m
+    motor = of_motors or (bool(inside) and quantity in ("position", "velocity"))
     return Meaning(quantity, role, unit, "name", motor=motor)
 
 
@@ -338,7 +386,7 @@ def role_of(spelt: Sequence[str], have: set[str]) -> str:
         return "commanded"
     if have & _ESTIMATED:
         return "estimated"
-    return "measured" if have & MEASURED else ""
+    return "measured" if have & (MEASURED | _SENSED) else ""
 
 
 def _alone(have: set[str], spelt: Sequence[str], stated: tuple[str, str] | None) -> Meaning:

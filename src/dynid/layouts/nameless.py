@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -16,7 +17,7 @@ from dynid.layouts.physics import DECISIVE, FITS, Recording, misfit, motion_of
 from dynid.layouts.row_clock import steps_per_unit
 from dynid.robot.model import RobotModel
 
-_PLACED = re.compile(r"column\[(\d+)\]")
+_PLACED = re.compile(r"(.+)\[(\d+)\]")
 # Steps of a clock are even but for this share of them, within this factor.
 _EVEN, _WITHIN = 0.9, 1.5
 # Two groups of columns are copies of one another (measured and wanted) with this correlation.
@@ -27,8 +28,11 @@ _MOST_TRIED = 4
 
 
 def is_nameless(look: Excerpt) -> bool:
-    """Whether all columns are called by their places."""
-    return bool(look.names) and all(_PLACED.fullmatch(name) for name in look.names)
+    """Whether all columns are called by their places in one table, as of an array of two axes that is all of a file."""
+    placed = [_PLACED.fullmatch(name) for name in look.names]
+    return bool(placed) and [(one[1], int(one[2])) for one in placed if one] == [
+        (placed[0][1] if placed[0] else "", k) for k in range(len(placed))
+    ]
 
 
 def nameless(look: Excerpt, robot: RobotModel) -> tuple[list[Family], list[tuple[str, Meaning]]]:
@@ -57,6 +61,23 @@ def nameless(look: Excerpt, robot: RobotModel) -> tuple[list[Family], list[tuple
     return found, times[:1]
 
 
+def states_apart(found: Sequence[Family], look: Excerpt, robot: RobotModel) -> list[Family]:
+    """The groups; an array of states, positions with velocities beside them, is several."""
+    apart: list[Family] = []
+    for one in found:
+        count = len(one.columns) // robot.n if len(one.columns) % robot.n == 0 else 1
+        if one.named or count < 2 or not all(map(_PLACED.fullmatch, one.columns)):
+            apart.append(one)
+            continue
+        parts = [one.columns[k : k + robot.n] for k in range(0, len(one.columns), robot.n)]
+        meanings = _chain(parts, [look.table(part) for part in parts], None)
+        apart += [
+            replace(one, template=_run(part), columns=part, meaning=meaning)
+            for part, meaning in zip(parts, meanings, strict=bool(meanings))
+        ] or [one]
+    return apart
+
+
 def _is_clock(values: Float) -> bool:
     steps = np.diff(values)
     if not len(steps) or not (steps > 0).all():
@@ -66,8 +87,8 @@ def _is_clock(values: Float) -> bool:
 
 
 def _run(part: Sequence[str]) -> str:
-    first, last = (int(found[1]) for name in (part[0], part[-1]) if (found := _PLACED.fullmatch(name)))
-    return f"column[{first}:{last + 1}]"
+    ends = [found for name in (part[0], part[-1]) if (found := _PLACED.fullmatch(name))]
+    return f"{ends[0][1]}[{ends[0][2]}:{int(ends[1][2]) + 1}]"
 
 
 def _chain(parts: Sequence[Sequence[str]], blocks: Sequence[Float], t: Float | None) -> list[Meaning]:
@@ -93,15 +114,15 @@ def _chain(parts: Sequence[Sequence[str]], blocks: Sequence[Float], t: Float | N
     meanings = []
     for k in range(len(blocks)):
         if k in roots:
-            meanings.append(Meaning("position", said_by=f"no names; {words} are its derivative"))
+            meanings.append(Meaning("position", said_by=f"{words} are its derivative"))
         elif k in further:
             meanings.append(Meaning("acceleration", said_by="name"))
         elif k in speeds:
-            meanings.append(Meaning("velocity", said_by="no names; it is the derivative of the position"))
+            meanings.append(Meaning("velocity", said_by="it is the derivative of the position"))
         elif k in copies:
             meanings.append(Meaning())
         else:
-            meanings.append(Meaning("effort", said_by="no names; neither a position nor its derivative"))
+            meanings.append(Meaning("effort", said_by="neither a position nor its derivative"))
     return meanings
 
 

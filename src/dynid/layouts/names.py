@@ -318,7 +318,10 @@ def _joined_in_any_way(name: str) -> re.Pattern[str]:
 
 
 def _numbered_groups(columns: Sequence[str], n: int) -> list[tuple[str, dict[int, str]]]:
-    """Groups of names that count 0, 1, ... or 1, 2, ... at one place, as long as there are joints."""
+    """Groups of names that count at one place, as long as there are joints: 0, 1, ... or 1, 2, ...
+
+    Just as many from another number are one, too: the addresses of motors.
+    """
     groups: dict[str, dict[int, str]] = {}
     for column in columns:
         for match in re.finditer(r"\d+", column):
@@ -334,4 +337,7 @@ def _numbered_groups(columns: Sequence[str], n: int) -> list[tuple[str, dict[int
             if whole and len(run) == len(numbers) and len(run) >= n and (n > 1 or first in members):
                 found.append((template, {k: members[k] for k in run}))
                 break
+        else:
+            if len(numbers) == n > 1 and numbers[-1] - numbers[0] == n - 1:
+                found.append((template, {k: members[k] for k in numbers}))
     return found

@@ -114,6 +114,10 @@ class Preset(Strict):
         """The recorder and the sources that say something of it, in words."""
         return f"{self.title}: {self.cited(ids)}"
 
+    def without_clocks(self) -> Preset:
+        """The preset without its columns of time."""
+        return self.model_copy(update={"channel": [one for one in self.channel if one.quantity != "time"]})
+
     def fits(self, names: Sequence[str]) -> bool:
         """Whether the preset is for a robot with these names, of its own and of its joints."""
         return not self.robots or any(matches_word(word, name) for word in self.robots for name in names)

@@ -17,7 +17,7 @@ from dynid.layouts.decision import Answers, Decision, Option, decided, require_q
 from dynid.layouts.effort import Effort, decide_effort
 from dynid.layouts.excerpt import Excerpt, excerpt
 from dynid.layouts.meaning import Meaning, most_fitting, single
-from dynid.layouts.nameless import is_nameless, nameless
+from dynid.layouts.nameless import is_nameless, nameless, states_apart
 from dynid.layouts.names import Family, columns_of_slide, families, joint_labels, naming
 from dynid.layouts.order import decide_order, in_order
 from dynid.layouts.physics import Recording, runs_of, time_step, unwrapped
@@ -103,13 +103,14 @@ def propose(
     if is_nameless(look):
         found, alone = nameless(look, robot)
     else:
-        found = _of_actuators(robot, _families(look, robot, known))
+        found = _of_actuators(robot, states_apart(_families(look, robot, known), look, robot))
         taken = {column for one in found for column in one.columns}
         alone = single([name for name in look.names if name not in taken], known)
     counted = given.get("log.time.column") == ROW and ROW not in look.names and not look.bag
     clock = rows_as_clock(look, alone, given) if counted else choose_clock(look, alone, given)
     if clock.column.value is None and not clock.column.options and not look.bag:
         clock = rows_as_clock(look, alone, given)
+    found, silent = _without_silent(found, look)
     decisions = [clock.column, *([clock.sort] if clock.sort is not None else [])]
     chosen: dict[str, Family] = {}
     for kind in ("position", "velocity", "effort"):
@@ -119,6 +120,9 @@ def propose(
         if kind == "position" and family is None:
             decision = _with_chains(decision, look, robot, known)
         decision, family = _assigned(kind, decision, family, robot, look, given)
+        if kind == "effort" and family is None and silent:
+            question = f"which columns are the effort? '{silent[0]}' is 0 throughout"
+            decision = replace(decision, question=question if decision.question else "")
         if decision.question and family is None and (parts := parts_beside(Path(log))):
             shown = ", ".join(parts[:_NAMED]) + (", ..." if len(parts) > _NAMED else "")
             why = f"beside it {shown}, as many rows: give their folder if they are parts of one recording"
@@ -276,6 +280,16 @@ def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list
         return found
     hand = tuple(one for one in robot.joint_names if one in hands)
     return [replace(one, missing=(*one.missing, *hand)) for one in families(columns, arm, known, look.bag)]
+
+
+def _without_silent(found: Sequence[Family], look: Excerpt) -> tuple[list[Family], tuple[str, ...]]:
+    """The groups but efforts that are 0 in every row, as of simulators that have none, and what these are called."""
+    silent = {
+        one.template
+        for one in found
+        if one.meaning.quantity in EFFORTS and not np.nan_to_num(look.table(one.columns)).any()
+    }
+    return [one for one in found if one.template not in silent], tuple(sorted(silent))
 
 
 def _of_actuators(robot: RobotModel, found: Sequence[Family]) -> list[Family]:

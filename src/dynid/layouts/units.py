@@ -34,6 +34,8 @@ from dynid.log.calibration import PERCENT
 from dynid.robot.model import RobotModel
 
 TIMES, POSITIONS, VELOCITIES = ("s", "ms", "us", "ns"), ("rad", "deg"), ("rad/s", "deg/s", "rpm")
+# With those that so few logs use that nothing but a name or an answer speaks for them.
+ANGLES, SPEEDS = (*POSITIONS, "mrad", "turn"), (*VELOCITIES, "mrad/s", "turn/s")
 CALIBRATION = "log.position.calibration"
 # Controllers record between 2 and 20,000 rows a second.
 FASTEST_STEP, SLOWEST_STEP = 5e-5, 0.5
@@ -47,8 +49,8 @@ TOO_FAST = 3.0
 FOLLOWS, ALIKE = 0.5, 1.2
 # Shares of a range end here, and are cut off there: that many rows at an end are no chance.
 WHOLE, AT_AN_END = 100.0, 3
-# Positions that fit far better this many times as large are those of motors, or of another unit.
-STRETCHES = (0.5, 0.7, 1.4, 2.0)
+# Positions that fit far better this many times as large are those of motors, or of another unit; the last are turns.
+STRETCHES = (0.5, 0.7, 1.4, 2.0, 2 * np.pi)
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def decide_units(
             (t, p, v)
             for t, p in fits
             if (one := motions.get(t)) is not None
-            for v in _velocities(one, si(p, "angle"), velocity, answers)
+            for v in _velocities(one, p, velocity, answers)
         ]
         if pairs:
             narrowed = {(t, p) for t, p, _ in pairs}
@@ -120,7 +122,7 @@ def decide_units(
             chosen,
             (*position_why, *why),
             question,
-            _options([*POSITIONS, PERCENT] if PERCENT in position.units else POSITIONS),
+            _options([*ANGLES, PERCENT] if PERCENT in position.units else ANGLES),
         ),
         answers,
     )
@@ -132,7 +134,7 @@ def decide_units(
         pairs = [one for one in pairs if one[0] == time_decision.value]
     sure = time_decision.value is not None and unit is not None
     second = si(time_decision.value, "time") if time_decision.value in (*TIMES, *times) else float("nan")
-    known = unit in POSITIONS or (unit is not None and is_multiple(unit))
+    known = unit in ANGLES or (unit is not None and is_multiple(unit))
     scale: float | Float = si(unit, "angle") if unit and known else float("nan")
     if unit == PERCENT and per_percent is not None:
         scale = per_percent
@@ -209,7 +211,8 @@ def _positions(
     turning = ~np.array(robot.prismatic)
     with np.errstate(invalid="ignore"):
         span = np.nanmax(q, axis=0, initial=-np.inf) - np.nanmin(q, axis=0, initial=np.inf)
-    likely = [u for u in POSITIONS if _in_range(robot, span, turning, si(u, "angle"))]
+    tried = dict.fromkeys((*POSITIONS, *([said.unit] if said.unit in ANGLES else [])))
+    likely = [u for u in tried if _in_range(robot, span, turning, si(u, "angle"))]
     if PERCENT in said.units:
         shared, seen = _percent(q)
         if shared and _in_range(robot, span, turning, si(PERCENT, "angle")):
@@ -217,7 +220,7 @@ def _positions(
         if shared is None and "deg" in likely:
             return [*likely, PERCENT], (seen,)
     spans = ", ".join(f"{value:.3g}" for value in span[turning & (span > 0)]) or "0"
-    if said.unit in POSITIONS:
+    if said.unit in ANGLES:
         who = "the name" if said.said_by == "name" else "the preset"
         if said.unit in likely and not said.doubt:
             return [said.unit], (f"{who} says {said.unit}; the joints span {spans}, as they can",)
@@ -267,14 +270,20 @@ def _slow_enough(robot: RobotModel, motion: Motion, scale: float) -> bool:
     return bool((fastest[known] <= TOO_FAST * robot.limits.velocity[known]).all())
 
 
-def _velocities(motion: Motion, scale: float, said: Meaning, answers: Answers) -> list[str]:
+def _velocities(motion: Motion, angle: str, said: Meaning, answers: Answers) -> list[str]:
+    """Units in which the velocity is the derivative of a position that is read in a unit of angle."""
+    scale = si(angle, "angle")
     ratio, share = velocity_ratio(motion)
     good = (share > FOLLOWS) & (ratio > 0)
     if not good.any() or good.sum() < 0.5 * (np.abs(motion.dq).max(axis=0) > 0).sum():
         return []
     slope = float(np.median(ratio[good]))
-    wanted = [answers["log.velocity.unit"]] if "log.velocity.unit" in answers else list(VELOCITIES)
-    if said.unit in VELOCITIES and not said.doubt:
+    wanted = (
+        [answers["log.velocity.unit"]]
+        if "log.velocity.unit" in answers
+        else [*dict.fromkeys((*VELOCITIES, *(one for one in SPEEDS if one == f"{angle}/s")))]
+    )
+    if said.unit in SPEEDS and not said.doubt:
         wanted = [said.unit]
     # measured * unit = derivative * scale
     return [u for u in wanted if 1 / ALIKE < slope * si(u, "angular velocity") / scale < ALIKE]
@@ -283,7 +292,7 @@ def _velocities(motion: Motion, scale: float, said: Meaning, answers: Answers) -
 def _velocity_decision(
     pairs: Sequence[tuple[str, str, str]], said: Meaning, sure: bool, answers: Answers
 ) -> Decision:
-    key, options = "log.velocity.unit", _options(VELOCITIES)
+    key, options = "log.velocity.unit", _options(SPEEDS)
     units = list(dict.fromkeys(v for *_, v in pairs))
     if len(units) == 1 and sure:
         why = ("it is the derivative of the position in this unit",)
@@ -314,9 +323,10 @@ def _by_torque(
                 "neither rad nor deg fits the limits; counts of an encoder are shares of a turn (1/4096 turn for one), "
                 "and their zero is an offset under [log] position",
             ),
-            ask,
+            "which unit have the positions? Neither rad nor deg fits the limits; of counts it is what one is worth: "
+            "1/4096 turn, 0.01 deg",
         )
-    named = said.unit in POSITIONS and not said.doubt
+    named = said.unit in ANGLES and not said.doubt
     best = said.unit if named and said.unit in left else left[0]
     others = [u for u in POSITIONS if u != best]
     seen = None if motion is None or motion.tau is None else _evidence(robot, motion, best, others[0])
@@ -325,7 +335,11 @@ def _by_torque(
     advantage, words = seen
     stretched = _stretched(robot, motion, best)
     if stretched is not None and len(left) == 1:
-        return None, (f"as {best}, but {stretched}",), ask
+        return (
+            None,
+            (f"as {best}, but {stretched}",),
+            f"in which unit are the positions? As {best}, {stretched}",
+        )
     if advantage > DECISIVE:
         return (best, (f"{words} as {best}",), "") if stretched is None else (None, (stretched,), ask)
     if advantage < -DECISIVE:
@@ -347,7 +361,8 @@ def _stretched(robot: RobotModel, motion: Motion | None, unit: str) -> str | Non
     for factor_ in STRETCHES:
         there = misfit(robot, motion.read_as(factor_ * si(unit, "angle")))
         if there is not None and gain(there, here) > DECISIVE and (np.sqrt(there[there < 1]) <= FITS).all():
-            return f"a rigid arm fits the torque far better with {factor_:g} times the angles: motors before gears?"
+            what = "turns" if factor_ == STRETCHES[-1] else "motors before gears"
+            return f"a rigid arm fits the torque far better with {factor_:.3g} times the angles: {what}?"
     return None
 
 
