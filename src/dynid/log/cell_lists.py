@@ -20,6 +20,8 @@ _LIST = re.compile(
 )
 # 1 2 3, in a cell of its own
 _BARE = re.compile(r"[-+.\deE]+(?:\s+[-+.\deE]+)+")
+# 1.0,2.0 in a cell of its own: two numbers without points may be one with a decimal comma.
+_COMMAS = re.compile(r"[-+.\deE]+(?:[,;]\s*[-+.\deE]+){2,}|[-+\d]*\.[\deE+-]*[,;]\s*[-+\d]*\.[\deE+-]*")
 _BETWEEN = re.compile(r"\s*[,;]\s*|\s+")
 _MOST = 512
 
@@ -48,6 +50,8 @@ def _parts(cell: str) -> list[str]:
     plain = cell.strip()
     if _BARE.fullmatch(plain):
         return plain.split()
+    if _COMMAS.fullmatch(plain):
+        return _BETWEEN.split(plain)
     found = _LIST.fullmatch(plain)
     return [one.strip("'\"") for one in _BETWEEN.split(found["inside"]) if one] if found else []
 

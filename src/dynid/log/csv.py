@@ -25,6 +25,7 @@ BLOCK_BYTES = 2_000_000
 SHOWN = 60
 _CASES = (str.lower, str.upper, str.title, str.capitalize)
 _TEXT_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_COMMENTS = (b"#", b"%", b"//")
 _BLANKS = re.compile(rb"[ \t]+")
 
 
@@ -56,6 +57,7 @@ class CsvTable:
     def __init__(self, path: Path, dialect: Dialect, found: bool = False) -> None:
         self.path, self.dialect = path, dialect
         self.column_names = dialect.names
+        self.constants = dialect.stated
         plain = dialect.delimiter == "," and dialect.decimal == "." and dialect.named
         place = Place(file=str(path))
         notes = [Diagnostic(Severity.NOTE, "dialect", dialect.words, place)] if found and not plain else []
@@ -157,12 +159,22 @@ class CsvTable:
             while data := lines.read(BLOCK_BYTES):
                 rest += data
                 end = _whole_lines(rest, self.dialect.broken)
-                rows = _without(rest[:end], lines.head)
+                rows = self._without_remarks(rest[:end], lines.head)
                 if rows.strip(b"\r\n"):
                     yield rows
                 rest = rest[end:]
-        if (rows := _without(rest, lines.head)).strip(b"\r\n"):
+        if (rows := self._without_remarks(rest, lines.head)).strip(b"\r\n"):
             yield rows
+
+    def _without_remarks(self, text: bytes, head: frozenset[bytes]) -> bytes:
+        """Rows of a text: without lines of its head, which a recorder writes again, and without lines of comments."""
+        rows = _without(text, head)
+        if self.dialect.broken or not any(mark in rows for mark in _COMMENTS):
+            return rows
+        return b"\n".join(line for line in rows.split(b"\n") if not line.lstrip().startswith(_COMMENTS))
+
+    def _remark(self, line: str) -> bool:
+        return not self.dialect.broken and line.lstrip().encode().startswith(_COMMENTS)
 
     def _column(self, array: Any, name: str, first_row: int) -> Float | Text:
         import pyarrow.types as kinds
@@ -184,7 +196,9 @@ class CsvTable:
         count = len(self.column_names)
         lines: Any = _Lines(self.path, self.dialect, self._cut and self._cut[0])
         with io.TextIOWrapper(lines, "utf-8", "replace", newline="") as file:
-            written = (line for line in file if line.strip().encode() not in lines.head)
+            written = (
+                line for line in file if line.strip().encode() not in lines.head and not self._remark(line)
+            )
             reader = csv.reader(written, delimiter="\t" if blank else self.dialect.delimiter)
             texts: dict[int, bool] = {}
             row = -1

@@ -6,7 +6,8 @@ import codecs
 import csv
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,18 +16,30 @@ from dynid.base.numbers import number_of
 from dynid.base.records import dataclass
 from dynid.base.units import is_unit
 from dynid.log.echoed import joint_state_names
+from dynid.log.scope import is_property, is_scope, scope_names
 
 # Enough of a file to see how it is written.
 SAMPLE_BYTES, SAMPLE_LINES = 1 << 18, 200
 # Lines that a cell in quotes may have: what NumPy prints of an array of a hundred numbers.
 LONGEST_CELL = 20
+# The last column of LabVIEW's measurement files, which rows lack where there is none.
+LABVIEW_COMMENT = "comment"
 BLANK = " "
+# A table below a preamble begins where so many lines are rows.
+ROWS_OF_TABLE = 5
 # In the order of preference where several explain the sample equally well.
 SEPARATORS = (",", ";", "\t", "|", BLANK)
 COMMENT = re.compile(r"^\s*(#|%|//)+")
 # What programs write where a number is missing, in any case: Python, R, spreadsheets, and C's runtime on Windows.
 MISSING = ("", "nan", "null", "none", "na", "n/a", "#n/a", "<na>", "-", "--", "-nan", "nan(ind)", "-nan(ind)",
            "1.#qnan", "-1.#qnan", "1.#ind", "-1.#ind")  # fmt: skip
+# What a line above a table says by name; LabVIEW says it for each channel.
+_SAID = re.compile(
+    r"[#%/\s]*(?P<name>[A-Za-z][\w ]*?)\s*(?:\[(?P<bracket>\w+)\])?\s*[:=\t,;]\s*"
+    r"(?P<values>[-+\d.,eE]+(?:\t[-+\d.,eE]+)*)\s*(?P<unit>Hz|kHz|s|ms|us)?"
+)
+LONGEST_REMARK = 4096  # characters of a line above a table that is looked at
+_SAID_IN = {"": 1.0, "Hz": 1.0, "kHz": 1e3, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 _COMMA_NUMBER = re.compile(r"[+-]?(\d+(,\d+)?|,\d+)([eE][+-]?\d+)?")
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
@@ -38,7 +51,8 @@ class Dialect:
     delimiter: one character; a blank stands for any run of blanks and tabs.    names: of the columns, column[0],
     column[1], ... where the file has none.    units: the cells of a line of units, () = there is none.    head_lines:
     number of lines before the first row.    named: whether the file names its columns.    first: its cells.
-    broken: whether a cell in quotes goes on over the end of its line.
+    broken: whether a cell in quotes goes on over the end of its line.    stated: numbers that the lines above the table
+    say by name, in SI units where they have one.
     """
 
     delimiter: str
@@ -50,6 +64,7 @@ class Dialect:
     named: bool
     first: tuple[str, ...] = ()
     broken: bool = False
+    stated: Mapping[str, float] = field(default_factory=dict)
 
     def cells(self, line: str) -> list[str]:
         """The cells of a line."""
@@ -91,7 +106,7 @@ class _Guess:
         """Whether the line before the first row, if there is one, has as many cells."""
         first = _first_row(self)
         before = [cells for i, cells in self.lines if first is None or i < first]
-        return not before or len(before[-1]) == self.width
+        return not before or len(before[-1]) == self.width or _has_comment(before[-1], self.width)
 
 
 def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = None) -> Dialect:
@@ -127,7 +142,10 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     head = first if first is not None else next((i + 1 for i, _ in plain), len(lines))
     row = next((tuple(cells) for i, cells in best.lines if i == first), ())
     broken = len(lines) < len(physical)
-    return Dialect(best.delimiter, best.decimal, encoding, found, units, head, bool(names), row, broken)
+    above = _stated(lines[: first or 0], best.decimal)
+    return Dialect(
+        best.delimiter, best.decimal, encoding, found, units, head, bool(names), row, broken, above
+    )
 
 
 def cut_off(path: Path, dialect: Dialect) -> tuple[int, str] | None:
@@ -231,10 +249,54 @@ def _first_row(guess: _Guess) -> int | None:
     # Rows that are too short or too long are still rows, and reported when they are read. A line with a number before
     # one without is a remark above the header.
     numeric = [any(_is_number(cell, guess.decimal) for cell in cells) for _, cells in guess.lines]
-    for (at, _), now, after in zip(guess.lines, numeric, [*numeric[1:], True], strict=True):
+    if is_scope(cells for _, cells in guess.lines):
+        pairs = zip(numeric, guess.lines, strict=True)
+        numeric = [some and not is_property(cells) for some, (_, cells) in pairs]
+    for k, (now, after) in enumerate(zip(numeric, [*numeric[1:], True], strict=True)):
         if now and after:
-            return at
+            head = guess.lines[k - 1][1] if k else []
+            return guess.lines[k][0] if len(head) in (0, guess.width) else _below_preamble(guess, k)
     return None
+
+
+def _below_preamble(guess: _Guess, first: int) -> int:
+    """The first row where numbers of a preamble stand above it: from it on words stand in no column of numbers.
+
+    first: of the lines with numbers; it is the row where none below it is better.
+    """
+    whole = [cells for _, cells in guess.lines if len(cells) == guess.width]
+    of_numbers = [
+        i
+        for i in range(guess.width)
+        if 2 * sum(_is_number(cells[i], guess.decimal) for cells in whole) > len(whole)
+    ]
+
+    def is_row(cells: Sequence[str]) -> bool:
+        own = [cells[i] for i in of_numbers] if len(cells) == guess.width else [""]
+        return any(_is_number(cell, guess.decimal) for cell in own) and all(
+            _is_missing(cell) or _is_number(cell, guess.decimal) for cell in own
+        )
+
+    rows = [is_row(cells) for _, cells in guess.lines]
+    start = next((k for k in range(first, len(rows)) if all(rows[k : k + ROWS_OF_TABLE])), first)
+    return guess.lines[start][0]
+
+
+def _stated(above: Sequence[str], decimal: str) -> dict[str, float]:
+    """Numbers that lines above a table say by name: "# sample rate: 200 Hz"."""
+    found: dict[str, float] = {}
+    for line in above:
+        said = _SAID.fullmatch(line.strip()) if len(line) <= LONGEST_REMARK else None
+        numbers = set(said["values"].split()) if said else set()
+        if said and len(numbers) == 1 and _is_number(one := numbers.pop(), decimal):
+            unit = said["unit"] or said["bracket"] or ""
+            found[said["name"].strip()] = number_of(one.replace(decimal, ".")) * _SAID_IN.get(unit, 1.0)
+    return found
+
+
+def _has_comment(names: Sequence[str], width: int) -> bool:
+    """Whether a header of LabVIEW has a last column that rows without a comment lack."""
+    return len(names) == width + 1 and names[-1].lower() == LABVIEW_COMMENT
 
 
 def _head(lines: Sequence[str], guess: _Guess, first: int | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -242,6 +304,9 @@ def _head(lines: Sequence[str], guess: _Guess, first: int | None) -> tuple[tuple
     before = [tuple(cells) for i, cells in guess.lines if first is None or i < first]
     if first is None and before:
         return before[0], ()
+    channels = scope_names(before, next((c for i, c in guess.lines if i == first), []))
+    if channels:
+        return channels, ()
     if len(before) > 1 and len(before[-2]) == len(before[-1]) == guess.width and _are_units(before[-1]):
         return before[-2], before[-1]
     if len(before) > 1 and len(before[-2]) == len(before[-1]) == guess.width:
@@ -256,6 +321,8 @@ def _head(lines: Sequence[str], guess: _Guess, first: int | None) -> tuple[tuple
         )
         if len(names) == guess.width + 1 and not names[-1] and all(len(one) == guess.width for one in rows):
             names = names[:-1]  # and the header, and the rows not
+        if _has_comment(names, guess.width):
+            names = names[:-1]
         return (*names, *([""] if trailing else [])), ()
     for line in [line for line in lines[: first or 0] if COMMENT.match(line)][::-1]:
         text = COMMENT.sub("", line).strip()

@@ -1,0 +1,280 @@
+"""Layouts that strangers' programs write, of a simulated arm: read rightly, or asked so that the answer helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.io import savemat
+
+from dynid.api.logs import read_log
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError
+from dynid.layouts.propose import propose
+from tests.layouts.plants import UR_JOINTS, run
+
+ARM = run("arm", tuple(f"joint{k}" for k in range(1, 7)))
+UR = run("ur10e", UR_JOINTS)
+DEG, TURN = 180 / np.pi, 1 / (2 * np.pi)
+SINCE_1970 = 1_700_000_000.0
+
+
+def numbered(name: str, values: Float, first: int = 1) -> dict[str, Float]:
+    return {name.replace("#", str(k + first)): values[:, k] for k in range(values.shape[1])}
+
+
+def csv(path: Path, columns: Mapping[str, Float | Sequence[str]], mark: str = ",", head: str = "") -> Path:
+    rows = zip(
+        *([f"{x:.15g}" if not isinstance(x, str) else x for x in one] for one in columns.values()),
+        strict=True,
+    )
+    lines = [mark.join(columns), *(mark.join(row) for row in rows)]
+    path.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def reads(path: Path, dq: bool = True, tau: Float | None = None, **answers: str) -> None:
+    """The log is read as the arm moved, whatever it is written in."""
+    log = read_log(
+        path, ARM.robot, answers={key.replace("__", "."): one for key, one in answers.items()} or None
+    )
+    (name,) = log.trajectories
+    raw = log.read(name)
+    assert_allclose(raw.q, ARM.q, atol=1e-6)
+    assert_allclose(raw.tau, ARM.tau if tau is None else tau, atol=1e-6)
+    assert_allclose(np.diff(raw.t), np.diff(ARM.t), atol=1e-5)
+    if dq:
+        assert_allclose(raw.dq, ARM.dq, atol=1e-6)
+
+
+def asked(path: Path) -> dict[str, str]:
+    return {one.key: one.question for one in propose(ARM.robot, path).open}
+
+
+# TwinCAT Scope View: a time before each channel, or one for all; the head says what channels are called.
+PROPERTIES = (
+    ("SymbolComment", ""), ("Data-Type", "REAL64"), ("SampleTime[ms]", "10"), ("VariableSize", "8"), ("Port", "851"),
+    ("Offset", "0"), ("ScaleFactor", "1"),
+)  # fmt: skip
+SCOPE = {
+    **numbered("Axis#.ActPos", ARM.q * DEG), **numbered("Axis#.ActVelo", ARM.dq * DEG),
+    **numbered("Axis#.ActTorque", ARM.tau),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("mark", "decimal"), [("\t", ","), (";", ","), ("\t", ".")])
+def test_a_time_before_each_channel_of_scope_view(mark: str, decimal: str, tmp_path: Path) -> None:
+    head = [["Name", "Project"], ["File", "C:\\scope"], ["Starttime of export", "133500000000000000"], [""]]
+    head += [[cell for name in SCOPE for cell in ("Name", name)]]
+    head += [[cell for _ in SCOPE for cell in one] for one in PROPERTIES]
+    rows = [[f"{x:.9f}" for one in SCOPE.values() for x in (1e3 * t, one[k])] for k, t in enumerate(ARM.t)]
+    lines = [mark.join(one) for one in [*head, [""]]]
+    lines += [mark.join(one).replace(".", decimal) for one in rows]
+    (tmp_path / "scope.csv").write_text("\r\n".join([*lines, "EOF", ""]), encoding="utf-8")
+    reads(tmp_path / "scope.csv")
+
+
+def test_one_time_for_all_channels_of_scope_view(tmp_path: Path) -> None:
+    head = [
+        ["Name", "Project", ""],
+        ["File", "C:\\scope", ""],
+        ["Starttime of export", "133500000000000000", ""],
+        [],
+    ]
+    head += [["Name", *SCOPE], *([key, *[value] * len(SCOPE)] for key, value in PROPERTIES[:3])]
+    rows = [[f"{1e3 * t:g}", *(f"{one[k]:.9f}" for one in SCOPE.values())] for k, t in enumerate(ARM.t)]
+    (tmp_path / "scope.csv").write_text(
+        "\n".join(",".join(one) for one in [*head, *rows]) + "\n", encoding="utf-8"
+    )
+    reads(tmp_path / "scope.csv")
+
+
+@pytest.mark.parametrize("comment", ["\tComment", ""])
+def test_measurement_files_of_labview(comment: str, tmp_path: Path) -> None:
+    columns = {
+        **numbered("Joint # Position (deg)", ARM.q * DEG), **numbered("Joint # Velocity (deg/s)", ARM.dq * DEG),
+        **numbered("Joint # Torque (Nm)", ARM.tau),
+    }  # fmt: skip
+    n = len(columns)
+    head = ["LabVIEW Measurement\t", "Writer_Version\t2", "Reader_Version\t2", "Separator\tTab", "X_Columns\tOne",
+            "Date\t2019/07/22", "Time\t17:18:18.9389", "***End_of_Header***\t", "\t", f"Channels\t{n}" + "\t" * n,
+            "Samples" + "\t2000" * n, "X_Dimension" + "\tTime" * n, "X0" + "\t0.0000000000000000E+0" * n,
+            "Delta_X" + "\t0.010000" * n, "***End_of_Header***" + "\t" * n,
+            "\t".join(["X_Value", *columns]) + comment]  # fmt: skip
+    rows = [
+        "\t".join([f"{t:.6f}", *(f"{one[k]:.9f}" for one in columns.values())]) for k, t in enumerate(ARM.t)
+    ]
+    (tmp_path / "log.lvm").write_text("\r\n".join([*head, *rows, ""]), encoding="utf-8")
+    reads(tmp_path / "log.lvm")
+
+
+@pytest.mark.parametrize("said", ["# sample rate: 100 Hz", "% dt = 0.01", "fs;100", "Ts [ms]: 10"])
+def test_a_head_says_the_rate_of_rows_without_a_clock(said: str, tmp_path: Path) -> None:
+    columns = numbered("q#", ARM.q) | numbered("tau#", ARM.tau)
+    reads(csv(tmp_path / "log.csv", columns, head=f"# an arm\n{said}\n"), dq=False)
+    assert "log.time.unit" in asked(csv(tmp_path / "other.csv", columns, head="# an arm\n# payload: 100\n"))
+
+
+def test_remarks_between_rows_are_none(tmp_path: Path) -> None:
+    columns = {"t": ARM.t} | numbered("q#", ARM.q) | numbered("tau#", ARM.tau)
+    path = csv(tmp_path / "log.csv", columns)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    lines[100:100] = ["# the arm was touched?", "", "  % and left alone"]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    reads(path, dq=False)
+    path.write_text("\n".join([*lines[:100], "# half", "1,2,3", *lines[104:]]), encoding="utf-8")
+    with pytest.raises(InputError, match=r"ragged-row.*3 cells; expected 13"):
+        read_log(path, ARM.robot).read("log")
+
+
+def test_numbers_with_commas_in_a_cell_are_a_list(tmp_path: Path) -> None:
+    def joined(values: Float) -> list[str]:
+        return ['"' + ",".join(f"{x:.15g}" for x in row) + '"' for row in values]
+
+    columns = {
+        "timestamp": SINCE_1970 + ARM.t,
+        "joint_positions": joined(ARM.q),
+        "joint_torques": joined(ARM.tau),
+    }
+    reads(csv(tmp_path / "log.csv", columns), dq=False)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (SINCE_1970 + ARM.t, ARM.t),
+        (ARM.t, 1e3 * ARM.t),
+        (ARM.t, 1e9 * (SINCE_1970 + 0.3 + ARM.t)),
+        (ARM.t, ARM.t),
+    ],
+)
+def test_clocks_that_run_alike_are_one(first: Float, second: Float, tmp_path: Path) -> None:
+    columns = {"wall_time": first, "robot_time": second} | numbered("q#", ARM.q) | numbered("tau#", ARM.tau)
+    reads(csv(tmp_path / "log.csv", columns), dq=False)
+
+
+def test_clocks_that_run_apart_are_a_question(tmp_path: Path) -> None:
+    late = ARM.t + 0.02 * np.random.default_rng(3).random(len(ARM.t))
+    columns = (
+        {"wall_time": np.sort(late), "robot_time": ARM.t} | numbered("q#", ARM.q) | numbered("tau#", ARM.tau)
+    )
+    assert "log.time.column" in asked(csv(tmp_path / "log.csv", columns))
+
+
+def test_structures_of_simulink_have_one_clock(tmp_path: Path) -> None:
+    def signal(values: Float) -> dict[str, object]:
+        return {"time": ARM.t[:, None], "signals": {"values": values, "label": "x"}}
+
+    savemat(tmp_path / "out.mat", {"q": signal(ARM.q), "qd": signal(ARM.dq), "tau": signal(ARM.tau)})
+    reads(tmp_path / "out.mat")
+
+
+@pytest.mark.parametrize("also", [{}, {"u": ARM.tau}])
+def test_states_side_by_side_are_positions_and_velocities(also: dict[str, Float], tmp_path: Path) -> None:
+    state = np.column_stack([ARM.q, ARM.dq] if also else [ARM.q, ARM.dq, ARM.tau])
+    np.savez(tmp_path / "log.npz", t=ARM.t, x=state, **also)
+    reads(tmp_path / "log.npz")
+
+
+def test_one_matrix_is_a_table_without_names(tmp_path: Path) -> None:
+    savemat(tmp_path / "out.mat", {"ans": np.column_stack([ARM.t, ARM.q, ARM.dq, ARM.tau]).T})
+    found = propose(ARM.robot, tmp_path / "out.mat")
+    assert found.open == ()
+    assert tuple(found.groups["position"].columns.values()) == tuple(f"ans[{k}]" for k in range(1, 7))
+    assert found["log.time.column"].value == "ans[0]"
+
+
+@pytest.mark.parametrize(
+    ("position", "angle", "torque", "size", "dq"),
+    [
+        ("pos_J#[mrad]", 1e3, "trq_J#[Ncm]", 100.0, "vel_J#[mrad/s]"),
+        ("position_# [rev]", TURN, "torque_# [Nm]", 1.0, "velocity_# [rev/s]"),
+    ],
+)
+def test_rare_units_are_units(
+    position: str, angle: float, torque: str, size: float, dq: str, tmp_path: Path
+) -> None:
+    columns = {"t[ms]": 1e3 * ARM.t} | numbered(position, ARM.q * angle) | numbered(dq, ARM.dq * angle)
+    reads(csv(tmp_path / "log.csv", columns | numbered(torque, ARM.tau * size)))
+
+
+def test_turns_that_nobody_names_are_asked_for_and_taken_as_answered(tmp_path: Path) -> None:
+    columns = {"t": ARM.t} | numbered("position_#", ARM.q * TURN) | numbered("velocity_#", ARM.dq * TURN)
+    path = csv(tmp_path / "log.csv", columns | numbered("torque_#", ARM.tau))
+    assert "6.28 times the angles: turns?" in asked(path)["log.position.unit"]
+    reads(path, log__position__unit="turn")
+
+
+def test_a_strange_unit_is_answered_by_what_it_is_worth(tmp_path: Path) -> None:
+    columns = {"t": ARM.t} | numbered("q#", ARM.q) | numbered("torque_# [kgcm]", ARM.tau / 0.0980665)
+    path = csv(tmp_path / "log.csv", columns)
+    with pytest.raises(InputError, match=r"log\.effort\.unit: .*'kgcm', which is no unit here; it is"):
+        read_log(path, ARM.robot)
+    reads(path, dq=False, log__effort__unit="0.0980665 N m")
+
+
+def test_only_what_no_other_answer_settles_is_asked_first(tmp_path: Path) -> None:
+    columns = (
+        {"a_time": ARM.t, "b_time": ARM.t**1.01} | numbered("q#", ARM.q * 1000) | numbered("torque#", ARM.tau)
+    )
+    with pytest.raises(InputError, match=r"log\.time\.column: which is the clock") as found:
+        read_log(csv(tmp_path / "log.csv", columns), ARM.robot)
+    assert "log.time.unit" not in str(found.value)
+    assert "log.effort.unit" not in str(found.value)
+
+
+def test_efforts_of_simulators_that_have_none_are_none(tmp_path: Path) -> None:
+    columns = {"t": ARM.t} | numbered("position#", ARM.q) | numbered("effort#", 0 * ARM.q)
+    path = csv(tmp_path / "log.csv", columns)
+    assert asked(path) == {
+        "log.effort.columns": "which columns are the effort? 'effort{number}' is 0 throughout"
+    }
+
+
+def _stamps(unit: float) -> dict[str, Float]:
+    late = np.round(unit * (SINCE_1970 + ARM.t + 2e-3 * np.random.default_rng(1).random(len(ARM.t))))
+    return {"time": np.sort(late), "field.header.stamp": unit * (SINCE_1970 + ARM.t)}
+
+
+@pytest.mark.parametrize("unit", [1e9, 1e3])
+def test_the_stamp_of_a_message_is_its_time_in_any_unit(unit: float, tmp_path: Path) -> None:
+    columns = _stamps(unit) | numbered("field.position#", UR.q, 0) | numbered("field.effort#", UR.tau, 0)
+    found = propose(UR.robot, csv(tmp_path / "log.csv", columns))
+    assert found["log.time.column"].value == "field.header.stamp"
+
+
+WRITERS: dict[str, Callable[[Path], Path]] = {
+    "interleaved, wanted and measured": lambda path: csv(
+        path / "log.csv",
+        {"time": ARM.t, "phase": np.ones(len(ARM.t))}
+        | numbered("q_des_#", ARM.wanted, 0) | numbered("q_meas_#", ARM.q, 0) | numbered("q_motor_#", 0.5 - ARM.q, 0)
+        | numbered("dq_meas_#", ARM.dq, 0) | numbered("tau_meas_#", ARM.tau, 0),
+    ),
+    "planned without a word": lambda path: csv(
+        path / "log.csv",
+        {"t": ARM.t} | numbered("q_#", ARM.wanted) | numbered("q_real_#", ARM.q) | numbered("dq_real_#", ARM.dq)
+        | numbered("tau_#", 0.9 * ARM.tau) | numbered("tau_real_#", ARM.tau),
+    ),
+    "capital letters, a wrist sensor": lambda path: csv(
+        path / "log.csv",
+        {"Time": ARM.t} | numbered("Q#", ARM.q) | numbered("dQ#", ARM.dq) | numbered("FT#", np.cos(ARM.q))
+        | numbered("Torque#_Nm", ARM.tau),
+    ),
+    "semicolons, ages of values": lambda path: csv(
+        path / "log.csv",
+        {"Timestamp": ARM.t} | numbered("TargetPosition#", ARM.wanted)
+        | numbered("CalculatedActualPosition#", 0.99 * ARM.q)
+        | numbered("ActualPosition#", ARM.q) | numbered("ActualPositionTimestamp#", ARM.t[:, None] + 0 * ARM.q)
+        | numbered("ActualPositionAgeMs#", 2 + 0 * ARM.q) | numbered("ActualVelocity#", ARM.dq)
+        | numbered("ActualTorque#", ARM.tau),
+        ";",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_measured_signals_are_read(name: str, tmp_path: Path) -> None:
+    reads(WRITERS[name](tmp_path))
