@@ -98,6 +98,8 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
         ("trq_J#[Ncm]", "torque", "", "N cm"),
         ("position_# [rev]", "position", "", "turn"),
         ("velocity_# [rev/s]", "velocity", "", "turn/s"),
+        ("pos_rev_#", "position", "", "turn"),
+        ("joint_rev_#_pos", "position", "", "unknown"),
     ],
 )
 def test_words_say_what_columns_are(name: str, quantity: str, role: str, unit: str) -> None:

@@ -75,6 +75,8 @@ def test_a_time_before_each_channel_of_scope_view(mark: str, decimal: str, tmp_p
     lines += [mark.join(one).replace(".", decimal) for one in rows]
     (tmp_path / "scope.csv").write_text("\r\n".join([*lines, "EOF", ""]), encoding="utf-8")
     reads(tmp_path / "scope.csv")
+    remarks = read_log(tmp_path / "scope.csv", ARM.robot).remarks
+    assert "last-line" not in [one.identifier for one in remarks]
 
 
 def test_one_time_for_all_channels_of_scope_view(tmp_path: Path) -> None:

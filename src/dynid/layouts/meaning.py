@@ -102,10 +102,11 @@ PLAIN_WORDS = {"joint", "joints", "axis", "axes", "arm", "robot", "state", "stat
                "j", "field", "msg", "log", "values", "value", "link", "topic", "header", "actuator",
                "actuators", "a", "base", "achse", "achs", "gelenk", "axe", "eje", "asse", "giunto", "dof",
                "关节", "轴"}  # fmt: skip
+_TURNS = ("rev", "revs", "revolutions", "turn", "turns")
 _UNITS = {
     "rad": ("position", "rad"), "radians": ("position", "rad"), "radian": ("position", "rad"),
     "deg": ("position", "deg"), "degree": ("position", "deg"), "degrees": ("position", "deg"),
-    **dict.fromkeys(("rev", "revs", "revolutions", "turn", "turns"), ("position", "turn")),
+    **dict.fromkeys(_TURNS, ("position", "turn")),
     **dict.fromkeys(("rev/s", "rps", "revs/s", "turn/s", "turns/s"), ("velocity", "turn/s")),
     "mrad": ("position", "mrad"), "mrad/s": ("velocity", "mrad/s"),
     "rad/s": ("velocity", "rad/s"), "rads": ("velocity", "rad/s"), "radps": ("velocity", "rad/s"),
@@ -300,6 +301,8 @@ def _stated_unit(template: str, place: str) -> tuple[str, str] | None:
     spelt = words(template.replace(place, " ") if place else template)
     for k in range(len(spelt) - 1, 0, -1):
         word = spelt[k]
+        if word in _TURNS and k < len(spelt) - 1:
+            continue  # "rev" of a revolute joint
         if word in _UNITS:
             if word in ("rad", "deg") and spelt[k + 1 : k + 2] in (("s",), ("per",), ("sec",)):
                 return _UNITS[f"{word}/s"]

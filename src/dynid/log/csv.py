@@ -18,6 +18,7 @@ from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
 from dynid.log.dialect import BLANK, MISSING, Dialect, cut_off, dialect_of
 from dynid.log.log import ColumnInfo, Text
+from dynid.log.scope import END_TAG
 
 # Text that is parsed at once.
 BLOCK_BYTES = 2_000_000
@@ -62,7 +63,7 @@ class CsvTable:
         place = Place(file=str(path))
         notes = [Diagnostic(Severity.NOTE, "dialect", dialect.words, place)] if found and not plain else []
         self._cut = cut_off(path, dialect)
-        if self._cut is not None:
+        if self._cut is not None and self._cut[1] != END_TAG:
             shown = self._cut[1] if len(self._cut[1]) <= SHOWN else f"{self._cut[1][:SHOWN]}..."
             text = f"the last line, '{shown}', has fewer cells than the rows and is left out"
             notes.append(Diagnostic(Severity.WARNING, "last-line", text, place))

@@ -117,7 +117,7 @@ def open_table(
                     "magic",
                     found=f"a file that ends in '{path.suffix}' and starts like {reader.name}",
                     expected=f"{named[0].name}, as its name says",
-                    do="rename it to what it is",
+                    do="rename it to what it is, or write what it holds as CSV, JSON or .npz",
                     place=place,
                 )
             if definitions and isinstance(reader, BagReader):

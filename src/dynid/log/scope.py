@@ -8,6 +8,8 @@ from dynid.base.numbers import number_of
 
 # The lines that name the channels, the better one first, and one that no other program writes.
 _NAMES, _STEP = ("SymbolName", "Name"), "SampleTime[ms]"
+# The last line, where an export is set up to have one.
+END_TAG = "EOF"
 # What begins a line above the rows.
 _PROPERTIES = {
     "Name", "File", "Starttime of export", "Endtime of export", "StartRecord", "EndRecord", "StartTime", "EndTime",
