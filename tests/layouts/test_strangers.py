@@ -120,6 +120,15 @@ def test_a_head_says_the_rate_of_rows_without_a_clock(said: str, tmp_path: Path)
     assert "log.time.unit" in asked(csv(tmp_path / "other.csv", columns, head="# an arm\n# payload: 100\n"))
 
 
+def test_a_head_of_blanks_is_read_as_any_other(tmp_path: Path) -> None:
+    columns = {"t": ARM.t} | numbered("q#", ARM.q) | numbered("tau#", ARM.tau)
+    # Tried in every way that they can be shared out, so many blanks would take ten minutes.
+    reads(
+        csv(tmp_path / "log.csv", columns, head="# arm" + " " * 4000 + "x\n# fs:" + "\t" * 4000 + "100\n"),
+        dq=False,
+    )
+
+
 def test_remarks_between_rows_are_none(tmp_path: Path) -> None:
     columns = {"t": ARM.t} | numbered("q#", ARM.q) | numbered("tau#", ARM.tau)
     path = csv(tmp_path / "log.csv", columns)

@@ -38,6 +38,7 @@ _SAID = re.compile(
     r"[#%/\s]*(?P<name>[A-Za-z][\w ]*?)\s*(?:\[(?P<bracket>\w+)\])?\s*[:=\t,;]\s*"
     r"(?P<values>[-+\d.,eE]+(?:\t[-+\d.,eE]+)*)\s*(?P<unit>Hz|kHz|s|ms|us)?"
 )
+_RUN = re.compile(r"\s+")
 LONGEST_REMARK = 4096  # characters of a line above a table that is looked at
 _SAID_IN = {"": 1.0, "Hz": 1.0, "kHz": 1e3, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 _COMMA_NUMBER = re.compile(r"[+-]?(\d+(,\d+)?|,\d+)([eE][+-]?\d+)?")
@@ -286,7 +287,9 @@ def _stated(above: Sequence[str], decimal: str) -> dict[str, float]:
     """Numbers that lines above a table say by name: "# sample rate: 200 Hz"."""
     found: dict[str, float] = {}
     for line in above:
-        said = _SAID.fullmatch(line.strip()) if len(line) <= LONGEST_REMARK else None
+        # Runs of blanks would be tried in every way that they can be shared out.
+        plain = _RUN.sub(lambda run: "\t" if "\t" in run[0] else " ", line.strip())
+        said = _SAID.fullmatch(plain) if len(plain) <= LONGEST_REMARK else None
         numbers = set(said["values"].split()) if said else set()
         if said and len(numbers) == 1 and _is_number(one := numbers.pop(), decimal):
             unit = said["unit"] or said["bracket"] or ""
