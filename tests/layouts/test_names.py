@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynid.layouts.channels import choose
-from dynid.layouts.meaning import most_fitting, single
+from dynid.layouts.meaning import meaning_of, most_fitting, single
 from dynid.layouts.names import Family, families
 from dynid.layouts.presets import presets
 from tests.layouts.plants import UR_JOINTS
@@ -204,6 +204,13 @@ def test_groups_with_names_of_joints_come_before_numbers() -> None:
     assert family is not None
     assert family.named
     assert decision.sure
+
+
+@pytest.mark.parametrize(
+    ("name", "motor"), [("theta_m#", True), ("q_m_#", True), ("axis#_position_m", False)]
+)
+def test_m_before_a_number_is_a_motor_and_behind_it_may_be_metres(name: str, motor: bool) -> None:
+    assert meaning_of(name.replace("#", "{number}"), "{number}", (), False).motor == motor
 
 
 def test_addresses_of_motors_are_numbers_of_joints() -> None:

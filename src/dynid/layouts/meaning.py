@@ -374,7 +374,8 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None) -> Mean
         return Meaning(
             quantity, role, UNKNOWN, "name", doubt=f"the name says '{strange}', which is no unit here"
         )
-    inside = have & _INSIDE or "m" in spelt[1:]  # theta_m
+    # theta_m1; behind the number it may be a slide's metres.
+    inside = have & _INSIDE or "m" in words(template.partition(place)[0])[1:]
     motor = of_motors or (bool(inside) and quantity in ("position", "velocity"))
     return Meaning(quantity, role, unit, "name", motor=motor)
 
