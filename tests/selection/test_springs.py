@@ -98,3 +98,62 @@ def test_a_base_that_leans_is_no_spring(tmp_path: Path) -> None:
     found = found_with(tmp_path, (0.0, 0.0, 0.0), lean=np.radians(4.0))
     assert options(found)["base"] == "tilted"
     assert "springs" not in options(found)
+
+
+# An arm under controllers: stiffness N m/rad, damping N m s/rad, dry friction and noise of its torque N m, by joint.
+KP, KD = np.array([300.0, 400.0, 250.0, 80.0]), np.array([20.0, 25.0, 12.0, 3.0])
+DRY, TORQUE_NOISE = np.array([1.5, 2.0, 1.0, 0.5]), np.array([0.2, 0.3, 0.15, 0.05])
+
+
+def controlled_arm(springs: bool) -> str:
+    """Four joints, of which two that carry the arm may have strong springs."""
+    parts = (
+        ("j1", "0 0 1", "0 0 .3", 4.0, "0.02 0.01 0.05", "0.03 0.03 0.02", ""),
+        ("j2", "0 1 0", "0 0 .1", 5.0, "0.01 0.02 0.2", "0.08 0.08 0.02", 'stiffness="35" springref="-30"'),
+        ("j3", "0 1 0", "0 0 .4", 3.0, "0.02 -0.01 0.15", "0.04 0.04 0.01", 'stiffness="18" springref="40"'),
+        ("j4", "1 0 0", "0 0 .35", 1.5, "0.0 0.02 0.08", "0.006 0.006 0.003", ""),
+    )
+    text = (
+        '<mujoco><compiler angle="degree"/><option timestep="0.0005" integrator="implicitfast"/>'
+        '<default><joint damping="0.8" armature="0.05"/></default><worldbody>'
+    )
+    for name, axis, place, mass, centre, inertia, spring in parts:
+        text += (
+            f'<body name="{name}_body" pos="{place}"><joint name="{name}" axis="{axis}" range="-170 170" '
+            f'{spring if springs else ""}/><inertial mass="{mass}" pos="{centre}" diaginertia="{inertia}"/>'
+        )
+    return text + "</body>" * len(parts) + "</worldbody></mujoco>"
+
+
+def test_springs_beside_gravity_are_not_lost_to_what_contains_them(tmp_path: Path) -> None:
+    """Any slow function of the position takes a spring's place, and leaves the model again."""
+    path = tmp_path / "arm.xml"
+    path.write_text(controlled_arm(springs=False), encoding="utf-8")
+    robot = load_robot(path)
+    model = mujoco.MjModel.from_xml_string(controlled_arm(springs=True))
+    data, rng = mujoco.MjData(model), np.random.default_rng(1)
+    w, size = 2 * np.pi * rng.uniform(0.08, 0.6, (4, 5)), rng.uniform(0.1, 0.55, (4, 5))
+    phase = rng.uniform(0.0, 6.28, (4, 5))
+    rows = []
+    for k in range(80_000):
+        t = k * model.opt.timestep
+        rise = min(1.0, t / 2.0)
+        wanted = rise * (size * np.sin(w * t + phase)).sum(axis=1)
+        speed = rise * (size * w * np.cos(w * t + phase)).sum(axis=1)
+        tau = KP * (wanted - data.qpos) + KD * (speed - data.qvel)
+        data.qfrc_applied[:] = tau - DRY * np.tanh(data.qvel / 0.02)
+        if k % 4 == 0:
+            rows.append([t, *data.qpos, *data.qvel, *(tau + TORQUE_NOISE * rng.normal(size=4))])
+        mujoco.mj_step(model, data)
+    t, q, dq, tau = np.split(np.array(rows), [1, 5, 9], axis=1)
+    log = write_log(
+        tmp_path / "log.parquet", t[:, 0], canonical_columns(robot.joint_names, q, dq=dq, tau=tau)
+    )
+    found = identify(
+        robot, read_log(log, robot), Settings(automatic=True), threads=1, diagnostics=Diagnostics()
+    )
+    assert options(found)["springs"] == "2 springs on j2, j3"
+    values = dict(zip(found.estimate.names, found.estimate.value, strict=True))
+    assert values["kt_joint2"] == pytest.approx(35.0, rel=0.03)
+    assert values["kt_joint3"] == pytest.approx(18.0, rel=0.03)
+    assert found.training.scores.total_relative < 0.02

@@ -52,39 +52,48 @@ class ForwardSelection:
             for label in wide.members
             if label not in self.base and label != KEPT
         }
-        joined: list[Label] = []
-        while len(joined) < MOST_EFFECTS:
-            best = self._next(joined, rest, columns)
+        bars: dict[Label, float] = {}
+        while len(bars) < MOST_EFFECTS:
+            best = self._next(list(bars), rest, columns)
             if best is None:
                 break
-            joined.append(best)
-            rest = rest.beside(columns.pop(best))
-        return self._thinned(joined)
+            bars[best[0]] = best[1]
+            rest = rest.beside(columns.pop(best[0]))
+        return self._thinned(bars)
 
     def _next(
         self, joined: Sequence[Label], rest: Residualised, columns: Mapping[Label, Int]
-    ) -> Label | None:
-        """The effect that gains most among those that earn their place.
+    ) -> tuple[Label, float] | None:
+        """The effect that gains most among those that earn their place, and the standard errors that it has to gain.
 
         rest: what the model leaves.    columns: of every effect that is not in it, in the regression.
         """
         wide = self.comparison.wide
         without, *with_each = rest.squares_of([np.array([], dtype=np.int64), *columns.values()])
-        earned = [
-            (float((without - squares).sum()), label)
+        gains = {
+            label: (float((without - squares).sum()), self._strength(without, squares))
             for label, squares in zip(columns, with_each, strict=True)
-            if self._strength(without, squares) > self._least(label)
+        }
+        order = sorted(gains, key=lambda label: -gains[label][0])
+        sound = [
+            label for label in order if gains[label][1] > self._least(label) and self._is_sound(label, joined)
         ]
-        earned.sort(key=lambda pair: -pair[0])
-        sound = [(gained, label) for gained, label in earned if self._is_sound(label, joined)]
-        if all(wide.role(label) is Role.FRICTION for _, label in sound):
+        if all(wide.role(label) is Role.FRICTION for label in sound):
             return None
-        most, first = sound[0]
-        for gained, label in sound:
-            if gained >= NEARLY * most and wide.proposal(label).shield:
-                return label
-        equal = [label for gained, label in sound if gained >= (1.0 - EQUAL) * most and label[0] == first[0]]
-        return min(sorted(equal), key=lambda label: self._size(label, joined)) if len(equal) > 1 else first
+        first = sound[0]
+        for label in sound:
+            if gains[label][0] >= NEARLY * gains[first][0] and wide.proposal(label).shield:
+                return label, self._least(label)
+        if wide.role(first) is Role.SHIELD:
+            # It has earned its place; what it contains gets that where nothing at all gains more.
+            best = next((one for one in order if one != first and self._is_sound(one, joined)), first)
+            contained = (wide.proposal(best).shield, best[1]) == first
+            if contained and gains[best][0] >= NEARLY * gains[first][0] and gains[best][1] > SCREEN:
+                return best, SCREEN
+        most = gains[first][0]
+        equal = [label for label in sound if gains[label][0] >= (1.0 - EQUAL) * most and label[0] == first[0]]
+        best = min(sorted(equal), key=lambda label: self._size(label, joined)) if len(equal) > 1 else first
+        return best, self._least(best)
 
     def _size(self, label: Label, joined: Sequence[Label]) -> float:
         """How large an effect comes out at all its places, r.m.s., once it is at one more.
@@ -98,9 +107,12 @@ class ForwardSelection:
         # Rounding decides nothing: sizes count to six digits.
         return float(f"{np.linalg.norm(sizes):.6g}")
 
-    def _thinned(self, joined: list[Label]) -> tuple[Label, ...]:
-        """Without those that no longer earn their place, the least worthy first; shields do not count against them."""
-        comparison = self.comparison
+    def _thinned(self, bars: Mapping[Label, float]) -> tuple[Label, ...]:
+        """Without those that no longer earn their place, the least worthy first; shields do not count against them.
+
+        bars: standard errors that each has to gain.
+        """
+        comparison, joined = self.comparison, list(bars)
         while joined:
             full = comparison.squares([*self.base, *joined])
             strengths = []
@@ -109,7 +121,7 @@ class ForwardSelection:
                 others = [one for one in joined if one not in (label, shield)]
                 with_it = comparison.squares([*self.base, *others, label]) if shield in joined else full
                 strength = self._strength(comparison.squares([*self.base, *others]), with_it)
-                strengths.append(strength / self._least(label) if self._is_sound(label, others) else -np.inf)
+                strengths.append(strength / bars[label] if self._is_sound(label, others) else -np.inf)
             least = int(np.argmin(strengths))
             if strengths[least] > 1.0:
                 break
