@@ -327,7 +327,7 @@ def test_what_hangs_on_the_description_is_not_said_to_be_informed_by_the_motion(
     for prior, informed in ((0.0, True), (0.2, False)):
         (finding,) = [f for f in thin(100.0, 50.0, prior, held_out).findings if "were excited" in f.title]
         assert ("informs every direction" in finding.text) == informed
-        assert ("1 of them hang on the description" in finding.text) != informed
+        assert ("1 of them hangs on the description" in finding.text) != informed
 
 
 # Effects that the residuals show

@@ -367,7 +367,8 @@ def _identifiability(
     elif base.condition <= CONDITION_BAD:
         title, borrowed = f"All {base.rank} base parameters were excited", _borrowed(estimate)
         if borrowed:
-            text = f"Yet {borrowed} of them hang on the description, which says more of them than the log."
+            hang, them = ("hangs", "it") if borrowed == 1 else ("hang", "them")
+            text = f"Yet {borrowed} of them {hang} on the description, which says more of {them} than the log."
             findings.append(Finding("note", title, text, code="from-description"))
         else:
             text = "The motion informs every direction."
