@@ -243,7 +243,6 @@ WARNINGS = [
     ("16 no limit of the position", swap(ARM, 'lower="-1" upper="1" ', ""), "robot.urdf", "limit-missing", 6, "no lower"),
     ("24 MJCF coupling", swap(MJCF, "<worldbody>", '<equality><joint joint1="j1"/></equality><worldbody>'), "robot.xml",
      "mjcf-left-out", 3, "<equality>"),
-    ("MJCF springs", swap(MJCF, 'range="-90 90"', 'stiffness="5"'), "robot.xml", "mjcf-left-out", None, "stiffness"),
 ]  # fmt: skip
 
 

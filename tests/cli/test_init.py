@@ -354,7 +354,7 @@ def test_answers_are_typed_on_a_terminal(
     monkeypatch.setattr("builtins.input", lambda _prompt: next(typed))
     done = run("init", robot_file, log, "--out", tmp_path / "e.toml", "--ask")
     assert done.code == 0
-    assert "one of 'N m', 'mN m', 'A'" in done.out
+    assert "one of 'N m', 'mN m', 'N cm', 'A'" in done.out
     assert "that does not fit" in done.out
     said = written(tmp_path / "e.toml")
     assert said["log"]["effort"]["unit"] == "A"
@@ -587,7 +587,7 @@ def test_json_says_all_that_a_user_may_correct(run: Run, robot_file: Path, tmp_p
     grades = {one["key"]: one["grade"] for one in found["decisions"]}
     assert grades["log.effort.columns"] == "likely"
     assert {option["value"] for one in found["decisions"] if one["key"] == "log.position.unit"
-            for option in one["options"]} == {"rad", "deg"}  # fmt: skip
+            for option in one["options"]} == {"rad", "deg", "mrad", "turn"}  # fmt: skip
     assert found["motions"] == []
 
 

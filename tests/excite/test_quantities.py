@@ -77,6 +77,7 @@ def test_what_cannot_be_determined_of_a_payload_is_one_combination() -> None:
         inertia_prior=ROBOT.inertia_prior[:1], merged=ROBOT.merged[:1],
         limits=type(ROBOT.limits).none(1), drive=type(ROBOT.drive).direct(1),
         projection=np.eye(1), projection_offset=np.zeros(1), friction_prior=np.zeros((1, 2)),
+        spring_prior=ROBOT.spring_prior[:1],
     )  # fmt: skip
     load = payload_information(information_of(single, RigidBody() + Viscous()))
     assert load.base.formulas() == ("Izz1",)

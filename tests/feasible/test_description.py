@@ -193,7 +193,7 @@ def test_panda_bodies_fit_into_their_shapes_at_no_cost(
     # The file holds the published feasible set: of seven bodies one has a mass distribution that fits into its link.
     columns = RigidBody().columns(robot)
     spread = np.tile([2.5, *(0.75,) * 3, *(0.225,) * 6], robot.n_bodies)
-    fitting = [
+    fitted = [
         max(
             condition.violation(robot.inertia_prior.ravel())
             for constraint in limits_of_body(entry)
@@ -202,7 +202,7 @@ def test_panda_bodies_fit_into_their_shapes_at_no_cost(
         < 1e-9
         for entry in entries
     ]
-    assert fitting == [False] * 5 + [True, False]
+    assert fitted == [False] * 5 + [True, False]
     log = data_dir / "panda_gaz" / "data.parquet"
     held = error_of(FeasibleFit(prior="euclidean", weights="equal", limits=entries, total_mass=(16, 20)), log)
     assert held <= error_of(OLS(), log)

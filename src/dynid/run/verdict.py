@@ -368,7 +368,9 @@ def _identifiability(
         title, borrowed = f"All {base.rank} base parameters were excited", _borrowed(estimate)
         if borrowed:
             hang, them = ("hangs", "it") if borrowed == 1 else ("hang", "them")
-            text = f"Yet {borrowed} of them {hang} on the description, which says more of {them} than the log."
+            text = (
+                f"Yet {borrowed} of them {hang} on the description, which says more of {them} than the log."
+            )
             findings.append(Finding("note", title, text, code="from-description"))
         else:
             text = "The motion informs every direction."
