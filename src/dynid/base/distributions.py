@@ -10,6 +10,8 @@ from statistics import NormalDist
 ALMOST_NORMAL = 3e3
 STEPS = 60
 TINY = 1e-300
+# Share of t: Newton's steps go like their squares, so that behind a smaller one there is rounding alone.
+LAST_STEP = 1e-8
 # Two roundings of a factor near 1, at which series and continued fractions have converged; and their greatest length.
 CONVERGED = 4e-16
 LONGEST = 100_000
@@ -92,7 +94,7 @@ def student_quantile(freedom: float, probability: float) -> float:
         step = (_cumulative(t, n) - probability) / slope
         # The distribution is concave on the far side: a step that leaves the quadrant is halved.
         t, before = (t - step if (t - step) * t > 0.0 or t == 0.0 else 0.5 * t), t
-        if abs(t - before) <= 4e-16 * max(abs(t), TINY):
+        if abs(t - before) <= LAST_STEP * max(abs(t), TINY):
             break
     return t
 
