@@ -17,7 +17,7 @@ from benchmarks.traps import BY_NAME, CLEAN, FAULTS, MACHINES, kind, outcome, wo
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.diagnosis import every_diagnosis
-from dynid.diagnosis.effect_notices import compare_with_description, report, report_missing_effects
+from dynid.diagnosis.effect_notices import compare_with_description, report_missing_effects
 from dynid.diagnosis.load_proof import prove_load
 from dynid.diagnosis.negative_friction import check_negative_friction
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
@@ -36,7 +36,7 @@ from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.gain import DriveGain, heaviness, size_against_description
 from dynid.terms.gravity_tilt import across, find_tilt
 from dynid.terms.payload import find_load
-from dynid.terms.residual_tests import Declared, FeatureGroup, FitAnalysis, Level, Notice
+from dynid.terms.residual_tests import FeatureGroup, FitAnalysis, Level, Notice
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
 from dynid.terms.torque_delay import find_delay
@@ -504,16 +504,6 @@ def test_a_gripper_is_told_from_a_scale_of_torque_where_all_masses_are_off(seed:
             said,
         )
         assert [one.identifier for one in said] == [named]
-
-
-@pytest.mark.parametrize(("more", "severity"), [(0.0, "note"), (0.5, "warning")])
-def test_a_load_that_held_out_blocks_know_nothing_of_is_a_note(more: float, severity: str) -> None:
-    """Where something else is off, as here all torque, a load gains as well: it is not proven, and warned of."""
-    robot = small_arm()
-    analysis, said = analysis_of(robot, lambda motion, rng: more * motion.tau), Diagnostics()
-    last = Declared(load=robot.n_bodies - 1)
-    report(analysis, Notice("payload", Level.DOUBT, "a load", declared=last, lesser=Level.WARNING), said)
-    assert [(one.identifier, str(one.severity)) for one in said] == [("payload", severity)]
 
 
 @dataclass(frozen=True)

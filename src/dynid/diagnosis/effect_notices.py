@@ -57,7 +57,7 @@ def report(analysis: ResidualAnalysis, notice: Notice, diagnostics: Diagnostics)
     """Notes it, warns of it or claims it, as its level says.
 
     A claim that says how the log is to be declared has to be proven on held-out blocks; what is not proven is reported
-    at its lesser level, and as a note where it gains nothing there.
+    at its lesser level.
     """
     if notice.declared is None:
         _report(notice, notice.level, notice.found, diagnostics)
@@ -73,10 +73,7 @@ def report(analysis: ResidualAnalysis, notice: Notice, diagnostics: Diagnostics)
         why = "this model cannot be fitted anew to prove it" if proof is None else proof.doubts()
         # The choice took it in beside other effects; the proof is of the plain model, with nothing that could hide it.
         alone = "without the model's other effects it is not proven: " if notice.held else ""
-        # What the choice did not take in either, and held-out blocks know nothing of, is no reason for a warning.
-        unseen = proof is not None and not proof.gains and not notice.held
-        level = Level.NOTE if unseen else notice.lesser
-        _report(notice, level, f"{notice.found}{notice.held}; {alone}{why}", diagnostics)
+        _report(notice, notice.lesser, f"{notice.found}{notice.held}; {alone}{why}", diagnostics)
 
 
 def _proof(analysis: ResidualAnalysis, declared: Declared, rivals: Sequence[Rival]) -> Proof | None:

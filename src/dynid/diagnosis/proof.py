@@ -71,11 +71,6 @@ class Proof:
         )
 
     @property
-    def gains(self) -> bool:
-        """Whether held-out blocks are predicted better beyond chance."""
-        return self.p_value < CHANCE and self.gain > 0
-
-    @property
     def contradicted(self) -> bool:
         """Whether the log speaks against the claim beyond chance."""
         return self.p_value > 1.0 - CHANCE
@@ -93,7 +88,7 @@ class Proof:
 
     def doubts(self) -> str:
         """Why a claim that does not hold is none."""
-        if not self.gains:
+        if self.p_value >= CHANCE or self.gain <= 0:
             return "declaring it does not predict held-out blocks better beyond chance"
         if self.mirror >= MOST_MIRROR * self.gain:
             return "its opposite predicts held-out blocks about as well"

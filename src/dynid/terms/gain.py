@@ -64,8 +64,8 @@ class DriveGain(JointTerm):
             f"""A wrong scale moves all bodies alike, a wrong description each by itself. So the factor is the mean of
             what masses and first moments of the bodies say, and its error follows from their number and their
             scatter, from masses and centres that are {100 * UNSURE:.2g} % off at least: chance shows a factor in less
-            than one such log of {1 / SCALE_CHANCE:.0f}. A load on an outermost body must not explain them better
-            (Akaike's criterion); then it is named instead (`payload`). It takes a description with masses.""",
+            than one such log of {1 / SCALE_CHANCE:.0f}. A load on an outermost body must not explain them clearly
+            better (Akaike's criterion); then it is named instead (`payload`). It takes a description with masses.""",
             "Accept it if the description's masses are placeholders and the torque's unit is certain.",
         ),
     )

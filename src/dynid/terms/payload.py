@@ -50,8 +50,7 @@ class KnownPayload(Term):
             ("doubt", "warning"),
             """The last body carries more than its description: a tool, a gripper or a load was mounted. The
             identified model holds it, which is right if the robot is to work with it. What is not proven may be
-            another fault of the description, and says what explains the log as well; where held-out blocks know
-            nothing of a load, that is a note.""",
+            another fault of the description, and says what explains the log as well.""",
             """Nothing, if the tool belongs to the robot. Else take it off and record again, subtract it with
             `known_payload`, or describe it as a `[[fixed]]` part. To find a load itself use `dynid payload`.""",
             f"""A load has to explain {100 * LOAD_EXPLAINED:g} % of the way from the described to the identified

@@ -13,7 +13,9 @@ from dynid.terms.payload import UNSURE, outermost, unsure_description
 from dynid.terms.residual_tests import BodyParameters, FitAnalysis
 
 # Chance that a description whose masses and centres are off as much as UNSURE says shows a factor that is none.
-SCALE_CHANCE = 0.01
+SCALE_CHANCE = 0.05
+# Of Akaike's criterion: by more a load is clearly the better explanation (Burnham and Anderson 2002, section 2.6).
+CLEAR = 4.0
 # Of the largest singular value: what is more than rounding; samples that are enough to see what gravity shows.
 SHOWN, FEW = 1e-7, 200
 # Cosine of the angle between what gravity's torque shows and what the fit knows, from which on both are one.
@@ -48,9 +50,9 @@ class CommonScale:
 
     @property
     def sure(self) -> bool:
-        """Whether a factor of one lies beyond the limits, and no load explains the bodies better."""
+        """Whether a factor of one lies beyond the limits, and no load explains the bodies clearly better."""
         low, high = self.limits
-        return not low <= 1.0 <= high and self.by_load <= 0.0
+        return not low <= 1.0 <= high and self.by_load <= CLEAR
 
 
 def common_scale(fit: FitAnalysis) -> CommonScale | None:
