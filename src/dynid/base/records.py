@@ -84,7 +84,8 @@ def _initialiser(cls: Any, fields: Fields) -> Callable[..., None]:
 
     def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
         own = self.__dict__
-        own.update(zip(names, args, strict=False))
+        if args:
+            own.update(zip(names, args, strict=False))
         if len(args) > len(names) or not known.issuperset(kwargs) or not own.keys().isdisjoint(kwargs):
             raise TypeError(_mismatch(self, names, args, kwargs))
         own.update(kwargs)

@@ -20,7 +20,7 @@ from dynid.signals.samples import Samples
 from dynid.signals.side_by_side import SideBySide
 from dynid.signals.turning_points import REACH
 from dynid.terms.curve import JointMotion, ShapedTerm
-from dynid.terms.term import Term, Terms
+from dynid.terms.term import Terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,18 +64,20 @@ class SeparableProblem:
     def _totals(self) -> dict[tuple[int, ...], tuple[Factor, ...]]:
         return {}
 
-    def lines(self, terms: Terms, target: bool = False) -> Lines:
+    def lines(self, terms: Terms, target: bool = False, names: Sequence[str] = ()) -> Lines:
         """Filtered columns of terms (with the target as a last line called "" when asked for).
+
+        names: of the terms' parameters, where they are known already.
 
         A few lines are sooner written than handed to threads, so only whole equations go to several; where the rows are
         torques these lines are written and filtered for all batches at once.
         """
         regressor = getattr(self.assembly.rows, "regressor", None)
         if regressor is not None and not target:
-            return self._at_once(terms, regressor)
+            return self._at_once(terms, regressor, names)
         robot, rows = self.assembly.robot, self.assembly.rows
-        names = np.array([c.name for c in terms.columns(robot)])
-        wanted = np.isin(names, self.names) | (not target)
+        own = np.array(names or [c.name for c in terms.columns(robot)])
+        wanted = np.isin(own, self.names) | (not target)
 
         def one(batch: int) -> tuple[tuple[Int, ...], list[Float]]:
             equations = rows.equations(robot, terms, self.batches[batch], wanted)
@@ -85,13 +87,13 @@ class SeparableProblem:
         parts = list(ordered_map(one, range(len(self.batches)), self.threads if target else 1))
         columns = parts[0][0]
         return Lines(
-            names=tuple(tuple(names[c].tolist()) + (("",) if target else ()) for c in columns),
+            names=tuple(tuple(own[c].tolist()) + (("",) if target else ()) for c in columns),
             values=tuple(np.concatenate([p[g] for _, p in parts], axis=1) for g in range(len(columns))),
         )
 
-    def _at_once(self, terms: Terms, regressor: Callable[..., Panels]) -> Lines:
+    def _at_once(self, terms: Terms, regressor: Callable[..., Panels], names: Sequence[str]) -> Lines:
         robot = self.assembly.robot
-        names = np.array([c.name for c in terms.columns(robot)])
+        names = names or [c.name for c in terms.columns(robot)]
         every = np.ones(len(names), dtype=np.bool_)
         whole = regressor(robot, terms, self._side_by_side.samples, every, self.batches)
         columns, panels = whole.columns, whole.values
@@ -103,7 +105,7 @@ class SeparableProblem:
             lines = self._side_by_side.filtered(panel)
             open_ones = [gate for gate, _ in gates if gate is not None]
             found.append(lines[:, np.concatenate(open_ones)] if open_ones else lines)
-        return Lines(tuple(tuple(names[c].tolist()) for c in columns), tuple(found))
+        return Lines(tuple(tuple(names[i] for i in c.tolist()) for c in columns), tuple(found))
 
     @cached_property
     def _side_by_side(self) -> SideBySide:
@@ -225,18 +227,16 @@ class JointProblem:
         """Target of each own equation."""
         return np.concatenate([values[-1] for values in self.values])
 
-    def trial(self, term: Term | Terms) -> Float:
-        """Lines of trial terms over the own equations, (c, rows)."""
-        terms = term if isinstance(term, Terms) else Terms((term,))
-        found = self.separable.lines(terms)
-        order = [c.name for c in terms.columns(self.separable.assembly.robot)]
+    def trial(self, terms: Terms, names: Sequence[str]) -> Float:
+        """Lines of trial terms with parameters of these names over the own equations, (c, rows)."""
+        found = self.separable.lines(terms, names=names)
         width = sum(len(self.separable.block_of[g]) for g in self.groups)
-        C = np.zeros((len(order), width))
+        C = np.zeros((len(names), width))
         first = 0
         for g in self.groups:
             last = first + len(self.separable.block_of[g])
             for name, line in zip(found.names[g], found.values[g], strict=True):
-                C[order.index(name), first:last] = line
+                C[names.index(name), first:last] = line
             first = last
         return C
 

@@ -97,8 +97,9 @@ def variable_projection(
     joint, robot = start.joint, own.separable.assembly.robot
     scale = Scale.of(term, motion, start.free)
 
-    names = [*fixed, *(column.name for column in term.of_joint(robot, joint).columns(robot))]
-    signed = np.array([name in bounded for name in names], dtype=np.bool_)
+    alone = term.of_joint(robot, joint)
+    own_names = tuple(column.name for column in alone.columns(robot))
+    signed = np.array([name in bounded for name in (*fixed, *own_names)], dtype=np.bool_)
     latest: dict[bytes, Float] = {}
     held = problem.left(np.reshape([*fixed.values()], (len(fixed), len(problem.scale))))
 
@@ -110,7 +111,7 @@ def variable_projection(
     def residual(u: Float) -> Float:
         key = u.tobytes()
         if key not in latest:
-            lines = own.trial(Terms((term.of_joint(robot, joint, shape_at(u)),)))
+            lines = own.trial(Terms((alone.with_shape_table(shape_at(u)[None, :]),)), own_names)
             latest.clear()
             latest[key] = problem.project(np.vstack([held, problem.left(lines)]), signed)[1]
         return latest[key]

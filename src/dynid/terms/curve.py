@@ -233,6 +233,10 @@ class CurveTerm(ShapedTerm):
             for c in self.coefficients
         )
 
+    def parameter_count(self, robot: RobotModel) -> int:
+        """Counted without making them: trials of shapes ask thousands of times."""
+        return len(joint_indices(robot, self.joints)) * len(self.coefficients)
+
     def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
         """A C expression for each coefficient's share, of the name of the joint's speed.
 

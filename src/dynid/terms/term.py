@@ -143,6 +143,10 @@ class Term(ABC):
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The parameters that this term adds for this robot."""
 
+    def parameter_count(self, robot: RobotModel) -> int:
+        """How many these are."""
+        return len(self.columns(robot))
+
     @abstractmethod
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Returns, per joint, the wanted columns of Y in tau = Y theta; indices count within the term."""
@@ -361,7 +365,7 @@ class Terms:
         # Numbers of parameters; filters and simulations ask for the same robot's thousands of times.
         latest: tuple[RobotModel, tuple[int, ...]] | None = self.__dict__.get("_latest_counts")
         if latest is None or latest[0] is not robot:
-            latest = robot, tuple(len(term.columns(robot)) for term in self.terms)
+            latest = robot, tuple(term.parameter_count(robot) for term in self.terms)
             self.__dict__["_latest_counts"] = latest
         return latest[1]
 
