@@ -12,6 +12,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.effect_notices import compare_with_description
 from dynid.diagnosis.proof import (
+    HeldOut,
     Proof,
     Reading,
     friction_forms,
@@ -121,6 +122,26 @@ def test_a_wrong_sign_is_contradicted_by_the_log() -> None:
         proof = prove(analysis, Reading(turned_round.robot, turned_round.samples))
         assert proof is not None
         assert proof.contradicted
+
+
+def test_a_column_that_one_block_holds_predicts_nothing_there() -> None:
+    """Friction of the lowest speeds before the motion begins: of the rest of the log its coefficient is noise."""
+    analysis = analysis_of(small_arm(), seed=5)
+    plain = Reading(analysis.robot, gated(analysis))
+    n, N = analysis.robot.n, len(analysis.index)
+    slow = 1e-4 * np.random.default_rng(0).normal(size=(n, N, 1))
+    usable = np.flatnonzero(~analysis.reverses.any(axis=1) & (analysis.block == 0))
+    slow[:, usable[:2]] = 1.0
+    alone, beside = HeldOut.of(analysis, plain), HeldOut.of(analysis, plain, slow)
+    assert alone is not None
+    assert beside is not None
+    own = np.unique(alone.block[alone.fold == alone.fold[0]])
+    np.testing.assert_allclose(beside.error()[:, own], alone.error()[:, own], rtol=1e-9)
+    # Where the other blocks hold it as well, it is used.
+    slow[:, :: N // 40] = 1.0
+    spread = HeldOut.of(analysis, plain, slow)
+    assert spread is not None
+    assert not np.allclose(spread.error()[:, own], alone.error()[:, own], rtol=1e-6)
 
 
 def test_too_few_samples_prove_nothing() -> None:
