@@ -358,6 +358,8 @@ class LogWatch:
                         "missing-values",
                         found=f"{100 * count / self.total_rows:.2g} % missing or infinite values of {channel}",
                         expected=f"at most {100 * MISSING_SHARE:.0f} %",
+                        do="drop these rows where they are single ones, which are interpolated then; take longer parts "
+                        "out of what is read (window under [data]), or unmap the channel",
                         place=place,
                     )
         if self.missing:

@@ -233,7 +233,9 @@ EXPLANATIONS = (
         ("warning", "error"),
         f"""Rows without a number in some channel are masked. More than {100 * MISSING_SHARE:g} % of a channel is an
         error.""",
-        """Repair the log, or unmap the channel.""",
+        """Drop such rows where they are single ones: what is missing between two rows near to each other is
+        interpolated. Leave longer parts out with `window` under `[data]`, or do not map a channel that is not
+        needed.""",
     ),
     Explanation(
         "unwrapped",
