@@ -117,3 +117,14 @@ def _whitened(prior: Float) -> Float:
     # (10, 10): triangle of L^-1 P L^-T from the ten parameters of P.
     inverse = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(prior)))
     return np.array([triangle(inverse @ from_triangle(TRIANGLE[:, k]) @ inverse.T) for k in range(10)]).T
+
+
+def relative_covariance(body: Float) -> Float:
+    """(10, 10) of a body's parameters that are off by their whole size, whatever frame and units they are in.
+
+    The inverse of tr(P^-1 E_k P^-1 E_l), the Riemannian metric of pseudo-inertias: a mass is off by itself, a centre by
+    0.7 times the radius of gyration.    Source: Lee, Wensing and Park 2020.
+    """
+    J, _ = quadratic(body, body)
+    root = np.linalg.inv(J)
+    return np.asarray(0.5 * root @ root.T)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -21,8 +22,9 @@ from dynid.estimate.reach import REACH_DESCRIBED
 from dynid.estimate.verdict import how_well
 from dynid.factor.base import Category
 from dynid.factor.factor import stack
-from dynid.feasible.bodies import body_columns
+from dynid.feasible.bodies import body_columns, plausible
 from dynid.feasible.density import DENSEST, density
+from dynid.feasible.entropic import relative_covariance
 from dynid.feasible.problem import Distance
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
@@ -35,6 +37,9 @@ PRIORS, DATAS = 0.1, 0.9
 _OUTSIDE = 0.02
 # Change over the spread of a parameter that was not to move.
 _STILL = 1e-6
+# By how much of its size a body or a rotor may be off, as one standard deviation: CAD leaves out cables, grease and
+# tolerances; what no description gives is known by its order of magnitude.
+DESCRIBED_OFF, GUESSED_OFF = 0.2, 1.0
 # A mass below this share of the description's is hardly there; so near to a limit a value stands at it.
 _HARDLY, _AT_LIMIT = 0.25, 0.98
 # Descriptions of a robot that is the one measured have masses within a factor of two; the data have to say a mass that
@@ -78,26 +83,32 @@ class Link:
     def said(self) -> str:
         """Who says the mass, in words, and whether the body stands at a limit of what can be."""
         limit = self.limit or ("may be none" if self.guessed and self.mass.noise >= self.mass.value else "")
-        return f"{self._source}; {limit}" if limit else self._source
+        source = _source(self.mass, "a guess" if self.guessed else "the description")
+        return f"{source}; {limit}" if limit else source
 
-    @property
-    def _source(self) -> str:
-        prior = "a guess" if self.guessed else "the description"
-        if self.mass.data < PRIORS:
-            moved = abs(self.mass.value - self.mass.described) > _STILL * self.mass.described
-            return f"mostly {prior}" if moved else prior
-        if self.mass.data > DATAS:
-            return "the data"
-        return f"data {100 * self.mass.data:.0f} %, else {prior}"
+
+def total_said(found: Sequence[Link], total: Value) -> str:
+    """Who says the mass of all links together, in words."""
+    guesses = sum(link.guessed for link in found)
+    prior = {0: "the description", len(found): "guesses"}.get(guesses, "description and guesses")
+    return _source(total, prior)
+
+
+def _source(mass: Value, prior: str) -> str:
+    if mass.data < PRIORS:
+        moved = abs(mass.value - mass.described) > _STILL * mass.described
+        return f"mostly {prior}" if moved else prior
+    return "the data" if mass.data > DATAS else f"data {100 * mass.data:.0f} %, else {prior}"
 
 
 def links(one: Identification) -> tuple[tuple[Link, ...], Value]:
     """Every link with mass, base to tip, and the total mass; none without bodies in the model.
 
-    Values are those that exports hold. With H the curvature of the prior and A the rows of the data, a share of data is
-    1 - C_jj / (H^-1)_jj, C = (A'A + H)^-1. An interval follows from the covariance of the base parameters and from
-    C H C, what a prior leaves that is off by as much as its weight allows. It is given where the data decide the value:
-    elsewhere it would have to say how far off the prior is, which nobody knows.
+    Values are those that exports hold. With H the curvature of the prior, A the rows of the data and P the covariance
+    of the prior's own errors, which DESCRIBED_OFF and GUESSED_OFF state, C H P H C of them is left in the values,
+    C = (A'A + H)^-1: the weight H that the fit gives a prior says nothing of how right it is. A share of data is
+    1 - (C H P H C)_jj / P_jj, and of a sum likewise; an interval follows from the covariance of the base parameters and
+    from C H P H C. It is given where the data decide the value: elsewhere it would be that of the prior.
     """
     estimate = one.estimate
     columns, base = estimate.columns, estimate.base
@@ -216,16 +227,14 @@ def joint_values(one: Identification) -> tuple[JointValue, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _Figures:
-    """Covariances (p, p): after and before the data, and of the estimate by the noise of the base parameters.
+    """Covariances (p, p): of the prior's own errors, what the fit leaves of them, and what the noise makes.
 
-    held: part of `after` that the prior's own errors make up.
     reach: by body, how far its centre may lie from the description's, m.
     """
 
-    after: Float
-    before: Float
-    noise: Float
+    prior: Float
     held: Float
+    noise: Float
     quantile: float
     reach: dict[int, float]
 
@@ -243,22 +252,34 @@ class _Figures:
         after = np.linalg.inv(A.T @ A + H)
         gain = after @ A.T @ R
         size = np.outer(spread, spread)
-        noise = gain @ estimate.covariance @ gain.T
+        noise = gain @ estimate.covariance @ gain.T * size
         reach = {
             estimate.columns[ten[0]].owner: REACH_DESCRIBED * float(np.sqrt(spread[ten[4]] / spread[ten[0]]))
             for ten in body_columns(estimate.columns)
         }
-        before, held = np.linalg.inv(H), after @ H @ after
-        return _Figures(after * size, before * size, noise * size, held * size, estimate.quantile(), reach)
+        prior = prior_errors(regression)
+        left = after @ H * spread[:, None] / spread
+        return _Figures(prior, left @ prior @ left.T, noise, estimate.quantile(), reach)
 
     def value(self, way: Float, value: float, described: float) -> Value:
         if not np.isfinite(way).all():
             return Value(value, np.nan, 0.0, described)
-        left = float(way @ self.after @ way) / float(way @ self.before @ way)
-        data = float(np.clip(1.0 - left, 0.0, 1.0))
         of_noise, of_prior = (max(float(way @ part @ way), 0.0) for part in (self.noise, self.held))
+        data = float(np.clip(1.0 - of_prior / float(way @ self.prior @ way), 0.0, 1.0))
         half = self.quantile * math.sqrt(of_noise + of_prior) if data > DATAS else np.nan
         return Value(value, half, data, described, self.quantile * math.sqrt(of_noise))
+
+
+def prior_errors(regression: Regression) -> Float:
+    """Covariance (p, p) of how far the prior of every parameter may be off; bodies are independent of one another."""
+    columns, spread = regression.columns, regression.spread
+    known = inertia_known(columns)
+    off = np.where(known, DESCRIBED_OFF, GUESSED_OFF)
+    covariance = np.diag((off * spread) ** 2)
+    centre = plausible(columns, regression.guess, spread)
+    for ten in body_columns(columns):
+        covariance[np.ix_(ten, ten)] = off[ten[0]] ** 2 * relative_covariance(centre[ten])
+    return covariance
 
 
 _FIGURES: WeakKeyDictionary[Identification, _Figures] = WeakKeyDictionary()

@@ -15,7 +15,7 @@ from dynid.estimate.residuals import Residuals
 from dynid.estimate.verdict import Standing, base_verdicts, full_verdicts, how_well
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.robot.model import RobotModel
-from dynid.run.links import Value, links
+from dynid.run.links import Value, links, total_said
 from dynid.run.result import Identification
 
 SCORES = ("relative", "rms", "r2", "nmse", "mse", "sde", "torque_rms", "count")
@@ -109,7 +109,7 @@ def link_columns(one: Identification) -> dict[str, Any]:
     inside = [{True: "inside", False: "outside", None: ""}[link.inside] for link in found]
     return columns | {
         "inside": [*inside, ""][: len(rows)],
-        "said_by": [*(link.said for link in found), ""][: len(rows)],
+        "said_by": [*(link.said for link in found), total_said(found, total)][: len(rows)],
     }
 
 

@@ -14,7 +14,7 @@ from dynid.estimate.blocks import BlockScores
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.factor import Factor, Factors
 from dynid.feasible.bodies import body_columns, is_described
-from dynid.feasible.entropic import quadratic
+from dynid.feasible.entropic import relative_covariance
 from dynid.kernel import cho_factor, cho_solve
 from dynid.spatial.inertia import is_physical
 from dynid.verbs.payload_equations import CHANGES, GRAVITY, POSITION, LoadEquations
@@ -414,17 +414,6 @@ def estimate_load(
         relative=problem.relative(x),
         relative_without=problem.relative(bare),
     )
-
-
-def relative_covariance(body: Float) -> Float:
-    """(10, 10) of a body's parameters that are off by their whole size, whatever frame and units they are in.
-
-    The inverse of tr(P^-1 E_k P^-1 E_l), the Riemannian metric of pseudo-inertias: a mass is off by itself, a centre by
-    0.7 times the radius of gyration.    Source: Lee, Wensing and Park 2020.
-    """
-    J, _ = quadratic(body, body)
-    root = np.linalg.inv(J)
-    return np.asarray(0.5 * root @ root.T)
 
 
 def _evidence(problem: _Problem, x: Float, described: float, factor: float, weights: Float) -> float:

@@ -10,7 +10,7 @@ from dynid.estimate.verdict import base_verdicts
 from dynid.factor.base import BaseMap, Category, structural_base
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
-from dynid.run.links import Value, joint_values, links
+from dynid.run.links import Value, joint_values, links, total_said
 from dynid.run.result import Identification
 from dynid.run.serial import scores_to_dict
 from dynid.terms.rigid_body import RigidBody
@@ -46,7 +46,7 @@ def identification_data(result: Identification) -> dict[str, Any]:
             }
             for link in found
         ],
-        "total_mass": _value(total, "kg") if found else None,
+        "total_mass": {**_value(total, "kg"), "source": total_said(found, total)} if found else None,
         "joints": [
             {
                 "joint": one.joint,

@@ -13,7 +13,7 @@ from dynid.base.atomic_write import refuse_existing, staged_files
 from dynid.base.explanation import see
 from dynid.estimate.scores import Scores
 from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts
-from dynid.run.links import Value, joint_values, links
+from dynid.run.links import Value, joint_values, links, total_said
 from dynid.run.result import Identification
 from dynid.run.serial import scores_to_dict
 
@@ -62,7 +62,10 @@ def link_lines(result: Identification) -> list[str]:
                 f"{_millimetres([c.value for c in link.centre]):<22}"
                 f"{_millimetres([c.described for c in link.centre]):<22}{shape:<10}{link.said}"
             )
-        lines.append(f"  {'all links':<{wide}}{_figure(total):>18}{_known(total.described):>11}")
+        lines.append(
+            f"  {'all links':<{wide}}{_figure(total):>18}{_known(total.described):>11}  {'':<54}"
+            f"{total_said(found, total)}"
+        )
     if values:
         lines += ["", "joints"]
     for joint in dict.fromkeys(value.joint for value in values):

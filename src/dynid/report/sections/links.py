@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from dynid.report.section import Page, render
 from dynid.report.text import MINUS, MISSING, interval, number, percent
-from dynid.run.links import DATAS, PRIORS, Link, Value, links
+from dynid.run.links import DATAS, PRIORS, Link, Value, links, total_said
 from dynid.run.result import Identification
 
 _SHAPE = {True: "inside", False: "outside", None: MISSING}
@@ -28,7 +28,7 @@ class LinksSection:
             "links.html.jinja",
             {
                 "links": [_row(link) for link in found],
-                "total": _shown(total) | {"share": _share(total.data)},
+                "total": _shown(total) | {"share": _share(total.data), "said": total_said(found, total)},
                 "shapes": any(link.inside is not None for link in found),
                 "intervals": any(math.isfinite(one.half) for one in (total, *(link.mass for link in found))),
                 "described": any(math.isfinite(link.mass.described) for link in found),
