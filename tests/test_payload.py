@@ -247,6 +247,66 @@ def test_a_step_whose_cost_is_no_number_is_halved(size: float) -> None:
     assert lowered(cost, np.zeros(1), np.array([size]), cost(np.zeros(1))) is None
 
 
+def head(prismatic: bool, folder: Path) -> RobotModel:
+    """A pan-tilt head whose axes meet in the camera's frame; or one that is lifted before, without tilt."""
+    kinds = (
+        (("prismatic", "0 0 1"), ("revolute", "0 0 1"))
+        if prismatic
+        else (("revolute", "0 0 1"), ("revolute", "0 1 0"))
+    )
+    parts, carrier = [], "base"
+    for i, (kind, axis) in enumerate(kinds):
+        parts.append(
+            f'<link name="l{i}"><inertial><origin xyz="0.1 0 0.03"/><mass value="4"/><inertia ixx="0.02" iyy="0.02" '
+            f'izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j{i}" type="{kind}">'
+            f'<parent link="{carrier}"/><child link="l{i}"/><origin xyz="0 0 0.05"/><axis xyz="{axis}"/>'
+            '<limit lower="-3" upper="3" velocity="9" effort="99"/></joint>'
+        )
+        carrier = f"l{i}"
+    path = folder / "head.urdf"
+    path.write_text(f'<robot name="head"><link name="base"/>{"".join(parts)}</robot>')
+    return load_robot(path, diagnostics=Diagnostics())
+
+
+@pytest.mark.parametrize("rule", list(ScaleRule))
+@pytest.mark.parametrize("prismatic", [False, True], ids=["pan and tilt", "lift and turn"])
+def test_what_two_joints_do_not_feel_is_said(prismatic: bool, rule: ScaleRule, tmp_path: Path) -> None:
+    """A parameter that makes no torque in any motion is not determined; what is determined is in its interval."""
+    robot = head(prismatic, tmp_path)
+    bare = write(robot, tmp_path / "bare.parquet", 1, np.zeros(10), 0.01)
+    carrying = write(robot, tmp_path / "carrying.parquet", 2, LOAD, 0.01)
+    one = identify(robot, bare, Settings(automatic=False), threads=1, diagnostics=Diagnostics())
+    sink = Diagnostics()
+    found = find_payload(one, carrying, unloaded=bare, scale=rule, diagnostics=sink)
+    felt, moments = found.determined, found.moments_determined
+    text, data = "\n".join(payload_lines(found, 2.0)), payload_data(found, 2.0)
+    assert text.count("not determined by these motions") == int((~felt).sum()) + (not felt[0])
+    for k, value in enumerate(data["found"].values()):
+        assert value["determined"] == felt[k] == (value["value"] is not None) == (value["to"] is not None)
+    json.dumps(data, allow_nan=False)
+    rng = np.random.default_rng(3)
+    q, dq, ddq = rng.normal(size=(3, 50, 2))
+    for k in range(10):
+        bodies = np.zeros((2, 10))
+        bodies[1, k] = 1.0
+        torque = inverse_dynamics(robot.tree, bodies, q, dq, ddq)
+        if np.abs(torque).max() < 1e-12:
+            assert not moments[k]
+    half = found.moment_half_width()
+    assert (np.abs(found.parameters - LOAD) <= half)[moments].all()
+    assert ("payload-open" in [warning.identifier for warning in sink.warnings]) != prismatic
+    if prismatic:
+        assert felt[0]
+        assert not felt[3]
+        assert abs(found.mass - LOAD[0]) <= found.half_width()[0]
+    else:
+        assert not felt.any()
+        assert moments[[1, 3]].all()
+        assert "m cx" in text
+        with pytest.raises(UnfitDataError, match="not determined"):
+            found.calibrated(found, 2.0)
+
+
 def test_the_nearest_consistent_load_is_nearest(found: Payload) -> None:
     """Of an estimate with a negative moment of inertia; bodies on the way to the true one are farther off."""
     away = np.array([0, 0, 0, 0, 0.2, 0, 0, 0, 0, 0.0])

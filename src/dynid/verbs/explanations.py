@@ -84,6 +84,17 @@ OF_LOADS = (
         """[Payload](payload.md) has the coverage of these intervals.""",
     ),
     Explanation(
+        "payload-open",
+        "a mass that the motion does not determine",
+        ("warning",),
+        """No joint feels the load's mass, or hardly: where joints only turn about axes through the load's frame, or the
+        load's weight is carried by the axes, torque has mass times distance of the load and its inertia, not its mass.
+        Centre and inertia about it divide by the mass and are not determined either.""",
+        """Take the moments about the joint frame that are printed with it, and weigh the load; or record a motion of a
+        joint that lifts or shifts the load's frame.""",
+        """Not determined is what the logs leave at 90 % or more of the variance that it has without them.""",
+    ),
+    Explanation(
         "payload-views",
         "answers for the mass that disagree",
         ("warning",),

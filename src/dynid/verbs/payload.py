@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float, locked
+from dynid.base.arrays import Bool, Float, locked
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.errors import SolverError, UnfitDataError, UsageError
 from dynid.base.overview import Overview
 from dynid.base.parallel import pass_threads
 from dynid.base.records import dataclass
@@ -37,9 +37,17 @@ SMALL = 0.3
 PULL = 0.1
 # Least eigenvalue of the load's pseudo-inertia, kg m^2 and kg.
 MARGIN = 1e-8
+# Share of a variance that the logs take away where they determine nothing: as of links.
+UNDETERMINED = 0.1
+# Components of the centre that moments and products of inertia about it depend on.
+_CENTRES = ((1, 2), (0, 1), (0, 2), (0, 2), (1, 2), (0, 1))
+OPEN = "not determined by these motions"
 # Directions of the covariance that are determined so much better than the worst count no more than this.
 SHARPEST = 1e-7
 NAMES = ("mass", "centre x", "centre y", "centre z", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+MOMENTS = ("mass", "m cx", "m cy", "m cz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+_POSITIVE = ("mass", "Ixx", "Iyy", "Izz")
+MOMENT_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
 UNITS = ("kg", *("m",) * 3, *("kg m^2",) * 6)
 RULES = {
     ScaleRule.GAINS: "declared gains",
@@ -72,6 +80,7 @@ class Payload:
     torque by position, and of how far consistency moved the load.
     blocks: of time in the loaded log.    standstills: that count.    views: mass (kg) and half width by view.
     relative, relative_without: torque error of the loaded log with the load in the model, and without it.
+    before: (10,) variances of the parameters before the logs.
     """
 
     body: str
@@ -85,6 +94,7 @@ class Payload:
     views: tuple[tuple[View, float, float], ...]
     relative: float
     relative_without: float
+    before: Float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", locked(self.parameters, (10,), "parameters"))
@@ -96,9 +106,9 @@ class Payload:
 
     def _repr_html_(self) -> str:
         rows = tuple(
-            (name, f"{value:.4g}", f"{low:.4g}", f"{high:.4g}", unit)
-            for name, value, (low, high), unit in zip(
-                NAMES, self.properties, self.interval(), UNITS, strict=True
+            (name, f"{value:.4g}", f"{low:.4g}", f"{high:.4g}", unit) if known else (name, OPEN, "", "", unit)
+            for name, value, (low, high), unit, known in zip(
+                NAMES, self.properties, self.interval(), UNITS, self.determined, strict=True
             )
         )
         return Overview(
@@ -131,9 +141,32 @@ class Payload:
         """Mass, centre (3) and inertia about it (xx, xy, yy, xz, yz, zz), (10,)."""
         return _properties(self.parameters)
 
+    @property
+    def determined(self) -> Bool:
+        """(10,) which of `properties` the logs determine: they take away UNDETERMINED of its variance or more.
+
+        A centre is no better known than the mass by which moments are divided, inertia about it no better than the
+        centre. What is not determined is that of a small body at the centre.
+        """
+        J = _slopes(self.parameters)
+        before = np.where(J == 0.0, 0.0, J**2 * self.before).sum(axis=1)
+        known = np.einsum("ij,jk,ik->i", J, self.covariance, J) < (1.0 - UNDETERMINED) * before
+        known[1:4] &= known[0]
+        for k, axes in enumerate(_CENTRES, start=4):
+            known[k] &= all(known[1 + axis] for axis in axes)
+        return np.asarray(known)
+
+    @property
+    def moments_determined(self) -> Bool:
+        """(10,) which of `parameters`, mass and moments about the joint frame, the logs determine."""
+        return np.asarray(np.diag(self.covariance) < (1.0 - UNDETERMINED) * self.before)
+
     def half_width(self, level: float = 0.95) -> Float:
         """Half widths of `properties`, (10,), linearised; Student's t, its freedom after Satterthwaite."""
-        J = _slopes(self.parameters)
+        return self._half_width(_slopes(self.parameters), level)
+
+    def _half_width(self, J: Float, level: float) -> Float:
+        # (k,) of J parameters.
         total, noise = (np.maximum(np.diag(J @ C @ J.T), 0.0) for C in (self.covariance, self.noise))
         share = np.clip(noise / np.maximum(total, np.finfo(float).tiny), 1e-3, 1.0)
         return np.asarray(stdtrit((self.blocks - 1) / share**2, 0.5 + level / 2) * np.sqrt(total))
@@ -145,6 +178,10 @@ class Payload:
         positive = [0, 4, 6, 9]
         low[positive] = np.maximum(low[positive], 0.0)
         return np.column_stack([low, high])
+
+    def moment_half_width(self, level: float = 0.95) -> Float:
+        """Half widths of `parameters`, (10,)."""
+        return self._half_width(np.eye(10), level)
 
     def scale_half_width(self) -> float:
         """Half width of the mass that the scale of torque alone leaves, kg."""
@@ -169,6 +206,12 @@ class Payload:
         """
         if not mass > 0:
             raise UsageError("reference-mass", found=f"a mass of {mass} kg", expected="a mass > 0")
+        if not reference.determined[0]:
+            raise UnfitDataError(
+                "no-payload",
+                found=f"a known payload of {mass:g} kg whose mass is {OPEN}",
+                expected="a log in which its weight or its acceleration loads a joint",
+            )
         if reference.half_width()[0] >= reference.mass:
             raise UnfitDataError(
                 "no-payload",
@@ -184,6 +227,7 @@ class Payload:
             parameters=scaled,
             covariance=s**2 * (self.covariance - self.by_scale) + by_scale,
             noise=s**2 * self.noise,
+            before=s**2 * self.before,
             by_scale=by_scale,
             blocks=min(self.blocks, reference.blocks),
             scale=replace(self.scale, factor=s * self.scale.factor, reference=mass),
@@ -255,6 +299,7 @@ def find_payload(
         views=tuple(_view(one, len(equations.moving.blocks)) for one in (joint, *others)),
         relative=joint.relative,
         relative_without=joint.relative_without,
+        before=joint.before,
     )
     _judge(found, sink)
     return found
@@ -331,9 +376,17 @@ def consistent_load(estimate: LoadEstimate) -> Float:
     spread = mass * length ** np.array([0.0, *(1.0,) * 3, *(2.0,) * 6])
     columns = tuple(Column(f"{symbol}1", "", "payload", 0, of=Of.BODY) for symbol in INERTIAL_SYMBOLS)
     prior = from_com(mass, centre, mass * small**2 * np.eye(3))
-    answer = feasible_parameters(
-        whiten, whiten @ found, columns, [PhysicalBodies(MARGIN)], prior, spread, PULL, Distance.ENTROPIC
-    )
+    try:
+        answer = feasible_parameters(
+            whiten, whiten @ found, columns, [PhysicalBodies(MARGIN)], prior, spread, PULL, Distance.ENTROPIC
+        )
+    except SolverError as error:
+        raise SolverError(
+            error.identifier,
+            found=f"no consistent load near the fit's: {error.found}",
+            expected=error.expected,
+            do="check units and mapping of both logs, and record a longer motion with the load",
+        ) from error
     return np.asarray(answer.parameters)
 
 
@@ -356,24 +409,34 @@ def scale_text(scale: TorqueScale) -> str:
 def payload_lines(found: Payload, expected: float | None = None) -> list[str]:
     """The payload in words, a line a number with its 95 % interval; beside it a mass that was expected, kg."""
     low, high = found.interval().T
+    known = found.determined
     lines = [
         f"payload at body '{found.body}', centre in its joint frame, inertia about the centre, 95 % intervals:"
     ]
     lines += [
-        f"  {name:9s} {value:10.4g} {unit:7s} {a:.4g} to {b:.4g}"
-        for name, unit, value, a, b in zip(NAMES, UNITS, found.properties, low, high, strict=True)
+        f"  {name:9s} {value:10.4g} {unit:7s} {a:.4g} to {b:.4g}" if of else f"  {name:9s} {OPEN}"
+        for name, unit, value, a, b, of in zip(NAMES, UNITS, found.properties, low, high, known, strict=True)
     ]
-    scale, own = found.scale_half_width(), found.half_width()[0]
-    lines.append(
-        f"mass {found.mass:.3g} +- {own:.2g} kg, of which the scale of torque +- {scale:.2g} kg; scale by "
-        + scale_text(found.scale)
-    )
-    lines.append(
-        "the same by parts of the evidence: "
-        + ", ".join(f"{view} {mass:.3g} +- {half:.2g} kg" for view, mass, half in found.views)
-        + (f" ({found.standstills} standstills)" if found.standstills else "")
-    )
-    if expected is not None:
+    if not known[0]:
+        lines += _moment_lines(found)
+    if not known.all():
+        lines.append("what is not determined is taken of a small body wherever a whole one is handed on")
+    if known[0]:
+        scale, own = found.scale_half_width(), found.half_width()[0]
+        lines.append(
+            f"mass {found.mass:.3g} +- {own:.2g} kg, of which the scale of torque +- {scale:.2g} kg; scale by "
+            + scale_text(found.scale)
+        )
+        lines.append(
+            "the same by parts of the evidence: "
+            + ", ".join(f"{view} {mass:.3g} +- {half:.2g} kg" for view, mass, half in found.views)
+            + (f" ({found.standstills} standstills)" if found.standstills else "")
+        )
+    else:
+        lines.append("scale by " + scale_text(found.scale))
+    if expected is not None and not known[0]:
+        lines.append(f"expected {expected:g} kg: the mass is {OPEN}, so that nothing can be said of it")
+    elif expected is not None:
         factor, least, most = found.explaining(expected)
         lines.append(
             f"expected {expected:g} kg: torques {factor:.3g} ({least:.3g} to {most:.3g}) times as great "
@@ -386,21 +449,62 @@ def payload_lines(found: Payload, expected: float | None = None) -> list[str]:
     ]
 
 
+def _moment_lines(found: Payload) -> list[str]:
+    # What the logs say without the mass.
+    rows = [
+        f"  {name:9s} {value:10.4g} {unit:7s} "
+        f"{max(value - half, 0.0 if name in _POSITIVE else -np.inf):.4g} to {value + half:.4g}"
+        for name, unit, value, half, known in zip(
+            MOMENTS,
+            MOMENT_UNITS,
+            found.parameters,
+            found.moment_half_width(),
+            found.moments_determined,
+            strict=True,
+        )
+        if known
+    ]
+    return ["moments about the joint frame, which need no mass:", *rows] if rows else []
+
+
 def payload_data(found: Payload, expected: float | None = None) -> dict[str, Any]:
     """The payload as plain data; `ten_parameters` are what the term `known_payload` takes."""
-    scale = found.scale
+    scale, known = found.scale, found.determined
     data: dict[str, Any] = {
         "body": found.body,
         "found": {
             name: {
-                "value": float(value),
-                "half_width95": float(half),
-                "from": float(a),
-                "to": float(b),
+                "value": float(value) if of else None,
+                "half_width95": float(half) if of else None,
+                "from": float(a) if of else None,
+                "to": float(b) if of else None,
                 "unit": unit,
+                "determined": bool(of),
             }
-            for name, unit, value, half, (a, b) in zip(
-                NAMES, UNITS, found.properties, found.half_width(), found.interval(), strict=True
+            for name, unit, value, half, (a, b), of in zip(
+                NAMES,
+                UNITS,
+                found.properties,
+                found.half_width(),
+                found.interval(),
+                known,
+                strict=True,
+            )
+        },
+        "moments": {
+            name: {
+                "value": float(value) if of else None,
+                "half_width95": float(half) if of else None,
+                "unit": unit,
+                "determined": bool(of),
+            }
+            for name, unit, value, half, of in zip(
+                MOMENTS,
+                MOMENT_UNITS,
+                found.parameters,
+                found.moment_half_width(),
+                found.moments_determined,
+                strict=True,
             )
         },
         "ten_parameters": found.parameters.tolist(),
@@ -410,14 +514,19 @@ def payload_data(found: Payload, expected: float | None = None) -> dict[str, Any
             "rule": "reference" if np.isfinite(scale.reference) else scale.rule.value,
             "true_over_logged": dict(zip(scale.joint_names, scale.factor.tolist(), strict=True)),
             "half_width95": dict(zip(scale.joint_names, scale.half_width.tolist(), strict=True)),
-            "mass_half_width95": found.scale_half_width(),
+            "mass_half_width95": found.scale_half_width() if known[0] else None,
         },
-        "views": {view.value: {"mass": mass, "half_width95": half} for view, mass, half in found.views},
+        "views": {
+            view.value: {"mass": mass, "half_width95": half} if known[0] else None
+            for view, mass, half in found.views
+        },
         "standstills": found.standstills,
         "relative": found.relative,
         "relative_without": found.relative_without,
     }
-    if expected is not None:
+    if expected is not None and not known[0]:
+        data["expected"] = {"mass": expected, "torque_factor": None, "from": None, "to": None}
+    elif expected is not None:
         factor, least, most = found.explaining(expected)
         data["expected"] = {"mass": expected, "torque_factor": factor, "from": least, "to": most}
         if not np.isfinite(most):
@@ -464,6 +573,12 @@ def _judge(found: Payload, diagnostics: Diagnostics) -> None:
             expected="the log of the arm that the run is about, with a payload",
             do="check which robot, mapping and units the log belongs to",
         )
+    if not found.determined[0]:
+        diagnostics.warn(
+            "payload-open",
+            f"the mass is {OPEN}: neither its weight nor its acceleration loads a joint, or much less than the noise",
+        )
+        return
     low, high = found.interval()[0]
     if low <= 0:
         diagnostics.warn(

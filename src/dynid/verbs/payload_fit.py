@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.records import dataclass
 from dynid.estimate.blocks import BlockScores
-from dynid.estimate.prior import parameter_spread
+from dynid.estimate.prior import parameter_spread, typical_length
 from dynid.factor.factor import Factor, Factors
 from dynid.feasible.bodies import body_columns, is_described
 from dynid.feasible.entropic import relative_covariance
@@ -29,6 +30,10 @@ ROUNDING = 1e-14
 SHORTEST = 1e-4
 # Standard deviation of what is held.
 HELD = 1e-6
+# Share of the torque below which that of a parameter is rounding, in a load as large as makes all of it.
+UNFELT = 1e-6
+# Powers of length in the load's ten parameters.
+DEGREES = np.array([0, 1, 1, 1, 2, 2, 2, 2, 2, 2])
 LOAD_FRICTION = CHANGES.index("fl")
 
 
@@ -84,6 +89,7 @@ class LoadEstimate:
     log_scale: (n,) log of true over declared torque, with log_scale_covariance (n, n).
     described: relative error of the description's inertias; nan where gains are the rule.
     relative, relative_without: torque error of the loaded log with the load and without it.
+    before: (10,) variances of the parameters before the logs.
     """
 
     view: View
@@ -96,6 +102,7 @@ class LoadEstimate:
     described: float
     relative: float
     relative_without: float
+    before: Float = field(default_factory=lambda: np.full(10, np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +212,20 @@ class _Problem:
             add(eq.changes[[j], LOAD_FRICTION], friction[[j], LOAD_FRICTION])
         return value[group.total.columns], J[group.total.columns]
 
+    @cached_property
+    def load_std(self) -> Float:
+        """(10,) of the load's parameters before the data: `loose` sizes of what makes the whole torque.
+
+        What no joint feels is as large as in the load M L^k that makes the whole torque at the typical length L.
+        """
+        eq = self.eq
+        with np.errstate(divide="ignore"):
+            whole = (eq.torque_rms[:, None] / eq.column_rms[:, eq.last]).min(axis=0)
+        size = typical_length(eq.run.robot) ** DEGREES
+        mass = float((whole / size).min())
+        felt = whole * UNFELT < mass * size
+        return np.asarray(self.sd.loose * np.where(felt, whole, mass * size))
+
     def prior(self, described: float, factor: float) -> tuple[Float, Float, Float]:
         """Mean (unknowns,), what of it goes with the common factor (unknowns,), and precision (unknowns, unknowns).
 
@@ -225,9 +246,9 @@ class _Problem:
         own = np.array([sd.position * whole[j, eq.position[j]] for j in range(eq.n)])
         std[at["position"]] = own.ravel()
         std[at["rest"]] = np.repeat(sd.loose * eq.torque_rms, 2)
-        std[at["load"]] = sd.loose * whole[:, eq.last].min(axis=0)
+        std[at["load"]] = self.load_std
         if "weight" in at:
-            std[at["weight"]] = sd.loose * whole[:, eq.weight].min(axis=0)
+            std[at["weight"]] = self.load_std[:GRAVITY]
         precision = np.diag(1.0 / np.where(np.isfinite(std) & (std > 0), std, 1.0) ** 2)
         if self.scale is not None:
             mean[at["scale"]] = self.scale[0]
@@ -413,6 +434,7 @@ def estimate_load(
         described=described if searches else np.nan,
         relative=problem.relative(x),
         relative_without=problem.relative(bare),
+        before=problem.load_std**2,
     )
 
 

@@ -149,10 +149,12 @@ STOPS = (
         "singular-instruments "
         "posterior-mode load-friction integration-error mujoco-refuses replay-diverged mass-matrix-asymmetric "
         "mass-matrix-indefinite bandwidth",
-        """A simulated robot ran away, or a numerical problem has no answer that stands its checks. Bodies that are
-        not physically consistent are the usual cause.""",
+        """A simulated robot ran away, or a numerical problem has no answer that stands its checks. In fits and
+        simulations, bodies that are not physically consistent are the usual cause; in `dynid payload`, logs that
+        contradict each other or whose units are wrong.""",
         """Fit with the default first (`feasible`), and with its terms; simulate its result. Lower the cut-off, or
-        give limits under `[estimate]`.""",
+        give limits under `[estimate]`. For a payload, check units and mapping of both logs, and record a longer
+        motion.""",
     ),
     _stop(
         "a run folder that cannot be opened",
