@@ -1,4 +1,4 @@
-"""Robots whose joints turn and slide: columns in degrees beside others in millimetres."""
+"""Robots with joints that slide: columns in millimetres beside others in degrees, or alone."""
 
 from __future__ import annotations
 
@@ -80,3 +80,88 @@ def test_columns_that_were_commanded_or_are_two_say_nothing() -> None:
     assert columns_of_slide("z", ["z_target_mm", "z_pos_mm"]) == {"position": ("z_pos_mm", "mm")}
     assert columns_of_slide("z", ["z_pos_mm", "z2 pos mm", "z (mm)"]) == {}
     assert columns_of_slide("y", columns) == {}
+
+
+GANTRY = (
+    '<robot name="gantry"><link name="frame"/>'
+    + LINK.format("bridge", "0 0 0", 30.0, 1.0)
+    + LINK.format("trolley", "0 0 0", 12.0, 0.2)
+    + LINK.format("ram", "0 0 0", 8.0, 0.1)
+    + "".join(
+        f'<joint name="axis_{name}" type="prismatic"><parent link="{parent}"/><child link="{child}"/>'
+        f'<axis xyz="{axis}"/><limit lower="-0.8" upper="0.8" velocity="4" effort="800"/></joint>'
+        for name, parent, child, axis in (
+            ("x", "frame", "bridge", "1 0 0"),
+            ("y", "bridge", "trolley", "0 1 0"),
+            ("z", "trolley", "ram", "0 0 1"),
+        )
+    )
+    + "</robot>"
+)
+
+
+def gantry_motion(path: Path) -> tuple[Float, Float, Float, Float]:
+    """Of slides alone: gravity holds the last one, and each accelerates what it carries."""
+    model = pin.buildModelFromUrdf(str(path))
+    data, rng, t = model.createData(), np.random.default_rng(5), np.arange(3000) / 200.0
+    rate, phase = rng.uniform(1, 5, (3, 3)), rng.uniform(0, 6, (3, 3))
+    angle = t[:, None, None] * rate + phase
+    q = 0.2 * np.sin(angle).sum(1)
+    dq, ddq = 0.2 * (rate * np.cos(angle)).sum(1), -0.2 * (rate**2 * np.sin(angle)).sum(1)
+    tau = np.array([pin.rnea(model, data, *one) for one in zip(q, dq, ddq, strict=True)])
+    return t, q, dq, tau + 2.0 * np.sign(dq)
+
+
+@pytest.mark.parametrize(
+    ("names", "factors", "answers"),
+    [
+        (("Axis {} pos [mm]", "Axis {} vel [mm/s]", "Axis {} force [N]"), (1e3, 1e3, 1.0), {}),
+        (("Axis {} pos [m]", "Axis {} vel [m/s]", "Axis {} force [kN]"), (1.0, 1.0, 1e-3), {}),
+        (("axis_{}_mm", "axis_{}_vel_mm_s", "axis_{}_force_n"), (1e3, 1e3, 1.0), {}),
+        # Nothing but the limits, the derivative and the masses say which units these are in.
+        (("axis_{}_pos", "axis_{}_vel", "axis_{}_effort"), (1e3, 1.0, 1.0), {}),
+        (("axis_{}_pos", "axis_{}_vel", "axis_{}_effort"), (1.0, 1e3, 1e-3), {}),
+        (("q_{number}", "dq_{number}", "force_{number}"), (1e3, 1e3, 1.0), {}),
+        (
+            ("axis_{}_pos", "axis_{}_vel", "axis_{}_effort"),
+            (1e3, 1e3, 1e-3),
+            {"log.position.unit": "mm", "log.velocity.unit": "mm/s", "log.effort.unit": "kN"},
+        ),
+    ],
+)
+def test_where_all_joints_slide_units_are_those_of_length_and_force(
+    names: tuple[str, ...], factors: tuple[float, ...], answers: dict[str, str], tmp_path: Path
+) -> None:
+    robot_file, log_file = tmp_path / "gantry.urdf", tmp_path / "log.csv"
+    robot_file.write_text(GANTRY)
+    t, *signals = gantry_motion(robot_file)
+    heads = ["time [s]"]
+    heads += [name.format(axis, number=k + 1) for name in names for k, axis in enumerate("XYZ")]
+    table = np.column_stack([t, *(one * factor for one, factor in zip(signals, factors, strict=True))])
+    np.savetxt(log_file, table, delimiter=",", header=",".join(heads), comments="", fmt="%.9g")
+    robot = load_robot(robot_file)
+    found = propose(robot, log_file, answers)
+    assert not found.open
+    log = read_log(log_file, robot, tomllib.loads(experiment_text(found, "dynid init"))["log"])
+    chunk = next(iter(log.chunks(log.trajectories[0])))
+    for measured, true in zip((chunk.q, chunk.dq, chunk.tau), signals, strict=True):
+        assert measured is not None
+        np.testing.assert_allclose(measured, true, atol=1e-5, rtol=1e-6)
+
+
+def test_where_all_joints_slide_questions_offer_units_of_length_and_force(tmp_path: Path) -> None:
+    robot_file, log_file = tmp_path / "gantry.urdf", tmp_path / "log.csv"
+    robot_file.write_text(GANTRY)
+    t, q, _, tau = gantry_motion(robot_file)
+    # Counts of an encoder, and of a current.
+    table = np.column_stack([t, 1e5 * q, 300.0 * tau])
+    heads = ["time", *(f"axis_{a}_{kind}" for kind in ("pos", "effort") for a in "xyz")]
+    np.savetxt(log_file, table, delimiter=",", header=",".join(heads), comments="", fmt="%.9g")
+    robot = load_robot(robot_file)
+    found = propose(robot, log_file)
+    offered = {one.key: [option.value for option in one.options] for one in found.open}
+    assert offered["log.position.unit"] == ["m", "mm"]
+    assert offered["log.effort.unit"] == ["N", "kN", "A", "mA", "raw"]
+    left = propose(robot, log_file, {"log.position.unit": "0.01 mm"}).open
+    assert [one.key for one in left] == ["log.effort.unit"]
+    assert "300 times" in left[0].why[0]

@@ -20,15 +20,20 @@ from dynid.robot.model import RobotModel
 
 UNIT, SIDE, GAINS = "log.effort.unit", "log.effort.side", "robot.drive_gain"
 RAW = "raw"
-UNITS = (
-    Option("N m", "torque"),
-    Option("mN m", "torque in thousandths"),
-    Option("N cm", "torque in hundredths"),
+_OTHERS = (
     Option("A", "current"),
     Option("mA", "current in thousandths"),
     Option(RAW, "counts, percent of something"),
 )
-TORQUES = {"N m": 1.0, "Nm": 1.0, "mN m": 1e-3, "mNm": 1e-3, "N cm": 1e-2, "Ncm": 1e-2}
+_OF_TURNS = (
+    Option("N m", "torque"),
+    Option("mN m", "torque in thousandths"),
+    Option("N cm", "torque in hundredths"),
+    *_OTHERS,
+)
+_OF_SLIDES = (Option("N", "force"), Option("kN", "force in thousands"), *_OTHERS)
+# Units that nothing but the effort's size has to say.
+_BY_SIZE_OF_TURNS, _BY_SIZE_OF_SLIDES = ("N m", "mN m"), ("N", "kN")
 CURRENTS = {"A": 1.0, "mA": 1e-3}
 # Masses of a description are right to a factor of two; units differ by more.
 NEAR = 2.0
@@ -66,11 +71,21 @@ class Scale:
 
 
 def _torque(unit: str) -> float | None:
-    """Newton metres of a unit of torque; None for another one."""
+    """Newton metres of a unit of torque, newtons of one of force; None for another one."""
     try:
-        return factor(unit, ("torque",), NOWHERE)[1]
+        return factor(unit, ("torque", "force"), NOWHERE)[1]
     except InputError:
         return None
+
+
+def _units(robot: RobotModel) -> tuple[Option, ...]:
+    return _OF_SLIDES if all(robot.prismatic) else _OF_TURNS
+
+
+def _torques(robot: RobotModel) -> dict[str, float]:
+    """Units of torque, of force where all joints slide, in SI."""
+    sizes = {one.value: _torque(one.value) for one in _units(robot)}
+    return {unit: size for unit, size in sizes.items() if size is not None}
 
 
 def si_current(unit: str) -> float:
@@ -104,7 +119,7 @@ def decide_effort(
     """Unit and side of the effort, and the gains of currents.    joints: of the log, in the robot's order."""
     scale = scale_of(robot, motion)
     actuator = said.actuator or _actuator(robot, said, scale)
-    unit = _of_actuators(said, actuator, scale) or _unit(robot, said, motion, scale, known)
+    unit = _of_actuators(robot, said, actuator, scale) or _unit(robot, said, motion, scale, known)
     unit = decided(unit, answers)
     side = decided(_side(robot, said, unit, scale), answers)
     gains, values, source = _gains(
@@ -116,36 +131,36 @@ def decide_effort(
 def _unit(
     robot: RobotModel, said: Meaning, motion: Motion | None, scale: Scale | None, known: Sequence[Preset]
 ) -> Decision:
-    question = "in which unit is the effort?"
+    question, units, torques = "in which unit is the effort?", _units(robot), _torques(robot)
     if scale is not None and scale.negative:
         joints = ", ".join(scale.negative)
         why = (
             f"the effort of {joints} falls where the description's torque rises: a sign is turned, or it is no effort",
         )
-        return Decision(UNIT, None, why, question, UNITS)
+        return Decision(UNIT, None, why, question, units)
     who = "its name" if said.said_by == "name" else said.said_by
     compared = (
         None
         if scale is None
         else f"{scale.middle:.3g} times the description's torque on {scale.joints} joint(s)"
     )
-    if said.unit in TORQUES and not said.doubt:
-        share = None if scale is None else scale.middle * TORQUES[said.unit]
+    if said.unit in torques and not said.doubt:
+        share = None if scale is None else scale.middle * torques[said.unit]
         ratios = np.abs(robot.drive.gear_ratio)
         if share is None or 1 / FAR < share < FAR or 1 / FAR < share * float(np.median(ratios)) < FAR:
             return Decision(
-                UNIT, said.unit, (who, *([f"it is {compared}"] if compared else [])), options=UNITS
+                UNIT, said.unit, (who, *([f"it is {compared}"] if compared else [])), options=_units(robot)
             )
-        return Decision(UNIT, None, (f"{who} says {said.unit}, but it is {compared}",), question, UNITS)
+        return Decision(UNIT, None, (f"{who} says {said.unit}, but it is {compared}",), question, units)
     if said.unit in CURRENTS and not said.doubt:
-        return Decision(UNIT, said.unit, (who,), options=UNITS)
+        return Decision(UNIT, said.unit, (who,), options=units)
     if said.doubt or said.quantity in ("torque", "effort"):
         return _torque_or_not(robot, said, motion, scale, compared, question)
     if said.quantity == "current":
         return _current(robot, scale, known, compared, question)
     if said.unit == "raw" and not said.doubt:
-        return Decision(UNIT, "raw", (who,), options=UNITS)
-    return Decision(UNIT, None, ("its name does not say it",), question, UNITS)
+        return Decision(UNIT, "raw", (who,), options=units)
+    return Decision(UNIT, None, ("its name does not say it",), question, units)
 
 
 def _torque_or_not(
@@ -156,17 +171,18 @@ def _torque_or_not(
     compared: str | None,
     question: str,
 ) -> Decision:
-    doubt = f"{said.doubt}; " if said.doubt else ""
+    doubt, units = f"{said.doubt}; " if said.doubt else "", _units(robot)
+    by_size = _BY_SIZE_OF_SLIDES if all(robot.prismatic) else _BY_SIZE_OF_TURNS
     if scale is not None and compared is not None:
-        for unit in ("N m", "mN m"):
-            if 1 / NEAR < scale.middle * TORQUES[unit] < NEAR:
-                return Decision(UNIT, unit, (f"{doubt}it is {compared}: {unit}",), options=UNITS)
+        for unit in by_size:
+            if 1 / NEAR < scale.middle * _torques(robot)[unit] < NEAR:
+                return Decision(UNIT, unit, (f"{doubt}it is {compared}: {unit}",), options=units)
         if said.unit in CURRENTS and scale.middle * CURRENTS[said.unit] < 1 / NEAR:
-            reason = f"{doubt}it is {compared}: too little for N m, as {said.unit} is"
-            return Decision(UNIT, said.unit, (reason,), options=UNITS)
-        why = f"{doubt}it is {compared}: no N m at the joints"
+            reason = f"{doubt}it is {compared}: too little for {by_size[0]}, as {said.unit} is"
+            return Decision(UNIT, said.unit, (reason,), options=units)
+        why = f"{doubt}it is {compared}: no {by_size[0]} at the joints"
         advice = size_advice(scale.middle)
-        return Decision(UNIT, None, (why, advice) if advice else (why,), question, UNITS)
+        return Decision(UNIT, None, (why, advice) if advice else (why,), question, units)
     limits = robot.limits.effort
     if (
         said.quantity == "torque"
@@ -178,12 +194,14 @@ def _torque_or_not(
         used = np.abs(motion.tau).max(axis=0) / limits
         if LOWEST_USE < used.max() < HIGHEST_USE:
             share = f"{100 * used.max():.0f} %"
-            reason = f"called torque, and takes up to {share} of the description's effort limits in N m"
-            return Decision(UNIT, "N m", (reason,), options=UNITS)
+            reason = (
+                f"called torque, and takes up to {share} of the description's effort limits in {by_size[0]}"
+            )
+            return Decision(UNIT, by_size[0], (reason,), options=units)
     why = f"{doubt}the description knows no masses that the effort could be compared with"
     if motion is None:
         why = f"{doubt}it may follow from the description's masses once time, positions and their order are known"
-    return Decision(UNIT, None, (why,), question, UNITS)
+    return Decision(UNIT, None, (why,), question, units)
 
 
 def _current(
@@ -198,9 +216,9 @@ def _current(
             share = scale.middle * size * worth
             if 1 / NEAR < share < NEAR:
                 said = f"in {unit}, with {whose}, it is {share:.3g} times the description's torque"
-                return Decision(UNIT, unit, (said,), options=UNITS)
+                return Decision(UNIT, unit, (said,), options=_units(robot))
     why = "called a current; A, mA and percent of the greatest one are all usual"
-    return Decision(UNIT, None, (why + (f"; it is {compared}" if compared else ""),), question, UNITS)
+    return Decision(UNIT, None, (why + (f"; it is {compared}" if compared else ""),), question, _units(robot))
 
 
 def _preset_gains(
@@ -257,7 +275,7 @@ def _actuator(robot: RobotModel, said: Meaning, scale: Scale | None) -> str | No
 
     None where it is that torque already, or a gear does not make it so on every joint that says something.
     """
-    if scale is None or said.quantity not in ("torque", "effort") or said.unit in TORQUES | CURRENTS:
+    if scale is None or said.quantity not in ("torque", "effort") or said.unit in _torques(robot) | CURRENTS:
         return None
     known, slopes = np.array(scale.informative), scale.slopes
     if _near(slopes[known]):
@@ -271,15 +289,17 @@ def _near(shares: Float) -> bool:
     return bool(((shares > 1 / NEAR) & (shares < NEAR)).all())
 
 
-def _of_actuators(said: Meaning, actuator: str | None, scale: Scale | None) -> Decision | None:
+def _of_actuators(
+    robot: RobotModel, said: Meaning, actuator: str | None, scale: Scale | None
+) -> Decision | None:
     if actuator is None:
         return None
     words = "the input of the actuators (ctrl)" if actuator == "input" else "the force of the actuators"
     if said.actuator is not None:
-        return Decision(UNIT, RAW, (said.said_by,), options=UNITS)
+        return Decision(UNIT, RAW, (said.said_by,), options=_units(robot))
     compared = "" if scale is None else f"it is {scale.middle:.3g} times the description's torque, and "
     why = f"{compared}with the gears of the description's actuators about that torque: {words}"
-    return Decision(UNIT, RAW, (why,), options=UNITS, likely=True)
+    return Decision(UNIT, RAW, (why,), options=_units(robot), likely=True)
 
 
 def _gains_of_actuators(
@@ -326,7 +346,7 @@ def _gains(
             said += f"; with them the effort is {share:.3g} times the description's torque"
         decision = Decision(GAINS, _listed(gains), (said,), likely=True)
         return decision, dict(zip(robot.joint_names, gains, strict=True)), said
-    why: tuple[str, ...] = ("neither the description nor a preset knows what a unit of it is worth in N m",)
+    why: tuple[str, ...] = ("neither the description nor a preset knows what a unit of it is worth",)
     # Gains are those of amperes, whatever the log counts in.
     current = unit.value != "raw"
     size = si_current(unit.value) if current else 1.0
@@ -336,8 +356,9 @@ def _gains(
         guess = [value / size for value in guess]
         why = (*why, f"if the masses of the description were right it would be {_listed(guess)}")
     one = "is one A" if current else "are worth 1 of it"
+    newtons = "N" if all(robot.prismatic) else "N m"
     count = f"{len(joints)} numbers from base to tip, with commas" if len(joints) > 1 else "one number"
-    question = f"how many N m at the joint {one}? {count}"
+    question = f"how many {newtons} at the joint {one}? {count}"
     return Decision(GAINS, None, why, question), {}, ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from dynid.base.records import dataclass
@@ -125,6 +126,14 @@ _UNITS = {
 }  # fmt: skip
 # Letters that are a unit only where brackets or their place at the end behind a fitting quantity say so.
 _LETTERS = {"s": ("time", "s"), "a": ("current", "A"), "m": ("position", "m"), "%": ("raw", "raw")}
+# Of joints that slide: by the last words of a name, or its bracket.
+UNITS_OF_SLIDES = {
+    "position": {"m": "m", "mm": "mm"},
+    "velocity": {"m/s": "m/s", "m s": "m/s", "mps": "m/s", "mm/s": "mm/s", "mm s": "mm/s", "mmps": "mm/s"},
+    "torque": {"n": "N", "kn": "kN"},
+}
+# What recorders that write SI units mean where a joint slides.
+_SI_OF_SLIDES = {"rad": "m", "rad/s": "m/s", "N m": "N"}
 # Quantities that a column has by its unit where no other word says more: "Achse1 [Grad]", "J1_rad".
 _SAID_BY_UNIT = ("position", "velocity", "torque")
 KINDS: tuple[tuple[str, set[str]], ...] = (
@@ -240,6 +249,30 @@ def meaning_of(
     return _by_words(template, place, stated)
 
 
+def meaning_of_slides(said: Meaning, template: str, place: str) -> Meaning:
+    """What columns of joints that slide are, of which presets or words say so much: in m, m/s and N, by a force."""
+    stated = unit_of_slide(template, place)
+    if said.said_by not in ("", "name"):
+        return replace(said, unit=stated[1] if stated else _SI_OF_SLIDES.get(said.unit, said.unit))
+    return _by_words(template, place, stated or _stated_unit(template, place), slides=True)
+
+
+def unit_of_slide(template: str, place: str) -> tuple[str, str] | None:
+    """The unit of length, speed or force that a name states: (quantity, unit)."""
+    bracket = BRACKETED_UNIT.search(template)
+    spelt = words(template.replace(place, " ") if place else template)
+    ends = [bracket.group(1).strip().lower()] if bracket else [" ".join(spelt[-2:]), " ".join(spelt[-1:])]
+    return next(
+        (
+            (quantity, units[end])
+            for quantity, units in UNITS_OF_SLIDES.items()
+            for end in ends
+            if end in units
+        ),
+        None,
+    )
+
+
 def _is(entry: ChannelEntry, template: str, place: str, columns: Sequence[str]) -> bool:
     """Whether a name is that of a preset, however its words are joined; words before it must say nothing else."""
     if entry.bag or not place or "{" not in entry.columns:
@@ -327,7 +360,7 @@ def _unheard_of(word: str) -> bool:
     return _says_nothing(word) and word not in PLAIN_WORDS | _FILTERED | _UNPROCESSED | _SENSED
 
 
-def _by_words(template: str, place: str, stated: tuple[str, str] | None) -> Meaning:
+def _by_words(template: str, place: str, stated: tuple[str, str] | None, slides: bool = False) -> Meaning:
     spelt = list(
         words(_without_unit(template, place).replace(place, " ") if place else _without_unit(template, place))
     )
@@ -339,7 +372,7 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None) -> Mean
         spelt.remove("j")
     of_motors = bool(set(spelt) & set(_OF_MOTORS))
     spelt = [_OF_MOTORS.get(word, word) for word in spelt]
-    if set(spelt) & _JOINT or (place == "{joint}" and place in template):
+    if slides or set(spelt) & _JOINT or (place == "{joint}" and place in template):
         spelt = ["effort" if word in _FORCE else word for word in spelt]
     have = set(spelt)
     if place == "":
@@ -370,7 +403,7 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None) -> Mean
         )
     if quantity == "effort" and stated:
         quantity = stated[0]
-    if strange := _strange_unit(template):
+    if not stated and (strange := _strange_unit(template)):
         return Meaning(
             quantity, role, UNKNOWN, "name", doubt=f"the name says '{strange}', which is no unit here"
         )

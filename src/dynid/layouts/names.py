@@ -17,6 +17,7 @@ from dynid.layouts.meaning import (
     meaning_of,
     role_of,
     single,
+    unit_of_slide,
     words,
 )
 from dynid.layouts.presets import Preset
@@ -136,38 +137,27 @@ def _letters(template: str) -> str | None:
     return " ".join(word for word in spelt if word not in PLAIN_WORDS | MEASURED)
 
 
-# Of a joint that slides: by the last words of a name, or its bracket.
-_UNITS_OF_SLIDES = {
-    "position": {"m": "m", "mm": "mm"},
-    "velocity": {"m/s": "m/s", "m s": "m/s", "mps": "m/s", "mm/s": "mm/s", "mm s": "mm/s", "mmps": "mm/s"},
-    "effort": {"n": "N", "kn": "kN"},
-}
-
-
 def columns_of_slide(joint: str, columns: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Columns that name a joint and a unit of length, speed or force: (column, unit) of position, velocity, effort.
 
     Left out where several do, or the name says that it was commanded or computed.
     """
-    found: dict[str, list[tuple[str, str]]] = {kind: [] for kind in _UNITS_OF_SLIDES}
+    found: dict[str, list[tuple[str, str]]] = {kind: [] for kind in ("position", "velocity", "effort")}
     for column in columns:
         place = _bounded(joint, column)
         if place is None:
             continue
         rest = f"{column[: place[0]]} {column[place[1] :]}"
-        bracket, spelt = BRACKETED_UNIT.search(rest), words(BRACKETED_UNIT.sub("", rest))
-        ends = [bracket.group(1).strip().lower()] if bracket else [" ".join(spelt[-2:]), " ".join(spelt[-1:])]
+        spelt, stated = words(BRACKETED_UNIT.sub("", rest)), unit_of_slide(rest, "")
         kinds = {
             "effort" if name == "torque" else name for name, vocabulary in KINDS if set(spelt) & vocabulary
         }
         kinds |= {"effort"} if "force" in spelt else set()
         if len(kinds) > 1 or role_of(spelt, set(spelt)) in ("commanded", "estimated", "model"):
             continue
-        for kind, units in _UNITS_OF_SLIDES.items():
-            unit = next((units[end] for end in ends if end in units), None)
-            if unit is not None and kinds <= {kind}:
-                found[kind].append((column, unit))
-                break
+        kind = "effort" if stated and stated[0] == "torque" else stated[0] if stated else ""
+        if stated and kinds <= {kind}:
+            found[kind].append((column, stated[1]))
     return {kind: one[0] for kind, one in found.items() if len(one) == 1}
 
 

@@ -16,7 +16,7 @@ from dynid.layouts.commands import stand_in, with_gains
 from dynid.layouts.decision import Answers, Decision, Option, decided, require_questions
 from dynid.layouts.effort import Effort, decide_effort
 from dynid.layouts.excerpt import Excerpt, excerpt
-from dynid.layouts.meaning import Meaning, most_fitting, single
+from dynid.layouts.meaning import Meaning, meaning_of_slides, most_fitting, single
 from dynid.layouts.nameless import is_nameless, nameless, states_apart
 from dynid.layouts.names import Family, columns_of_slide, families, joint_labels, naming
 from dynid.layouts.order import decide_order, in_order
@@ -110,6 +110,8 @@ def propose(
     clock = rows_as_clock(look, alone, given) if counted else choose_clock(look, alone, given)
     if clock.column.value is None and not clock.column.options and not look.bag:
         clock = rows_as_clock(look, alone, given)
+    if all(robot.prismatic):
+        found = _of_slides(found)
     found, silent = _without_silent(found, look)
     decisions = [clock.column, *([clock.sort] if clock.sort is not None else [])]
     chosen: dict[str, Family] = {}
@@ -307,6 +309,16 @@ def _of_actuators(robot: RobotModel, found: Sequence[Family]) -> list[Family]:
         return replace(said, role="spare") if said.actuator is not None and better & kinds else said
 
     return [replace(one, meaning=meaning(one.meaning)) for one in found]
+
+
+def _of_slides(found: Sequence[Family]) -> list[Family]:
+    """The groups, with what their names mean where all joints slide."""
+
+    def meaning(one: Family) -> Meaning:
+        place = "{joint}" if "{joint}" in one.template else "{number}"
+        return meaning_of_slides(one.meaning, one.template.replace("{index}", place), place)
+
+    return [replace(one, meaning=meaning(one)) for one in found]
 
 
 def _with_chains(decision: Decision, look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> Decision:

@@ -41,6 +41,8 @@ CALIBRATION = "log.position.calibration"
 FASTEST_STEP, SLOWEST_STEP = 5e-5, 0.5
 # A motion that is to show gravity spans this much on some joint, rad; a joint without limits at most two turns.
 MOVED, TURNS = 0.1, 4 * np.pi
+# Of slides, m: with it one of m and mm alone fits all motions between 5 mm and 5 m.
+SLID = 0.005
 # A joint may leave its range by this share, and this much, rad: limits are those of the description.
 BEYOND, BESIDE = 0.1, 0.05
 # Faster than this many times its limit no joint moves.
@@ -51,6 +53,38 @@ FOLLOWS, ALIKE = 0.5, 1.2
 WHOLE, AT_AN_END = 100.0, 3
 # Positions that fit far better this many times as large are those of motors, or of another unit; the last are turns.
 STRETCHES = (0.5, 0.7, 1.4, 2.0, 2 * np.pi)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Units of joints that turn, or of a robot whose joints all slide.
+
+    length, speed: what they are units of.    positions, velocities: those that a log is looked at for; all_positions,
+    all_velocities: with those of names and answers.    moved: what a motion spans at least, rad or m.
+    """
+
+    length: str
+    speed: str
+    positions: tuple[str, ...]
+    velocities: tuple[str, ...]
+    all_positions: tuple[str, ...]
+    all_velocities: tuple[str, ...]
+    moved: float
+    slides: bool
+
+    @property
+    def neither(self) -> str:
+        """That no unit fits."""
+        return f"neither {' nor '.join(self.positions)} fits the limits"
+
+
+_TURNING = Kind("angle", "angular velocity", POSITIONS, VELOCITIES, ANGLES, SPEEDS, MOVED, False)
+_SLIDING = Kind("length", "velocity", *2 * (("m", "mm"), ("m/s", "mm/s")), SLID, True)
+
+
+def kind_of(robot: RobotModel) -> Kind:
+    """Units of angle where a joint turns: those of slides beside it are found by their own columns."""
+    return _SLIDING if all(robot.prismatic) else _TURNING
 
 
 @dataclass(frozen=True)
@@ -90,6 +124,7 @@ def decide_units(
 
     per_percent: (n,) rad, of the calibration that was named.
     """
+    kind = kind_of(robot)
     times, time_why = _times(clock, answers)
     positions, position_why = _positions(robot, recording.q, position, answers)
     motions = {unit: motion_of(recording, si(unit, "time")) for unit in times}
@@ -97,7 +132,7 @@ def decide_units(
     fits = [
         (t, p)
         for t, p in product(times, positions)
-        if (one := motions.get(t)) is None or _slow_enough(robot, one, si(p, "angle"))
+        if (one := motions.get(t)) is None or _slow_enough(robot, one, si(p, kind.length))
     ] or list(product(times, positions))
     pairs: list[tuple[str, str, str]] = []
     if velocity is not None:
@@ -105,7 +140,7 @@ def decide_units(
             (t, p, v)
             for t, p in fits
             if (one := motions.get(t)) is not None
-            for v in _velocities(one, p, velocity, answers)
+            for v in _velocities(kind, one, p, velocity, answers)
         ]
         if pairs:
             narrowed = {(t, p) for t, p, _ in pairs}
@@ -122,7 +157,7 @@ def decide_units(
             chosen,
             (*position_why, *why),
             question,
-            _options([*ANGLES, PERCENT] if PERCENT in position.units else ANGLES),
+            _options([*ANGLES, PERCENT] if PERCENT in position.units else kind.all_positions),
         ),
         answers,
     )
@@ -134,8 +169,8 @@ def decide_units(
         pairs = [one for one in pairs if one[0] == time_decision.value]
     sure = time_decision.value is not None and unit is not None
     second = si(time_decision.value, "time") if time_decision.value in (*TIMES, *times) else float("nan")
-    known = unit in ANGLES or (unit is not None and is_multiple(unit))
-    scale: float | Float = si(unit, "angle") if unit and known else float("nan")
+    known = unit in kind.all_positions or (unit is not None and is_multiple(unit))
+    scale: float | Float = si(unit, kind.length) if unit and known else float("nan")
     if unit == PERCENT and per_percent is not None:
         scale = per_percent
     motion = motions.get(time_decision.value or "") if sure else None
@@ -144,7 +179,7 @@ def decide_units(
     return Units(
         time_decision,
         unit_decision,
-        None if velocity is None else _velocity_decision(pairs, velocity, sure, answers),
+        None if velocity is None else _velocity_decision(kind, pairs, velocity, sure, answers),
         second,
         scale,
         motion,
@@ -208,27 +243,28 @@ def _positions(
 ) -> tuple[list[str], tuple[str, ...]]:
     if "log.position.unit" in answers:
         return [answers["log.position.unit"]], ()
-    turning = ~np.array(robot.prismatic)
+    kind = kind_of(robot)
+    counted = np.array(robot.prismatic) == kind.slides
     with np.errstate(invalid="ignore"):
         span = np.nanmax(q, axis=0, initial=-np.inf) - np.nanmin(q, axis=0, initial=np.inf)
-    tried = dict.fromkeys((*POSITIONS, *([said.unit] if said.unit in ANGLES else [])))
-    likely = [u for u in tried if _in_range(robot, span, turning, si(u, "angle"))]
+    tried = dict.fromkeys((*kind.positions, *([said.unit] if said.unit in kind.all_positions else [])))
+    likely = [u for u in tried if _in_range(robot, span, u)]
     if PERCENT in said.units:
         shared, seen = _percent(q)
-        if shared and _in_range(robot, span, turning, si(PERCENT, "angle")):
+        if shared and _in_range(robot, span, PERCENT):
             return [PERCENT], (seen,)
         if shared is None and "deg" in likely:
             return [*likely, PERCENT], (seen,)
-    spans = ", ".join(f"{value:.3g}" for value in span[turning & (span > 0)]) or "0"
-    if said.unit in ANGLES:
+    spans = ", ".join(f"{value:.3g}" for value in span[counted & (span > 0)]) or "0"
+    if said.unit in kind.all_positions:
         who = "the name" if said.said_by == "name" else "the preset"
         if said.unit in likely and not said.doubt:
             return [said.unit], (f"{who} says {said.unit}; the joints span {spans}, as they can",)
         others = [u for u in likely if u != said.unit]
         return [said.unit, *others], (f"{who} says {said.unit}, but the joints span {spans}",)
     if len(likely) == 1:
-        other = next(u for u in POSITIONS if u != likely[0])
-        return likely, (f"the joints span {spans}: as {other} the arm cannot move so, or hardly moved",)
+        other = next(u for u in kind.positions if u != likely[0])
+        return likely, (f"the joints span {spans}: as {other} the robot cannot move so, or hardly moved",)
     return likely, (f"the joints span {spans}",)
 
 
@@ -242,9 +278,11 @@ def _percent(q: Float) -> tuple[bool | None, str]:
     return None, f"none is beyond {WHOLE:g}, where a percentage ends"
 
 
-def _in_range(robot: RobotModel, span: Float, turning: Bool, scale: float) -> bool:
-    moved = scale * span[turning]
-    return bool((moved <= _room(robot)[turning]).all() and moved.max(initial=0.0) >= MOVED)
+def _in_range(robot: RobotModel, span: Float, unit: str) -> bool:
+    kind = kind_of(robot)
+    counted = np.array(robot.prismatic) == kind.slides
+    moved = si(unit, kind.length) * span[counted]
+    return bool((moved <= _room(robot)[counted]).all() and moved.max(initial=0.0) >= kind.moved)
 
 
 def _room(robot: RobotModel) -> Float:
@@ -253,26 +291,29 @@ def _room(robot: RobotModel) -> Float:
 
 
 def units_within_limits(robot: RobotModel, span: Float) -> tuple[str, ...]:
-    """Units of angle in which joints that turn move by spans (n,) as their limits let them, and not by too little."""
-    turning = ~np.array(robot.prismatic)
-    return tuple(u for u in POSITIONS if _in_range(robot, span, turning, si(u, "angle")))
+    """Units in which joints move by spans (n,) as their limits let them, and not by too little.
+
+    Of angle, where only joints that turn are looked at, or of length where all slide.
+    """
+    return tuple(u for u in kind_of(robot).positions if _in_range(robot, span, u))
 
 
 def stays_within_limits(robot: RobotModel, span: Float, unit: str) -> Bool:
-    """Joints (n,) whose spans fit their limits in a unit of angle, or in metres where they slide."""
-    scale = np.where(robot.prismatic, 1.0, si(unit, "angle"))
+    """Joints (n,) whose spans fit their limits in a unit of angle, those of slides beside them in metres."""
+    kind = kind_of(robot)
+    scale = si(unit, kind.length) if kind.slides else np.where(robot.prismatic, 1.0, si(unit, kind.length))
     return np.asarray(scale * span <= _room(robot))
 
 
 def _slow_enough(robot: RobotModel, motion: Motion, scale: float) -> bool:
     fastest = np.abs(motion.dq).max(axis=0) * scale
-    known = np.isfinite(robot.limits.velocity) & ~np.array(robot.prismatic)
+    known = np.isfinite(robot.limits.velocity) & (np.array(robot.prismatic) == kind_of(robot).slides)
     return bool((fastest[known] <= TOO_FAST * robot.limits.velocity[known]).all())
 
 
-def _velocities(motion: Motion, angle: str, said: Meaning, answers: Answers) -> list[str]:
-    """Units in which the velocity is the derivative of a position that is read in a unit of angle."""
-    scale = si(angle, "angle")
+def _velocities(kind: Kind, motion: Motion, unit: str, said: Meaning, answers: Answers) -> list[str]:
+    """Units in which the velocity is the derivative of a position that is read in a unit."""
+    scale = si(unit, kind.length)
     ratio, share = velocity_ratio(motion)
     good = (share > FOLLOWS) & (ratio > 0)
     if not good.any() or good.sum() < 0.5 * (np.abs(motion.dq).max(axis=0) > 0).sum():
@@ -281,18 +322,18 @@ def _velocities(motion: Motion, angle: str, said: Meaning, answers: Answers) -> 
     wanted = (
         [answers["log.velocity.unit"]]
         if "log.velocity.unit" in answers
-        else [*dict.fromkeys((*VELOCITIES, *(one for one in SPEEDS if one == f"{angle}/s")))]
+        else [*dict.fromkeys((*kind.velocities, *(one for one in kind.all_velocities if one == f"{unit}/s")))]
     )
-    if said.unit in SPEEDS and not said.doubt:
+    if said.unit in kind.all_velocities and not said.doubt:
         wanted = [said.unit]
     # measured * unit = derivative * scale
-    return [u for u in wanted if 1 / ALIKE < slope * si(u, "angular velocity") / scale < ALIKE]
+    return [u for u in wanted if 1 / ALIKE < slope * si(u, kind.speed) / scale < ALIKE]
 
 
 def _velocity_decision(
-    pairs: Sequence[tuple[str, str, str]], said: Meaning, sure: bool, answers: Answers
+    kind: Kind, pairs: Sequence[tuple[str, str, str]], said: Meaning, sure: bool, answers: Answers
 ) -> Decision:
-    key, options = "log.velocity.unit", _options(SPEEDS)
+    key, options = "log.velocity.unit", _options(kind.all_velocities)
     units = list(dict.fromkeys(v for *_, v in pairs))
     if len(units) == 1 and sure:
         why = ("it is the derivative of the position in this unit",)
@@ -312,22 +353,28 @@ def _by_torque(
     robot: RobotModel, motion: Motion | None, left: Sequence[str], said: Meaning
 ) -> tuple[str | None, tuple[str, ...], str]:
     """The position unit that the torque speaks for.    Returns unit, evidence, question."""
-    ask = "are the positions in rad or deg?"
+    kind = kind_of(robot)
+    ask = f"are the positions in {' or '.join(kind.positions)}?"
     if PERCENT in left:
         ask = f"are the positions in {' or '.join(left)} of each motor's range (LeRobot without use_degrees)?"
         return (PERCENT, (), "") if len(left) == 1 else (None, ("nothing decides between them",), ask)
+    if not left and kind.slides:
+        return None, (kind.neither,), f"which unit have the positions? {kind.neither.capitalize()}"
     if not left:
         return (
             None,
             (
-                "neither rad nor deg fits the limits; counts of an encoder are shares of a turn (1/4096 turn for one), "
+                f"{kind.neither}; counts of an encoder are shares of a turn (1/4096 turn for one), "
                 "and their zero is an offset under [log] position",
             ),
-            "which unit have the positions? Neither rad nor deg fits the limits; of counts it is what one is worth: "
+            f"which unit have the positions? {kind.neither.capitalize()}; of counts it is what one is worth: "
             "1/4096 turn, 0.01 deg",
         )
-    named = said.unit in ANGLES and not said.doubt
+    named = said.unit in kind.all_positions and not said.doubt
     best = said.unit if named and said.unit in left else left[0]
+    if kind.slides:
+        # The force of slides is linear in their positions: in any unit a rigid robot fits it as well.
+        return (best, (), "") if len(left) == 1 else (None, ("nothing decides between them",), ask)
     others = [u for u in POSITIONS if u != best]
     seen = None if motion is None or motion.tau is None else _evidence(robot, motion, best, others[0])
     if seen is None:
