@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynid.layouts.channels import choose
+from dynid.layouts.decision import Decision, Option, decided
 from dynid.layouts.meaning import meaning_of, most_fitting, single
 from dynid.layouts.names import Family, families
 from dynid.layouts.presets import presets
@@ -96,6 +97,10 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
         ("pos_J#[mrad]", "position", "", "mrad"),
         ("vel_J#[mrad/s]", "velocity", "", "mrad/s"),
         ("trq_J#[Ncm]", "torque", "", "N cm"),
+        ("boom moment # (kNm)", "torque", "", "kN m"),
+        ("torque_# [kN m]", "torque", "", "kN m"),
+        ("torque_# [kN·m]", "torque", "", "kN m"),
+        ("torque_#_kNm", "torque", "", "kN m"),
         ("position_# [rev]", "position", "", "turn"),
         ("velocity_# [rev/s]", "velocity", "", "turn/s"),
         ("pos_rev_#", "position", "", "turn"),
@@ -377,3 +382,10 @@ def test_a_letter_is_a_name_of_a_joint(joints: tuple[str, ...], pattern: str) ->
     for kind, quantity in kinds.items():
         assert meant[quantity].joints == joints
         assert meant[quantity].columns == tuple(pattern.format(kind, joint) for joint in joints)
+
+
+@pytest.mark.parametrize("answer", ["kN m", "kNm", "kN·m"])
+def test_answers_with_units_may_be_joined_in_any_way(answer: str) -> None:
+    options = tuple(Option(one, one) for one in ("N m", "kN m"))
+    asked = Decision("log.effort.unit", None, (), "in which unit is the effort?", options)
+    assert decided(asked, {asked.key: answer}).value == "kN m"

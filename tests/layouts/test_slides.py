@@ -120,7 +120,7 @@ def gantry_motion(path: Path) -> tuple[Float, Float, Float, Float]:
         (("axis_{}_mm", "axis_{}_vel_mm_s", "axis_{}_force_n"), (1e3, 1e3, 1.0), {}),
         # Nothing but the limits, the derivative and the masses say which units these are in.
         (("axis_{}_pos", "axis_{}_vel", "axis_{}_effort"), (1e3, 1.0, 1.0), {}),
-        (("axis_{}_pos", "axis_{}_vel", "axis_{}_effort"), (1.0, 1e3, 1e-3), {}),
+        (("axis_{}_pos", "axis_{}_vel", "axis_{}_effort"), (1.0, 1e3, 1.0), {}),
         (("q_{number}", "dq_{number}", "force_{number}"), (1e3, 1e3, 1.0), {}),
         (
             ("axis_{}_pos", "axis_{}_vel", "axis_{}_effort"),

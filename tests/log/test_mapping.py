@@ -74,6 +74,8 @@ def test_units_by_joint_fit_what_turns_and_what_slides(robot: RobotModel) -> Non
     [
         ("N m", "torque", 1.0),
         ("mNm", "torque", 1e-3),
+        ("kNm", "torque", 1e3),
+        ("kN m", "torque", 1e3),
         ("A", "current", 1.0),
         ("mA", "current", 1e-3),
         ("raw", "raw", 1.0),

@@ -16,7 +16,7 @@ _UNITS = {
     "time": "s, ms, us or ns",
     "position": "rad or deg, of slides m or mm",
     "velocity": "rad/s, deg/s or rpm, of slides m/s or mm/s",
-    "effort": "N m or mN m (of slides N), A or mA, or raw",
+    "effort": "N m, mN m or kN m (of slides N), A or mA, or raw",
 }
 
 

@@ -81,6 +81,11 @@ def require_questions(answers: Answers) -> None:
             )
 
 
+def _joined(unit: str) -> str:
+    """A product of units as one word: N m, N·m and Nm are the same."""
+    return unit.replace(" ", "").replace("·", "")
+
+
 def decided(decision: Decision, answers: Answers) -> Decision:
     """The decision as the user answers it; the one that was found without an answer.
 
@@ -88,8 +93,10 @@ def decided(decision: Decision, answers: Answers) -> Decision:
     """
     if decision.key not in answers:
         return decision
-    answer = answers[decision.key]
     allowed = [one.value for one in decision.options]
+    answer = answers[decision.key]
+    if decision.key.endswith(".unit"):
+        answer = next((one for one in allowed if _joined(one) == _joined(answer)), answer)
     if decision.question and allowed and answer not in allowed and not is_multiple(answer):
         raise UsageError(
             "unknown-answer",

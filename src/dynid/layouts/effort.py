@@ -29,11 +29,13 @@ _OF_TURNS = (
     Option("N m", "torque"),
     Option("mN m", "torque in thousandths"),
     Option("N cm", "torque in hundredths"),
+    Option("kN m", "torque in thousands"),
     *_OTHERS,
 )
 _OF_SLIDES = (Option("N", "force"), Option("kN", "force in thousands"), *_OTHERS)
-# Units that nothing but the effort's size has to say.
-_BY_SIZE_OF_TURNS, _BY_SIZE_OF_SLIDES = ("N m", "mN m"), ("N", "kN")
+# Units that nothing but the effort's size has to say. A thousandth of the torque may also be that of motors before
+# their gears: thousands are asked for.
+_BY_SIZE_OF_TURNS, _BY_SIZE_OF_SLIDES = ("N m", "mN m"), ("N",)
 CURRENTS = {"A": 1.0, "mA": 1e-3}
 # Masses of a description are right to a factor of two; units differ by more.
 NEAR = 2.0

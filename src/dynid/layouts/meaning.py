@@ -13,7 +13,7 @@ from dynid.layouts.presets import UNKNOWN, ChannelEntry, Preset
 
 # Camel case, runs of capitals and numbers are words of their own; "%" begins the time column of rostopic.
 _WORD = re.compile(
-    r"%|(?<![A-Za-z])(?:mN\.?m|mA|N[mM])(?![A-Za-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+"
+    r"%|(?<![A-Za-z])(?:[mk]N\.?m|mA|N[mM])(?![A-Za-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+"
     r"|加速度|时间|时刻|位置|角度|速度|力矩|扭矩|转矩|电流|温度|关节|目标|指令|期望|实际|反馈|测量|轴"
 )
 # German makes one word of two.
@@ -115,6 +115,7 @@ _UNITS = {
     "rpm": ("velocity", "rpm"), "nm": ("torque", "N m"), "n m": ("torque", "N m"),
     "n*m": ("torque", "N m"), "n.m": ("torque", "N m"), "n·m": ("torque", "N m"),
     "mnm": ("torque", "mN m"), "mn m": ("torque", "mN m"), "ncm": ("torque", "N cm"), "n cm": ("torque", "N cm"),
+    **dict.fromkeys(("knm", "kn m", "kn*m", "kn.m", "kn·m"), ("torque", "kN m")),
     "ma": ("current", "mA"), "ampere": ("current", "A"),
     "amps": ("current", "A"), "ms": ("time", "ms"), "msec": ("time", "ms"), "us": ("time", "us"),
     "usec": ("time", "us"), "ns": ("time", "ns"), "nsec": ("time", "ns"), "sec": ("time", "s"),
