@@ -354,7 +354,7 @@ def test_answers_are_typed_on_a_terminal(
     monkeypatch.setattr("builtins.input", lambda _prompt: next(typed))
     done = run("init", robot_file, log, "--out", tmp_path / "e.toml", "--ask")
     assert done.code == 0
-    assert "one of 'N m', 'mN m', 'N cm', 'A'" in done.out
+    assert "one of 'N m', 'mN m', 'N cm', 'kN m', 'A'" in done.out
     assert "that does not fit" in done.out
     said = written(tmp_path / "e.toml")
     assert said["log"]["effort"]["unit"] == "A"

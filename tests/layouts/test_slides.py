@@ -10,9 +10,9 @@ import pinocchio as pin
 import pytest
 
 from dynid.base.arrays import Float
-from dynid.layouts.names import columns_of_slide
+from dynid.layouts.names import columns_of_slide, families
 from dynid.layouts.propose import propose
-from dynid.layouts.write import experiment_text
+from dynid.layouts.write import answer_option, experiment_text
 from dynid.log.read import read_log
 from dynid.robot import load_robot
 
@@ -165,3 +165,45 @@ def test_where_all_joints_slide_questions_offer_units_of_length_and_force(tmp_pa
     left = propose(robot, log_file, {"log.position.unit": "0.01 mm"}).open
     assert [one.key for one in left] == ["log.effort.unit"]
     assert "300 times" in left[0].why[0]
+
+
+@pytest.mark.parametrize(
+    "names", [("{}_pos [mm]", "{}_force [N]"), ("pos_{}", "force_{}"), ("{} pos", "tau.{}")]
+)
+@pytest.mark.parametrize("letters", ["xyz", "XYZ"])
+def test_letters_that_joints_do_not_have_in_common_name_them(names: tuple[str, str], letters: str) -> None:
+    columns = [name.format(letter) for name in names for letter in letters]
+    found = families(columns, ("axis_x", "axis_y", "axis_z"), [])
+    assert [one.columns for one in found] == [tuple(columns[:3]), tuple(columns[3:])]
+    assert all(one.named for one in found)
+
+
+def test_letters_name_joints_where_all_are_there_and_none_is_a_unit() -> None:
+    joints = ("axis_a", "axis_b", "axis_c")
+    assert families(["pos_a", "pos_b"], joints, []) == []
+    # Amperes are no joint, and a column with two letters is not one joint's.
+    currents = tuple(f"{letter}_current [A]" for letter in "abc")
+    assert [one.columns for one in families(currents, joints, [])] == [currents]
+    assert families(["a_b pos", "b_c pos", "c_a pos"], joints, []) == []
+
+
+def test_the_answer_that_a_question_for_columns_shows_answers_it(tmp_path: Path) -> None:
+    robot_file, log_file = tmp_path / "gantry.urdf", tmp_path / "log.csv"
+    robot_file.write_text(GANTRY)
+    t, q, _, tau = gantry_motion(robot_file)
+    heads = ["time", *(f"{name} {kind}" for kind in ("travel", "push") for name in ("long", "cross", "up"))]
+    table = np.column_stack([t, q, tau])
+    np.savetxt(log_file, table, delimiter=",", header=",".join(heads), comments="", fmt="%.9g")
+    robot = load_robot(robot_file)
+    asked = propose(robot, log_file).open
+    assert [one.key for one in asked] == ["log.position.columns", "log.effort.columns"]
+    answers: dict[str, str] = {}
+    for k, one in enumerate(asked):
+        shown = answer_option(one)
+        key, column = shown.split("'")[1].split("=")
+        assert key == f"{one.key}.axis_x"
+        assert column in heads[1:]
+        assert "', and so for axis_y, axis_z" in shown
+        own = heads[1 + 3 * k : 4 + 3 * k]
+        answers |= {f"{one.key}.{joint}": name for joint, name in zip(robot.joint_names, own, strict=True)}
+    assert not propose(robot, log_file, answers).open

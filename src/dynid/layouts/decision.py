@@ -25,7 +25,8 @@ class Decision:
     value: None = nothing there.    why: evidence, one sentence each.    question: "" = sure.
     options: possible answers; none = any text.    optional: the file works without it.
     likely: taken by its name alone, which nothing contradicts.
-    instead: that of `why` for which no answer helps, but another robot; "" = none.
+    instead: that of `why` for which no answer helps, but another robot; "" = none.    example: an answer to one of its
+    parts, KEY=VALUE, and what the others are.
     """
 
     key: str
@@ -36,6 +37,7 @@ class Decision:
     optional: bool = False
     likely: bool = False
     instead: str = ""
+    example: tuple[str, str] = ("", "")
 
     @property
     def sure(self) -> bool:

@@ -241,6 +241,9 @@ def _named_groups(columns: Sequence[str], joints: Sequence[str]) -> list[tuple[s
             if not taken & set(group.values()):
                 groups[template] = group
                 in_full |= {template} if all(aliases[joint] == joint for joint in group) else set()
+    for template, group in _lettered_groups(columns, joints).items():
+        if not any(set(group.values()) & set(other.values()) for other in groups.values()):
+            groups[template] = group
     numbered = {c: len(g) for _, g in _numbered_groups(columns, len(joints)) for c in g.values()}
     kept = [
         (template, group)
@@ -250,6 +253,26 @@ def _named_groups(columns: Sequence[str], joints: Sequence[str]) -> list[tuple[s
         and max(numbered.get(c, 0) for c in group.values()) <= len(group)
     ]
     return sorted(kept, key=lambda one: -len(one[1]))
+
+
+def _lettered_groups(columns: Sequence[str], joints: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Groups by the letters that are left of the joints' names without what all have in common: axis_x by x.
+
+    A letter alone says little: a group has all of them, at one place, and no column another one; that of a unit in
+    brackets is none.
+    """
+    common = _common_prefix(joints)
+    letters = {joint: joint[len(common) :] for joint in joints}
+    if not common or not all(len(one) == 1 and one.isalpha() for one in letters.values()):
+        return {}
+    groups: dict[str, dict[str, str]] = {}
+    for column in columns:
+        name = BRACKETED_UNIT.sub("", column)
+        places = {joint: place for joint, one in letters.items() if (place := _bounded(one, name))}
+        if len(places) == 1:
+            joint, (start, end) = next(iter(places.items()))
+            groups.setdefault(column[:start] + _PLACE + column[end:], {}).setdefault(joint, column)
+    return {template: group for template, group in groups.items() if len(group) == len(joints)}
 
 
 def _aliases(joints: Sequence[str]) -> list[dict[str, str]]:

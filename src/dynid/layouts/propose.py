@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from difflib import SequenceMatcher
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from dynid.layouts.commands import stand_in, with_gains
 from dynid.layouts.decision import Answers, Decision, Option, decided, require_questions
 from dynid.layouts.effort import Effort, decide_effort
 from dynid.layouts.excerpt import Excerpt, excerpt
-from dynid.layouts.meaning import Meaning, meaning_of_slides, most_fitting, single
+from dynid.layouts.meaning import Meaning, meaning_of_slides, most_fitting, single, words
 from dynid.layouts.nameless import is_nameless, nameless, states_apart
 from dynid.layouts.names import Family, columns_of_slide, families, joint_labels, naming
 from dynid.layouts.order import decide_order, in_order
@@ -129,6 +130,8 @@ def propose(
             shown = ", ".join(parts[:_NAMED]) + (", ..." if len(parts) > _NAMED else "")
             why = f"beside it {shown}, as many rows: give their folder if they are parts of one recording"
             decision = replace(decision, why=(*decision.why, why))
+        if decision.question and family is None and all(one.value == NONE for one in decision.options):
+            decision = _with_example(kind, decision, robot, look, clock)
         decisions.append(decision)
         if family is not None:
             chosen[kind] = family
@@ -229,6 +232,18 @@ def _slides(
         if own and all(kind in own for kind in wanted):
             found[joint] = {kind: own[kind] for kind in wanted}
     return found
+
+
+def _with_example(kind: str, decision: Decision, robot: RobotModel, look: Excerpt, clock: Clock) -> Decision:
+    """The question with the answer that names the column of one joint, the one that is called most like it."""
+    columns = [name for name in look.numeric if name != clock.column.value]
+    if len(columns) < robot.n:
+        return decision
+    joint, *others = robot.joint_names
+    called = " ".join(words(f"{joint} {kind}"))
+    column = max(columns, key=lambda one: SequenceMatcher(None, " ".join(words(one)), called).ratio())
+    rest = f", and so for {', '.join(others)}" if others else ""
+    return replace(decision, example=(f"{decision.key}.{joint}={column}", rest))
 
 
 def _assigned(

@@ -93,7 +93,12 @@ def question_lines(decision: Decision, margin: str = "  ") -> list[str]:
 
 def answer_option(decision: Decision) -> str:
     """The option that answers a question, with the values that it takes."""
-    return f"--answer '{decision.key}={'|'.join(option.value for option in decision.options) or '...'}'"
+    part, others = decision.example
+    shown = [f"--answer '{part}'{others}"] if part else []
+    if decision.options or not part:
+        values = "|".join(option.value for option in decision.options) or "..."
+        shown.append(f"--answer '{decision.key}={values}'")
+    return ", or ".join(shown)
 
 
 def columns_in_words(proposal: Proposal) -> str:
