@@ -124,3 +124,15 @@ def test_a_word_in_a_column_of_numbers_is_named(robot: RobotModel, tmp_path: Pat
     text.write_text("\n".join(lines) + "\n")
     with pytest.raises(InputError, match=rf"text-cell.*row 57.*'{table.column_names[1]}' = 'abc'"):
         dynid.read_log(text, robot)
+
+
+def test_the_questions_that_are_left_are_named_beside_those_answered(
+    robot: RobotModel, tmp_path: Path
+) -> None:
+    _, path = renamed(robot, tmp_path, {"alpha": "q", "beta": "tau"})
+    with pytest.raises(InputError) as caught:
+        dynid.read_log(path, robot, answers={"log.effort.columns": "none"})
+    error = caught.value
+    assert error.found.startswith("answers to log.effort.columns; ")
+    assert error.expected == "to log.position.columns, too"
+    assert "(--answer 'log.position.columns=alpha_{number}|" in error.found

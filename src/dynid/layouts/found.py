@@ -47,7 +47,10 @@ def found_tables(
         instead = next((one.instead for one in asked if one.instead), "")
         questions = "; ".join(f"{one.key}: {_asked(one)} ({answer_option(one)})" for one in asked)
         error = unknown or InputError(
-            "no-mapping", found="answers to some questions", expected="to all", place=place
+            "no-mapping",
+            found=f"answers to {', '.join(answers)}",
+            expected=f"to {', '.join(one.key for one in asked)}, too",
+            place=place,
         )
         if instead:
             raise InputError(
