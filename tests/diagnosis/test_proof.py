@@ -137,6 +137,11 @@ def test_a_column_that_one_block_holds_predicts_nothing_there() -> None:
     assert beside is not None
     own = np.unique(alone.block[alone.fold == alone.fold[0]])
     np.testing.assert_allclose(beside.error()[:, own], alone.error()[:, own], rtol=1e-9)
+    # A part of the log that is silent on it may still have it of another part, at that part's weight.
+    part = (np.arange(len(alone.parts)) > 0).astype(np.int64)
+    parted = [one.error(part=part, other=1e-3) for one in (alone, beside)]
+    others = np.setdiff1d(np.arange(alone.block.max() + 1), own)
+    assert not np.allclose(parted[0][:, others], parted[1][:, others], rtol=1e-9)
     # Where the other blocks hold it as well, it is used.
     slow[:, :: N // 40] = 1.0
     spread = HeldOut.of(analysis, plain, slow)

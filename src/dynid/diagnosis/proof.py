@@ -31,8 +31,8 @@ LEAST_GAIN, LEAST_TORQUE = 0.5, 0.03
 # The opposite of the claim may gain at most this share of what the claim does.
 MOST_MIRROR = 0.5
 RIDGE = 1e-9
-# Of a column's square over the log, what training has to hold for the column to be used: with less, a coefficient has
-# ten times the standard deviation that the log gives it, and what it says of the block left out is noise.
+# Of a column's square over the log, what the folds beside the one left out have to hold for the column to be used: with
+# less, a coefficient has ten times the standard deviation that the log gives it, and what it says there is noise.
 LEAST_HELD = 0.01
 # Of the blocks' mean: an error below this share of it is nothing that two readings can differ in.
 BLOCK_FLOOR = 1e-3
@@ -254,7 +254,7 @@ class HeldOut:
             weight[k] = 0.0
             gram, right = np.tensordot(weight, grams, 1), np.tensordot(weight, sides, 1)
             # Columns have length one. Friction of the lowest speeds may stand in one block alone, before the motion.
-            unknown = np.diagonal(gram) < LEAST_HELD
+            unknown = np.diagonal(grams[k]) > 1.0 - LEAST_HELD
             gram[unknown], gram[:, unknown], right[unknown] = 0.0, 0.0, 0.0
             factor = cho_factor(gram + RIDGE * np.eye(len(index)))
             theta = cho_solve(factor, right)

@@ -95,8 +95,8 @@ def decided(decision: Decision, answers: Answers) -> Decision:
     """
     if decision.key not in answers:
         return decision
-    allowed = [one.value for one in decision.options]
     answer = answers[decision.key]
+    allowed = [one.value for one in decision.options]
     if decision.key.endswith(".unit"):
         answer = next((one for one in allowed if _joined(one) == _joined(answer)), answer)
     if decision.question and allowed and answer not in allowed and not is_multiple(answer):

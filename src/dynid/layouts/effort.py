@@ -151,7 +151,7 @@ def _unit(
         ratios = np.abs(robot.drive.gear_ratio)
         if share is None or 1 / FAR < share < FAR or 1 / FAR < share * float(np.median(ratios)) < FAR:
             return Decision(
-                UNIT, said.unit, (who, *([f"it is {compared}"] if compared else [])), options=_units(robot)
+                UNIT, said.unit, (who, *([f"it is {compared}"] if compared else [])), options=units
             )
         return Decision(UNIT, None, (f"{who} says {said.unit}, but it is {compared}",), question, units)
     if said.unit in CURRENTS and not said.doubt:

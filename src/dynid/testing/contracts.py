@@ -55,6 +55,8 @@ class TermContract(ABC):
         for robot in self.robots():
             columns = term.columns(robot)
             _law(columns == term.columns(robot) or _has_nan(columns), "columns differ when asked for twice")
+            count = term.parameter_count(robot)
+            _law(count == len(columns), f"parameter_count says {count}, and there are {len(columns)} columns")
             names = [column.name for column in columns]
             _law(len(set(names)) == len(names), f"two parameters share a name: {names}")
             for column in columns:

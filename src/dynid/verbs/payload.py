@@ -45,10 +45,11 @@ OPEN = "not determined by these motions"
 # Directions of the covariance that are determined so much better than the worst count no more than this.
 SHARPEST = 1e-7
 NAMES = ("mass", "centre x", "centre y", "centre z", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-MOMENTS = ("mass", "m cx", "m cy", "m cz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-_POSITIVE = ("mass", "Ixx", "Iyy", "Izz")
-MOMENT_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
 UNITS = ("kg", *("m",) * 3, *("kg m^2",) * 6)
+MOMENTS = ("mass", "m cx", "m cy", "m cz", *NAMES[4:])
+MOMENT_UNITS = ("kg", *("kg m",) * 3, *UNITS[4:])
+# Of either ten, those that are not negative: mass and moments of inertia.
+_POSITIVE = (0, 4, 6, 9)
 RULES = {
     ScaleRule.GAINS: "declared gains",
     ScaleRule.DESCRIPTION: "the description's masses",
@@ -173,15 +174,15 @@ class Payload:
 
     def interval(self, level: float = 0.95) -> Float:
         """(10, 2) from and to, of `properties`; masses and moments of inertia are not negative."""
-        half, value = self.half_width(level), self.properties
-        low, high = value - half, value + half
-        positive = [0, 4, 6, 9]
-        low[positive] = np.maximum(low[positive], 0.0)
-        return np.column_stack([low, high])
+        return _between(self.properties, self.half_width(level))
 
     def moment_half_width(self, level: float = 0.95) -> Float:
         """Half widths of `parameters`, (10,)."""
         return self._half_width(np.eye(10), level)
+
+    def moment_interval(self, level: float = 0.95) -> Float:
+        """(10, 2) from and to, of `parameters`, as `interval`."""
+        return _between(self.parameters, self.moment_half_width(level))
 
     def scale_half_width(self) -> float:
         """Half width of the mass that the scale of torque alone leaves, kg."""
@@ -451,20 +452,41 @@ def payload_lines(found: Payload, expected: float | None = None) -> list[str]:
 
 def _moment_lines(found: Payload) -> list[str]:
     # What the logs say without the mass.
+    of = zip(
+        MOMENTS,
+        MOMENT_UNITS,
+        found.parameters,
+        found.moment_interval(),
+        found.moments_determined,
+        strict=True,
+    )
     rows = [
-        f"  {name:9s} {value:10.4g} {unit:7s} "
-        f"{max(value - half, 0.0 if name in _POSITIVE else -np.inf):.4g} to {value + half:.4g}"
-        for name, unit, value, half, known in zip(
-            MOMENTS,
-            MOMENT_UNITS,
-            found.parameters,
-            found.moment_half_width(),
-            found.moments_determined,
-            strict=True,
-        )
+        f"  {name:9s} {value:10.4g} {unit:7s} {low:.4g} to {high:.4g}"
+        for name, unit, value, (low, high), known in of
         if known
     ]
     return ["moments about the joint frame, which need no mass:", *rows] if rows else []
+
+
+def _ten(
+    names: Sequence[str], units: Sequence[str], values: Float, half: Float, interval: Float, known: Bool
+) -> dict[str, dict[str, Any]]:
+    # As plain data, null where the logs do not determine them.
+    return {
+        name: {
+            **{
+                key: float(number) if of else None
+                for key, number in zip(
+                    ("value", "half_width95", "from", "to"), (value, width, *ends), strict=True
+                )
+            },
+            "unit": unit,
+            "determined": bool(of),
+        }
+        for name, unit, value, width, ends, of in zip(
+            names, units, values, half, interval, known, strict=True
+        )
+    }
 
 
 def payload_data(found: Payload, expected: float | None = None) -> dict[str, Any]:
@@ -472,41 +494,15 @@ def payload_data(found: Payload, expected: float | None = None) -> dict[str, Any
     scale, known = found.scale, found.determined
     data: dict[str, Any] = {
         "body": found.body,
-        "found": {
-            name: {
-                "value": float(value) if of else None,
-                "half_width95": float(half) if of else None,
-                "from": float(a) if of else None,
-                "to": float(b) if of else None,
-                "unit": unit,
-                "determined": bool(of),
-            }
-            for name, unit, value, half, (a, b), of in zip(
-                NAMES,
-                UNITS,
-                found.properties,
-                found.half_width(),
-                found.interval(),
-                known,
-                strict=True,
-            )
-        },
-        "moments": {
-            name: {
-                "value": float(value) if of else None,
-                "half_width95": float(half) if of else None,
-                "unit": unit,
-                "determined": bool(of),
-            }
-            for name, unit, value, half, of in zip(
-                MOMENTS,
-                MOMENT_UNITS,
-                found.parameters,
-                found.moment_half_width(),
-                found.moments_determined,
-                strict=True,
-            )
-        },
+        "found": _ten(NAMES, UNITS, found.properties, found.half_width(), found.interval(), known),
+        "moments": _ten(
+            MOMENTS,
+            MOMENT_UNITS,
+            found.parameters,
+            found.moment_half_width(),
+            found.moment_interval(),
+            found.moments_determined,
+        ),
         "ten_parameters": found.parameters.tolist(),
         "centre": found.centre.tolist(),
         "inertia_about_centre": found.inertia.tolist(),
@@ -532,6 +528,13 @@ def payload_data(found: Payload, expected: float | None = None) -> dict[str, Any
         if not np.isfinite(most):
             data["expected"]["to"] = None
     return data
+
+
+def _between(value: Float, half: Float) -> Float:
+    # (10, 2), what is not negative from zero on.
+    low = value - half
+    low[list(_POSITIVE)] = np.maximum(low[list(_POSITIVE)], 0.0)
+    return np.column_stack([low, value + half])
 
 
 def _properties(pi: Float) -> Float:
