@@ -51,6 +51,7 @@ STRANGERS = {
 SECONDS, HARMONICS, FUNDAMENTAL = 24.0, 5, 0.1  # s, -, Hz
 FINE = 4  # steps of the plant a sample
 REACH = 1.5  # rad about the middle of a joint's range
+STANDS, SETTLES = 1e-6, 0.05  # rad/s below which a joint stands; s in which friction settles there
 LEAST_SCALE = 0.02  # of the strongest joint: drives of light joints are not much smaller
 
 
@@ -63,6 +64,7 @@ class Unmodelled:
     the gear.    warming: share of viscous friction lost over the log.    current: share of torque lost at the peak.
     stale: share of samples that repeat the one before.    encoder: counts a turn.    torque_step: share of the peak.
     lean: rad.    loaded: share of the link's torque that the gear's teeth lose to friction.
+    at_rest: share of Coulomb friction up to which a joint that stands is held, anew and to either side in each stand.
     """
 
     flexibility: float = 0.0
@@ -77,6 +79,7 @@ class Unmodelled:
     torque_step: float = 0.0
     lean: float = 0.0
     loaded: float = 0.0
+    at_rest: float = 0.0
 
     @staticmethod
     def random(rng: np.random.Generator) -> Unmodelled:
@@ -132,12 +135,19 @@ class Moves:
     poses: Float
 
     @staticmethod
-    def random(robot: RobotModel, seconds: float, rng: np.random.Generator) -> Moves:
-        """Between poses within the limits, at 40 to 100 % of the top speed, with pauses of up to 2 s."""
+    def random(robot: RobotModel, seconds: float, rng: np.random.Generator, standing: float = 0.0) -> Moves:
+        """Between poses within the limits, at 40 to 100 % of the top speed, with pauses of up to 2 s.
+
+        standing: chance that a joint keeps its place while others move.
+        """
         lower, upper, top = robot.limits.lower, robot.limits.upper, robot.limits.velocity
         poses, starts, lasting, now = [0.5 * (lower + upper)], [], [], 0.0
         while now < seconds:
             poses.append(lower + (upper - lower) * rng.uniform(0.05, 0.95, robot.n))
+            if standing:
+                keeps = rng.random(robot.n) < standing
+                keeps[rng.integers(robot.n)] = False
+                poses[-1] = np.where(keeps, poses[-2], poses[-1])
             # The polynomial's top speed is 15 / 8 of the mean one.
             needed = float((1.875 * np.abs(poses[-1] - poses[-2]) / top).max()) / rng.uniform(0.4, 1.0)
             starts.append(now)
@@ -229,16 +239,18 @@ def record(
     machine: np.random.Generator | None = None,
     stops: Sequence[Stop] = (),
     moves: bool = False,
+    standing: float = 0.0,
 ) -> Recorded:
     """A random motion of a plant, measured.    load: kg, fixed to the last link 0.1 m from its joint.
 
     machine: draws gears and cables, which are the same in two logs where it has the same seed; None = `rng`.
     stops: times at which joints are stopped, and stand.    moves: from pose to pose, in place of a Fourier series.
+    standing: chance that a joint keeps its place in such a move.
     """
     machine = rng if machine is None else machine
     robot, n = one.described, one.described.n
     motion: Moves | FourierTrajectory = (
-        Moves.random(robot, seconds, rng)
+        Moves.random(robot, seconds, rng, standing)
         if moves
         else FourierTrajectory.random(robot, seconds, HARMONICS, int(rng.integers(2**31)), FUNDAMENTAL)
     )
@@ -334,6 +346,8 @@ def _friction(
             sign[i] = z
     else:
         sign = np.tanh(dtheta / (5e-3 * one.speed))
+    if lacks.at_rest:
+        sign = _held(sign, dtheta, t, lacks.at_rest, rng)
     coulomb = one.coulomb * (1.0 + 0.15 * np.exp(-((dtheta / (0.05 * one.speed)) ** 2)))
     if lacks.gear_friction:
         coulomb = coulomb * (
@@ -341,6 +355,18 @@ def _friction(
         )
     warm = 1.0 - lacks.warming * (1.0 - np.exp(-t / (0.5 * t[-1])))[:, None]
     return coulomb * sign + warm * one.viscous * dtheta
+
+
+def _held(sign: Float, dtheta: Float, t: Float, most: float, rng: np.random.Generator) -> Float:
+    # Friction at rest settles on a value of its own, and goes on from there with the next motion.
+    sign = np.array(sign)
+    for j in range(sign.shape[1]):
+        edges = np.flatnonzero(np.diff(np.abs(dtheta[:, j]) < STANDS, prepend=False, append=False))
+        for a, b in zip(edges[::2], edges[1::2] - 1, strict=True):
+            if t[b] - t[a] >= 2.0 * SETTLES:
+                share = _eased((t[a : b + 1] - t[a]) / SETTLES) * _eased((t[b] - t[a : b + 1]) / SETTLES)
+                sign[a : b + 1, j] += share * (most * rng.uniform(-1.0, 1.0) - sign[a : b + 1, j])
+    return sign
 
 
 def _link_torque(model: pin.Model, q: Float, dq: Float, ddq: Float) -> Float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -182,17 +182,24 @@ def test_sums_over_stops() -> None:
     stands[::97] = True  # too short for a stop
     dry[:, ~stands] = 0.0
     dry[2] = 0.0
+    stands = np.tile(stands, (3, 1))
+    stands[1] = np.roll(stands[1], 7)  # each joint stands at times of its own
+    dry[1] = np.where(stands[1], 2.0, 0.0)
     sums = StopSums.of(tau, dry, stands, 100.0)
-    cuts = StopSums.of(tau[:, :200], dry[:, :200], stands[:200], 100.0)
-    both = cuts + StopSums.of(tau[:, 200:], dry[:, 200:], stands[200:], 100.0)
+    cuts = StopSums.of(tau[:, :200], dry[:, :200], stands[:, :200], 100.0)
+    both = cuts + StopSums.of(tau[:, 200:], dry[:, 200:], stands[:, 200:], 100.0)
     for name in ("friction", "friction_square", "product"):
         np.testing.assert_allclose(getattr(both, name), getattr(sums, name), atol=1e-12)
     assert (sums.weight[:2] > 0).all()
     assert sums.weight[2] == 0
-    nothing = np.zeros_like(tau)
+    for j in range(3):
+        alone = StopSums.of(tau[j : j + 1], dry[j : j + 1], stands[j : j + 1], 100.0)
+        assert [float(getattr(alone, one.name)[0]) for one in fields(StopSums)] == [
+            float(getattr(sums, one.name)[j]) for one in fields(StopSums)
+        ]
     share = np.array([0.3, 0.9, 1.0])
-    expected = Sums.of_arrays(tau[:, stands].T, (share[:, None] * dry)[:, stands].T)
-    found = sums.predicted(Sums.of_arrays(tau[:, stands].T, nothing[:, stands].T), share)
+    expected = Sums.of_arrays(tau.T, (share[:, None] * dry).T, stands.T)
+    found = sums.predicted(Sums.of_arrays(tau.T, np.zeros_like(tau).T, stands.T), share)
     np.testing.assert_allclose(found.error, expected.error, atol=1e-12)
     np.testing.assert_allclose(found.error_square, expected.error_square, atol=1e-12)
     assert found.torque_square.tolist() == expected.torque_square.tolist()
@@ -204,6 +211,7 @@ def test_the_share_is_that_of_many_stops(kept: float) -> None:
     length = round(LEAST_STOP * 100.0) + 10
     stands = np.tile(np.repeat([False, True], length), 300)
     dry = np.where(stands, np.repeat(rng.choice([-2.0, 2.0], 600), length), 0.0)[None]
+    stands = stands[None]
     tau = kept * dry + 0.2 * rng.normal(size=dry.shape)
     share = StopSums.of(tau, dry, stands, 100.0).share
     np.testing.assert_allclose(share, np.clip(kept, 0.0, 1.0), atol=0.01)

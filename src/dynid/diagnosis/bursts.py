@@ -123,7 +123,7 @@ def heights(analysis: ResidualAnalysis) -> Float:
 
     Of all samples, or of those in motion where that is more: a joint that stands for most of the time shows noise then.
     """
-    e, speed = analysis.residuals.error, np.abs(analysis.residuals.dq)
+    e, speed = analysis.residuals.error_counted, np.abs(analysis.residuals.dq)
     low, middle, high = np.quantile(e, [0.25, 0.5, 0.75], axis=0)
     off = np.abs(e - middle)
     width = 0.5 * (high - low)

@@ -67,7 +67,7 @@ class ResidualAnalysis:
     @cached_property
     def rms(self) -> Float:
         """Root mean square residual by joint, (n,)."""
-        return np.asarray(np.sqrt(np.mean(self.residuals.error**2, axis=0)))
+        return np.asarray(np.sqrt(self.residuals.mean_square(self.residuals.error)))
 
     @property
     def weights(self) -> Float:
@@ -78,7 +78,7 @@ class ResidualAnalysis:
     @cached_property
     def torque_rms(self) -> Float:
         """Root mean square of measured torque by joint, (n,)."""
-        return np.asarray(np.sqrt(np.mean(self.residuals.measured**2, axis=0)))
+        return np.asarray(np.sqrt(self.residuals.mean_square(self.residuals.measured)))
 
     @cached_property
     def missed(self) -> Float:
@@ -122,8 +122,8 @@ class ResidualAnalysis:
 
     @cached_property
     def error(self) -> Float:
-        """Residuals (N, n) at the thinned samples."""
-        return self.residuals.error[self.index]
+        """Residuals (N, n) at the thinned samples; zero where a joint's equation does not count."""
+        return self.residuals.error_counted[self.index]
 
     @cached_property
     def slope(self) -> Float:
@@ -140,9 +140,15 @@ class ResidualAnalysis:
 
     @cached_property
     def reverses(self) -> Bool:
-        """(N, n) whether a joint is near a reversal at the thinned samples; always where it was not measured."""
+        """(N, n) whether a joint is near a reversal at the thinned samples; always where its equation is left out."""
         near = self.near_reversal(REVERSAL_CYCLES / self.bandwidth, REVERSAL_SPEED)[self.index]
+        near = near if self.counted is None else near | ~self.counted
         return near if self.measured is None else near | ~self.measured
+
+    @cached_property
+    def counted(self) -> Bool | None:
+        """(N, n) where a joint's equation counts at the thinned samples; None = everywhere."""
+        return None if self.residuals.counted is None else self.residuals.counted[self.index]
 
     @cached_property
     def bodies(self) -> Float | None:
@@ -219,7 +225,7 @@ class ResidualAnalysis:
         Returns None where the model leaves next to nothing of a feature.
         """
         n, N, k = features.shape
-        X = (features * self._weight[:, None, None]).reshape(n * N, k)
+        X = (features * self._weight[:, :, None]).reshape(n * N, k)
         return self._tested(X, self._model, self._left, self._weight)
 
     def test_joint(self, joint: int, columns: Float) -> FeatureTest | None:
@@ -231,7 +237,7 @@ class ResidualAnalysis:
         N = len(self.index)
         rows = slice(joint * N, (joint + 1) * N)
         found = self._tested(
-            columns * self._weight[joint],
+            columns * self._weight[joint][:, None],
             self._model[rows],
             self._left[rows],
             self._weight[joint : joint + 1],
@@ -359,14 +365,14 @@ class ResidualAnalysis:
         std = np.sqrt(np.diag(bread @ (spread.T @ spread) @ bread))
         total = (before**2).sum(axis=1)
         explained = 1.0 - (after**2).sum(axis=1) / np.where(total > 0, total, 1.0)
-        fitted = (before - after) / np.where(weight > 0, weight, np.inf)[:, None]
+        fitted = (before - after) / np.where(weight > 0, weight, np.inf)
         return FeatureTest(coefficient / length, std / length, explained, hotelling(scores), free, fitted)
 
     @cached_property
     def independent(self) -> Float:
         """About how many independent values each joint's residual holds, (n,): samples over correlation time."""
         best = max(self.runs, key=lambda run: run.stop - run.start)
-        e = self.residuals.error[best]
+        e = self.residuals.error_counted[best]
         size = 2 ** int(np.ceil(np.log2(2 * len(e))))
         power = np.abs(np.fft.rfft(e - e.mean(axis=0), size, axis=0)) ** 2
         correlation = np.fft.irfft(power, size, axis=0)[: len(e) // 2 + 1]
@@ -381,7 +387,7 @@ class ResidualAnalysis:
         N, m, _ = pairs.shape
         rows = slice(joint * N, (joint + 1) * N)
         Q, e = self._model[rows], self._left[rows]
-        X = pairs.reshape(N, 2 * m) * self._weight[joint]
+        X = pairs.reshape(N, 2 * m) * self._weight[joint][:, None]
         score = (X.T @ e).reshape(m, 2)
         held = (Q.T @ X).reshape(-1, m, 2)
         X = X.reshape(N, m, 2)
@@ -392,20 +398,23 @@ class ResidualAnalysis:
 
     @cached_property
     def _weight(self) -> Float:
+        # (n, N) of the thinned samples: zero where a joint is not looked at or its equation does not count.
         usable = np.zeros(self.robot.n, dtype=np.bool_)
         usable[list(self.joints)] = True
-        return np.where(usable, 1.0 / np.where(self.rms > 0, self.rms, 1.0), 0.0)
+        weight = np.where(usable, 1.0 / np.where(self.rms > 0, self.rms, 1.0), 0.0)
+        whole = np.broadcast_to(weight[:, None], (len(weight), len(self.index)))
+        return whole if self.counted is None else whole * self.counted.T
 
     @cached_property
     def _model(self) -> Float:
         # Orthonormal basis of the fitted columns, (n N, b). Terms that read channels of the log are not at hand here.
         Y, _ = regressor(self.robot, self.terms, self.motion, self.estimate.base.mask)
-        rows = (Y * self._weight[:, None, None]).reshape(-1, Y.shape[2])
+        rows = (Y * self._weight[:, :, None]).reshape(-1, Y.shape[2])
         return basis(rows)
 
     @cached_property
     def _left(self) -> Float:
-        e = (self.error.T * self._weight[:, None]).reshape(-1)
+        e = (self.error.T * self._weight).reshape(-1)
         return np.asarray(e - self._model @ (self._model.T @ e))
 
     def _by_block(self, scores: Float) -> Float:

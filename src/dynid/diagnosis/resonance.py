@@ -57,7 +57,7 @@ class Resonance:
         motion = highest_motion(analysis, runs) if runs else 0.0
         # Steps of friction that the model draws otherwise are impulses; two of them make a comb of peaks.
         near = analysis.near_reversal(REVERSAL_CYCLES / analysis.bandwidth, REVERSAL_SPEED)
-        ringing = np.where(near, 0.0, analysis.residuals.error)
+        ringing = np.where(near, 0.0, analysis.residuals.error_counted)
         for joint in analysis.joints if runs else ():
             frequency, density, windows = spectrum([ringing[run, joint] for run in runs], rate, LEAST_WINDOW)
             peak = highest_peak(frequency, density, 1.2 * motion, HIGHEST * analysis.bandwidth)

@@ -121,7 +121,8 @@ def wave_numbers(analysis: ResidualAnalysis, joint: int) -> Float:
     """Wave numbers k, rad of wave a rad (m) of position, that the motion and the filter can show; () = none."""
     q, dq = analysis.motion.q[:, joint], np.abs(analysis.motion.dq[:, joint])
     reach = float(np.ptp(q))
-    slow = np.quantile(dq, LEAST_TIME)
+    moves = dq if analysis.counted is None else dq[analysis.counted[:, joint]]
+    slow = np.quantile(moves, LEAST_TIME)
     # A joint that stands for nearly all of the time keeps what a filter leaves of its motion.
     if reach <= 0 or slow <= STANDS * dq.max():
         return np.zeros(0)

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
 from dynid.estimate.scores import Sums
 from dynid.terms.at_rest import HALF
@@ -41,25 +41,11 @@ class StopSums:
 
     @staticmethod
     def of(e: Float, x: Float, stands: Bool, rate: float) -> StopSums:
-        """Of samples with e and x (n, T), at rest where `stands` (T,).    rate: Hz."""
-        e, x, index = e[:, stands], x[:, stands], np.flatnonzero(stands)
-        if not len(index):
-            return StopSums(*np.zeros((len(fields(StopSums)), len(e))))
-        starts = np.flatnonzero(np.diff(index, prepend=index[0] - 2) > 1)
-        lengths = np.diff(starts, append=len(index))
-        long = lengths >= LEAST_STOP * rate
-        e_mean, x_mean = ((np.add.reduceat(line, starts, axis=1) / lengths)[:, long] for line in (e, x))
-        N = np.where(x_mean != 0, lengths[long], 0)
-        w = N * x_mean**2
-        return StopSums(
-            x.sum(axis=1),
-            (x**2).sum(axis=1),
-            (e * x).sum(axis=1),
-            w.sum(axis=1),
-            (w**2).sum(axis=1),
-            (N * e_mean * x_mean).sum(axis=1),
-            (N * e_mean**2).sum(axis=1),
-        )
+        """Of samples with e and x (n, T), at rest where `stands` (n, T).    rate: Hz."""
+        found = np.zeros((len(fields(StopSums)), len(e)))
+        for j in np.flatnonzero(stands.any(axis=1)).tolist():
+            found[:, j] = _of_joint(e[j, stands[j]], x[j, stands[j]], np.flatnonzero(stands[j]), rate)
+        return StopSums(*found)
 
     @property
     def share(self) -> Float:
@@ -84,3 +70,15 @@ class StopSums:
             error=sums.error - share * self.friction,
             error_square=sums.error_square - 2.0 * share * self.product + share**2 * self.friction_square,
         )
+
+
+def _of_joint(e: Float, x: Float, index: Int, rate: float) -> tuple[float, ...]:
+    """The sums of one joint's samples at rest, (T,) each, in the order of the fields.    index: of these samples."""
+    starts = np.flatnonzero(np.diff(index, prepend=index[0] - 2) > 1)
+    lengths = np.diff(starts, append=len(index))
+    long = lengths >= LEAST_STOP * rate
+    e_mean, x_mean = ((np.add.reduceat(line, starts) / lengths)[long] for line in (e, x))
+    N = np.where(x_mean != 0, lengths[long], 0)
+    w = N * x_mean**2
+    sums = (x, x**2, e * x, w, w**2, N * e_mean * x_mean, N * e_mean**2)
+    return tuple(float(one.sum()) for one in sums)

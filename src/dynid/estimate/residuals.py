@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float, Int, locked_int, shared
+from dynid.base.arrays import Bool, Float, Int, locked_bool, locked_int, shared
 from dynid.base.records import dataclass
 
 # Samples below which a stretch says nothing of its autocorrelation.
@@ -25,6 +25,7 @@ class Residuals:
     rate: Hz.
     std: (T, n) standard deviation of the predicted torque from that of the parameters; None = not known.
     temperature: (T, n) of the drives, degrees C, nan where a joint has none; None = not logged.
+    counted: (T, n) where a joint's equation counts: not where it stands while others move; None = everywhere.
     """
 
     trajectories: tuple[str, ...]
@@ -39,6 +40,7 @@ class Residuals:
     rate: float
     std: Float | None = None
     temperature: Float | None = None
+    counted: Bool | None = None
 
     def __post_init__(self) -> None:
         T, n = len(self.t), len(self.joint_names)
@@ -50,11 +52,28 @@ class Residuals:
         for name in ("std", "temperature"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, shared(getattr(self, name), (T, n), name))
+        if self.counted is not None:
+            object.__setattr__(self, "counted", locked_bool(self.counted, (T, n), "counted"))
 
     @property
     def error(self) -> Float:
         """Measured minus predicted torque, (T, n)."""
         return self.measured - self.predicted
+
+    @property
+    def error_counted(self) -> Float:
+        """The same, (T, n), and zero where a joint's equation does not count."""
+        return self.error if self.counted is None else np.where(self.counted, self.error, 0.0)
+
+    def counts(self, joint: int) -> Bool:
+        """(T,) where the joint's equation counts."""
+        return np.ones(len(self.t), dtype=np.bool_) if self.counted is None else self.counted[:, joint]
+
+    def mean_square(self, values: Float) -> Float:
+        """Mean of the squares of values (T, n) by joint, (n,), where its equation counts."""
+        if self.counted is None:
+            return np.asarray(np.mean(values**2, axis=0))
+        return np.asarray(np.sum(values**2 * self.counted, axis=0) / np.maximum(self.counted.sum(axis=0), 1))
 
 
 def autocorrelation(parts: Sequence[Float], most: int | None = None) -> Float:
@@ -102,7 +121,7 @@ def rows_a_sample(residuals: Residuals) -> Float:
     variance of a mean of correlated rows is that many times larger than of independent ones.
     """
     cuts = np.flatnonzero((np.diff(residuals.trajectory) != 0) | (np.diff(residuals.segment) != 0)) + 1
-    return rows_alike_of(np.split(residuals.error, cuts))
+    return rows_alike_of(np.split(residuals.error_counted, cuts))
 
 
 def beyond_noise(alike: Float, white: float) -> Bool:

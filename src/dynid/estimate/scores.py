@@ -239,11 +239,15 @@ class Sums:
         )
 
     @staticmethod
-    def of_arrays(measured: Float, predicted: Float) -> Sums:
-        """Sums of measured and predicted torque, both (T, n)."""
+    def of_arrays(measured: Float, predicted: Float, counted: Bool | None = None) -> Sums:
+        """Sums of measured and predicted torque, both (T, n), where they count, (T, n); None = everywhere."""
+        if counted is not None:
+            measured, predicted = np.where(counted, measured, 0.0), np.where(counted, predicted, 0.0)
         e = measured - predicted
         return Sums(
-            np.full(measured.shape[1], float(len(measured))),
+            np.full(measured.shape[1], float(len(measured)))
+            if counted is None
+            else counted.sum(axis=0, dtype=np.float64),
             e.sum(axis=0),
             (e**2).sum(axis=0),
             measured.sum(axis=0),

@@ -18,7 +18,7 @@ from dynid.run.verdict import (
     USABLE_R2,
     VALUES_FEW,
 )
-from dynid.signals.standing import FRICTION, MISSED
+from dynid.signals.effort_at_rest import FRICTION, HELD, HELD_PART, MISSED
 from dynid.terms.catalogue import CATALOGUE
 
 OF_VERDICTS = (
@@ -265,6 +265,21 @@ OF_FITS = (
         servo holds they do. For a part of one it is kept unless bodies fitted to all joints in motion miss it by more
         than {MISSED:g} times what they miss in motion and {FRICTION:g} times the joint's Coulomb friction. The times
         left out reach back to where the effort became what it is at rest, since brakes take the last of the motion.""",
+    ),
+    Explanation(
+        "held-by-friction",
+        "a joint that friction holds while others move",
+        ("note",),
+        """Friction at rest may take any value up to its limit, and holds a part of what the joint carries. An equation
+        of a joint at rest says then no more of its load than that limit allows, and a fit to such equations bends
+        masses and friction to them. As in picking and placing, they are left out of the fit while the joint stands
+        and others move, and counted as `joints that stand while others move` among what scores leave out. The figures
+        of all samples hold them.""",
+        """Nothing. `--rest 0`, or `rest = 0` under `[prepare]`, keeps every sample at rest, of all joints.""",
+        f"""Bodies and friction that are fitted to all joints in motion miss the joint's effort in its stands of a
+        second or more by {HELD:g} times what they miss in motion and by {100 * HELD_PART:g} % of its Coulomb friction,
+        less what the fit does not know. Where they do not, as of drives whose effort at rest is what the joint carries,
+        the equations stay.""",
     ),
     Explanation(
         "joint-at-rest",

@@ -1,4 +1,4 @@
-"""Joints that stand still for a time, held there by a brake or by friction: their equations are left out."""
+"""Joints that stand still for a time, held there by a brake or by friction: their equations are left out there."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Bool
+from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.records import dataclass
 from dynid.log.absent import STILL
 from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
+from dynid.signals.effort_at_rest import efforts_at_rest
 from dynid.signals.first_look import EVIDENCE_SAMPLES
 from dynid.signals.resting_joints import unexplained_joints
 from dynid.signals.samples import Samples
-from dynid.signals.standing import Stand, not_carried, stands
+from dynid.signals.standing import Stand, stands
 
 _NAMED = 5
+# s, for which a joint is as slow as at rest, from which on it stands.
+LEAST_REST = 0.2
 # Why samples are left out in which no joint's equation is left.
 STOPPED = "stopped by brakes"
 
@@ -75,6 +78,35 @@ class _ShutAtTimes:
             yield _without(replace(samples, keep=samples.keep & own, left_out=left_out), shut)
 
 
+@dataclass(frozen=True, eq=False)
+class _ShutAtRest:
+    """Batches without the equations of joints while friction holds them.
+
+    below: (n,) speeds, nan = never.    seconds: to either side, that filters reach.
+    """
+
+    batches: Iterable[Samples]
+    below: Float
+    seconds: float
+
+    def __iter__(self) -> Iterator[Samples]:
+        return (self.of(samples) for samples in self.batches)
+
+    def of(self, samples: Samples) -> Samples:
+        """A batch with the gates of these joints shut where they stand."""
+        # Not where a joint turns back, which it does slowly for a moment.
+        least = max(1, round(LEAST_REST * samples.rate))
+        reach = round(self.seconds * samples.rate)
+        gate = np.ones(samples.q.shape, dtype=np.bool_) if samples.gate is None else np.array(samples.gate)
+        for j in np.flatnonzero(np.isfinite(self.below)):
+            slow = np.abs(samples.dq[:, j]) <= self.below[j]
+            edges = np.flatnonzero(np.diff(slow, prepend=False, append=False))
+            for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+                if b - a >= least:
+                    gate[max(a - reach, 0) : b + reach, j] = False
+        return replace(samples, gate=gate)
+
+
 def _without(samples: Samples, closed: Bool) -> Samples:
     measured = ~closed if samples.measured is None else samples.measured & ~closed
     gate = np.broadcast_to(measured, samples.q.shape)
@@ -98,12 +130,14 @@ def without_held_parts(
     summary: LogSummary,
     robot: RobotModel,
     seconds: float,
+    keep_rest: bool,
     diagnostics: Diagnostics,
 ) -> Iterable[Samples]:
-    """Batches without the equations of joints where a brake or friction holds them, with a warning.
+    """Batches without the equations of joints where a brake or friction holds them, with a warning or a note.
 
     They stand still there, throughout a trajectory or for a part of it, move elsewhere, and their effort is not the
-    torque of what they carry.    seconds: to either side of such a part, that filters reach.
+    torque of what they carry.
+    seconds: to either side of such a part, that filters reach.    keep_rest: whether friction at rest is no reason.
     """
     still = {one.name: one.upper - one.lower <= STILL for one in summary.trajectories}
     asked = {name for name, own in still.items() if (own & summary.moved).any() and not own.all()}
@@ -116,15 +150,33 @@ def without_held_parts(
         _warn_of_trajectories(robot, shut, diagnostics)
         less = _Shut(batches, shut)
         batches = [less.of(samples) for samples in batches] if isinstance(batches, list) else less
-    return _without_braked_times(batches, robot, seconds, diagnostics)
+    return _without_stands(batches, robot, seconds, keep_rest, diagnostics)
 
 
-def _without_braked_times(
-    batches: Iterable[Samples], robot: RobotModel, seconds: float, diagnostics: Diagnostics
+def _without_stands(
+    batches: Iterable[Samples], robot: RobotModel, seconds: float, keep_rest: bool, diagnostics: Diagnostics
 ) -> Iterable[Samples]:
-    found = not_carried(robot, batches, stands(batches))
-    if not found:
-        return batches
+    found = efforts_at_rest(robot, batches, stands(batches))
+    if found.not_carried:
+        _warn_of_stands(robot, found.not_carried, diagnostics)
+        shut = _ShutAtTimes(batches, found.not_carried, seconds)
+        batches = (
+            [part for samples in batches for part in shut.of(samples)] if isinstance(batches, list) else shut
+        )
+    held = np.isfinite(found.held_below)
+    if held.any() and not keep_rest:
+        names = ", ".join(f"'{robot.joint_names[j]}'" for j in np.flatnonzero(held))
+        diagnostics.note(
+            "held-by-friction",
+            f"{names}: friction at rest may take any value up to its limit, and holds a part of the load here: while "
+            "others move and these stand, their equations are left out",
+        )
+        less = _ShutAtRest(batches, found.held_below, seconds)
+        batches = [less.of(samples) for samples in batches] if isinstance(batches, list) else less
+    return batches
+
+
+def _warn_of_stands(robot: RobotModel, found: Sequence[Stand], diagnostics: Diagnostics) -> None:
     by_joints: dict[tuple[int, ...], list[Stand]] = {}
     for group in _at_once(found):
         by_joints.setdefault(tuple(sorted({one.joint for one in group})), []).append(_spanned(group))
@@ -137,8 +189,6 @@ def _without_braked_times(
         who += f" and {len(times) - _NAMED} times more" if len(times) > _NAMED else ""
         names = list(dict.fromkeys(f"'{one.trajectory}'" for one in times))
         diagnostics.warn("held-in-part", _words(f"{who} of {', '.join(names[:_NAMED])}", many))
-    less = _ShutAtTimes(batches, found, seconds)
-    return [part for samples in batches for part in less.of(samples)] if isinstance(batches, list) else less
 
 
 def _warn_of_trajectories(robot: RobotModel, shut: dict[str, Bool], diagnostics: Diagnostics) -> None:

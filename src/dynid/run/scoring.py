@@ -21,7 +21,7 @@ from dynid.factor.thinning import Stretches
 from dynid.kernel import release_memory
 from dynid.run.result import Validation
 from dynid.signals.last_motion import last_direction
-from dynid.signals.samples import REST, Samples
+from dynid.signals.samples import REST, STANDING, Samples
 from dynid.terms.at_rest import dry_friction
 
 # Times what a second pass of the filters moves positions at rest by: the first one has moved them by about as much, to
@@ -56,7 +56,7 @@ def score(
     bands, tally = Bands(robot, assembly.terms, estimate), _Tally(robot.n, trained)
     rate = assembly.parallel.rate / assembly.parallel.decimation
 
-    def one(samples: Samples) -> tuple[Samples, Float, Int, Int, _Counted]:
+    def one(samples: Samples) -> tuple[Samples, Float, Int, Int, Bool | None, _Counted]:
         model = assembly.terms.torque(robot, samples, theta)
         lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
         if len(estimate.consistent):
@@ -70,22 +70,24 @@ def score(
             filtered = sound[2 * robot.n : 3 * robot.n]
             dry, smooth = _dry_at_rest(assembly, theta, samples, travel, filtered, index)
             sound[robot.n : 2 * robot.n] -= smooth
+        opened = _opened(samples, index)
         if samples.measured is not None:
             # Of what was not measured nothing is missed: no figure of the joint has a meaning.
             silent = np.flatnonzero(~samples.measured)
             sound[silent] = sound[robot.n + silent]
             dry[silent] = 0.0
-        counted = _Counted.of(samples, index, sound[: 2 * robot.n], dry, rate, trained)
+        counted = _Counted.of(samples, index, sound[: 2 * robot.n], dry, opened, rate, trained)
         if len(sound) > 4 * robot.n:
             pair, sound = sound[[*range(robot.n), *range(4 * robot.n, 5 * robot.n)]], sound[: 4 * robot.n]
-            counted = replace(counted, exported=_kept_sums(samples, index, pair))
+            counted = replace(counted, exported=_kept_sums(samples, index, pair, opened))
         stretches = Stretches(share, max(round(assembly.block_seconds * samples.rate), 1))
         number = stretches.numbers(samples.segment, samples.first + index)
         kept = samples.keep[index] & (number >= 0)
         if not kept.all():
             sound, index, number = sound[:, kept], index[kept], number[kept]
+            opened = None if opened is None else opened[kept]
         std = bands.std(samples, index)
-        return samples, np.concatenate([sound, std.T]), index, number, counted
+        return samples, np.concatenate([sound, std.T]), index, number, opened, counted
 
     # Room for all of it where their number is known: the residuals are never there twice.
     room = (
@@ -97,9 +99,11 @@ def score(
     segment: list[Int] = []
     names: dict[str, int] = {}
     warmth: list[Float] = []
+    gates: list[Bool] = []
     runs: dict[tuple[str, int, int], int] = {}
-    for samples, kept, at, number, counted in ordered_map(one, batches, threads):
+    for samples, kept, at, number, opened, counted in ordered_map(one, batches, threads):
         tally.add(counted)
+        gates.append(np.ones((len(at), robot.n), dtype=np.bool_) if opened is None else opened)
         if samples.temperature is not None:
             warmth.append(samples.temperature[at])
         index = names.setdefault(samples.trajectory, len(names))
@@ -135,6 +139,7 @@ def score(
         std=lines[4 * n :].T,
         rate=rate,
         temperature=np.concatenate(warmth) if warmth else None,
+        counted=None if all(gate.all() for gate in gates) else np.concatenate(gates),
     )
     release_memory()
     left_out = tally.left_out(kept_at_rest)
@@ -155,18 +160,18 @@ def _dry_at_rest(
     filtered: (n, T) positions of the T sound samples, filtered as torque is.    index: of these.
     """
     stands = _at_rest(samples)
-    if not stands[index].any():
+    if not stands[:, index].any():
         nothing = np.zeros_like(filtered)
         return nothing, nothing
     # Filters swing about a stop, which is no motion.
-    ringing = np.abs(filtered - samples.q[index].T)[:, stands[index]].max(axis=1)
+    ringing = np.where(stands[:, index], np.abs(filtered - samples.q[index].T), 0.0).max(axis=1)
     direction = last_direction(samples, np.maximum(travel, RINGING * ringing))
     lines = dry_friction(assembly.robot, assembly.terms, samples, theta, direction)
     # Filtered by itself, so that samples in motion stay as they are.
     sound, _ = assembly.parallel.apply(
         np.concatenate([stands * line.T for line in lines]), samples.with_left_out
     )
-    dry, smooth = np.split(stands[index] * sound, 2)
+    dry, smooth = (stands[:, index] * one for one in np.split(sound, 2))
     return dry, smooth
 
 
@@ -174,7 +179,10 @@ def _by_block(residuals: Residuals, seconds: float) -> list[Sums]:
     r, block = residuals, np.floor(residuals.t / seconds)
     ends = (np.diff(r.trajectory) != 0) | (np.diff(r.segment) != 0) | (np.diff(block) != 0)
     parts = np.split(np.arange(len(r.t)), np.flatnonzero(ends) + 1)
-    return [Sums.of_arrays(r.measured[part], r.predicted[part]) for part in parts]
+    return [
+        Sums.of_arrays(r.measured[part], r.predicted[part], None if r.counted is None else r.counted[part])
+        for part in parts
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,38 +199,65 @@ class _Counted:
     sums: Sums
     left_out: Sums
     stops: StopSums
-    reasons: Mapping[str, int]
+    reasons: Mapping[str, float]
     motion: MotionRange | None
     beyond: Float
     exported: Sums | None = None
 
     @staticmethod
     def of(
-        samples: Samples, index: Int, torque: Float, dry: Float, rate: float, trained: MotionRange | None
+        samples: Samples,
+        index: Int,
+        torque: Float,
+        dry: Float,
+        opened: Bool | None,
+        rate: float,
+        trained: MotionRange | None,
     ) -> _Counted:
-        """index: of the T sound samples, rate Hz.    torque: (2 n, T) measured, predicted.    dry: (n, T) at rest."""
+        """index: of the T sound samples, rate Hz.    torque: (2 n, T) measured, predicted.    dry: (n, T) at rest.
+
+        opened: (T, n) whose equation counts; None = all.
+        """
         kept, n = samples.keep[index], samples.n
-        left = torque[:, ~kept]
+        reasons = {reason: float(mask[index].sum()) for reason, mask in samples.left_out.items()}
+        left, shut = torque[:, ~kept], None
+        if opened is not None:
+            left, shut = torque, np.asarray(~(kept[:, None] & opened))
+            reasons[STANDING] = float((kept[:, None] & ~opened).sum()) / n
         moved = tuple(x[index[kept]] for x in (samples.q, samples.dq, samples.ddq))
         return _Counted(
             count=int(kept.sum()),
-            sums=_kept_sums(samples, index, torque),
-            left_out=Sums.of_arrays(left[:n].T, left[n:].T).of_joints(samples.measured),
-            stops=StopSums.of(torque[:n] - torque[n:], dry, _at_rest(samples)[index], rate),
-            reasons={reason: int(mask[index].sum()) for reason, mask in samples.left_out.items()},
+            sums=_kept_sums(samples, index, torque, opened),
+            left_out=Sums.of_arrays(left[:n].T, left[n:].T, shut).of_joints(samples.measured),
+            stops=StopSums.of(torque[:n] - torque[n:], dry, _at_rest(samples)[:, index], rate),
+            reasons=reasons,
             motion=MotionRange.of(*moved) if kept.any() else None,
             beyond=trained.beyond(*moved) if trained is not None else np.zeros((3, n)),
         )
 
 
 def _at_rest(samples: Samples) -> Bool:
-    return samples.left_out.get(REST, np.zeros(len(samples), dtype=np.bool_))
+    # (n, T) where joints stand: all of them, or one while others move.
+    stands = np.broadcast_to(
+        samples.left_out.get(REST, np.zeros(len(samples), dtype=np.bool_)), (samples.n, len(samples))
+    )
+    opened = _opened(samples, np.arange(len(samples)))
+    return stands if opened is None else np.asarray(stands | ~opened.T)
 
 
-def _kept_sums(samples: Samples, index: Int, torque: Float) -> Sums:
+def _opened(samples: Samples, index: Int) -> Bool | None:
+    # (T, n) of which joints the equations count; None = of all. A joint that was not measured has no figures anyway.
+    if samples.gate is None:
+        return None
+    opened = samples.gate[index] if samples.measured is None else samples.gate[index] | ~samples.measured
+    return None if opened.all() else opened
+
+
+def _kept_sums(samples: Samples, index: Int, torque: Float, opened: Bool | None) -> Sums:
     # Over samples that count, of torque (2 n, T) measured, then predicted.
-    sound = torque[:, samples.keep[index]]
-    return Sums.of_arrays(sound[: samples.n].T, sound[samples.n :].T).of_joints(samples.measured)
+    kept = samples.keep[index]
+    sound, counted = torque[:, kept], None if opened is None else opened[kept]
+    return Sums.of_arrays(sound[: samples.n].T, sound[samples.n :].T, counted).of_joints(samples.measured)
 
 
 class _Tally:
@@ -234,8 +269,8 @@ class _Tally:
         self._compared = trained is not None
         self.count, self._beyond = 0, np.zeros((3, n))
         self.sums = self._left_out = Sums.of_arrays(np.zeros((0, n)), np.zeros((0, n)))
-        self.stops = StopSums.of(np.zeros((n, 0)), np.zeros((n, 0)), np.zeros(0, dtype=np.bool_), 1.0)
-        self._reasons: dict[str, int] = {}
+        self.stops = StopSums.of(np.zeros((n, 0)), np.zeros((n, 0)), np.zeros((n, 0), dtype=np.bool_), 1.0)
+        self._reasons: dict[str, float] = {}
 
     def add(self, one: _Counted) -> None:
         """Adds a batch."""
@@ -252,10 +287,15 @@ class _Tally:
 
     def left_out(self, kept_at_rest: Float | None) -> LeftOut:
         """The samples that do not count, of those at rest a share (n,) of the dry friction predicted; None = theirs."""
-        everything = self.count + sum(self._reasons.values())
+        # Where one joint's equation does not count, those of others do.
+        everything = self.count + sum(number for why, number in self._reasons.items() if why != STANDING)
         shares = {reason: number / everything for reason, number in self._reasons.items() if number}
         kept = self.stops.share if kept_at_rest is None else kept_at_rest
-        return LeftOut(self.stops.predicted(self._left_out, kept), shares, kept if REST in shares else None)
+        return LeftOut(
+            self.stops.predicted(self._left_out, kept),
+            shares,
+            kept if {REST, STANDING} & set(shares) else None,
+        )
 
     @property
     def beyond(self) -> dict[str, Float]:

@@ -183,6 +183,12 @@ def write_residuals(one: Identification, path: Path) -> None:
     for j, joint in enumerate(one.robot.joint_names):
         unknown = [r.std[:, j] if r.std is not None else np.full(len(r.t), np.nan) for _, r in sets]
         columns[f"std_{joint}"] = np.concatenate([np.zeros(0), *unknown])
+    if any(r.counted is not None for _, r in sets):
+        for j, joint in enumerate(one.robot.joint_names):
+            counted = [
+                np.ones(len(r.t), dtype=np.bool_) if r.counted is None else r.counted[:, j] for _, r in sets
+            ]
+            columns[f"counted_{joint}"] = np.concatenate([np.zeros(0, dtype=np.bool_), *counted])
     write_table(path, columns)
 
 
@@ -200,6 +206,8 @@ def read_residuals(path: Path, robot: RobotModel, described: Mapping[str, Any]) 
             )
             for name in (*_RESIDUAL_ARRAYS, "std")
         }
+        gates = [table[name][mask] for joint in robot.joint_names if (name := f"counted_{joint}") in table]
+        counted = np.column_stack(gates) if len(gates) == robot.n else np.ones((1, robot.n), dtype=np.bool_)
         found[int(key)] = Residuals(
             trajectories=tuple(entry["trajectories"]),
             joint_names=robot.joint_names,
@@ -212,6 +220,7 @@ def read_residuals(path: Path, robot: RobotModel, described: Mapping[str, Any]) 
             dq=motion["dq"],
             rate=float(entry["rate"]),
             std=motion["std"] if np.isfinite(motion["std"]).any() else None,
+            counted=None if counted.all() else counted,
         )
     return found
 

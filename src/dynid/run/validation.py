@@ -185,7 +185,9 @@ def read_samples(
     summary = watch.finish()
     period = 1.0 / prepared.bandwidth
     sound = _less_peaks(kept if spilled is None else spilled, summary, period, diagnostics)
-    return without_held_parts(sound, summary, prepared.log.robot, period, diagnostics), summary, still
+    keep_rest = prepared.settings.rest <= 0.0
+    sound = without_held_parts(sound, summary, prepared.log.robot, period, keep_rest, diagnostics)
+    return sound, summary, still
 
 
 def _less_peaks(

@@ -102,7 +102,7 @@ class Preparation:
     )
     gate: float = option(
         0.0,
-        "equations of a joint slower than this are not fitted (residuals keep them); 0: none",
+        "equations of a joint slower than this are neither fitted nor counted in scores (residuals keep them); 0: none",
         unit="rad/s or m/s",
         least=0,
         most=FASTEST,

@@ -100,12 +100,14 @@ def compare_on_unseen(results: Sequence[SchemeResult]) -> Comparison | None:
     counts: Float = np.bincount(block).astype(np.float64)
     if len(counts) < LEAST_BLOCKS:
         return None
-    noise = np.min([np.mean(r.error**2, axis=0) for _, _, r in runs], axis=0)
+    noise = np.min([r.mean_square(r.error) for _, _, r in runs], axis=0)
     weights = np.where(noise > 0, 1.0 / np.where(noise > 0, noise, 1.0), 0.0)
     return compare(
         [
             Candidate(
-                name, run.estimate.base.rank, np.bincount(block, r.error**2 @ weights).astype(np.float64)
+                name,
+                run.estimate.base.rank,
+                np.bincount(block, r.error_counted**2 @ weights).astype(np.float64),
             )
             for name, run, r in runs
         ],

@@ -258,7 +258,7 @@ def _drawn(residuals: Residuals, block: float, t: Float, rng: np.random.Generato
     explain, which repeats itself with a periodic motion; random signs bring it back, where a shift would not.
     Source: Liu 1988 (random signs), Künsch 1989 (blocks).
     """
-    error = np.nan_to_num(residuals.error)
+    error = np.nan_to_num(residuals.error_counted)
     rows = min(max(round(block * residuals.rate), 1), len(error))
     count = int(np.ceil((t[-1] - t[0]) * residuals.rate)) + 2
     parts = []

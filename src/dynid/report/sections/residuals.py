@@ -94,9 +94,10 @@ def runs(residuals: Residuals, values: Float) -> list[Float]:
 def _rows(identification: Identification, residuals: Residuals, page: Page) -> Markup:
     rows = []
     for j, name in enumerate(residuals.joint_names):
-        error = residuals.error[:, j]
-        correlation = autocorrelation(runs(residuals, error), _MOST_LAGS)
-        by_velocity, by_position = explained(error, residuals.dq[:, j]), explained(error, residuals.q[:, j])
+        own = residuals.counts(j)
+        error = residuals.error[own, j]
+        correlation = autocorrelation(runs(residuals, residuals.error_counted[:, j]), _MOST_LAGS)
+        by_velocity, by_position = (explained(error, x[own, j]) for x in (residuals.dq, residuals.q))
         rows.append(
             {
                 "name": name,
@@ -122,13 +123,14 @@ def _rows(identification: Identification, residuals: Residuals, page: Page) -> M
 def _panels(
     identification: Identification, residuals: Residuals, j: int, correlation: Float
 ) -> tuple[Panel, ...]:
-    error, unit = residuals.error[:, j], effort_unit(identification, j)
+    own, unit = residuals.counts(j), effort_unit(identification, j)
+    error = residuals.error[own, j]
     where = position_unit(identification, j)
     return (
         _spectrum_panel(residuals, j, unit),
         _correlation_panel(correlation, residuals),
-        _scatter_panel(residuals.dq[:, j], error, f"velocity, {where}/s", unit),
-        _scatter_panel(residuals.q[:, j], error, f"position, {where}", unit),
+        _scatter_panel(residuals.dq[own, j], error, f"velocity, {where}/s", unit),
+        _scatter_panel(residuals.q[own, j], error, f"position, {where}", unit),
         _histogram_panel(error, unit),
     )
 
@@ -137,7 +139,7 @@ def _spectrum_panel(residuals: Residuals, j: int, unit: str) -> Panel:
     title = f"spectrum, ({unit})²/Hz"
     if max(len(part) for part in runs(residuals, residuals.t)) < _LEAST_FOR_SPECTRUM:
         return Panel((), Axis("frequency, Hz"), Axis(), title=title)
-    frequency, density, _ = spectrum(runs(residuals, residuals.error[:, j]), residuals.rate)
+    frequency, density, _ = spectrum(runs(residuals, residuals.error_counted[:, j]), residuals.rate)
     _, torque, _ = spectrum(runs(residuals, residuals.measured[:, j]), residuals.rate)
     shown = slice(1, None)
     top = max(float(torque[shown].max(initial=0.0)), float(density[shown].max(initial=0.0)), 1e-30)

@@ -1,0 +1,334 @@
+"""What efforts at rest say beside those in motion: where motors do not carry their load, and where friction does."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.records import dataclass
+from dynid.kernel import torque_regressor
+from dynid.robot.locking import own_motors
+from dynid.robot.model import RobotModel
+from dynid.signals.coherence import SMOOTHED_SIGN
+from dynid.signals.differentiate import first_difference, second_difference
+from dynid.signals.filter import zero_phase_filter
+from dynid.signals.samples import Samples
+from dynid.signals.standing import Stand, own_samples
+
+# Below this frequency, Hz, on so many samples a period, gravity and the coupling of joints show.
+CUTOFF, OVERSAMPLING = 5.0, 4.0
+# s, on either side of where a joint comes to rest or leaves it: filters swing, and drives hand over to brakes.
+EDGE = 0.3
+# An effort at rest has to be missed by so many times what the joint's own is missed by in motion, and so many times
+# its Coulomb friction, which at rest may take either sign and is up to twice as large.
+MISSED, FRICTION = 4.0, 2.0
+# At rest so many times what is missed in motion, of all stands of a joint, is more than noise and errors of the model;
+# where it is less than such a part of the joint's Coulomb friction, something else is missed (ripple, a cable).
+HELD, HELD_PART = 1.5, 0.1
+FASTER = 1.5  # times the speed of a joint's stands, up to which it is at rest
+# Times the speed over which friction's sign is smoothed: from here on it is one.
+CLEAR = 3.0
+# Samples of a stand that are compared, which are as good as all where they are alike; and the least of a joint's motion
+# that it is compared with.
+COMPARED, LEAST_SAMPLES = 40, 60
+RIDGE = 1e-9  # on columns of length one
+ROUNDS = 3  # of weights from residuals
+# An effort within so many of its standard deviations at rest is still that of the brake, so long before and after (s).
+# It does not change if its standard deviation is at most this share of that in motion.
+AS_AT_REST, LONGEST_STOP, CONSTANT = 4.0, 1.0, 0.2
+# Joints that come to rest within so many seconds of each other were stopped together.
+TOGETHER = 0.5
+_OWN = 4  # columns of a joint: offset, viscous and Coulomb friction, rotor
+
+
+@dataclass(frozen=True, eq=False)
+class EffortsAtRest:
+    """What efforts at rest are.
+
+    not_carried: stands in which the motor's effort is not the torque of what the joint carries, as where a brake is on.
+    held_below: (n,) rad/s (m/s) below which friction holds a part of the load of a joint; nan = none is seen to.
+    """
+
+    not_carried: tuple[Stand, ...]
+    held_below: Float
+
+
+def efforts_at_rest(robot: RobotModel, batches: Iterable[Samples], found: Sequence[Stand]) -> EffortsAtRest:
+    """What the efforts of joints are in the stands that were found.
+
+    Bodies, friction, rotors and offsets are fitted to all joints in motion. At rest they miss an effort by less what
+    the fit does not know: with their prediction error r of information (X, G), r' (1 + X inv(G) X')^-1 r a sample is
+    what the stand would add to the squares of a fit to both.
+    A motor does not carry its load where more is missed than `MISSED` and `FRICTION` allow. Such a stand grows by the
+    time before and after in which the effort is as during it; joints that were stopped with one that is found, and
+    whose effort at rest does not change, are found as well.
+    Of the other stands of a joint in which others move, together, friction holds a part of the load where more is
+    missed than `HELD` times what is in motion and `HELD_PART` of its Coulomb friction: it may take any value up to its
+    limit at rest, which no equation of motion has.
+    """
+    alone, below = own_motors(robot), np.full(robot.n, np.nan)
+    asked = _Asked(tuple(one for one in found if alone[one.joint]))
+    reference = _Reference.of(robot, batches, asked) if asked.stands else None
+    if reference is None:
+        return EffortsAtRest((), below)
+    compared = _compared(robot, batches, asked, reference)
+    braked = {one for one, own in compared.items() if own.missed > reference.bound(one.joint)}
+    others = [
+        one
+        for one in asked.stands
+        if one not in braked
+        and any(b.trajectory == one.trajectory and abs(b.start - one.start) <= TOGETHER for b in braked)
+    ]
+    left = sorted(
+        [*_grown(batches, reference, braked, True), *_grown(batches, reference, others, False)],
+        key=lambda one: (one.trajectory, one.start, one.joint),
+    )
+    for j in range(robot.n):
+        own = [
+            seen
+            for one, seen in compared.items()
+            if one.joint == j and one not in braked and seen.others_move
+        ]
+        if not own:
+            continue
+        missed = np.sqrt(np.average([o.missed**2 for o in own], weights=[o.count for o in own]))
+        if missed > max(HELD * reference.size[j], HELD_PART * reference.friction[j]):
+            below[j] = FASTER * np.median([o.speed for o in own])
+    return EffortsAtRest(tuple(left), below)
+
+
+class _Asked:
+    """Stands, found by time: a day of picking and placing has thousands."""
+
+    def __init__(self, stands: Sequence[Stand]) -> None:
+        self.stands = stands
+        self._by_trajectory: dict[str, list[Stand]] = {}
+        for one in stands:
+            self._by_trajectory.setdefault(one.trajectory, []).append(one)
+        self._spans = {
+            name: np.array([[one.start, one.end] for one in own]) for name, own in self._by_trajectory.items()
+        }
+
+    def near(self, samples: Samples, seconds: float = 0.0) -> list[Stand]:
+        """Those that a batch shares time with, so many seconds to either side."""
+        spans = self._spans.get(samples.trajectory)
+        if spans is None or not len(samples):
+            return []
+        reached = (spans[:, 1] >= samples.t[0] - seconds) & (spans[:, 0] <= samples.t[-1] + seconds)
+        own = self._by_trajectory[samples.trajectory]
+        return [own[i] for i in np.flatnonzero(reached).tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """Low-passed samples of a batch: t (T,), bodies' columns (n, T, k), joints' own (n, T, 4), effort (n, T)."""
+
+    t: Float
+    bodies: Float
+    own: Float
+    effort: Float
+
+    @staticmethod
+    def of(robot: RobotModel, samples: Samples, bend: Float) -> _Lines | None:
+        rate = samples.rate
+        cutoff = min(CUTOFF, 0.2 * rate)
+        if len(samples) < 2 * int(EDGE * rate) + 5:
+            return None
+        low = zero_phase_filter(cutoff, 4, rate)
+        q, tau = low(samples.q.T), low(samples.tau.T)
+        cut = np.flatnonzero(own_samples(samples))[:: max(1, int(rate / (OVERSAMPLING * cutoff)))]
+        dq, ddq = first_difference(q, rate)[:, cut].T, second_difference(q, rate)[:, cut].T
+        Y = torque_regressor(robot.tree, *robot.tree_motion(q[:, cut].T, dq, ddq)).dense(10 * robot.n_bodies)
+        own = np.stack([np.ones_like(dq), dq, np.tanh(dq / bend), ddq])
+        bodies = np.einsum("bn,tbk->ntk", robot.projection, Y)
+        return _Lines(samples.t[cut], bodies, own.transpose(2, 1, 0), tau[:, cut])
+
+    def row(self, j: int, which: Bool) -> Float:
+        """Columns of a joint's bodies and own, (T, k + 4)."""
+        return np.concatenate([self.bodies[j, which], self.own[j, which]], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reference:
+    """A fit to joints in motion.
+
+    bend: (n,) speeds at which friction's sign is smoothed.    columns: (n, k + 4) indices of each joint's parameters.
+    theta, inverse: (p,), (p, p) of the normal equations, weighted.    size: (n,) what it misses in motion, nan = too
+    few samples.    friction: (n,) Coulomb.    spread: (n,) standard deviation of the effort in motion.
+    """
+
+    bend: Float
+    columns: Int
+    theta: Float
+    inverse: Float
+    size: Float
+    friction: Float
+    spread: Float
+
+    @staticmethod
+    def of(robot: RobotModel, batches: Iterable[Samples], resting: _Asked) -> _Reference | None:
+        n, k = robot.n, 10 * robot.n_bodies
+        bend = _bends(batches, n)
+        gram, right = np.zeros((n, k + _OWN, k + _OWN)), np.zeros((n, k + _OWN))
+        square, count = np.zeros(n), np.zeros(n)
+        for samples in batches:
+            lines = _Lines.of(robot, samples, bend)
+            if lines is None:
+                continue
+            moving = _moving(lines.t, samples, resting)
+            for j in range(n):
+                # Slower, friction is no straight line, and what a fit misses is not what motion misses.
+                clear = moving[:, j] & (np.abs(lines.own[j, :, 1]) >= CLEAR * bend[j])
+                X, y = lines.row(j, clear), lines.effort[j, clear]
+                gram[j] += X.T @ X
+                right[j] += X.T @ y
+                square[j] += y @ y
+                count[j] += len(y)
+        enough = count >= LEAST_SAMPLES
+        if not enough.any():
+            return None
+        columns = np.array([[*range(k), *range(k + _OWN * j, k + _OWN * (j + 1))] for j in range(n)])
+        size = np.sqrt(square / np.maximum(count, 1.0))
+        for _ in range(ROUNDS):
+            theta, inverse = _solved(gram, right, columns, np.where(enough, size, np.inf))
+            left = [
+                square[j] - 2.0 * theta[own] @ right[j] + theta[own] @ gram[j] @ theta[own]
+                for j, own in enumerate(columns)
+            ]
+            free = np.maximum(count - k / n - _OWN, 1.0)
+            size = np.sqrt(np.maximum(left, 1e-12 * square) / free)
+        friction = np.abs(theta[columns[:, k + 2]])
+        mean = right[:, k] / np.maximum(count, 1.0)
+        spread = np.sqrt(np.maximum(square / np.maximum(count, 1.0) - mean**2, 0.0))
+        return _Reference(bend, columns, theta, inverse, np.where(enough, size, np.nan), friction, spread)
+
+    def missed(self, j: int, X: Float, y: Float) -> float:
+        """Root mean square error of a joint's effort (T,) at rest, less what the fit does not know."""
+        own = self.columns[j]
+        error = y - X @ self.theta[own]
+        unknown = X @ self.inverse[np.ix_(own, own)] @ X.T / self.size[j] ** 2
+        return float(np.sqrt(max(error @ np.linalg.solve(np.eye(len(y)) + unknown, error), 0.0) / len(y)))
+
+    def bound(self, j: int) -> float:
+        """What an effort at rest may be missed by; nan where nothing is known of the joint."""
+        return float(MISSED * self.size[j] + FRICTION * self.friction[j])
+
+
+def _bends(batches: Iterable[Samples], n: int) -> Float:
+    square, count = np.zeros(n), 0
+    for samples in batches:
+        square += (samples.dq[samples.keep] ** 2).sum(axis=0)
+        count += int(samples.keep.sum())
+    return np.maximum(SMOOTHED_SIGN * np.sqrt(square / max(count, 1)), 1e-9)
+
+
+def _moving(t: Float, samples: Samples, resting: _Asked) -> Bool:
+    # Joints (T, n) that move and are measured, well away from where they stand.
+    moving = np.ones((len(t), samples.n), dtype=np.bool_)
+    if samples.measured is not None:
+        moving &= samples.measured
+    for one in resting.near(samples, EDGE):
+        moving[(t >= one.start - EDGE) & (t <= one.end + EDGE), one.joint] = False
+    return moving
+
+
+def _solved(gram: Float, right: Float, columns: Int, size: Float) -> tuple[Float, Float]:
+    p = int(columns.max()) + 1
+    G, b = np.zeros((p, p)), np.zeros(p)
+    for own, A, r, s in zip(columns, gram, right, np.maximum(size, np.finfo(float).tiny), strict=True):
+        if np.isfinite(s):
+            G[np.ix_(own, own)] += A / s**2
+            b[own] += r / s**2
+    length = np.sqrt(np.diag(G))
+    scale = np.where(length > 0, 1.0 / np.where(length > 0, length, 1.0), 0.0)
+    inverse = np.linalg.inv(scale[:, None] * G * scale + RIDGE * np.eye(p))
+    inverse = scale[:, None] * inverse * scale
+    return inverse @ b, inverse
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A stand: r.m.s. effort that is missed in it, of so many samples, its greatest speed, and whether others move."""
+
+    missed: float
+    count: int
+    speed: float
+    others_move: bool
+
+
+def _compared(
+    robot: RobotModel, batches: Iterable[Samples], asked: _Asked, reference: _Reference
+) -> dict[Stand, _Compared]:
+    gathered: dict[Stand, list[tuple[Float, Float]]] = {}
+    speed: dict[Stand, float] = {}
+    beside: set[Stand] = set()
+    for samples in batches:
+        near = [one for one in asked.near(samples) if samples.measured is None or samples.measured[one.joint]]
+        lines = _Lines.of(robot, samples, reference.bend) if near else None
+        if lines is None:
+            continue
+        for one in near:
+            inside = np.flatnonzero(_inside(one, lines.t))
+            few = inside[:: max(1, -(-len(inside) // COMPARED))]
+            if len(few):
+                which = np.zeros(len(lines.t), dtype=np.bool_)
+                which[few] = True
+                gathered.setdefault(one, []).append(
+                    (lines.row(one.joint, which), lines.effort[one.joint, which])
+                )
+                stands = _inside(one, samples.t)
+                own = np.abs(samples.dq[stands, one.joint]).max(initial=0.0)
+                speed[one] = max(speed.get(one, 0.0), float(own))
+                if samples.keep[stands].any():
+                    beside.add(one)
+    found = {}
+    for one, parts in gathered.items():
+        X, y = (np.concatenate(part) for part in zip(*parts, strict=True))
+        step = -(-len(y) // COMPARED)
+        missed = reference.missed(one.joint, X[::step], y[::step])
+        if np.isfinite(missed):
+            found[one] = _Compared(missed, len(y), speed[one], one in beside)
+    return found
+
+
+def _inside(one: Stand, t: Float) -> Bool:
+    return np.asarray((t >= one.start + EDGE) & (t <= one.end - EDGE))
+
+
+def _grown(
+    batches: Iterable[Samples], reference: _Reference, found: Collection[Stand], sure: bool
+) -> list[Stand]:
+    """Stands with the time around them in which the effort is as during them.
+
+    sure: whether a stand whose effort changes is kept as it is, or left out.
+    """
+    seen: dict[Stand, list[tuple[Float, Float]]] = {one: [] for one in found}
+    asked = _Asked(tuple(found))
+    for samples in batches if found else ():
+        own = own_samples(samples)
+        for one in asked.near(samples, LONGEST_STOP):
+            near = own & (samples.t >= one.start - LONGEST_STOP) & (samples.t <= one.end + LONGEST_STOP)
+            if near.any():
+                seen[one].append((samples.t[near], samples.tau[near, one.joint]))
+    grown = []
+    for one, parts in seen.items():
+        if not parts:
+            continue
+        t, tau = (np.concatenate(part) for part in zip(*parts, strict=True))
+        inside = _inside(one, t)
+        if not inside.any():
+            continue
+        level, spread = float(np.median(tau[inside])), float(tau[inside].std())
+        if spread > CONSTANT * reference.spread[one.joint]:
+            grown += [one] if sure else []
+            continue
+        alike = np.abs(tau - level) <= AS_AT_REST * spread + 1e-9 * float(np.abs(tau).max())
+        first, last = np.flatnonzero(inside)[[0, -1]]
+        before, after = np.flatnonzero(~alike[:first]), np.flatnonzero(~alike[last:])
+        a = int(before[-1]) + 1 if len(before) else 0
+        b = last + int(after[0]) - 1 if len(after) else len(t) - 1
+        grown.append(replace(one, start=min(one.start, float(t[a])), end=max(one.end, float(t[b]))))
+    return grown
