@@ -20,6 +20,8 @@ from dynid.base.arrow import arrow_array, codes_of, numbers_of
         np.arange(4, dtype=np.float32),
         np.zeros(0),
         np.array([True, False]),
+        np.arange(21) % 3 == 0,
+        np.zeros(0, dtype=np.bool_),
         [1.0, 2, float("inf")],
         [1, 2, 3],
         ["a", "", "ü", "long " * 9],
@@ -44,6 +46,14 @@ def test_numbers_are_pyarrows(kind: pa.DataType, gaps: bool) -> None:
         assert_array_equal(numbers_of(part), part.to_numpy(zero_copy_only=False))
     pieces = pa.chunked_array([whole.slice(7, 9), whole.slice(40)])
     assert_array_equal(numbers_of(pieces), pieces.to_numpy())
+
+
+def test_truths_are_pyarrows() -> None:
+    whole = arrow_array(np.arange(100) % 3 == 0)
+    for part in (whole, whole.slice(5, 50), whole.slice(97), whole.slice(3, 0)):
+        found = numbers_of(part)
+        assert found.dtype == np.bool_
+        assert_array_equal(found, part.to_numpy(zero_copy_only=False))
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.int32(), pa.uint8()])

@@ -27,6 +27,9 @@ def arrow_array(values: Any) -> Any:
         if not all(type(one) in (int, float) for one in values):
             return pa.array(values)
     numbers = np.ascontiguousarray(values)
+    if numbers.ndim == 1 and numbers.dtype == np.bool_:
+        bits = pa.py_buffer(np.packbits(numbers, bitorder="little"))
+        return pa.Array.from_buffers(pa.bool_(), len(numbers), [None, bits])
     if numbers.ndim != 1 or numbers.dtype.kind not in "iuf" or numbers.dtype.itemsize < 4:
         return pa.array(values)
     kind = pa.from_numpy_dtype(numbers.dtype)
@@ -34,7 +37,7 @@ def arrow_array(values: Any) -> Any:
 
 
 def numbers_of(array: Any) -> npt.NDArray[Any]:
-    """An Arrow array of numbers as a NumPy array of its type, or of float64 with NaN where there is none.
+    """An Arrow array of numbers or truths as a NumPy array of its type, or of float64 with NaN where there is none.
 
     The values are not copied where Arrow holds them in one piece without gaps; such an array is read-only.
     """
@@ -45,6 +48,10 @@ def numbers_of(array: Any) -> npt.NDArray[Any]:
         parts = [numbers_of(part) for part in array.chunks]
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
     kind = array.type
+    if kinds.is_boolean(kind) and not array.null_count:
+        first, count, held = array.offset, len(array), array.buffers()[1]
+        bits = np.frombuffer(b"" if held is None else held, np.uint8)
+        return np.unpackbits(bits, count=first + count, bitorder="little")[first:].astype(np.bool_)
     if not (kinds.is_integer(kind) or kinds.is_float32(kind) or kinds.is_float64(kind)):
         return np.asarray(array.to_numpy(zero_copy_only=False))
     valid, data = array.buffers()

@@ -183,12 +183,9 @@ def write_residuals(one: Identification, path: Path) -> None:
     for j, joint in enumerate(one.robot.joint_names):
         unknown = [r.std[:, j] if r.std is not None else np.full(len(r.t), np.nan) for _, r in sets]
         columns[f"std_{joint}"] = np.concatenate([np.zeros(0), *unknown])
-    if any(r.counted is not None for _, r in sets):
-        for j, joint in enumerate(one.robot.joint_names):
-            counted = [
-                np.ones(len(r.t), dtype=np.bool_) if r.counted is None else r.counted[:, j] for _, r in sets
-            ]
-            columns[f"counted_{joint}"] = np.concatenate([np.zeros(0, dtype=np.bool_), *counted])
+    for j, joint in enumerate(one.robot.joint_names):
+        counted = [np.zeros(0, dtype=np.bool_), *(r.counts(j) for _, r in sets)]
+        columns[f"counted_{joint}"] = np.concatenate(counted)
     write_table(path, columns)
 
 
