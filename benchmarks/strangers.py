@@ -2,12 +2,14 @@
 
     python benchmarks/strangers.py [--logs 40] [--first 0] [--out strangers.jsonl]
 
-Published URDFs of arms and legs move along Fourier series, from pose to pose, or one joint after the other; they have
-a random choice of what real robots have and the default model lacks (benchmarks/plants.py), and their descriptions are
-exact, off by up to 30 %, filled in with bodies of 1 kg and 1 kg m^2, or without inertias. `dynid identify ROBOT LOG`
-makes a model of each; both it and weighted least squares are then scored on two motions of the same machine, moves and
-a Fourier series, filtered at dynid's cut-off: on samples in motion, and on all of them. At rest a plant keeps all of
-its dry friction where it has hysteresis, and none where it has not. Runs that are in --out already are not repeated.
+Published URDFs of arms and legs move along Fourier series, from pose to pose, with some joints alone from pose to pose,
+or one joint after the other; they have a random choice of what real robots have and the default model lacks
+(benchmarks/plants.py), and their descriptions are exact, off by up to 30 %, filled in with bodies of 1 kg and 1 kg m^2,
+or without inertias. `dynid identify ROBOT LOG` makes a model of each; both it and weighted least squares are then
+scored on two motions of the same machine, moves and a Fourier series, filtered at dynid's cut-off: on samples in
+motion, and on all of them. At rest half of the plants keep all of their dry friction where they have hysteresis, and
+none where they have not, and in half of them it settles anywhere up to its limit. Runs that are in --out already are
+not repeated.
 Prints a line a log, and in how many dynid misses more than 1.03 times what least squares does; exits 1 if a run ends
 with an internal error.
 """
@@ -22,6 +24,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +40,12 @@ from benchmarks.real import arm_of, relative
 from dynid.base.arrays import Bool, Float
 from dynid.log.write import canonical_columns, write_log
 
-MOTIONS = ("fourier", "moves", "in turns")
+MOTIONS = ("fourier", "moves", "picks", "in turns")
 DESCRIPTIONS = ("exact", "off", "off", "placeholders", "none")
 SECONDS = (20.0, 40.0, 60.0)
 SCORED = 20.0  # s of each motion that models are scored on
 MASSES = (0.05, 0.3)  # shares by which masses are off
+STANDING = 0.5  # chance that a joint keeps its place in a move where some move alone
 SLOWING = 0.4  # s that a joint takes to stop where joints move in turns
 AS_GOOD = 1.03  # of what least squares misses
 
@@ -79,6 +83,7 @@ def run(seed: int, folder: Path) -> dict[str, Any]:
     name, motion = str(rng.choice(list(STRANGERS))), str(rng.choice(MOTIONS))
     description, seconds = str(rng.choice(DESCRIPTIONS)), float(rng.choice(SECONDS))
     one, lacks, logs_velocity = plant(name, rng), Unmodelled.random(rng), bool(rng.random() < 0.6)
+    lacks = replace(lacks, at_rest=float(rng.choice([0.0, 1.0])))
     gears, joints = int(rng.integers(2**31)), one.described.n
 
     def made(kind: str, length: float) -> Recorded:
@@ -89,7 +94,8 @@ def run(seed: int, folder: Path) -> dict[str, Any]:
             length,
             machine=np.random.default_rng(gears),
             stops=in_turns(joints, length) if kind == "in turns" else (),
-            moves=kind == "moves",
+            moves=kind in ("moves", "picks"),
+            standing=STANDING if kind == "picks" else 0.0,
         )
 
     robot, log = folder / "robot.urdf", made(motion, seconds)
