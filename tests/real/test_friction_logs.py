@@ -46,6 +46,15 @@ def missed(result: Identification) -> np.ndarray:
     return 100.0 * validation.scores.relative
 
 
+def missed_while_others_move(result: Identification) -> np.ndarray:
+    """The same with joints that friction holds while others move, which scores leave out."""
+    residuals = result.validations[0].residuals
+    assert residuals is not None
+    assert residuals.counted is not None
+    missed_square, whole = ((x**2).sum(axis=0) for x in (residuals.error, residuals.measured))
+    return np.asarray(100.0 * np.sqrt(missed_square / whole))
+
+
 def ur10e(data_dir: Path, terms: Terms | None = None) -> Identification:
     return run("ur10e_innopolis", "ur10e_friction", data_dir, terms)
 
@@ -60,14 +69,15 @@ def panda_sigmoid(data_dir: Path) -> Identification:
 def test_ur10e_joint_5_on_the_point_to_point_run(data_dir: Path) -> None:
     """A joint at rest keeps the friction it stopped with, which a tanh of the velocity forgets: 27 % of its torque."""
     friction = Viscous() + Coulomb(0.02) + Offset()
-    plain = missed(ur10e(data_dir, RigidBody() + RotorInertia() + friction))
+    plain = missed_while_others_move(ur10e(data_dir, RigidBody() + RotorInertia() + friction))
     assert 25 < plain[4] < 29
     two = RigidBody() + RotorInertia() + FrictionChoice(("presliding",))
     result = ur10e(data_dir, two)
     assert result.choices[4].chosen == "presliding"
-    assert missed(result)[4] < 9.0  # the authors reach 12.4 %
-    assert missed(result)[5] < 0.6 * plain[5]
-    assert (missed(result) < 1.01 * plain).all()
+    memory = missed_while_others_move(result)
+    assert memory[4] < 9.0  # the authors reach 12.4 %
+    assert memory[5] < 0.6 * plain[5]
+    assert (memory < 1.01 * plain).all()
 
 
 @pytest.mark.slow
