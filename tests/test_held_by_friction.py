@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.plants import Plant, Recorded, Unmodelled, plant, record
+from benchmarks.strangers import in_turns
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
@@ -20,11 +21,14 @@ from dynid.log.read import Log
 from dynid.report.sections.residuals import explained
 from dynid.run.result import Identification
 from dynid.run.store import load
+from dynid.run.validation import travel_at_rest
 from dynid.signals.effort_at_rest import efforts_at_rest
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import STANDING
 from dynid.signals.settings import Preparation
 from dynid.signals.standing import stands
+from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
+from dynid.terms.at_rest import HALF
 from dynid.verbs.save import save
 
 BESIDE = Unmodelled(cable=0.005, torque_step=0.002, ripple=0.005)
@@ -105,6 +109,28 @@ def test_what_is_left_out_is_said_and_scored_beside_the_others() -> None:
     assert (scores.all_samples.count > scores.count).all()
     assert (scores.all_samples.rms > scores.rms).all()
     assert scores.kept_at_rest is not None
+
+
+def test_what_a_joint_keeps_of_its_friction_is_seen_in_its_own_stands() -> None:
+    """With hysteresis it is all; most of these stands are of joints alone."""
+    made = record(arm(), np.random.default_rng(7), Unmodelled(hysteresis=2e-3), 48.0, stops=in_turns(6, 48.0))
+    # Friction with a memory would say itself what is kept.
+    settings = Settings(terms=RigidBody() + RotorInertia() + Viscous() + Coulomb() + Offset())
+    run = identify(arm().described, log_of(made), settings, threads=1, diagnostics=Diagnostics())
+    scores = run.training.scores
+    assert scores.left_out[STANDING] > 0.3
+    assert scores.kept_at_rest is not None
+    assert (scores.kept_at_rest[:-1] > HALF).all()  # the last joint does not stop
+
+
+def test_friction_at_rest_is_sought_where_a_joint_rests_alone() -> None:
+    prepared = prepare(log_of(recorded(BESIDE, 300, False)))
+    batches = list(prepared)
+    gated = [replace(one, gate=np.ones(one.q.shape, dtype=np.bool_)) for one in batches]
+    travel = travel_at_rest(prepared, 1.0, batches)
+    assert travel is not None
+    assert travel_at_rest(prepared, 0.0, batches) is None
+    np.testing.assert_array_equal(travel_at_rest(prepared, 0.0, gated), travel)
 
 
 def test_rest_of_zero_keeps_every_sample() -> None:

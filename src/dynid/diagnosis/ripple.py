@@ -122,6 +122,8 @@ def wave_numbers(analysis: ResidualAnalysis, joint: int) -> Float:
     q, dq = analysis.motion.q[:, joint], np.abs(analysis.motion.dq[:, joint])
     reach = float(np.ptp(q))
     moves = dq if analysis.counted is None else dq[analysis.counted[:, joint]]
+    if not len(moves):
+        return np.zeros(0)
     slow = np.quantile(moves, LEAST_TIME)
     # A joint that stands for nearly all of the time keeps what a filter leaves of its motion.
     if reach <= 0 or slow <= STANDS * dq.max():

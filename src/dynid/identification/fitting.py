@@ -62,7 +62,8 @@ def fit_sound(
 def _fit_and_score(call: Call, data: Data) -> tuple[Found, Validation, ResidualAnalysis | None]:
     found, progress = _fit(call, data), stage(call.progress, "residuals")
     assembly = found.fitted.assembly
-    kept, travel = share_to_keep(data.prepared), travel_at_rest(data.prepared, data.still)
+    kept = share_to_keep(data.prepared)
+    travel = travel_at_rest(data.prepared, data.still, data.batches)
     training, left_out = score(
         assembly,
         found.estimate,

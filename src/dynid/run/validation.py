@@ -144,9 +144,13 @@ def share_to_keep(prepared: Prepared) -> float:
     return min(RESIDUAL_BYTES / max(rows * 8.0 * (5 * prepared.joints + 3), 1.0), 1.0)
 
 
-def travel_at_rest(prepared: Prepared, still: float) -> Float | None:
-    """By how much joints have to move for it to be seen, (n,), rad (m), of a log with seconds at rest; None without."""
-    return seen_travel(prepared) if still > 0 else None
+def travel_at_rest(prepared: Prepared, still: float, batches: Iterable[Samples]) -> Float | None:
+    """By how much joints have to move for it to be seen, (n,), rad (m), of a log in which some rest; None without.
+
+    still: seconds in which all do.    batches: of which all have gates, or none, that are shut where one joint rests.
+    """
+    first = next(iter(batches), None)
+    return seen_travel(prepared) if still > 0 or (first is not None and first.gate is not None) else None
 
 
 def _sample_bytes(prepared: Prepared, still: float = 0.0) -> float:
@@ -241,7 +245,7 @@ def score_log(
     )
     seconds = block_seconds(prepared, still=still)
     assembly = Assembly(robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), seconds)
-    share, travel = share_to_keep(prepared), travel_at_rest(prepared, still)
+    share, travel = share_to_keep(prepared), travel_at_rest(prepared, still, batches)
     kept = training.kept_at_rest if training.kept_at_rest is not None else np.full(robot.n, HALF)
     found = score(assembly, estimate, batches, origin, threads, None, training.motion, share, travel, kept)[0]
     return found.with_rest(summary.at_rest)
