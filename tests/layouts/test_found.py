@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 
 import dynid
 from dynid.base.errors import InputError
+from dynid.layouts.propose import propose
 from dynid.log.write import write_log
 from dynid.robot.model import RobotModel
+from dynid.testing import random_robot
 from tests.command_line import ROBOT, make_log
 
 
@@ -124,6 +127,49 @@ def test_a_word_in_a_column_of_numbers_is_named(robot: RobotModel, tmp_path: Pat
     text.write_text("\n".join(lines) + "\n")
     with pytest.raises(InputError, match=rf"text-cell.*row 57.*'{table.column_names[1]}' = 'abc'"):
         dynid.read_log(text, robot)
+
+
+def by_joint(robot: RobotModel) -> dict[str, list[str]]:
+    """Cells by column of a log whose columns name the joints."""
+    t = 0.01 * np.arange(2000.0)
+    columns = {"time [s]": t}
+    for k, said in enumerate(("angle [rad]", "torque [Nm]")):
+        columns |= {f"{n} {said}": np.sin((1.0 + j + k) * t) for j, n in enumerate(robot.joint_names)}
+    return {name: [repr(float(x)) for x in values] for name, values in columns.items()}
+
+
+def written(columns: dict[str, list[str]], path: Path) -> Path:
+    rows = [",".join(columns), *map(",".join, zip(*columns.values(), strict=True))]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("joints", [2, 3])
+@pytest.mark.parametrize("signal", ["angle [rad]", "torque [Nm]"])
+@pytest.mark.parametrize("row", [3, 1500])
+def test_a_word_in_one_column_of_a_group_leaves_no_joint_without_its_signal(
+    tmp_path: Path, joints: int, signal: str, row: int
+) -> None:
+    """Columns that name the joints are a group without it, and the joint would be held."""
+    robot = random_robot(21, joints, 0.0)
+    columns = by_joint(robot)
+    column = f"{robot.joint_names[1]} {signal}"
+    columns[column][row] = "n.a."
+    text = written(columns, tmp_path / "foreign.csv")
+    expected = rf"text-cell.*row {row}.*'{re.escape(column)}' = 'n\.a\.'"
+    for call in (lambda: dynid.read_log(text, robot), lambda: propose(robot, text)):
+        with pytest.raises(InputError, match=expected):
+            call()
+
+
+def test_a_word_in_a_column_that_is_no_signal_is_no_fault(tmp_path: Path) -> None:
+    robot = random_robot(21, 3, 0.0)
+    columns = by_joint(robot)
+    plain = propose(robot, written(columns, tmp_path / "plain.csv")).groups
+    columns |= {f"{joint} error code": ["0"] * len(columns["time [s]"]) for joint in robot.joint_names}
+    columns[f"{robot.joint_names[1]} error code"][40] = "E12"
+    found = propose(robot, written(columns, tmp_path / "foreign.csv")).groups
+    assert {kind: one.columns for kind, one in found.items()} == {k: one.columns for k, one in plain.items()}
 
 
 def test_the_questions_that_are_left_are_named_beside_those_answered(

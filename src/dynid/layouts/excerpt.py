@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.base.errors import InputError
+from dynid.base.errors import InputError, Place
 from dynid.log.contents import Contents, Stream, Values, contents
 from dynid.log.log import ManyTopics
 from dynid.log.row_numbers import ROW
@@ -19,6 +19,8 @@ from dynid.log.row_numbers import ROW
 ROWS = 60_000
 # What holds no number here is looked at further.
 FIRST_ROWS = 100
+# Of a column's cells: with so many numbers the others are mistakes, and the column is none of words.
+MOSTLY = 0.9
 
 
 @dataclass(eq=False)
@@ -74,6 +76,18 @@ class Excerpt:
         self._order = order if self._order is None else self._order[order]
         self._seen = {name: _taken(values, order) for name, values in self._seen.items()}
 
+    def refuse_words(self, names: Sequence[str]) -> None:
+        """Raises InputError for a word in one of these columns where nearly all cells are numbers: it is no signal."""
+        for name, cells in self.values(names).items():
+            wrong = [row for row, cell in enumerate(cells) if not _is_number(str(cell))]
+            if 0 < len(wrong) <= (1.0 - MOSTLY) * len(cells):
+                raise InputError(
+                    "text-cell",
+                    found=f"column '{name}' = '{cells[wrong[0]]}'",
+                    expected="a number",
+                    place=Place(file=str(self.contents.path), row=wrong[0]),
+                )
+
     def _ordered(self, values: Values) -> Values:
         return values if self._order is None else _taken(values, self._order)
 
@@ -87,6 +101,14 @@ class Excerpt:
 
 def _holds_numbers(values: Values) -> bool:
     return not (isinstance(values, np.ndarray) and len(values) and np.isnan(values).all())
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell or "nan")
+    except ValueError:
+        return False
+    return True
 
 
 def _taken(values: Values, order: Int) -> Values:

@@ -12,14 +12,11 @@ from dynid.base.errors import InputError, Place
 from dynid.layouts.commands import GAINS_OF_DRIVES
 from dynid.layouts.decision import Decision
 from dynid.layouts.effort import UNIT as EFFORT_UNIT
-from dynid.layouts.excerpt import Excerpt, excerpt
+from dynid.layouts.excerpt import excerpt
 from dynid.layouts.nameless import is_nameless
 from dynid.layouts.propose import propose
 from dynid.layouts.write import answer_option, columns_in_words, experiment_text
 from dynid.robot.model import RobotModel
-
-# Of a column's cells: with so many numbers the others are mistakes, and the column is none of words.
-MOSTLY = 0.9
 
 
 def found_tables(
@@ -43,7 +40,7 @@ def found_tables(
     # Gains that nobody knows are sought by the identification.
     asked = _first([one for one in proposal.open if one.key not in GAINS_OF_DRIVES])
     if asked:
-        _refuse_words(look, place)
+        look.refuse_words(() if look.bag else [name for name in look.names if name not in look.numeric])
         instead = next((one.instead for one in asked if one.instead), "")
         questions = "; ".join(f"{one.key}: {_asked(one)} ({answer_option(one)})" for one in asked)
         error = unknown or InputError(
@@ -90,25 +87,3 @@ def _first(asked: Sequence[Decision]) -> list[Decision]:
     if keys & {"log.time.column", "log.time.unit", "log.position.columns", "log.position.unit"}:
         behind |= {EFFORT_UNIT}
     return [one for one in asked if one.key not in behind]
-
-
-def _refuse_words(look: Excerpt, place: Place) -> None:
-    """Raises InputError for a word in a column of numbers, which is no signal as it stands."""
-    words = () if look.bag else [name for name in look.names if name not in look.numeric]
-    for name, cells in look.values(words).items():
-        wrong = [row for row, cell in enumerate(cells) if not _is_number(str(cell))]
-        if 0 < len(wrong) <= (1.0 - MOSTLY) * len(cells):
-            raise InputError(
-                "text-cell",
-                found=f"column '{name}' = '{cells[wrong[0]]}'",
-                expected="a number",
-                place=Place(file=place.file, row=wrong[0]),
-            )
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell or "nan")
-    except ValueError:
-        return False
-    return True

@@ -135,6 +135,7 @@ def propose(
         decisions.append(decision)
         if family is not None:
             chosen[kind] = family
+    _refuse_broken(look, robot, known, chosen)
     columns_of_positions = len(chosen["position"].columns) if "position" in chosen else 0
     for kind in list(chosen):
         extra = _extra_columns(look, kind, chosen[kind], given)
@@ -283,6 +284,24 @@ def _assigned(
     if not columns:
         return Decision(key, NONE, (why,), options=decision.options, optional=decision.optional), None
     return Decision(key, whole.template, (why,), options=decision.options, optional=decision.optional), whole
+
+
+def _refuse_broken(
+    look: Excerpt, robot: RobotModel, known: Sequence[Preset], chosen: Mapping[str, Family]
+) -> None:
+    """Raises InputError for a word in a column that a group of positions or efforts lacks, or is none without.
+
+    chosen: groups by quantity. A joint would be held for it, or a question asked that has no right answer.
+    """
+    if look.bag or not (texts := set(look.names) - set(look.numeric)):
+        return
+    whole = families(look.names, robot.joint_names, known)
+    for other in whole:
+        kind = "effort" if other.meaning.quantity in EFFORTS else other.meaning.quantity
+        broken, own = [name for name in other.columns if name in texts], chosen.get(kind)
+        lacks = own is None or set(own.columns) < set(other.columns)
+        if kind in ("position", "effort") and 0 < len(broken) < len(other.columns) and lacks:
+            look.refuse_words(broken)
 
 
 def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list[Family]:
