@@ -14,7 +14,9 @@ import pytest
 from dynid.base.errors import InputError
 from dynid.log.files import open_table
 from dynid.log.log import Text
+from dynid.log.read import read_log
 from dynid.log.text_times import seconds_of
+from dynid.robot import RobotModel, load_robot
 
 T, JOINTS = 400, ("base", "elbow", "wrist")
 rng = np.random.default_rng(3)
@@ -178,6 +180,72 @@ def test_a_word_among_times_is_missing(tmp_path: Path) -> None:
     found = read(tmp_path / "log.csv", ("time, time in s",))[:, 0]
     assert np.flatnonzero(np.isnan(found)).tolist() == [30]
     assert isinstance(next(iter(open_table(tmp_path / "log.csv").batches(("time",), 9)))["time"], Text)
+
+
+CLOCKS: dict[str, tuple[float, Callable[[float], object]]] = {
+    "dates": (1.0, lambda s: (EPOCH + timedelta(seconds=float(s))).isoformat(timespec="microseconds")),
+    "seconds": (1.0, lambda s: f"{s:.4f}"),
+    "stamps": (1e-3, lambda s: EPOCH + timedelta(seconds=float(s))),
+}
+
+
+def clocked(folder: Path, kind: str, first: int) -> Path:
+    """A log of one joint with rows from `first` on, whose clock is of a kind."""
+    stamps = [CLOCKS[kind][1](one) for one in t[first : first + 100]]
+    rows, path = slice(first, first + 100), folder / f"{kind}.csv"
+    if kind == "stamps":
+        columns = {"time": pa.array(stamps, pa.timestamp("ms")), "q": q[rows, 0], "tau": tau[rows, 0]}
+        path = path.with_suffix(".parquet")
+        pq.write_table(pa.table(columns), path)
+    else:
+        lines = [f"{stamp},{q[first + k, 0]},{tau[first + k, 0]}" for k, stamp in enumerate(stamps)]
+        path.write_text("time,q,tau\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def clock_mapping(kind: str) -> dict[str, object]:
+    """What a run of a log with a clock of this kind keeps."""
+    column, unit = {"dates": ("time, time in s", "s"), "seconds": ("time", "s"), "stamps": ("time", "ms")}[
+        kind
+    ]
+    return {
+        "time": {"column": column, "unit": unit},
+        "position": {"columns": {"slide": "q"}, "unit": "m"},
+        "effort": {"columns": {"slide": "tau"}, "unit": "N"},
+    }
+
+
+def one_slide(folder: Path) -> RobotModel:
+    link = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    links = "".join(link.format(name) + "</inertial></link>" for name in "ab")
+    joint = '<joint name="slide" type="prismatic"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>'
+    text = (
+        f'<robot name="r">{links}{joint}<limit lower="-9" upper="9" velocity="9" effort="9"/></joint></robot>'
+    )
+    path = folder / "r.urdf"
+    path.write_text(text)
+    return load_robot(path)
+
+
+@pytest.mark.parametrize("mapped", ["dates", "seconds"])
+@pytest.mark.parametrize("logged", [("dates",), ("seconds",), ("seconds", "dates"), ("dates", "seconds")])
+def test_a_mapping_reads_the_clock_that_a_log_has(
+    mapped: str, logged: tuple[str, ...], tmp_path: Path
+) -> None:
+    files = [clocked(tmp_path, kind, 100 * k) for k, kind in enumerate(logged)]
+    log = read_log(files, one_slide(tmp_path), clock_mapping(mapped))
+    for k, one in enumerate(log.trajectories):
+        chunk = log.read(one)
+        np.testing.assert_allclose(np.diff(chunk.t), 0.01, rtol=0, atol=1e-6)
+        np.testing.assert_array_equal(chunk.q[:, 0], q[100 * k : 100 * k + 100, 0])
+    said = [one.identifier for one in log.remarks].count("time-in-numbers")
+    assert said == (logged.count("seconds") if mapped == "dates" else 0)
+
+
+@pytest.mark.parametrize(("mapped", "logged"), [("dates", "stamps"), ("stamps", "dates")])
+def test_stamps_of_parquet_and_dates_in_words_are_one_clock(mapped: str, logged: str, tmp_path: Path) -> None:
+    log = read_log(clocked(tmp_path, logged, 0), one_slide(tmp_path), clock_mapping(mapped))
+    np.testing.assert_allclose(np.diff(log.read(log.trajectories[0]).t), 0.01, rtol=0, atol=1e-6)
 
 
 def signals(folder: Path, write: Callable[[Path, np.ndarray], None], timed: bool) -> Path:

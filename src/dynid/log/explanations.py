@@ -220,6 +220,16 @@ EXPLANATIONS = (
         """Nothing, where they are few. `sort = true` under `[log]` keeps rows that are only out of order.""",
     ),
     Explanation(
+        "time-in-numbers",
+        "a clock of numbers where the mapping has one of words",
+        ("note",),
+        """The mapping, that of a run or an experiment, is for a log whose times are dates, times of day or durations
+        in words. This log has numbers in the column of that name: they are read in seconds, or in the unit of the
+        file's own type where they are stored as times.""",
+        """Nothing, where the unit is right. Else write the time as it is in this log, and give the file with
+        `--config`: `time = { column = "time", unit = "ms" }` under `[log]`.""",
+    ),
+    Explanation(
         "rows-without-values",
         "rows without any value that is read",
         ("note",),

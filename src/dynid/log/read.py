@@ -32,6 +32,7 @@ from dynid.log.row_numbers import MOTION, ROW, with_motions, with_row_numbers
 from dynid.log.section import LogSection
 from dynid.log.selection import ROWS, Selection, column_numbers, selected, trajectories_in
 from dynid.log.shared_stamps import spread_stamps
+from dynid.log.text_times import clock_as_written
 from dynid.log.time_order import FEW_ROWS
 from dynid.robot.locking import lock_joints, locked, rest_position
 from dynid.robot.model import RobotModel
@@ -100,6 +101,8 @@ def _mapped_log(
         chosen = canonical_map(columns, robot, file, extra)
     else:
         chosen = completed(mapping, columns, robot, file, extra)
+    time, tables = clock_as_written(tables, chosen.time, remarks)
+    chosen = replace(chosen, time=time)
     own = getattr(tables[0], "trajectory", None)
     if chosen.trajectory is None and own is not None:
         chosen = replace(chosen, trajectory=own)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.log.log import ColumnInfo, Table, Text
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import Place
+from dynid.log.log import Channel, ColumnInfo, Table, Text
 
 _SECONDS_PER_DAY = 86_400
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -23,6 +25,9 @@ _DURATION = re.compile(
     r"(?P<value>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>sec|secs|s|ms|us|ns)"
 )
 _UNITS = {"sec": 1.0, "secs": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+# How Arrow and Parquet name numbers that are times.
+_STAMPS = re.compile(r"(?:timestamp|duration)\[(?P<unit>s|ms|us|ns)\b.*")
+_IN_SECONDS = ", time in s"
 # Of a column that is looked at.
 _LOOKED_AT = 20
 
@@ -54,9 +59,45 @@ def with_text_times(table: Table) -> Table:
     for name in texts:
         values = first.get(name)
         if isinstance(values, Text) and values.names and all(map(_is_time, values.names)):
-            times[f"{name}, time in s"] = name
+            times[name + _IN_SECONDS] = name
     times = {new: name for new, name in times.items() if new not in table.column_names}
     return _TextTimes(table, times) if times else table
+
+
+def clock_as_written(
+    tables: Sequence[Table], time: Channel, sink: Diagnostics
+) -> tuple[Channel, list[Table]]:
+    """The channel of time in the kind in which these logs have it, and the tables with that channel.
+
+    A mapping of a log whose times are numbers is good for one of the same columns whose times are texts, and the
+    other way round.    Numbers whose unit nothing says are taken as s, with a note.
+    """
+    found = [_as_written(table, time) for table in tables]
+    chosen = found[0]
+    for table, one in zip(tables, found, strict=True):
+        if one != time and not one.column.endswith(_IN_SECONDS):
+            sink.note(
+                "time-in-numbers",
+                f"column '{one.column}' holds numbers, where the mapping is for times in words: read in {one.unit}",
+                Place(file=str(table.path)),
+            )
+    return chosen, [
+        table if one == chosen else _TimeRenamed(table, one, chosen)
+        for table, one in zip(tables, found, strict=True)
+    ]
+
+
+def _as_written(table: Table, time: Channel) -> Channel:
+    names, column = table.column_names, time.column
+    if column + _IN_SECONDS in names:
+        return Channel(column + _IN_SECONDS, "s", 1.0)
+    plain = column.removesuffix(_IN_SECONDS)
+    if column in names or plain not in names:
+        return time
+    known = getattr(table, "info", None)
+    stamps = _STAMPS.fullmatch(known(plain).dtype) if known is not None else None
+    unit = stamps["unit"] if stamps else "s"
+    return Channel(plain, unit, _UNITS[unit])
 
 
 def _is_time(text: str) -> bool:
@@ -115,3 +156,30 @@ def _seconds(values: Float | Text, wanted: bool) -> Float | Text:
     known = [seconds_of(one) for one in values.names]
     numbers = np.array([np.nan if one is None else one for one in known] + [np.nan])
     return numbers[values.codes]
+
+
+class _TimeRenamed:
+    """A table whose channel of time stands under the name, and in the unit, that another table has for it."""
+
+    def __init__(self, table: Table, own: Channel, other: Channel) -> None:
+        self.path: Path = table.path
+        names = (other.column if name == own.column else name for name in table.column_names)
+        self.column_names = tuple(dict.fromkeys(names))
+        self.row_count = table.row_count
+        self._table, self._own, self._other = table, own, other
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def batches(
+        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[Mapping[str, Float | Text]]:
+        """Yields batches of the named columns."""
+        own, other = self._own, self._other
+        stored = tuple(own.column if name == other.column else name for name in columns)
+        for batch in self._table.batches(stored, rows, start, stop):
+            values = dict(zip(columns, (batch[name] for name in stored), strict=True))
+            clock = values.get(other.column)
+            if clock is not None and not isinstance(clock, Text):
+                values[other.column] = clock * (own.factor / other.factor)
+            yield values
