@@ -15,6 +15,7 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.feasible.bodies import THINNEST
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.identification.schema import SelectionEntry
@@ -25,7 +26,7 @@ from dynid.log.write import write_log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
-from dynid.spatial.inertia import from_com, is_physical
+from dynid.spatial.inertia import from_com, is_physical, nearest_possible, to_com
 from dynid.terms import KnownPayload
 from dynid.verbs.payload import (
     Payload,
@@ -139,6 +140,27 @@ def test_gains_that_are_off_are_no_part_of_the_mass_by_the_description(
     factor, least, most = by[ScaleRule.GAINS].explaining(2.0)
     assert least < factor < most
     assert abs(factor * 1.3 - 1.0) < 0.05
+
+
+def test_bodies_of_impossible_inertia_fix_the_scale_as_the_nearest_possible_ones(
+    loaded: Log, bare: Log
+) -> None:
+    """Ixx + Iyy < Izz by a few per cent, as exporters round and users scale, of all bodies but the last."""
+    impossible = np.array(arm().inertia_prior)
+    for k in range(5):
+        mass, centre, inertia = to_com(impossible[k])
+        inertia[0, 0] = 0.95 * (inertia[2, 2] - inertia[1, 1])
+        impossible[k] = from_com(mass, centre, inertia)
+        assert not is_physical(impossible[k])
+    possible = np.array([nearest_possible(body, THINNEST) for body in impossible])
+    found = []
+    for described in (impossible, possible):
+        robot = replace(arm(), inertia_prior=described)
+        logs = [read_log(Path(log.tables[0].path), robot) for log in (bare, loaded)]
+        run = identify(robot, logs[0], Settings(automatic=False), threads=1)
+        found.append(find_payload(run, logs[1], unloaded=logs[0], threads=1))
+    assert found[0].mass == pytest.approx(found[1].mass, rel=1e-6)
+    assert found[0].half_width()[0] == pytest.approx(found[1].half_width()[0], rel=1e-4)
 
 
 def test_a_hose_along_the_arm_is_no_part_of_the_load(unloaded: Identification, tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from dynid.base.records import dataclass
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.prior import parameter_spread, typical_length
 from dynid.factor.factor import Factor, Factors
-from dynid.feasible.bodies import body_columns, is_described
+from dynid.feasible.bodies import THINNEST, body_columns, is_described
 from dynid.feasible.entropic import relative_covariance
 from dynid.kernel import cho_factor, cho_solve
-from dynid.spatial.inertia import is_physical
+from dynid.spatial.inertia import nearest_possible
 from dynid.verbs.payload_equations import CHANGES, GRAVITY, POSITION, LoadEquations
 
 # Gauss-Newton steps and the relative gain that ends them; rounds of weights about them.
@@ -261,7 +261,9 @@ class _Problem:
             prior = np.zeros(eq.p)
             for ten in body_columns(columns):
                 body = np.array([columns[i].prior for i in ten])
-                if is_described(body) and is_physical(body):
+                if is_described(body):
+                    # Inertias of exporters are often a little impossible: the mass is known all the same.
+                    body = nearest_possible(body, THINNEST)
                     prior[ten] = body
                     covariance[np.ix_(ten, ten)] = (described * factor) ** 2 * relative_covariance(body)
             described_mean[at["robot"]] = base.B @ prior
