@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -303,9 +304,60 @@ def test_logs_in_a_folder_are_no_signals(tmp_path: Path) -> None:
             comments="",
         )
     with pytest.raises(
-        InputError, match=r"different-lengths.*train.csv \(400 rows\), validate.csv \(350 rows\).*give one"
+        InputError, match=r"different-lengths.*train.csv \(400 rows\), validate.csv \(350 rows\).*\*\.csv"
     ):
         open_table(tmp_path)
+
+
+def advised(folder: Path) -> list[Path]:
+    """The files that the message for a folder says to give."""
+    with pytest.raises(InputError) as caught:
+        open_table(folder)
+    said = str(caught.value)
+    pattern = next((word for word in re.split(r"[\s;]+", said) if "*" in word), None)
+    if pattern is not None:
+        return sorted(folder.glob(Path(pattern).name))
+    return [Path(word) for word in re.split(r"[\s;]+", said) if word.startswith(f"{folder}/")]
+
+
+@pytest.mark.parametrize(
+    ("others", "logs"),
+    [
+        ((), ("a", "b", "c")),
+        (("notes.md",), ("a", "b", "c")),
+        # Another table of nearly as many rows is no part of the log.
+        (("other.csv", "another.csv"), ("a", "b", "c")),
+    ],
+)
+def test_the_advice_on_a_folder_of_logs_reads_them(
+    others: tuple[str, ...], logs: tuple[str, ...], tmp_path: Path
+) -> None:
+    for k, name in enumerate(logs):
+        # One part has a column more.
+        extra = [np.full((T - 9 * k, 1), 20.0)] if k == 1 else []
+        table = np.hstack([t[: T - 9 * k, None], q[: T - 9 * k, :1], tau[: T - 9 * k, :1], *extra])
+        head = "time,q,tau,temperature" if extra else "time,q,tau"
+        np.savetxt(tmp_path / f"{name}.csv", table, delimiter=",", header=head, comments="")
+    for name in others:
+        np.savetxt(tmp_path / name, np.ones((T - 20, 5)), delimiter=",", header="u,v,w,x,y", comments="")
+    found = advised(tmp_path)
+    assert [one.stem for one in found] == list(logs)
+    log = read_log(found, one_slide(tmp_path), clock_mapping("seconds"))
+    assert [one.row_count for one in log.trajectories] == [T, T - 9, T - 18]
+
+
+def test_a_folder_of_notes_is_no_recording(tmp_path: Path) -> None:
+    for name in ("monday", "tuesday"):
+        (tmp_path / f"{name}.txt").write_text("recorded on Monday\nby hand\n")
+    with pytest.raises(InputError, match="different-lengths"):
+        open_table(tmp_path)
+
+
+def test_the_advice_on_a_folder_of_one_log_reads_it(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "a.csv", np.column_stack([t, q]), delimiter=",", header="t,a,b,c", comments="")
+    found = advised(tmp_path)
+    assert found == [tmp_path / "a.csv"]
+    assert open_table(found[0]).column_names == ("t", "a", "b", "c")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from dynid.log.long_rows import with_joints_side_by_side
 from dynid.log.mat_files import MatReader
 from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
-from dynid.log.signal_folder import open_signals, row_count, signal_files
+from dynid.log.signal_folder import given, open_signals, row_count, signal_files
 from dynid.log.stamps import with_whole_stamps
 from dynid.log.text_times import with_text_times
 from dynid.log.torch_files import TorchReader
@@ -95,7 +95,7 @@ def open_table(
             "a LeRobot data set, or a file for each signal",
             do=f"give {parts[0].name} in it, or restore metadata.yaml with `ros2 bag reindex`"
             if parts
-            else "",
+            else _logs_in(path),
             place=place,
         )
     try:
@@ -134,6 +134,16 @@ def open_table(
         (f"a file that starts with {head[:8]!r}", ""),
     )
     raise InputError("log-format", found=found, expected=known, do=do, place=place)
+
+
+def _logs_in(folder: Path) -> str:
+    """What to give in place of a folder that is no recording but may hold some; "" = nothing in it looks like a log."""
+    endings = {ending for reader in _readers("") for ending in reader.suffixes}
+    files = sorted(one for one in folder.iterdir() if one.is_file() and one.suffix.lower() in endings)
+    if not files:
+        return ""
+    same = [one for one in files if one.suffix == files[0].suffix]
+    return f"give what is a log in it: {given(folder, same)}"
 
 
 def parts_beside(path: Path) -> list[str]:

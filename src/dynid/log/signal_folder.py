@@ -55,13 +55,43 @@ def open_signals(folder: Path, files: Sequence[Path], opened: Callable[[Path], T
         raise InputError(
             "different-lengths",
             found=f"a folder of files of different lengths: {shown}",
-            expected="one signal a file, with a row a moment in all of them",
-            do="give one of them, if each is a log of its own; put those that are parts of one recording into a "
-            "folder of their own",
+            expected="one signal a file, with a row a moment in all of them: a folder is read as one recording",
+            do=_advice(folder, {file: tables[file].column_names for file in counts}, signals[0])
+            if signals
+            else "",
             place=Place(file=str(folder)),
         )
     left |= {file: f"{counts[file]} rows" for file in others}
     return SignalFolder(folder, {file.stem: tables[file] for file in signals}, longest, left)
+
+
+def _advice(folder: Path, columns_of: Mapping[Path, Sequence[str]], whole: Path) -> str:
+    """What to give in place of a folder of files of different lengths.    whole: the longest, or one of those."""
+    # Logs of one robot have most of their columns in common, whatever else was recorded in some of them.
+    columns = set(columns_of[whole])
+    logs = [
+        file
+        for file, names in columns_of.items()
+        if 2 * len(columns & set(names)) > max(len(columns), len(names))
+    ]
+    if len(logs) == 1:
+        said = f"if {whole.name} is the whole log, give it"
+    else:
+        said = f"if {'each file' if len(logs) == len(columns_of) else 'each of these'} is a log of its own, give them"
+    return (
+        f"{said} in place of the folder: {given(folder, logs)}; put signals of one recording, of as many rows each, "
+        "into a folder of their own"
+    )
+
+
+def given(folder: Path, files: Sequence[Path]) -> str:
+    """Files of a folder as they are written on the command line: by a pattern, where it holds no others."""
+    endings = {file.suffix for file in files}
+    if len(files) > 1 and len(endings) == 1:
+        pattern = f"*{endings.pop()}"
+        if sorted(folder.glob(pattern)) == sorted(files):
+            return str(folder / pattern)
+    return " ".join(map(str, files))
 
 
 class SignalFolder:
