@@ -149,6 +149,77 @@ def test_where_all_joints_slide_units_are_those_of_length_and_force(
         np.testing.assert_allclose(measured, true, atol=1e-5, rtol=1e-6)
 
 
+LENGTHS = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254}
+
+
+def small_gantry(tmp_path: Path, unit: str, heads: tuple[str, str], load: float, stroke: float) -> Path:
+    """A log of a gantry that moves by `stroke` of 0.8 m, positions in a unit, forces times `load`."""
+    (tmp_path / "gantry.urdf").write_text(GANTRY)
+    model = pin.buildModelFromUrdf(str(tmp_path / "gantry.urdf"))
+    t, q, dq, tau = gantry_motion(tmp_path / "gantry.urdf")
+    friction = 2.0 * np.sign(dq)
+    weight = pin.rnea(model, model.createData(), *np.zeros((3, 3)))
+    # Accelerations and their forces are linear in the motion of slides.
+    tau = weight + stroke * (tau - friction - weight) + friction
+    names = ["time [s]", *(one.format(axis) for one in heads for axis in "xyz")]
+    table = np.column_stack([t, stroke * q / LENGTHS[unit], load * tau])
+    log_file = tmp_path / "log.csv"
+    np.savetxt(log_file, table, delimiter=",", header=",".join(names), comments="", fmt="%.9g")
+    return log_file
+
+
+@pytest.mark.parametrize("unit", LENGTHS)
+@pytest.mark.parametrize("stroke", [1.0, 0.05])
+@pytest.mark.parametrize("named", ["axis_{}_force [N]", "axis_{}_effort"])
+def test_masses_and_weight_say_in_which_unit_slides_move(
+    named: str, stroke: float, unit: str, tmp_path: Path
+) -> None:
+    log_file = small_gantry(tmp_path, unit, ("axis_{}_pos", named), 1.0, stroke)
+    found = propose(load_robot(tmp_path / "gantry.urdf"), log_file)
+    assert not found.open
+    assert found["log.position.unit"].value == unit
+    assert found["log.effort.unit"].value == "N"
+
+
+@pytest.mark.parametrize("unit", ["mm", "cm", "in"])
+@pytest.mark.parametrize("load", [0.1, 10.0])
+@pytest.mark.parametrize("named", ["axis_{}_current", "axis_{}_effort"])
+def test_units_of_slides_that_fit_alike_are_asked_for(
+    named: str, load: float, unit: str, tmp_path: Path
+) -> None:
+    """An effort of unknown size says nothing of lengths: 0.1 A for a newton would make centimetres of millimetres."""
+    log_file = small_gantry(tmp_path, unit, ("axis_{}_pos", named), load, 0.05)
+    robot = load_robot(tmp_path / "gantry.urdf")
+    asked = {one.key: one.question for one in propose(robot, log_file).open}
+    offered = asked["log.position.unit"].removeprefix("are the positions in ").removesuffix("?").split(" or ")
+    assert {unit, "cm", "in"} <= set(offered) <= {"mm", "cm", "in"}
+    assert "log.position.unit" not in [
+        one.key for one in propose(robot, log_file, {"log.position.unit": unit}).open
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "meant"),
+    [
+        ("z_pos_cm", {"position": ("z_pos_cm", "cm")}),
+        ("z pos [in]", {"position": ("z pos [in]", "in")}),
+        ("z_pos_inch", {"position": ("z_pos_inch", "in")}),
+        ("z vel (in/s)", {"velocity": ("z vel (in/s)", "in/s")}),
+        ("z_pos_in", {}),
+    ],
+)
+def test_names_say_centimetres_and_inches(column: str, meant: dict[str, tuple[str, str]]) -> None:
+    assert columns_of_slide("z", [column]) == meant
+
+
+def test_what_slides_take_is_called_force(tmp_path: Path) -> None:
+    log_file = small_gantry(tmp_path, "m", ("q_{}", "effort_{}"), 300.0, 1.0)
+    found = propose(load_robot(tmp_path / "gantry.urdf"), log_file)
+    said = [text for one in found.decisions for text in (*one.why, one.question)]
+    assert any("force" in text for text in said)
+    assert not any("torque" in text or "N m" in text for text in said)
+
+
 def test_where_all_joints_slide_questions_offer_units_of_length_and_force(tmp_path: Path) -> None:
     robot_file, log_file = tmp_path / "gantry.urdf", tmp_path / "log.csv"
     robot_file.write_text(GANTRY)
@@ -160,7 +231,7 @@ def test_where_all_joints_slide_questions_offer_units_of_length_and_force(tmp_pa
     robot = load_robot(robot_file)
     found = propose(robot, log_file)
     offered = {one.key: [option.value for option in one.options] for one in found.open}
-    assert offered["log.position.unit"] == ["m", "mm"]
+    assert offered["log.position.unit"] == ["m", "mm", "cm", "in"]
     assert offered["log.effort.unit"] == ["N", "kN", "A", "mA", "raw"]
     left = propose(robot, log_file, {"log.position.unit": "0.01 mm"}).open
     assert [one.key for one in left] == ["log.effort.unit"]

@@ -18,8 +18,8 @@ _FACTORS: dict[str, dict[str, float]] = {
         "mrad/s": 1e-3,
         "turn/s": 2 * math.pi,
     },
-    "length": {"m": 1.0, "mm": 1e-3},
-    "velocity": {"m/s": 1.0, "mm/s": 1e-3},
+    "length": {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254},
+    "velocity": {"m/s": 1.0, "mm/s": 1e-3, "cm/s": 1e-2, "in/s": 0.0254},
     "torque": {
         "N m": 1.0,
         "Nm": 1.0,

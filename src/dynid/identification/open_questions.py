@@ -15,7 +15,7 @@ from dynid.robot.model import RobotModel
 _UNITS = {
     "time": "s, ms, us or ns",
     "position": "rad or deg, of slides m or mm",
-    "velocity": "rad/s, deg/s or rpm, of slides m/s or mm/s",
+    "velocity": "rad/s, deg/s or rpm, of slides m/s, mm/s, cm/s or in/s",
     "effort": "N m, mN m or kN m (of slides N), A or mA, or raw",
 }
 

@@ -12,8 +12,8 @@ from dynid.base.records import dataclass
 from dynid.base.units import factor
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.meaning import Meaning
-from dynid.layouts.physics import EXPLAINS, Motion, description_scale
-from dynid.layouts.presets import ConstantsEntry, Preset, matches_word
+from dynid.layouts.physics import EXPLAINS, Motion, description_scale, weight_share
+from dynid.layouts.presets import UNKNOWN, ConstantsEntry, Preset, matches_word
 from dynid.log.effort_size import size_advice
 from dynid.robot.actuator_gains import actuator_gains
 from dynid.robot.model import RobotModel
@@ -90,6 +90,25 @@ def _torques(robot: RobotModel) -> dict[str, float]:
     return {unit: size for unit, size in sizes.items() if size is not None}
 
 
+def load_of(robot: RobotModel) -> str:
+    """What joints take: force where all of them slide."""
+    return "force" if all(robot.prismatic) else "torque"
+
+
+def force_unit(robot: RobotModel, motion: Motion, said: Meaning) -> float | None:
+    """Newtons of the effort's unit, of a robot whose joints all slide; None where nothing says it.
+
+    Its name says it; or it is called no current, and the weight that is carried says that it is in N.
+    """
+    if said.doubt or said.actuator is not None or said.quantity not in ("torque", "effort"):
+        return None
+    size = _torques(robot).get(said.unit)
+    if size is not None:
+        return size
+    lifted = weight_share(robot, motion) if said.unit == UNKNOWN else None
+    return 1.0 if lifted is not None and 1 / NEAR < lifted < NEAR else None
+
+
 def si_current(unit: str) -> float:
     """Amperes of a unit of current."""
     return factor(unit, ("current",), NOWHERE)[1]
@@ -137,14 +156,15 @@ def _unit(
     if scale is not None and scale.negative:
         joints = ", ".join(scale.negative)
         why = (
-            f"the effort of {joints} falls where the description's torque rises: a sign is turned, or it is no effort",
+            f"the effort of {joints} falls where the description's {load_of(robot)} rises: a sign is turned, or it is "
+            "no effort",
         )
         return Decision(UNIT, None, why, question, units)
     who = "its name" if said.said_by == "name" else said.said_by
     compared = (
         None
         if scale is None
-        else f"{scale.middle:.3g} times the description's torque on {scale.joints} joint(s)"
+        else f"{scale.middle:.3g} times the description's {load_of(robot)} on {scale.joints} joint(s)"
     )
     if said.unit in torques and not said.doubt:
         share = None if scale is None else scale.middle * torques[said.unit]
@@ -183,7 +203,7 @@ def _torque_or_not(
             reason = f"{doubt}it is {compared}: too little for {by_size[0]}, as {said.unit} is"
             return Decision(UNIT, said.unit, (reason,), options=units)
         why = f"{doubt}it is {compared}: no {by_size[0]} at the joints"
-        advice = size_advice(scale.middle)
+        advice = size_advice(scale.middle, all(robot.prismatic))
         return Decision(UNIT, None, (why, advice) if advice else (why,), question, units)
     limits = robot.limits.effort
     if (
@@ -217,7 +237,7 @@ def _current(
         for unit, size in CURRENTS.items():
             share = scale.middle * size * worth
             if 1 / NEAR < share < NEAR:
-                said = f"in {unit}, with {whose}, it is {share:.3g} times the description's torque"
+                said = f"in {unit}, with {whose}, it is {share:.3g} times the description's {load_of(robot)}"
                 return Decision(UNIT, unit, (said,), options=_units(robot))
     why = "called a current; A, mA and percent of the greatest one are all usual"
     return Decision(UNIT, None, (why + (f"; it is {compared}" if compared else ""),), question, _units(robot))
@@ -262,13 +282,16 @@ def _side(robot: RobotModel, said: Meaning, unit: Decision, scale: Scale | None)
             return Decision(
                 SIDE,
                 near[0],
-                (f"there it is {here if near[0] == 'link' else there:.3g} times the description's torque",),
+                (
+                    f"there it is {here if near[0] == 'link' else there:.3g} times the description's {load_of(robot)}",
+                ),
                 options=options,
                 optional=True,
             )
-    why = ("the description has gears, and nothing says on which side the torque is",)
+    load = load_of(robot)
+    why = (f"the description has gears, and nothing says on which side the {load} is",)
     return Decision(
-        SIDE, None, why, "is the torque that of the joints (link) or of the motors (motor)?", options
+        SIDE, None, why, f"is the {load} that of the joints (link) or of the motors (motor)?", options
     )
 
 
@@ -299,8 +322,10 @@ def _of_actuators(
     words = "the input of the actuators (ctrl)" if actuator == "input" else "the force of the actuators"
     if said.actuator is not None:
         return Decision(UNIT, RAW, (said.said_by,), options=_units(robot))
-    compared = "" if scale is None else f"it is {scale.middle:.3g} times the description's torque, and "
-    why = f"{compared}with the gears of the description's actuators about that torque: {words}"
+    compared = (
+        "" if scale is None else f"it is {scale.middle:.3g} times the description's {load_of(robot)}, and "
+    )
+    why = f"{compared}with the gears of the description's actuators about that {load_of(robot)}: {words}"
     return Decision(UNIT, RAW, (why,), options=_units(robot), likely=True)
 
 
@@ -345,7 +370,7 @@ def _gains(
         if scale is not None:
             worth = np.array(gains)[list(scale.informative)] * np.abs(scale.slopes[list(scale.informative)])
             share = float(np.median(worth)) * (1.0 if unit.value == "raw" else si_current(unit.value))
-            said += f"; with them the effort is {share:.3g} times the description's torque"
+            said += f"; with them the effort is {share:.3g} times the description's {load_of(robot)}"
         decision = Decision(GAINS, _listed(gains), (said,), likely=True)
         return decision, dict(zip(robot.joint_names, gains, strict=True)), said
     why: tuple[str, ...] = ("neither the description nor a preset knows what a unit of it is worth",)

@@ -127,10 +127,20 @@ _UNITS = {
 }  # fmt: skip
 # Letters that are a unit only where brackets or their place at the end behind a fitting quantity say so.
 _LETTERS = {"s": ("time", "s"), "a": ("current", "A"), "m": ("position", "m"), "%": ("raw", "raw")}
-# Of joints that slide: by the last words of a name, or its bracket.
+# Of joints that slide: by the last words of a name, or its bracket; those that are words, too, by brackets alone.
+_WORDS_AND_UNITS = {"in"}
 UNITS_OF_SLIDES = {
-    "position": {"m": "m", "mm": "mm"},
-    "velocity": {"m/s": "m/s", "m s": "m/s", "mps": "m/s", "mm/s": "mm/s", "mm s": "mm/s", "mmps": "mm/s"},
+    "position": {"m": "m", "mm": "mm", "cm": "cm", **dict.fromkeys(("in", "inch", "inches"), "in")},
+    "velocity": {
+        "m/s": "m/s",
+        "m s": "m/s",
+        "mps": "m/s",
+        "mm/s": "mm/s",
+        "mm s": "mm/s",
+        "mmps": "mm/s",
+        **dict.fromkeys(("cm/s", "cm s", "cmps"), "cm/s"),
+        **dict.fromkeys(("in/s", "inch/s", "inch s", "inches/s", "ips"), "in/s"),
+    },
     "torque": {"n": "N", "kn": "kN"},
 }
 # What recorders that write SI units mean where a joint slides.
@@ -268,7 +278,7 @@ def unit_of_slide(template: str, place: str) -> tuple[str, str] | None:
             (quantity, units[end])
             for quantity, units in UNITS_OF_SLIDES.items()
             for end in ends
-            if end in units
+            if end in units and (bracket or end not in _WORDS_AND_UNITS)
         ),
         None,
     )

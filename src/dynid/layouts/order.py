@@ -10,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.records import dataclass
 from dynid.layouts.decision import Answers, Decision, Option, decided
+from dynid.layouts.effort import load_of
 from dynid.layouts.names import Family
 from dynid.layouts.physics import DECISIVE, EXPLAINS, FITS, Motion, description_scale, exchanges, gain, misfit
 from dynid.robot.model import RobotModel
@@ -68,7 +69,7 @@ def _found(
     ways: Mapping[str, Order],
     options: tuple[Option, ...],
 ) -> Decision:
-    said, counted = family.meaning, f"numbered from {family.first}"
+    load, said, counted = load_of(robot), family.meaning, f"numbered from {family.first}"
     question = (
         "which number is which joint? One of these, or the joints in the order of the numbers, with commas"
     )
@@ -80,31 +81,31 @@ def _found(
         if said.ordered:
             return Decision(KEY, BASE_TO_TIP, (source,), options=options)
         if ALPHABETICAL not in ways and not said.unordered:
-            why = f"{counted}, {WORDS[BASE_TO_TIP]}; no torque confirms it"
+            why = f"{counted}, {WORDS[BASE_TO_TIP]}; no {load} confirms it"
             return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
-        why = f"{counted}; no torque says which order the numbers have"
+        why = f"{counted}; no {load} says which order the numbers have"
         return Decision(KEY, None, (why,), question, options)
     if best.exchanged < -DECISIVE:
-        why = f"{counted}, but a rigid arm fits the torque far better with {best.pair} exchanged"
+        why = f"{counted}, but a rigid arm fits the {load} far better with {best.pair} exchanged"
         return Decision(KEY, None, (why,), question, options)
     proven = best.others > DECISIVE and best.exchanged > DECISIVE
     if proven and (best.name == BASE_TO_TIP or not said.ordered):
-        why = f"{counted}, {WORDS[best.name]}: in any other order a rigid arm fits the torque far worse"
+        why = f"{counted}, {WORDS[best.name]}: in any other order a rigid arm fits the {load} far worse"
         return Decision(
             KEY, best.name, (source if said.ordered else "", why)[not said.ordered :], options=options
         )
     if best.name != BASE_TO_TIP and best.others > DECISIVE:
-        why = f"{counted}; a rigid arm fits the torque best {WORDS[best.name]}"
+        why = f"{counted}; a rigid arm fits the {load} best {WORDS[best.name]}"
         return Decision(KEY, None, (why,), question, options)
     if said.ordered:
         return Decision(KEY, BASE_TO_TIP, (source,), options=options)
     if best.name == BASE_TO_TIP and best.others > DECISIVE and not said.unordered:
-        why = f"{counted}, {WORDS[BASE_TO_TIP]}: in the other usual orders a rigid arm fits the torque far worse"
+        why = f"{counted}, {WORDS[BASE_TO_TIP]}: in the other usual orders a rigid arm fits the {load} far worse"
         return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
     if ALPHABETICAL not in ways and not said.unordered:
-        why = f"{counted}, {WORDS[BASE_TO_TIP]}; the torque does not contradict it"
+        why = f"{counted}, {WORDS[BASE_TO_TIP]}; the {load} does not contradict it"
         return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
-    why = f"{counted}; the torque does not say whether the order is the description's or the alphabet's"
+    why = f"{counted}; the {load} does not say whether the order is the description's or the alphabet's"
     return Decision(KEY, None, (why,), question, options)
 
 

@@ -34,6 +34,8 @@ LEAST_SAMPLES = 60
 TURNS, NEAR_TURN = (360.0, 2 * np.pi), 0.2
 # Share of a joint's torque that the description has to explain before its scale means anything.
 EXPLAINS = 0.6
+# Slides that carry less than this share of the robot's weight lift nothing that the effort would show.
+LIFTED = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,6 +270,28 @@ def description_scale(robot: RobotModel, motion: Motion) -> tuple[Float, Float, 
         if mm > 0 and uu > 0:
             slope[j], share[j] = mu / mm, mu * mu / (mm * uu)
     return slope, share, size
+
+
+def weight_share(robot: RobotModel, motion: Motion) -> float | None:
+    """Logged effort that is the same at rest and both ways over the weight that slides carry; None = they lift nothing.
+
+    Of robots whose joints all slide: weights are the same everywhere then, and in any unit of the positions. Least
+    squares of each effort on what accelerations need by the description, friction and a constant.
+    """
+    part, pi = _thinned(motion), robot.inertia_prior
+    if part.tau is None or not np.isfinite(pi).all() or len(part.q) < LEAST_SAMPLES:
+        return None
+    q, dq, ddq = robot.tree_motion(part.q, part.dq, part.ddq)
+    weight = gravity_torque(robot.tree, pi, q) @ robot.projection
+    moved = inverse_dynamics(robot.tree, pi, q, dq, ddq) @ robot.projection - weight
+    mean = np.abs(weight.mean(axis=0))
+    j = int(np.argmax(mean))
+    if not mean[j] > LIFTED * np.abs(pi[:, 0]).sum() * float(np.linalg.norm(robot.tree.gravity)):
+        return None
+    columns = np.column_stack([moved[:, j], _friction(part.dq[:, j])])
+    size = np.maximum(np.linalg.norm(columns, axis=0), np.finfo(float).tiny)
+    found = np.linalg.lstsq(columns / size, part.tau[:, j], rcond=None)[0] / size
+    return float(found[-1] / weight[:, j].mean())
 
 
 def exchanges(order: Sequence[int]) -> Iterator[tuple[int, int, tuple[int, ...]]]:

@@ -397,7 +397,10 @@ def _settle(
     recording = _recording(robot, look, clock, chosen, plain)
     velocity = chosen["velocity"].meaning if "velocity" in chosen else None
     per_percent = _per_percent(robot, chosen["position"], answers)
-    units = decide_units(robot, recording, clock, chosen["position"].meaning, velocity, answers, per_percent)
+    said = chosen["effort"].meaning if "effort" in chosen else None
+    units = decide_units(
+        robot, recording, clock, chosen["position"].meaning, velocity, answers, per_percent, said
+    )
     motion = (
         None
         if units.motion is None or not np.isfinite(units.scale).all()
@@ -408,7 +411,7 @@ def _settle(
         # Limits and masses are those of the joints: units are looked at again in the order that was found.
         recording = _recording(robot, look, clock, chosen, at)
         units = decide_units(
-            robot, recording, clock, chosen["position"].meaning, velocity, answers, per_percent
+            robot, recording, clock, chosen["position"].meaning, velocity, answers, per_percent, said
         )
         motion = (
             None

@@ -15,6 +15,7 @@ from dynid.base.records import dataclass
 from dynid.base.units import factor, is_multiple
 from dynid.layouts.channels import EPOCH, Clock
 from dynid.layouts.decision import Answers, Decision, Option, decided
+from dynid.layouts.effort import NEAR, force_unit, scale_of
 from dynid.layouts.meaning import Meaning
 from dynid.layouts.physics import (
     DECISIVE,
@@ -41,7 +42,8 @@ CALIBRATION = "log.position.calibration"
 FASTEST_STEP, SLOWEST_STEP = 5e-5, 0.5
 # A motion that is to show gravity spans this much on some joint, rad; a joint without limits at most two turns.
 MOVED, TURNS = 0.1, 4 * np.pi
-# Of slides, m: with it one of m and mm alone fits all motions between 5 mm and 5 m.
+# Of slides, m. What fits as m is taken to be m where nothing else speaks: as inches it would be a 39th of that motion,
+# and robots that are logged to be identified move by more than a 39th of their range.
 SLID = 0.005
 # A joint may leave its range by this share, and this much, rad: limits are those of the description.
 BEYOND, BESIDE = 0.1, 0.05
@@ -79,7 +81,8 @@ class Kind:
 
 
 _TURNING = Kind("angle", "angular velocity", POSITIONS, VELOCITIES, ANGLES, SPEEDS, MOVED, False)
-_SLIDING = Kind("length", "velocity", *2 * (("m", "mm"), ("m/s", "mm/s")), SLID, True)
+LENGTHS, SLIDE_SPEEDS = ("m", "mm", "cm", "in"), ("m/s", "mm/s", "cm/s", "in/s")
+_SLIDING = Kind("length", "velocity", *2 * (LENGTHS, SLIDE_SPEEDS), SLID, True)
 
 
 def kind_of(robot: RobotModel) -> Kind:
@@ -119,6 +122,7 @@ def decide_units(
     velocity: Meaning | None,
     answers: Answers,
     per_percent: Float | None = None,
+    effort: Meaning | None = None,
 ) -> Units:
     """The units under which clock, positions and velocities agree with one another and with the robot.
 
@@ -150,7 +154,11 @@ def decide_units(
     left_times = list(dict.fromkeys(t for t, _ in fits)) if positions else times
     left_positions = list(dict.fromkeys(p for _, p in fits)) if times else positions
     shown = motions.get(left_times[0]) if left_times else None
-    chosen, why, question = _by_torque(robot, shown, left_positions, position)
+    if kind.slides:
+        timed = shown if len(left_times) == 1 else None
+        chosen, why, question = _by_force(robot, timed, left_positions, position, effort)
+    else:
+        chosen, why, question = _by_torque(robot, shown, left_positions, position)
     unit_decision = decided(
         Decision(
             "log.position.unit",
@@ -263,7 +271,7 @@ def _positions(
         others = [u for u in likely if u != said.unit]
         return [said.unit, *others], (f"{who} says {said.unit}, but the joints span {spans}",)
     if len(likely) == 1:
-        other = next(u for u in kind.positions if u != likely[0])
+        other = " or ".join(u for u in kind.positions if u != likely[0])
         return likely, (f"the joints span {spans}: as {other} the robot cannot move so, or hardly moved",)
     return likely, (f"the joints span {spans}",)
 
@@ -358,8 +366,6 @@ def _by_torque(
     if PERCENT in left:
         ask = f"are the positions in {' or '.join(left)} of each motor's range (LeRobot without use_degrees)?"
         return (PERCENT, (), "") if len(left) == 1 else (None, ("nothing decides between them",), ask)
-    if not left and kind.slides:
-        return None, (kind.neither,), f"which unit have the positions? {kind.neither.capitalize()}"
     if not left:
         return (
             None,
@@ -372,9 +378,6 @@ def _by_torque(
         )
     named = said.unit in kind.all_positions and not said.doubt
     best = said.unit if named and said.unit in left else left[0]
-    if kind.slides:
-        # The force of slides is linear in their positions: in any unit a rigid robot fits it as well.
-        return (best, (), "") if len(left) == 1 else (None, ("nothing decides between them",), ask)
     others = [u for u in POSITIONS if u != best]
     seen = None if motion is None or motion.tau is None else _evidence(robot, motion, best, others[0])
     if seen is None:
@@ -398,6 +401,38 @@ def _by_torque(
         if len(left) == 1
         else (None, ("nothing decides between them",), ask)
     )
+
+
+def _by_force(
+    robot: RobotModel, motion: Motion | None, left: Sequence[str], said: Meaning, effort: Meaning | None
+) -> tuple[str | None, tuple[str, ...], str]:
+    """The unit of slides' positions in which the description's masses need the logged force.    As `_by_torque`.
+
+    The force of slides is linear in their positions: in any unit a rigid robot fits it as well.
+    """
+    neither = _SLIDING.neither
+    if not left:
+        return None, (neither,), f"which unit have the positions? {neither.capitalize()}"
+    if len(left) == 1:
+        return left[0], (), ""
+    ask = f"are the positions in {' or '.join(left)}?"
+    if said.unit in _SLIDING.all_positions and not said.doubt:
+        return None, ("nothing decides between them",), ask
+    newtons = None if motion is None or effort is None else force_unit(robot, motion, effort)
+    if motion is not None and newtons is not None:
+        scales = {unit: scale_of(robot, motion.read_as(si(unit, "length"))) for unit in left}
+        shares = {unit: newtons * one.middle for unit, one in scales.items() if one is not None}
+        near = [unit for unit, share in shares.items() if 1 / NEAR < share < NEAR]
+        words = ", ".join(f"{share:.3g} as {unit}" for unit, share in shares.items())
+        if words:
+            words = f"the force over that of the description's masses is {words}"
+        if len(near) == 1:
+            return near[0], (words,), ""
+        if words:
+            return None, (words,), ask
+    if "m" in left:
+        return "m", (f"as {' or '.join(one for one in left if one != 'm')} the robot hardly moved",), ""
+    return None, ("the limits allow each, and no force in a known unit decides between them",), ask
 
 
 def _stretched(robot: RobotModel, motion: Motion | None, unit: str) -> str | None:
