@@ -587,7 +587,7 @@ def test_json_says_all_that_a_user_may_correct(run: Run, robot_file: Path, tmp_p
     grades = {one["key"]: one["grade"] for one in found["decisions"]}
     assert grades["log.effort.columns"] == "likely"
     assert {option["value"] for one in found["decisions"] if one["key"] == "log.position.unit"
-            for option in one["options"]} == {"rad", "deg", "mrad", "turn"}  # fmt: skip
+            for option in one["options"]} == {"rad", "deg", "mrad", "turn", "arcmin", "arcsec"}  # fmt: skip
     assert found["motions"] == []
 
 

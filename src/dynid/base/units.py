@@ -10,13 +10,22 @@ from dynid.base.errors import InputError, Place
 
 _FACTORS: dict[str, dict[str, float]] = {
     "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
-    "angle": {"rad": 1.0, "deg": math.pi / 180.0, "mrad": 1e-3, "turn": 2 * math.pi},
+    "angle": {
+        "rad": 1.0,
+        "deg": math.pi / 180.0,
+        "mrad": 1e-3,
+        "turn": 2 * math.pi,
+        "arcmin": math.pi / 10800.0,
+        "arcsec": math.pi / 648000.0,
+    },
     "angular velocity": {
         "rad/s": 1.0,
         "deg/s": math.pi / 180.0,
         "rpm": math.pi / 30.0,
         "mrad/s": 1e-3,
         "turn/s": 2 * math.pi,
+        "arcmin/s": math.pi / 10800.0,
+        "arcsec/s": math.pi / 648000.0,
     },
     "length": {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254},
     "velocity": {"m/s": 1.0, "mm/s": 1e-3, "cm/s": 1e-2, "in/s": 0.0254},

@@ -36,7 +36,9 @@ from dynid.robot.model import RobotModel
 
 TIMES, POSITIONS, VELOCITIES = ("s", "ms", "us", "ns"), ("rad", "deg"), ("rad/s", "deg/s", "rpm")
 # With those that so few logs use that nothing but a name or an answer speaks for them.
-ANGLES, SPEEDS = (*POSITIONS, "mrad", "turn"), (*VELOCITIES, "mrad/s", "turn/s")
+_SMALL = ("arcmin", "arcsec")
+ANGLES = (*POSITIONS, "mrad", "turn", *_SMALL)
+SPEEDS = (*VELOCITIES, "mrad/s", "turn/s", *(f"{one}/s" for one in _SMALL))
 CALIBRATION = "log.position.calibration"
 # Controllers record between 2 and 20,000 rows a second.
 FASTEST_STEP, SLOWEST_STEP = 5e-5, 0.5
