@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
+from dynid.base.errors import UnfitDataError
 from dynid.estimate import WLS
 from dynid.estimate.kept_friction import LEAST_STOP, StopSums
 from dynid.estimate.scores import Scores, Sums
@@ -280,3 +282,19 @@ def test_dry_friction_of_the_last_motion(
         again, smooth = dry_friction(ROBOT, terms, creeping, theta, direction)
         np.testing.assert_array_equal(again, stopped)
         np.testing.assert_allclose(smooth, stopped, rtol=0.02)
+
+
+def test_a_motion_that_counts_as_rest_is_named_with_the_option_that_keeps_it(pendulum: RobotModel) -> None:
+    """As of a telescope's mount, which never turns by more than some mrad/s; what is advised is enough."""
+    t = 0.02 * np.arange(10000.0)
+    q = 0.4 * np.sin(0.02 * t) + 0.2 * np.sin(0.031 * t)
+    dq = np.gradient(q, t)
+    tau = WEIGHT * np.sin(q) + DRY * np.sign(dq)
+    log = Log.from_arrays(pendulum, t, q[:, None], tau=tau[:, None])
+    with pytest.raises(UnfitDataError) as refused:
+        identify(pendulum, log, SETTINGS, threads=1)
+    assert refused.value.identifier == "no-samples"
+    assert f"{np.abs(dq).max():.2g}" in str(refused.value)
+    advised = float(re.findall(r"slowest motion, (\S+) or so", str(refused.value))[0])
+    slower = replace(SETTINGS, preparation=replace(SETTINGS.preparation, rest=advised))
+    assert identify(pendulum, log, slower, threads=1).training.scores.relative[0] < 0.1

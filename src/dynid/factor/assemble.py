@@ -20,7 +20,7 @@ from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations, Rows, group_joints
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples
+from dynid.signals.samples import REST, Samples
 from dynid.signals.side_by_side import SideBySide, gathered
 from dynid.terms.term import Term, Terms
 
@@ -76,6 +76,7 @@ class Assembly:
                 progress(sum(piece.end - piece.start for _, piece in done))
         release_memory()
         if not pieces:
+            _refuse_rest(batches)
             raise UnfitDataError(
                 "no-samples",
                 found="no usable sample after masking, trimming and gating",
@@ -248,3 +249,21 @@ def _without_stubs(blocks: list[Block]) -> list[Block]:
 
 def _count(block: Block) -> int:
     return sum(factor.count for factor in block.groups)
+
+
+def _refuse_rest(batches: Iterable[Samples]) -> None:
+    """Raises UnfitDataError where all samples that the filters leave were left out as at rest."""
+    fastest, count = 0.0, 0
+    for samples in batches:
+        resting = samples.left_out.get(REST)
+        if samples.keep.any() or resting is None:
+            return
+        count += int(resting.sum())
+        fastest = max(fastest, float(np.abs(samples.dq[resting]).max(initial=0.0)))
+    if count:
+        raise UnfitDataError(
+            "no-samples",
+            found=f"no usable sample: no joint is faster than {fastest:.3g} rad/s (m/s), which counts as rest",
+            expected="joints that are faster than prepare.rest for a part of the log",
+            do=f"set prepare.rest (--rest) to less than the slowest motion, {0.1 * fastest:.1g} or so",
+        )
