@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -93,3 +95,14 @@ def test_time_without_any_equation_is_left_out_and_accounted_for() -> None:
     log = log_of(motion(5, stop))
     scores = identify(arm().described, log, threads=1, diagnostics=Diagnostics()).validations[0].scores
     assert "stopped by brakes" in str(scores.left_out)
+
+
+def test_times_on_a_clock_of_seconds_since_1970_are_told_apart() -> None:
+    made = motion(100, Stop((1,), 8.0, 15.0, 0.3, 0.0))
+    late = replace(made, t=made.t + 1.7e9)
+    (warning,) = said(
+        identify(arm().described, log_of(late), threads=1, diagnostics=Diagnostics()), "held-in-part"
+    )
+    start, end = map(float, re.findall(r"\d+\.\d+", warning)[:2])
+    assert start - 1.7e9 == pytest.approx(8.0, abs=1.0)
+    assert end - 1.7e9 == pytest.approx(15.0, abs=1.0)

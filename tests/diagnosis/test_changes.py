@@ -113,6 +113,16 @@ def test_friction_that_drifts_is_reported_with_its_size(share: float) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+def test_what_would_push_at_one_end_of_the_log_is_no_friction(seed: int) -> None:
+    """A torque against the motion in the beginning and with it in the end, as no friction does: no drift."""
+
+    def turning(motion: TrueMotion, rng: np.random.Generator) -> np.ndarray:
+        return -6.0 * (motion.t / motion.t[-1] - 0.5)[:, None] * DRY * np.sign(motion.dq)
+
+    assert find_friction_drift(analysis_of(ARM, turning, seed=seed)) is None
+
+
+@pytest.mark.parametrize("seed", range(3))
 def test_a_robot_that_stays_the_same_is_left_in_peace(seed: int) -> None:
     assert reported(analysis_of(ARM, seed=seed)) == []
     assert reported(analysis_of(ARM, softer(-0.08), seed=seed)) == []

@@ -29,6 +29,8 @@ from dynid.terms.residual_tests import ALARM
 USUAL_CHANGE = 0.12
 # Of a joint's torque; friction that takes less has no size that could change.
 LEAST_FRICTION = 0.01
+# Times its mean: friction that changed by more along a straight line would push at one end of the log.
+MOST_CHANGE = 2.0
 # Weights of the other part's equations, which fill in what a part is silent on.
 OTHER_PART = (0.01, 0.1)
 # Folds on either side of a time at which the robot may have changed, so that each part is held out in turns.
@@ -72,7 +74,8 @@ EXPLANATIONS = (
         """Warm the drives up before recording. Or log their temperature and add `temperature_viscous`, or identify
         warm and cold apart.""",
         f"""A straight line in time, times the fitted friction, is tested on what the model leaves of the residuals,
-        all joints together, with a chance of {ALARM:g} for a false alarm; the 95 % interval is counted in.
+        all joints together, with a chance of {ALARM:g} for a false alarm; the 95 % interval is counted in. What
+        changes by more than {MOST_CHANGE:g} times the mean is no friction, which would push at one end of the log.
         Drives that start at room temperature lose {100 * USUAL_CHANGE:g} % in a minute, which is not reported.""",
     ),
 )
@@ -178,7 +181,7 @@ def _times(analysis: ResidualAnalysis, held: Bool) -> str:
     runs = [run for run in np.split(np.arange(len(held)), changes) if held[run[0]]]
     several = len(shares) > 1
     times = [
-        f"{t[run[0]]:.4g} to {t[run[-1]]:.4g} s"
+        f"{t[run[0]]:.2f} to {t[run[-1]]:.2f} s"
         + (f" of '{r.trajectories[trajectory[run[0]]]}'" if several else "")
         for run in runs[:NAMED_TIMES]
     ]
@@ -210,6 +213,8 @@ def find_friction_drift(analysis: ResidualAnalysis) -> FrictionDrift | None:
         for name, size, std in zip(names, test.coefficient, test.std, strict=True)
         if abs(size) > sure * std and abs(size) - 2.0 * std > USUAL_CHANGE
     ]
+    if any(abs(one.change) - 2.0 * one.std > MOST_CHANGE for one in found):
+        return None  # something else follows time and the direction of motion, and spoils what the other part shows
     return max(found, key=lambda one: abs(one.change) / one.std, default=None)
 
 

@@ -185,7 +185,7 @@ def _warn_of_stands(robot: RobotModel, found: Sequence[Stand], diagnostics: Diag
         who = "joints" if many else "joint"
         who += " " + ", ".join(f"'{robot.joint_names[j]}'" for j in joints)
         who += (" stand" if many else " stands") + " still at "
-        who += ", ".join(f"{one.start:.4g} to {one.end:.4g} s" for one in times[:_NAMED])
+        who += ", ".join(f"{one.start:.2f} to {one.end:.2f} s" for one in times[:_NAMED])
         who += f" and {len(times) - _NAMED} times more" if len(times) > _NAMED else ""
         names = list(dict.fromkeys(f"'{one.trajectory}'" for one in times))
         diagnostics.warn("held-in-part", _words(f"{who} of {', '.join(names[:_NAMED])}", many))

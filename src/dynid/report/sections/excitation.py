@@ -117,7 +117,7 @@ def _leverage_panel(identification: Identification) -> Panel:
     length = np.array([max(block.end - block.start, 0.0) for block in blocks])
     left = np.concatenate([[0.0], np.cumsum(length)[:-1]])
     labels = [
-        f"{block.trajectory} {block.start:.4g} to {block.end:.4g} s: {100 * s:.2g} % of the information"
+        f"{block.trajectory} {block.start:.2f} to {block.end:.2f} s: {100 * s:.2g} % of the information"
         for block, s in zip(blocks, share, strict=True)
     ]
     trace = labelled(bars(left + length / 2, 100.0 * share, 0.9 * length, "share", BLUE), labels)
