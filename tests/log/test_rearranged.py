@@ -228,25 +228,25 @@ def one_slide(folder: Path) -> RobotModel:
     return load_robot(path)
 
 
-@pytest.mark.parametrize("mapped", ["dates", "seconds"])
 @pytest.mark.parametrize("logged", [("dates",), ("seconds",), ("seconds", "dates"), ("dates", "seconds")])
-def test_a_mapping_reads_the_clock_that_a_log_has(
-    mapped: str, logged: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_mapping_of_dates_reads_numbers(logged: tuple[str, ...], tmp_path: Path) -> None:
     files = [clocked(tmp_path, kind, 100 * k) for k, kind in enumerate(logged)]
-    log = read_log(files, one_slide(tmp_path), clock_mapping(mapped))
+    log = read_log(files, one_slide(tmp_path), clock_mapping("dates"))
     for k, one in enumerate(log.trajectories):
         chunk = log.read(one)
         np.testing.assert_allclose(np.diff(chunk.t), 0.01, rtol=0, atol=1e-6)
         np.testing.assert_array_equal(chunk.q[:, 0], q[100 * k : 100 * k + 100, 0])
-    said = [one.identifier for one in log.remarks].count("time-in-numbers")
-    assert said == (logged.count("seconds") if mapped == "dates" else 0)
+    assert [one.identifier for one in log.remarks].count("time-in-numbers") == logged.count("seconds")
 
 
-@pytest.mark.parametrize(("mapped", "logged"), [("dates", "stamps"), ("stamps", "dates")])
-def test_stamps_of_parquet_and_dates_in_words_are_one_clock(mapped: str, logged: str, tmp_path: Path) -> None:
-    log = read_log(clocked(tmp_path, logged, 0), one_slide(tmp_path), clock_mapping(mapped))
+def test_a_mapping_of_dates_reads_stamps_of_parquet(tmp_path: Path) -> None:
+    log = read_log(clocked(tmp_path, "stamps", 0), one_slide(tmp_path), clock_mapping("dates"))
     np.testing.assert_allclose(np.diff(log.read(log.trajectories[0]).t), 0.01, rtol=0, atol=1e-6)
+
+
+def test_words_are_no_numbers(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="text-cell"):
+        read_log(clocked(tmp_path, "dates", 0), one_slide(tmp_path), clock_mapping("seconds"))
 
 
 def signals(folder: Path, write: Callable[[Path, np.ndarray], None], timed: bool) -> Path:

@@ -69,8 +69,8 @@ def clock_as_written(
 ) -> tuple[Channel, list[Table]]:
     """The channel of time in the kind in which these logs have it, and the tables with that channel.
 
-    A mapping of a log whose times are numbers is good for one of the same columns whose times are texts, and the
-    other way round.    Numbers whose unit nothing says are taken as s, with a note.
+    A mapping of a log whose times are texts is good for one of the same columns whose times are numbers, in s where
+    nothing says their unit, with a note. The other way round texts stay what is wrong.
     """
     found = [_as_written(table, time) for table in tables]
     chosen = found[0]
@@ -89,8 +89,6 @@ def clock_as_written(
 
 def _as_written(table: Table, time: Channel) -> Channel:
     names, column = table.column_names, time.column
-    if column + _IN_SECONDS in names:
-        return Channel(column + _IN_SECONDS, "s", 1.0)
     plain = column.removesuffix(_IN_SECONDS)
     if column in names or plain not in names:
         return time
