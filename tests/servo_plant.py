@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +62,20 @@ def commanded(seconds: float, rng: np.random.Generator) -> tuple[Float, Float]:
     return t, q_des - q_des[0]
 
 
+def stop_and_go(
+    seconds: float, rng: np.random.Generator, pauses: tuple[float, float] = (0.3, 0.8)
+) -> tuple[Float, Float]:
+    """Times (T,) and positions (T, 2) in moves of 0.4 to 0.9 s, with both joints at rest between them."""
+    t, now, pose = ROW * np.arange(int(seconds / ROW)), 0.0, np.zeros(2)
+    q_des = np.zeros((len(t), 2))
+    while now < seconds:
+        goal, lasting = rng.uniform(-1.2, 1.2, 2), rng.uniform(0.4, 0.9)
+        u = np.clip((t[t >= now] - now) / lasting, 0.0, 1.0)[:, None]
+        q_des[t >= now] = pose + (goal - pose) * u**3 * (10 - 15 * u + 6 * u * u)
+        now, pose = now + lasting + rng.uniform(*pauses), goal
+    return t, q_des
+
+
 # N m, and s of its correlation: torque that acts on the joints and that no model knows.
 DISTURBANCE, MEMORY = np.array([0.2, 0.08]), 0.1
 # Of MuJoCo's friction where it is to be dry rather than soft: time constant in s, impedance; and a step that it needs.
@@ -77,6 +91,7 @@ def recorded(
     dead_band: float | Float = 0.0,
     disturbed: float = 0.0,
     dry: bool = False,
+    motion: Callable[[float, np.random.Generator], tuple[Float, Float]] = commanded,
 ) -> Recording:
     """The arm under a controller that computes its torque from each row, late by some rows, and holds it for one.
 
@@ -90,7 +105,7 @@ def recorded(
         model.dof_solref[:], model.dof_solimp[:, :2] = (DRY, 1.0), HARD
     data, step = mujoco.MjData(model), model.opt.timestep
     rng, unknown = np.random.default_rng(seed), np.random.default_rng([seed, 1])
-    t, q_des = commanded(seconds, rng)
+    t, q_des = motion(seconds, rng)
     T, n = q_des.shape
     rows, count = np.zeros((4, T, n)), round(ROW / step)
     waiting, push, kept = [np.zeros(n)] * delayed_rows, np.zeros(n), np.exp(-step / MEMORY)

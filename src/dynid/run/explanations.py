@@ -19,6 +19,7 @@ from dynid.run.verdict import (
     VALUES_FEW,
 )
 from dynid.signals.effort_at_rest import FRICTION, HELD, HELD_PART, MISSED
+from dynid.signals.standing import BIN, BRIEF_BINS
 from dynid.terms.catalogue import CATALOGUE
 
 OF_VERDICTS = (
@@ -268,18 +269,20 @@ OF_FITS = (
     ),
     Explanation(
         "held-by-friction",
-        "a joint that friction holds while others move",
+        "a joint that friction holds at rest",
         ("note",),
         """Friction at rest may take any value up to its limit, and holds a part of what the joint carries. An equation
         of a joint at rest says then no more of its load than that limit allows, and a fit to such equations bends
-        masses and friction to them. As in picking and placing, they are left out of the fit while the joint stands
-        and others move, and counted as `joints that stand while others move` among what scores leave out. The figures
-        of all samples hold them.""",
+        masses and friction to them. They are left out of the fit while the joint stands, whether others move as in
+        picking and placing or not, and while it comes to rest and leaves it, up to the speed from which on no more is
+        missed than in motion. Among what scores leave out they are counted as `joints that friction holds`. The
+        figures of all samples hold them.""",
         """Nothing. `--rest 0`, or `rest = 0` under `[prepare]`, keeps every sample at rest, of all joints.""",
-        f"""Bodies and friction that are fitted to all joints in motion miss the joint's effort in its stands of a
-        second or more by {HELD:g} times what they miss in motion and by {100 * HELD_PART:g} % of its Coulomb friction,
-        less what the fit does not know. Where they do not, as of drives whose effort at rest is what the joint carries,
-        the equations stay.""",
+        f"""Bodies and friction that are fitted to all joints in motion miss the joint's effort in its
+        stands of {BIN * BRIEF_BINS:g} s or more by {HELD:g} times what they miss in motion and by {
+            100
+            * HELD_PART:g} % of its Coulomb friction, less what the fit does not know. Where they do not, as of drives
+        whose effort at rest is what the joint carries, the equations stay.""",
     ),
     Explanation(
         "joint-at-rest",

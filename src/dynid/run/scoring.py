@@ -23,10 +23,11 @@ from dynid.run.result import Validation
 from dynid.signals.last_motion import last_direction
 from dynid.signals.samples import REST, STANDING, Samples
 from dynid.terms.at_rest import dry_friction
+from dynid.terms.friction import WIDTH
 
-# Times what a second pass of the filters moves positions at rest by: the first one has moved them by about as much, to
-# both sides, so that a joint that stands still turns back by less than a width of twice this.
-RINGING = 3.0
+# Times what a second pass of the filters moves positions at rest by: after a stop the first one has turned a joint back
+# by about as much (3.5 to 5 times, by filters of equal cut-off on stops of 0.02 to 0.8 s).
+RINGING = 4.0
 
 
 def score(
@@ -237,12 +238,14 @@ class _Counted:
 
 
 def _at_rest(samples: Samples) -> Bool:
-    # (n, T) where joints stand: all of them, or one while others move.
+    # (n, T) where joints stand: all of them, or one while others move. Equations are also left out where one comes to
+    # rest or leaves it, fast enough for friction to have its sign.
     stands = np.broadcast_to(
         samples.left_out.get(REST, np.zeros(len(samples), dtype=np.bool_)), (samples.n, len(samples))
     )
     opened = _opened(samples, np.arange(len(samples)))
-    return stands if opened is None else np.asarray(stands | ~opened.T)
+    slow = np.abs(samples.dq.T) <= WIDTH
+    return stands if opened is None else np.asarray(stands | (slow & ~opened.T))
 
 
 def _opened(samples: Samples, index: Int) -> Bool | None:

@@ -20,6 +20,8 @@ ABOVE_SIGNAL = (
     1.25  # a zero-phase filter of fourth order there passes 86 % of the amplitude where signal equals noise
 )
 LEAST_BY_TORQUE = 3.0  # Hz: friction turns round within a fraction of a second, however slow the motion
+# Friction at rest is unknown, and a low pass spreads that over its period to either side: over a third of a move.
+PERIODS_A_MOVE = 6.0
 NOTHING_LEFT = 1e-4  # of the torque's power, 1 % of its amplitude
 FLOOR_BAND = (0.25, 0.45)  # of the sampling rate: no arm moves there
 FLOOR_FACTOR = 3.0  # spectra scatter about their floor
@@ -69,6 +71,7 @@ def choose_cutoff(
     rate: float,
     joint_names: tuple[str, ...],
     coherence: TorqueCoherence | None = None,
+    move: float = np.inf,
 ) -> CutoffEvidence:
     """Chooses the cut-off of the parallel filter from uniformly sampled positions, a list of (n, T).
 
@@ -80,6 +83,8 @@ def choose_cutoff(
     coherence: how far up the measured torque follows the motion. Above 1.25 times that frequency accelerations and
     torque hold more noise than signal, whatever its source: the cut-off is lowered to it, but not below 3 Hz, and not
     where the torque has nothing above it that a filter could take (a command, or a log that was low-passed before).
+    move: s, from one pause to the next. Friction at rest may have any size, and the filter spreads it over its period
+    to either side: six periods of the filter are at most as long as a move.
     Source: the rule of thumb of Khalil and Dombre 2002, section 12.4.2 (filter at ten times the dynamics' frequency).
     """
     longest = max(q.shape[1] for q in positions)
@@ -101,13 +106,14 @@ def choose_cutoff(
     if not np.isclose(chosen, wanted, rtol=0.1):
         reason += f", bounded to {LEAST:g} ... {greatest:g} Hz"
     if coherence is not None and coherence.end > 0 and coherence.beyond > NOTHING_LEFT:
-        least = min(LEAST_BY_TORQUE, greatest)
+        least = min(max(LEAST_BY_TORQUE, PERIODS_A_MOVE / move), greatest)
         limit = max(ABOVE_SIGNAL * coherence.end, least)
         if limit < chosen:
             chosen = limit
             reason = f"above {coherence.end:.2g} Hz less than half of the torque follows the motion, the rest is noise"
             if limit == least:
-                reason += f"; bounded to at least {least:g} Hz"
+                reason += f"; bounded to at least {least:.2g} Hz"
+                reason += f" for moves of {move:.2g} s" if least > LEAST_BY_TORQUE else ""
     chosen = float(f"{chosen:.2g}")
     every = max(1, len(frequency) // 400)
     shown = spectrum * (2 * np.pi * frequency) ** 2

@@ -22,6 +22,8 @@ from dynid.signals.standing import Stand, own_samples
 CUTOFF, OVERSAMPLING = 5.0, 4.0
 # s, on either side of where a joint comes to rest or leaves it: filters swing, and drives hand over to brakes.
 EDGE = 0.3
+# Of a brief stand so much of its length, which is more than filters swing for.
+EDGE_SHARE = 0.3
 # An effort at rest has to be missed by so many times what the joint's own is missed by in motion, and so many times
 # its Coulomb friction, which at rest may take either sign and is up to twice as large.
 MISSED, FRICTION = 4.0, 2.0
@@ -29,6 +31,9 @@ MISSED, FRICTION = 4.0, 2.0
 # where it is less than such a part of the joint's Coulomb friction, something else is missed (ripple, a cable).
 HELD, HELD_PART = 1.5, 0.1
 FASTER = 1.5  # times the speed of a joint's stands, up to which it is at rest
+# A joint that comes to rest or leaves it creeps: the speed is doubled from that at rest on, as long as so many samples
+# miss more than the geometric mean of what is missed at rest and in motion.
+LEAST_CREEPING = 5
 # Times the speed over which friction's sign is smoothed: from here on it is one.
 CLEAR = 3.0
 # Samples of a stand that are compared, which are as good as all where they are alike; and the least of a joint's motion
@@ -50,32 +55,44 @@ class EffortsAtRest:
 
     not_carried: stands in which the motor's effort is not the torque of what the joint carries, as where a brake is on.
     held_below: (n,) rad/s (m/s) below which friction holds a part of the load of a joint; nan = none is seen to.
+    creeps_below: (n,) rad/s (m/s), the same or more: up to it friction is as unknown where a joint comes to rest, or
+    leaves it.
     """
 
     not_carried: tuple[Stand, ...]
     held_below: Float
+    creeps_below: Float
 
 
-def efforts_at_rest(robot: RobotModel, batches: Iterable[Samples], found: Sequence[Stand]) -> EffortsAtRest:
+def efforts_at_rest(
+    robot: RobotModel, batches: Iterable[Samples], found: Sequence[Stand], brief: Sequence[Stand] = ()
+) -> EffortsAtRest:
     """What the efforts of joints are in the stands that were found.
 
+    brief: stands that may be shorter, which show friction alone: brakes take a while to close and open.
     Bodies, friction, rotors and offsets are fitted to all joints in motion. At rest they miss an effort by less what
     the fit does not know: with their prediction error r of information (X, G), r' (1 + X inv(G) X')^-1 r a sample is
     what the stand would add to the squares of a fit to both.
     A motor does not carry its load where more is missed than `MISSED` and `FRICTION` allow. Such a stand grows by the
     time before and after in which the effort is as during it; joints that were stopped with one that is found, and
     whose effort at rest does not change, are found as well.
-    Of the other stands of a joint in which others move, together, friction holds a part of the load where more is
-    missed than `HELD` times what is in motion and `HELD_PART` of its Coulomb friction: it may take any value up to its
-    limit at rest, which no equation of motion has.
+    Of the other stands of a joint, together, friction holds a part of the load where more is missed than `HELD` times
+    what is in motion and `HELD_PART` of its Coulomb friction: it may take any value up to its limit at rest, which no
+    equation of motion has. Stands of all joints at once show it as well: such equations are left out anyway, but not
+    those of joints that come to rest before the others, or leave it after them.
     """
-    alone, below = own_motors(robot), np.full(robot.n, np.nan)
+    alone = own_motors(robot)
+    below, creeping = np.full(robot.n, np.nan), np.full(robot.n, np.nan)
     asked = _Asked(tuple(one for one in found if alone[one.joint]))
-    reference = _Reference.of(robot, batches, asked) if asked.stands else None
+    reference = _Reference.of(robot, batches, asked) if asked.stands or brief else None
     if reference is None:
-        return EffortsAtRest((), below)
-    compared = _compared(robot, batches, asked, reference)
-    braked = {one for one, own in compared.items() if own.missed > reference.bound(one.joint)}
+        return EffortsAtRest((), below, creeping)
+    # What is long enough for a brake is compared as such.
+    rest = _Asked(tuple(one for one in brief if alone[one.joint] and not _shares_time(one, asked)))
+    compared = _compared(robot, batches, _Asked((*asked.stands, *rest.stands)), reference)
+    braked = {
+        one for one in asked.stands if one in compared and compared[one].missed > reference.bound(one.joint)
+    }
     others = [
         one
         for one in asked.stands
@@ -87,17 +104,14 @@ def efforts_at_rest(robot: RobotModel, batches: Iterable[Samples], found: Sequen
         key=lambda one: (one.trajectory, one.start, one.joint),
     )
     for j in range(robot.n):
-        own = [
-            seen
-            for one, seen in compared.items()
-            if one.joint == j and one not in braked and seen.others_move
-        ]
+        own = [seen for one, seen in compared.items() if one.joint == j and one not in braked]
         if not own:
             continue
         missed = np.sqrt(np.average([o.missed**2 for o in own], weights=[o.count for o in own]))
         if missed > max(HELD * reference.size[j], HELD_PART * reference.friction[j]):
             below[j] = FASTER * np.median([o.speed for o in own])
-    return EffortsAtRest(tuple(left), below)
+            creeping[j] = _creeps_below(reference, j, below[j], [o.slow for o in own])
+    return EffortsAtRest(tuple(left), below, creeping)
 
 
 class _Asked:
@@ -114,12 +128,17 @@ class _Asked:
 
     def near(self, samples: Samples, seconds: float = 0.0) -> list[Stand]:
         """Those that a batch shares time with, so many seconds to either side."""
-        spans = self._spans.get(samples.trajectory)
-        if spans is None or not len(samples):
+        if not len(samples):
             return []
-        reached = (spans[:, 1] >= samples.t[0] - seconds) & (spans[:, 0] <= samples.t[-1] + seconds)
-        own = self._by_trajectory[samples.trajectory]
-        return [own[i] for i in np.flatnonzero(reached).tolist()]
+        return self.during(samples.trajectory, float(samples.t[0]) - seconds, float(samples.t[-1]) + seconds)
+
+    def during(self, trajectory: str, start: float, end: float) -> list[Stand]:
+        """Those that share time with a part of a trajectory, s."""
+        spans = self._spans.get(trajectory)
+        if spans is None:
+            return []
+        own = self._by_trajectory[trajectory]
+        return [own[i] for i in np.flatnonzero((spans[:, 1] >= start) & (spans[:, 0] <= end)).tolist()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,12 +270,16 @@ def _solved(gram: Float, right: Float, columns: Int, size: Float) -> tuple[Float
 
 @dataclass(frozen=True)
 class _Compared:
-    """A stand: r.m.s. effort that is missed in it, of so many samples, its greatest speed, and whether others move."""
+    """A stand: r.m.s. effort that is missed in it, of so many samples, and its greatest speed.
+
+    slow: (3, T) speeds in and beside it, as long as they are not clear of rest, and the efforts that are missed with
+    friction's smoothed sign and with its sign.
+    """
 
     missed: float
     count: int
     speed: float
-    others_move: bool
+    slow: Float
 
 
 def _compared(
@@ -264,7 +287,7 @@ def _compared(
 ) -> dict[Stand, _Compared]:
     gathered: dict[Stand, list[tuple[Float, Float]]] = {}
     speed: dict[Stand, float] = {}
-    beside: set[Stand] = set()
+    slow: dict[Stand, list[Float]] = {}
     for samples in batches:
         near = [one for one in asked.near(samples) if samples.measured is None or samples.measured[one.joint]]
         lines = _Lines.of(robot, samples, reference.bend) if near else None
@@ -282,20 +305,63 @@ def _compared(
                 stands = _inside(one, samples.t)
                 own = np.abs(samples.dq[stands, one.joint]).max(initial=0.0)
                 speed[one] = max(speed.get(one, 0.0), float(own))
-                if samples.keep[stands].any():
-                    beside.add(one)
+                slow.setdefault(one, []).append(_slow(one, samples, lines, reference))
     found = {}
     for one, parts in gathered.items():
         X, y = (np.concatenate(part) for part in zip(*parts, strict=True))
         step = -(-len(y) // COMPARED)
         missed = reference.missed(one.joint, X[::step], y[::step])
         if np.isfinite(missed):
-            found[one] = _Compared(missed, len(y), speed[one], one in beside)
+            found[one] = _Compared(missed, len(y), speed[one], np.concatenate(slow[one], axis=1))
     return found
 
 
+def _slow(one: Stand, samples: Samples, lines: _Lines, reference: _Reference) -> Float:
+    """Speeds and missed efforts (3, T) in a stand and beside it."""
+    j, dq = one.joint, samples.dq[:, one.joint]
+    bend = reference.bend[j]
+    inside = np.flatnonzero(_inside(one, samples.t))
+    clear = np.flatnonzero(np.abs(dq) > CLEAR * bend)
+    before, after = clear[clear < inside[0]], clear[clear > inside[-1]]
+    first = samples.t[before[-1] + 1 if len(before) else 0]
+    last = samples.t[after[0] - 1 if len(after) else -1]
+    which = np.asarray((lines.t >= first) & (lines.t <= last))
+    X = lines.row(j, which)
+    missed = lines.effort[j, which] - X @ reference.theta[reference.columns[j]]
+    own = dq[np.searchsorted(samples.t, lines.t[which])]
+    coulomb = reference.theta[reference.columns[j, -2]]
+    return np.stack([np.abs(own), missed, missed - coulomb * (np.sign(own) - X[:, -2])])
+
+
+def _creeps_below(reference: _Reference, j: int, below: float, slow: Sequence[Float]) -> float:
+    """The speed up to which a joint's effort is missed as at rest."""
+    speed, *missed = np.concatenate(slow, axis=1)
+
+    def size(which: Bool) -> float:
+        # With whichever sign of friction says more: it has one from some slow speed on.
+        return float(min(np.sqrt(np.mean(one[which] ** 2)) for one in missed))
+
+    at_rest = speed <= below
+    if not at_rest.any():
+        return below
+    bound, limit = np.sqrt(size(at_rest) * reference.size[j]), CLEAR * reference.bend[j]
+    found = below
+    while found < limit:
+        which = np.asarray((speed > found) & (speed <= 2.0 * found))
+        if which.sum() >= LEAST_CREEPING and size(which) <= bound:
+            break
+        found *= 2.0
+    return float(min(found, max(limit, below)))
+
+
 def _inside(one: Stand, t: Float) -> Bool:
-    return np.asarray((t >= one.start + EDGE) & (t <= one.end - EDGE))
+    edge = min(EDGE, EDGE_SHARE * (one.end - one.start))
+    return np.asarray((t >= one.start + edge) & (t <= one.end - edge))
+
+
+def _shares_time(one: Stand, others: _Asked) -> bool:
+    """Whether its joint stands at the same time among others."""
+    return any(b.joint == one.joint for b in others.during(one.trajectory, one.start, one.end))
 
 
 def _grown(

@@ -29,6 +29,7 @@ from dynid.signals.parallel import ParallelFilter
 from dynid.signals.resample import at_times, bracketed, is_uniform, sensible_rate
 from dynid.signals.samples import REST, Samples
 from dynid.signals.settings import ByJoint, Preparation
+from dynid.signals.standing import move_seconds
 from dynid.signals.state_cutoff import StateCutoffs, choose_state_cutoffs, confirmed_by_torque
 from dynid.signals.time_base import LONGEST_HOLD, TimeBase
 from dynid.signals.velocity import VelocityEvidence, compare_velocities, fused, settling
@@ -383,7 +384,8 @@ def _cutoff(log: Log, signals: list[Signals], rate: float, settings: Preparation
         kinds.append(windows)
     looks = [torque_coherence(log.robot, kind, rate) for kind in kinds]
     found = max((look for look in looks if look is not None), key=lambda look: look.end, default=None)
-    return choose_cutoff([s.q for s in signals], rate, log.robot.joint_names, found)
+    positions = [s.q for s in signals]
+    return choose_cutoff(positions, rate, log.robot.joint_names, found, move_seconds(positions, rate))
 
 
 def _given(named: ByJoint, joint_names: Sequence[str]) -> Float:
