@@ -27,6 +27,7 @@ Claim = Literal[
     "negative-friction",
     "negative-stiffness",
     "other-arm",
+    "outside-limits",
     "payload",
     "position-sign",
     "rows-lost",

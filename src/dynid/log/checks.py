@@ -14,6 +14,7 @@ from dynid.base.errors import Place, UnfitDataError
 from dynid.kernel import line_ranges
 from dynid.log.absent import WITHOUT_EFFORT
 from dynid.log.encoders import EncoderWatch
+from dynid.log.joint_limits import RangeWatch, check_limits
 from dynid.log.lattice import lattice_step
 from dynid.log.log import RawChunk, Trajectory
 from dynid.log.peaks import look_at_peaks
@@ -88,6 +89,7 @@ class LogWatch:
         self.encoders = EncoderWatch(log.robot, log.mapping)
         self.recording = RecordingWatch(log.robot)
         self.order = OrderWatch(n)
+        self.ranges = RangeWatch(log.robot)
 
     def observed(self, trajectory: Trajectory, chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
         """Passes the chunks of a trajectory on, having looked at each."""
@@ -109,10 +111,12 @@ class LogWatch:
             self.encoders.see(chunk)
             self.recording.see(seen)
             self.order.see(chunk)
+            self.ranges.see(chunk.q)
             previous = chunk
             yield chunk
         self.recording.end()
         self.order.end()
+        self.ranges.end()
         if one.rows < MIN_ROWS:
             raise UnfitDataError(
                 "too-few-rows",
@@ -376,7 +380,8 @@ class LogWatch:
                 do="record an exciting motion",
             )
         self.order.finish(moved)
-        self._units(lower, upper)
+        if not self._units(lower, upper):
+            check_limits(self.robot, self.log.mapping, self.ranges, lower, upper, self.sink)
         self.encoders.finish(moved, self.sink)
         self.recording.finish(moved, self.sink)
         if self.has_velocity:
@@ -399,11 +404,13 @@ class LogWatch:
             self.has_velocity, self.has_effort,
         )  # fmt: skip
 
-    def _units(self, lower: Float, upper: Float) -> None:
-        limits = self.robot.limits
+    def _units(self, lower: Float, upper: Float) -> bool:
+        """Claims units that cannot be; returns whether positions are in doubt."""
+        limits, positions = self.robot.limits, False
         for j, name in enumerate(self.robot.joint_names):
             span = limits.upper[j] - limits.lower[j]
             if np.isfinite(span) and span > 0 and upper[j] - lower[j] > 6 * span:
+                positions = True
                 self.sink.claim(
                     "unit-suspicion",
                     found=f"a range of {upper[j] - lower[j]:.4g}, "
@@ -421,6 +428,7 @@ class LogWatch:
                     do="is it a current, in mA or on the motor side? Declare unit and side under [log]",
                     place=Place(joint=name),
                 )
+        return positions
 
     def _velocity(self, moved: Bool) -> None:
         product, slope_square, logged_square = self.agreement

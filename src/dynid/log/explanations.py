@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dynid.base.explanation import TRAPS, Explanation
 from dynid.log.checks import CLOCK_DOUBT, CLOCK_STOP, DUPLICATE_SHARE, MIN_ROWS, MISSING_SHARE
+from dynid.log.joint_limits import BESIDE, BEYOND, OUTSIDE
 from dynid.log.peaks import COARSE, SATURATED_SHARE
 from dynid.log.recording_faults import FROZEN_SECONDS
 from dynid.log.time_order import DAMAGED_SHARE, FEW_ROWS
@@ -23,6 +24,32 @@ EXPLANATIONS = (
         off by more than a factor of 30. Identified bodies: off by a factor of 5 (a warning) or 30 (a doubt).
         Units are declared, never guessed: a guess that is off by 57.3 still looks like a robot. {TRAPS}""",
         """Accept it if the limits of the description are placeholders.""",
+    ),
+    Explanation(
+        "outside-limits",
+        "positions outside of the joints' limits throughout",
+        ("doubt", "warning"),
+        """A joint of the arm lies where the description's limits let it not go, in nearly all of the log, and moves no
+        further than they would let it: its positions count from another zero. Counts of servos are such, whose zero
+        is in the middle, at 2048 of 4096. Weight then acts at another angle, and masses come out wrong while the
+        torque may still fit. A warning where no torque depends on the zero: of a turn of the base about the vertical,
+        or a slide of the base.""",
+        """Say where zero is: `position.offset = { JOINT = -2048 }` under `[log]`, in the unit of the column and added
+        to it; the message has the numbers that would do. Of a log without a mapping it is asked for:
+        `--answer log.position.offset=-2048`, one number for all joints or one each, with commas. Where the limits are
+        wrong, mend them in the description; where the joint is turned, set `position.sign`.""",
+        f"""Over {100 * OUTSIDE:g} % of the rows lie further out than {100 * BEYOND:g} % of the limits' span and
+        {BESIDE:g} rad, however many whole turns are added. Joints of hands, and those without limits, are not looked at.""",
+        """Accept it if the limits of the description are wrong, and its zero is the log's.""",
+    ),
+    Explanation(
+        "whole-turns",
+        "positions that are whole turns outside of the limits",
+        ("note",),
+        """Some turns more or fewer bring the joint within its limits. Its dynamics are the same at every whole turn,
+        and so is the model.""",
+        """Nothing for the model. Where poses of the log are compared with the description's, take the turns off with
+        `position.offset` under `[log]`.""",
     ),
     Explanation(
         "gear-ratio-side",
