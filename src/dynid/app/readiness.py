@@ -17,6 +17,7 @@ _WORDS = {
     "log.order": "Order of numbered columns",
     "log.position.columns": "Position: columns",
     "log.position.unit": "Position: unit",
+    "log.position.offset": "Position: offset to the description's zero",
     "log.position.calibration": "Position: calibration of the motors",
     "log.position.which": "Position: which columns",
     "log.velocity.columns": "Velocity: columns",

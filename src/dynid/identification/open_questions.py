@@ -90,6 +90,8 @@ def _expected(name: str, key: str, robot: RobotModel) -> str:
     if key == "columns":
         first = ", ".join(f'{joint} = "COLUMN"' for joint in robot.joint_names[:2])
         return f"the column of every joint, columns = {{ {first}{', ...' if robot.n > 2 else ''} }}"
+    if key == "offset":
+        return f"numbers by joint, in the unit of the column, such as offset = {{ {robot.joint_names[0]} = 0.0 }}"
     return f"{key} = the name of a column" if key == "column" else f"a value of {key}"
 
 
@@ -115,9 +117,8 @@ def _asked_in(text: list[str]) -> list[_Question]:
 def _answers(text: list[str], question: _Question) -> str:
     """Values that the head of the file offers for a question, with bars between them."""
     begin = [k for k, line in enumerate(text) if line.startswith(f"#   {question.key}: ")]
-    for line in (
-        _joined([f"#{one[3:]}" for one in text[begin[0] + 1 :] if one.startswith("#")]) if begin else ()
-    ):
+    asked = [f"#{one[3:]}" for one in text[begin[0] :] if one.startswith("#")] if begin else []
+    for line in list(_joined(asked))[1:]:
         if line.startswith("- answers: "):
             options = line.removeprefix("- answers: ").split("; ")
             return "|".join(one.split(" (", maxsplit=1)[0] for one in options)

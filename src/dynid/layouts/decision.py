@@ -60,6 +60,7 @@ _OTHERS = (
     "log.trajectory",
     "log.sort",
     "log.order",
+    "log.position.offset",
     "robot.drive_gain",
     "drive.kp",
     "drive.kd",

@@ -16,6 +16,7 @@ from dynid.layouts.excerpt import excerpt
 from dynid.layouts.nameless import is_nameless
 from dynid.layouts.propose import propose
 from dynid.layouts.write import answer_option, columns_in_words, experiment_text
+from dynid.layouts.zero import OFFSET
 from dynid.robot.model import RobotModel
 
 
@@ -76,14 +77,15 @@ def found_tables(
 
 
 def _asked(one: Decision) -> str:
-    """A question, of an effort's unit with what it was compared with: any multiple of a unit may be the answer."""
-    return f"{one.question} {one.why[0]}" if one.key == EFFORT_UNIT and one.why else one.question
+    """A question, with its evidence where any number may be the answer: of an effort's unit, and of a zero."""
+    why = one.why[:1] if one.key == EFFORT_UNIT else one.why if one.key == OFFSET else ()
+    return " ".join([one.question, "; ".join(why)]).strip()
 
 
 def _first(asked: Sequence[Decision]) -> list[Decision]:
     """Questions but those that may have no need to be asked once others are answered: motion shows units of efforts."""
     keys = {one.key for one in asked}
     behind = {"log.time.unit"} if "log.time.column" in keys else set()
-    if keys & {"log.time.column", "log.time.unit", "log.position.columns", "log.position.unit"}:
+    if keys & {"log.time.column", "log.time.unit", "log.position.columns", "log.position.unit", OFFSET}:
         behind |= {EFFORT_UNIT}
     return [one for one in asked if one.key not in behind]

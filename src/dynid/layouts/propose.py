@@ -21,7 +21,7 @@ from dynid.layouts.meaning import Meaning, meaning_of_slides, most_fitting, sing
 from dynid.layouts.nameless import is_nameless, nameless, states_apart
 from dynid.layouts.names import Family, columns_of_slide, families, joint_labels, naming
 from dynid.layouts.order import decide_order, in_order
-from dynid.layouts.physics import Recording, runs_of, time_step, unwrapped
+from dynid.layouts.physics import Motion, Recording, runs_of, time_step, unwrapped
 from dynid.layouts.presets import Preset, presets
 from dynid.layouts.row_clock import rate_from_velocity, rows_as_clock
 from dynid.layouts.units import (
@@ -32,6 +32,7 @@ from dynid.layouts.units import (
     time_unit,
     units_within_limits,
 )
+from dynid.layouts.zero import answered_offsets, decide_offset, moved_by
 from dynid.log.absent import WITHOUT_EFFORT, hand_joints
 from dynid.log.calibration import motor_of, rad_per_percent, read_calibration
 from dynid.log.files import parts_beside
@@ -393,31 +394,26 @@ def _settle(
             if one.named
         }
         return groups, [*decisions, clock.trajectory, time_unit(clock, answers)], {}
-    plain = tuple(range(len(chosen["position"].joints)))
-    recording = _recording(robot, look, clock, chosen, plain)
+    family = chosen["position"]
     velocity = chosen["velocity"].meaning if "velocity" in chosen else None
-    per_percent = _per_percent(robot, chosen["position"], answers)
+    per_percent = _per_percent(robot, family, answers)
     said = chosen["effort"].meaning if "effort" in chosen else None
-    units = decide_units(
-        robot, recording, clock, chosen["position"].meaning, velocity, answers, per_percent, said
-    )
-    motion = (
-        None
-        if units.motion is None or not np.isfinite(units.scale).all()
-        else units.motion.read_as(units.scale)
-    )
-    order, at = decide_order(robot, chosen["position"], motion, answers)
+    offsets = answered_offsets(family.joints, answers)
+
+    def read(at: Sequence[int]) -> tuple[Units, Decision | None, Motion | None]:
+        recording = moved_by(_recording(robot, look, clock, chosen, at), robot, offsets)
+        units = decide_units(robot, recording, clock, family, velocity, answers, per_percent, said)
+        unit = units.position.value or ""
+        zero = decide_offset(robot, family.joints, recording, units.scale, unit, answers)
+        known = units.motion is not None and np.isfinite(units.scale).all() and (zero is None or zero.sure)
+        return units, zero, units.motion.read_as(units.scale) if units.motion is not None and known else None
+
+    plain = tuple(range(len(family.joints)))
+    units, zero, motion = read(plain)
+    order, at = decide_order(robot, family, motion, answers)
     if at != plain:
         # Limits and masses are those of the joints: units are looked at again in the order that was found.
-        recording = _recording(robot, look, clock, chosen, at)
-        units = decide_units(
-            robot, recording, clock, chosen["position"].meaning, velocity, answers, per_percent, said
-        )
-        motion = (
-            None
-            if units.motion is None or not np.isfinite(units.scale).all()
-            else units.motion.read_as(units.scale)
-        )
+        units, zero, motion = read(at)
     effort = None
     if "effort" in chosen:
         effort = decide_effort(
@@ -441,7 +437,11 @@ def _settle(
         )
         for kind, family in chosen.items()
     }
-    return groups, [*decisions, *_further(clock, units, order, effort)], dict(effort.values) if effort else {}
+    return (
+        groups,
+        [*decisions, *_further(clock, units, order, zero, effort)],
+        dict(effort.values) if effort else {},
+    )
 
 
 def _per_percent(robot: RobotModel, family: Family, answers: Answers) -> Float | None:
@@ -459,8 +459,11 @@ def _per_percent(robot: RobotModel, family: Family, answers: Answers) -> Float |
     return scale
 
 
-def _further(clock: Clock, units: Units, order: Decision, effort: Effort | None) -> list[Decision]:
+def _further(
+    clock: Clock, units: Units, order: Decision, zero: Decision | None, effort: Effort | None
+) -> list[Decision]:
     found = [clock.trajectory, units.time, order, units.position]
+    found += [zero] if zero is not None else []
     found += [units.calibration] if units.calibration is not None else []
     found += [units.velocity] if units.velocity is not None else []
     if effort is not None:

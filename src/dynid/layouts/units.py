@@ -17,6 +17,7 @@ from dynid.layouts.channels import EPOCH, Clock
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.effort import NEAR, force_unit, scale_of
 from dynid.layouts.meaning import Meaning
+from dynid.layouts.names import Family
 from dynid.layouts.physics import (
     DECISIVE,
     EXPLAINS,
@@ -31,7 +32,9 @@ from dynid.layouts.physics import (
 )
 from dynid.layouts.presets import UNKNOWN
 from dynid.layouts.row_clock import rate_question
+from dynid.layouts.zero import from_another_zero
 from dynid.log.calibration import PERCENT
+from dynid.log.joint_limits import BESIDE, BEYOND
 from dynid.robot.model import RobotModel
 
 TIMES, POSITIONS, VELOCITIES = ("s", "ms", "us", "ns"), ("rad", "deg"), ("rad/s", "deg/s", "rpm")
@@ -47,8 +50,6 @@ MOVED, TURNS = 0.1, 4 * np.pi
 # Of slides, m. What fits as m is taken to be m where nothing else speaks: as inches it would be a 39th of that motion,
 # and robots that are logged to be identified move by more than a 39th of their range.
 SLID = 0.005
-# A joint may leave its range by this share, and this much, rad: limits are those of the description.
-BEYOND, BESIDE = 0.1, 0.05
 # Faster than this many times its limit no joint moves.
 TOO_FAST = 3.0
 # A logged velocity follows the derivative where it explains this share of it; their units fit within this factor.
@@ -120,7 +121,7 @@ def decide_units(
     robot: RobotModel,
     recording: Recording,
     clock: Clock,
-    position: Meaning,
+    positions_of: Family,
     velocity: Meaning | None,
     answers: Answers,
     per_percent: Float | None = None,
@@ -130,7 +131,7 @@ def decide_units(
 
     per_percent: (n,) rad, of the calibration that was named.
     """
-    kind = kind_of(robot)
+    kind, position = kind_of(robot), positions_of.meaning
     times, time_why = _times(clock, answers)
     positions, position_why = _positions(robot, recording.q, position, answers)
     motions = {unit: motion_of(recording, si(unit, "time")) for unit in times}
@@ -156,6 +157,10 @@ def decide_units(
     left_times = list(dict.fromkeys(t for t, _ in fits)) if positions else times
     left_positions = list(dict.fromkeys(p for _, p in fits)) if times else positions
     shown = motions.get(left_times[0]) if left_times else None
+    if len(left_positions) == 1 and left_positions[0] in kind.all_positions:
+        scale_left = si(left_positions[0], kind.length)
+        if from_another_zero(robot, positions_of.joints, recording, scale_left).any():
+            shown = None  # about a wrong zero torque tells nothing of units
     if kind.slides:
         timed = shown if len(left_times) == 1 else None
         chosen, why, question = _by_force(robot, timed, left_positions, position, effort)

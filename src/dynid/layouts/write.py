@@ -15,6 +15,7 @@ from dynid.layouts.effort import GAINS, RAW
 from dynid.layouts.order import KEY as ORDER
 from dynid.layouts.presets import UNKNOWN
 from dynid.layouts.propose import LOCK, Group, Proposal
+from dynid.layouts.zero import OFFSET, answered_offsets
 
 WIDTH = 116
 
@@ -108,6 +109,8 @@ def columns_in_words(proposal: Proposal) -> str:
         unit = _unit(p, kind.removeprefix("command_"))
         shown = " ".join(filter(None, (_columns_in_words(p, kind), unit)))
         title = kind.replace("command_", "commanded ")
+        if kind == "position" and p[OFFSET].value not in (None, "0"):
+            shown += f" with {p[OFFSET].value} added"
         said += [f"{title} {shown}"] if shown and (kind == "time" or kind in p.groups) else []
     held = [one.key.removeprefix(LOCK) for one in p.decisions if one.key.startswith(LOCK)]
     said += [f"held: {', '.join(held)}"] if held else []
@@ -207,9 +210,10 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     columns, unit, side = p[f"log.{kind}.columns"], p[f"log.{kind}.unit"], p[f"log.{kind}.side"]
     which, calibration = p[f"log.{kind}.which"], p[f"log.{kind}.calibration"]
     order = p[ORDER] if kind == "position" else Decision(ORDER, None)
+    zero = p[OFFSET] if kind == "position" else Decision(OFFSET, None)
     decided = tuple(
         one
-        for one in (columns, which, order, unit, calibration, side)
+        for one in (columns, which, order, unit, zero, calibration, side)
         if one.why and (one.value is not None or one.question)
     )
     if kind == "velocity" and (columns.value is None or unit.value is None):
@@ -224,6 +228,10 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     entry += [f"side = {_quoted(side.value)}"] if side.value else []
     if calibration.question or calibration.value:
         entry += [f"calibration = {_quoted(calibration.value or '?')}"]
+    if zero.question:
+        entry += ['offset = "?"']
+    elif group is not None and (offsets := _offsets(zero, group)):
+        entry += [f"offset = {_table({joint: _number(one) for joint, one in offsets.items()})}"]
     if group is not None and group.apart:
         clock = f"column = {_quoted(p['log.time.column'].value)}, unit = {_quoted(p['log.time.unit'].value)}"
         entry += [f"time = {{ {clock} }}"]
@@ -270,6 +278,12 @@ def _units(group: Group | None, unit: str) -> str:
         return _quoted(unit)
     own = {joint: of_slide for joint, (_, of_slide) in group.slides.items()}
     return _table({joint: _quoted(one) for joint, one in (dict.fromkeys(group.columns, unit) | own).items()})
+
+
+def _offsets(zero: Decision, group: Group) -> dict[str, float]:
+    """What is added to the positions of joints, in their unit, where it is not 0."""
+    given = answered_offsets(list(group.columns), {OFFSET: zero.value}) if zero.value is not None else {}
+    return {joint: one for joint, one in given.items() if one}
 
 
 def _columns(group: Group, position: Group | None = None) -> str:

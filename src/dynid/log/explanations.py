@@ -39,7 +39,8 @@ EXPLANATIONS = (
         `--answer log.position.offset=-2048`, one number for all joints or one each, with commas. Where the limits are
         wrong, mend them in the description; where the joint is turned, set `position.sign`.""",
         f"""Over {100 * OUTSIDE:g} % of the rows lie further out than {100 * BEYOND:g} % of the limits' span and
-        {BESIDE:g} rad, however many whole turns are added. Joints of hands, and those without limits, are not looked at.""",
+        {BESIDE:g} rad, however many whole turns are added. Joints of hands, and those without limits, are not
+        looked at.""",
         """Accept it if the limits of the description are wrong, and its zero is the log's.""",
     ),
     Explanation(

@@ -66,6 +66,12 @@ class PositionEntry(JointEntry):
         doc="applied to position and velocity", kind="1 or -1 by joint", default_factory=dict
     )
 
+    @field_validator("offset", mode="before")
+    @classmethod
+    def _still_asked_for(cls, value: object) -> object:
+        # `dynid init` marks what it asks for with "?", and what opens a log says where.
+        return {} if value == "?" else value
+
 
 class MotorEntry(TimedEntry):
     """Motor positions, reflected ("link") or as the motors turn ("motor"); offset and sign as for positions."""
