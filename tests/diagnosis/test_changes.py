@@ -12,6 +12,7 @@ from dynid.diagnosis.changes import check_changes, find_change, find_friction_dr
 from dynid.diagnosis.load_times import find_load_times
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.kernel import inverse_dynamics
+from dynid.log.switches import Switch
 from dynid.testing import TrueMotion, analysis_of, random_robot, small_arm
 from dynid.testing.lab import AddedTorque
 
@@ -147,7 +148,9 @@ def test_what_the_model_lacks_is_no_change(seed: int) -> None:
         assert find_load_times(analysis) is None
 
 
-@pytest.mark.parametrize(("period", "mass"), [(3.0, 1.0), (5.0, 0.5), (7.0, 2.0)])
+@pytest.mark.parametrize(
+    ("period", "mass"), [(0.6, 1.0), (1.1, 0.5), (1.1, 2.0), (3.0, 1.0), (5.0, 0.5), (7.0, 2.0)]
+)
 def test_a_load_that_is_taken_up_and_put_down_is_found_with_its_mass_and_its_times(
     period: float, mass: float
 ) -> None:
@@ -162,6 +165,49 @@ def test_a_load_that_is_taken_up_and_put_down_is_found_with_its_mass_and_its_tim
         assert (found.held == is_held(analysis.elapsed, period)).mean() > 0.95
         assert find_change(analysis) is None
         assert reported(analysis) == ["changed-within-log"]
+
+
+def switched(analysis: ResidualAnalysis, **columns: np.ndarray) -> ResidualAnalysis:
+    """The analysis of a log with further columns of two values, given at the times of the residuals."""
+    r = analysis.residuals
+    found = tuple(
+        Switch(name, low, high, {r.trajectories[0]: (r.t, on)})
+        for (name, on), (low, high) in zip(columns.items(), [(0.0, 1.0), (2.0, 5.0)], strict=False)
+    )
+    return replace(analysis, switches=lambda: found)
+
+
+@pytest.mark.parametrize("period", [0.5, 1.1, 4.0])
+@pytest.mark.parametrize("inverted", [False, True])
+def test_a_column_that_says_when_the_load_is_held_is_named(period: float, inverted: bool) -> None:
+    for seed in range(2):
+        analysis = analysis_of(ARM, picking(period, 1.0), seed=seed)
+        t = analysis.residuals.t
+        grip = is_held(t, period) ^ inverted
+        found = find_load_times(switched(analysis, lamp=t % 2.3 > 1.0, grip=grip))
+        assert found is not None
+        assert found.switch is not None
+        assert found.switch.column == "grip"
+        assert found.when == ((2.0, 5.0) if inverted else (5.0, 2.0))
+        assert found.mass == pytest.approx(1.0, abs=max(4.0 * found.std, 0.02))
+        assert (found.held == is_held(analysis.elapsed, period)).mean() > 0.95
+        sink = Diagnostics()
+        check_changes(switched(analysis, lamp=t % 2.3 > 1.0, grip=grip), sink)
+        assert "while column 'grip' is " in next(iter(sink)).text
+        assert 'term = "held_load"' in next(iter(sink)).text
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_column_that_has_nothing_to_do_with_a_load_is_not_named(seed: int) -> None:
+    for added in (pressed, cable, softer(0.4)):
+        analysis = analysis_of(ARM, added, seed=seed)
+        t, q = analysis.residuals.t, analysis.residuals.q
+        columns = {"lamp": t % 2.3 > 1.0, "inside": q[:, 2] > np.median(q[:, 2])}
+        assert find_load_times(switched(analysis, **columns)) is None
+    still = analysis_of(ARM, picking(3.0, 1.0), seed=seed)
+    found = find_load_times(switched(still, lamp=still.residuals.t % 2.3 > 1.0))
+    assert found is not None
+    assert found.switch is None
 
 
 def test_a_load_of_some_trajectories_is_told_by_their_names() -> None:

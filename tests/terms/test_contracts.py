@@ -14,6 +14,7 @@ from dynid.terms import (
     ChannelTorque,
     Coulomb,
     DriveGain,
+    HeldLoad,
     KnownPayload,
     Offset,
     RigidBody,
@@ -120,3 +121,13 @@ class TestFixedChannel(TermContract):
         torque = np.zeros_like(samples.q)
         torque[:, 1] = samples.extra["spring"]
         return torque
+
+
+class TestHeldLoad(TermContract):
+    def term(self) -> Term:
+        return HeldLoad("grip", "body2", held=3.0, empty=1.0)
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        inertia = np.zeros((robot.n_bodies, 10))
+        inertia[1] = theta
+        return newton_euler(robot, samples, inertia) * 0.5 * (samples.extra["grip"] - 1.0)[:, None]

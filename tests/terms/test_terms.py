@@ -17,6 +17,7 @@ from dynid.terms import (
     FrictionChoice,
     FunctionTorque,
     GasSpring,
+    HeldLoad,
     JointDamping,
     KnownPayload,
     LinkCoulomb,
@@ -80,6 +81,7 @@ EXAMPLES: dict[str, Term] = {
     "friction": FrictionChoice(("sigmoid",)),
     "drive_gain": DriveGain(),
     "known_payload": KnownPayload(LOAD, "body1", "load*"),
+    "held_load": HeldLoad("grip", "body2", held=0.0, empty=10.0),
     "channel": ChannelTorque("spring", "joint1", free=False),
     "motor_inertia": MotorInertia(),
     "on_motor": OnMotor(Coulomb(width=0.1)),
@@ -256,3 +258,10 @@ def test_a_load_counts_during_its_trajectories_only() -> None:
     # The last body by default.
     named = KnownPayload(LOAD, body=ROBOT.body_names[-1]).known_torque(ROBOT, samples)
     np.testing.assert_array_equal(with_load, named)
+
+
+def test_a_held_load_takes_two_values_and_a_known_body() -> None:
+    with pytest.raises(UsageError, match=r"held-load.*two different values"):
+        HeldLoad("grip", held=1.0, empty=1.0)
+    with pytest.raises(UsageError, match=r"unknown-body.*hand.*body1"):
+        HeldLoad("grip", "hand").columns(ROBOT)

@@ -56,13 +56,16 @@ EXPLANATIONS = (
         """From some time on, or all the time, the log is of another robot: a tool or a load was taken up, a drive
         was exchanged, two robots' logs were put into one. One model for both is wrong for either.""",
         """Identify the parts by themselves: `window` or `train` under `[data]`; the message says from when on. A
-        load that was taken up is found from both parts with `dynid payload`.""",
+        load that was taken up is found from both parts with `dynid payload`. Where the message names a column that
+        says when a load is held, map it under `[log.extra]` and add the term `held_load`: robot and load are
+        estimated side by side.""",
         f"""Parameters of their own have to take {100 * LEAST_GAIN:g} % off the held-out mean square error, and to
         gain {BEYOND_PLACE:g} times as much as those of either half of the positions or speeds, which follow
         what the model lacks there; friction that drifts is the simpler cause, and is named instead where it
         explains {100 * AS_WELL:g} % of it. A load that is taken up and put down again and again has to take as
-        much off by its mass and first moments; one half of a short time says whether it is held, and the other half
-        is predicted.""",
+        much off by its mass and first moments. Whether it is held an unused column of two values says, as of a
+        gripper's output, or else, of each joint's equation, all others at the same time and before and after it,
+        a change of state having its price.""",
         """Accept it if the change belongs to the robot and an average model is what you want.""",
     ),
     Explanation(
@@ -121,15 +124,29 @@ def check_changes(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
                 f"; parameters of its own {_since(analysis, change)} take {100 * change.gain:.3g} %: friction or gains "
                 "changed with it"
             )
+        when = _times(analysis, load.held)
+        do = (
+            "identify with and without the load apart (train = [...] under [data], with window or trajectories), log "
+            "what says when it is held (a gripper's output) as a column of its own, or declare it, where its inertia "
+            "is known, by a term known_payload for its trajectories"
+        )
+        if load.switch is not None:
+            column, (held, empty) = load.switch.column, load.when
+            when = f"while column '{column}' is {held:g} (without it: {empty:g})"
+            values = "" if (held, empty) == (1.0, 0.0) else f", held = {held:g}, empty = {empty:g}"
+            do = (
+                "estimate it beside the robot: to the mapping (`dynid init` writes one for --config) add [log.extra] "
+                f'load = {{ column = "{column}", unit = "1" }} and [model] automatic = true, terms = ["rigid_body", '
+                f'{{ term = "held_load", channel_name = "load", body = "{name}"{values} }}]'
+            )
         diagnostics.claim(
             "changed-within-log",
             found=f"a load of {load.mass:.2g} +- {2.0 * load.std:.1g} kg on body '{name}' that is held "
-            f"{100 * load.held.mean():.2g} % of the time, {_times(analysis, load.held)}; it takes "
+            f"{100 * load.held.mean():.2g} % of the time, {when}; it takes "
             f"{100 * load.gain:.3g} % off the held-out mean square error, and constant torques at such times do not do "
             f"as well{more}",
             expected="one robot with one load throughout",
-            do="identify with and without the load apart (train = [...] under [data], with window or trajectories); "
-            "or declare it, where its inertia is known, by a term known_payload for its trajectories",
+            do=do,
         )
         return
     if change is not None:

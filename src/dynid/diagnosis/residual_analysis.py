@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.residual_tests import AlikeTest, BodyParameters, FeatureTest, Remains
 from dynid.terms.term import Of, Terms
+
+if TYPE_CHECKING:  # pages of findings are written without the readers of logs
+    from dynid.log.switches import Switch
 
 MOST_SAMPLES = 1200
 FEW = 20_000
@@ -43,6 +47,7 @@ class ResidualAnalysis:
     bandwidth: Hz, up to which residuals were kept.    raw: torque before the filters, None = not at hand.
     source_rate: of the log, Hz; nan = that of the residuals.    accelerations: whether they can be trusted.
     measured: (n,) joints whose effort was measured, None = all; nothing is left over of the others.
+    switches: reads the log's unused columns of two values.
     """
 
     robot: RobotModel
@@ -54,6 +59,7 @@ class ResidualAnalysis:
     source_rate: float = np.nan
     accelerations: bool = True
     measured: Bool | None = None
+    switches: Callable[[], tuple[Switch, ...]] = tuple
 
     def __post_init__(self) -> None:
         if np.isnan(self.source_rate):

@@ -35,6 +35,7 @@ from dynid.factor.thinning import thinned
 from dynid.identification.encoders import check_negative_stiffness, report_stiffness
 from dynid.identification.settings import default_estimator
 from dynid.identification.steps import Call, Data, Found
+from dynid.log.switches import switches_of
 from dynid.run.result import Validation
 from dynid.run.scoring import score
 from dynid.run.validation import share_to_choose_on, share_to_keep, stage, travel_at_rest
@@ -96,6 +97,7 @@ def _fit_and_score(call: Call, data: Data) -> tuple[Found, Validation, ResidualA
         data.prepared.source_rate,
         data.choice.trusted,
         data.prepared.measured,
+        partial(switches_of, call.log),
     )
     return found, training, analysis
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
     from dynid.terms.gain import DriveGain
+    from dynid.terms.held_load import HeldLoad
     from dynid.terms.joint_term import JointTerm
     from dynid.terms.payload import KnownPayload
     from dynid.terms.rigid_body import RigidBody
@@ -46,6 +47,7 @@ __all__ = [
     "FrictionForm",
     "FunctionTorque",
     "GasSpring",
+    "HeldLoad",
     "JointDamping",
     "JointMotion",
     "JointTerm",
@@ -96,6 +98,7 @@ __getattr__, __dir__ = lazily(
         "friction_shapes": "Presliding Sigmoid SmoothCoulomb Stribeck ZolloFriction",
         "gain": "DriveGain",
         "joint_term": "JointTerm",
+        "held_load": "HeldLoad",
         "payload": "KnownPayload",
         "rigid_body": "RigidBody",
         "rotor": "RotorInertia",

@@ -65,6 +65,7 @@ CATALOGUE.build_in(
         "compliance": "dynid.terms.compliance:Compliance",
         "gravity_tilt": "dynid.terms.gravity_tilt:GravityTilt",
         "known_payload": "dynid.terms.payload:KnownPayload",
+        "held_load": "dynid.terms.held_load:HeldLoad",
         "torque_delay": "dynid.terms.torque_delay:TorqueDelay",
         "gain_error": "dynid.terms.gain_error:GainError",
         "drift": "dynid.terms.drift:Drift",

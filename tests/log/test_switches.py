@@ -1,0 +1,64 @@
+"""Unused columns of two values, as the outputs of a controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.log.read import read_log
+from dynid.log.switches import Switch, switches_of
+from dynid.robot.model import RobotModel
+from dynid.testing import random_robot
+
+ROBOT = random_robot(1, 2)
+T = np.arange(0.0, 30.0, 0.005)
+GRIP = (T % 4.0 > 1.5).astype(int)
+
+
+def logged(path: Path, robot: RobotModel, columns: dict[str, np.ndarray]) -> Path:
+    motion = {f"{kind}_{joint}": np.sin(T) for kind in ("q", "tau") for joint in robot.joint_names}
+    table = {"t": T, **motion, **columns}
+    lines = [",".join(table), *(",".join(map(str, row)) for row in zip(*table.values(), strict=True))]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_only_what_has_two_values_throughout_is_a_switch(tmp_path: Path) -> None:
+    columns = {
+        "DO_Grip": GRIP,
+        "level": 5.0 * GRIP - 2.0,
+        "constant": np.zeros(len(T)),
+        "mode": np.minimum(T // 10, 2),  # three values, the third of which comes late
+        "pressure": np.sin(T),
+        "word": np.where(GRIP, "open", "closed"),
+    }
+    found = switches_of(read_log(logged(tmp_path / "log.csv", ROBOT, columns), ROBOT))
+    assert [(one.column, one.low, one.high) for one in found] == [("DO_Grip", 0.0, 1.0), ("level", -2.0, 3.0)]
+    for one in found:
+        t, on = one.on["log"]
+        np.testing.assert_array_equal(t, T)
+        np.testing.assert_array_equal(on, GRIP == 1)
+
+
+def test_a_column_of_some_files_alone_is_none(tmp_path: Path) -> None:
+    files = [
+        logged(tmp_path / "one.csv", ROBOT, {"grip": GRIP, "lamp": GRIP}),
+        logged(tmp_path / "two.csv", ROBOT, {"lamp": 1 - GRIP}),
+    ]
+    (lamp,) = switches_of(read_log(files, ROBOT))
+    assert lamp.column == "lamp"
+    np.testing.assert_array_equal(lamp.on["one"][1], ~lamp.on["two"][1])
+
+
+def test_the_share_is_the_mean_over_the_time_around() -> None:
+    switch = Switch("grip", 0.0, 1.0, {"log": (T, GRIP == 1)})
+    at = np.array([0.5, 1.5, 1.505, 2.5, 4.05])
+    share = switch.share("log", at, 0.2)
+    # Each row holds until the next.
+    fine = np.arange(-0.1, 0.1, 1e-5) + 5e-6
+    expected = [(GRIP[np.clip(np.searchsorted(T, x + fine, "right") - 1, 0, None)]).mean() for x in at]
+    np.testing.assert_allclose(share, expected, atol=1e-3)
+    assert share[0] == pytest.approx(0.0)
+    assert share[3] == pytest.approx(1.0)
