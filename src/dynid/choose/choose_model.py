@@ -188,6 +188,7 @@ class _WideFit:
             min(block.start for block in plain.factors.blocks),
             max(block.end for block in plain.factors.blocks),
             isinstance(plain.assembly.rows, ElasticRows),
+            search.slowness,
         )
         wide = wide_model(robot, kept, log)
         factors, regression = wide_regression(wide, fitted, search)

@@ -19,7 +19,7 @@ from dynid.choose.wide_model import KEPT, Label, Labelled, WideModel
 from dynid.factor.comparison import Candidate, Comparison, compare, gain
 from dynid.terms.choice import EVERYWHERE
 from dynid.terms.curve import JointMotion, ShapedTerm
-from dynid.terms.joint_term import joint_indices, joints_of
+from dynid.terms.joint_term import joint_indices, joints_of, narrowed
 from dynid.terms.term import Term, Terms
 
 
@@ -67,7 +67,10 @@ def choose_forms(terms: Terms, search: Search) -> tuple[Terms, Terms | None, tup
     others = Terms(tuple(term for term in terms if term not in asked))
     fitted = search.fit(nominal(Terms((*others.terms, *asked)), robot))
     places = [(term, joint) for term in asked for joint in joint_indices(robot, joints_of(term))]
-    rivals = [list(term.alternatives((robot.joint_names[joint],)).items()) for term, joint in places]
+    rivals = [
+        [(name, _slowed(one, search)) for name, one in term.alternatives((robot.joint_names[joint],)).items()]
+        for term, joint in places
+    ]
     open_forms = [one[0][1] for one in rivals]
     started, choices = list(open_forms), list[Choice]()
     if search.can_compare(fitted):
@@ -103,6 +106,10 @@ def choose_forms(terms: Terms, search: Search) -> tuple[Terms, Terms | None, tup
     return whole, None if is_open(others) or not choices else start, tuple(choices)
 
 
+def _slowed(terms: Terms, search: Search) -> Terms:
+    return Terms(tuple(narrowed(term, search.slowness) for term in terms))
+
+
 def worth_of_shapes(terms: Terms, found: NonlinearFit, search: Search) -> tuple[Choice, ...]:
     """What each term of the model with an estimated shape gains on held-out blocks, joint by joint."""
     robot = search.robot
@@ -127,7 +134,7 @@ def worth_of_shapes(terms: Terms, found: NonlinearFit, search: Search) -> tuple[
     if not search.can_compare(fitted):
         return ()
     separable = search.separable(fitted)
-    without = [term.rival((robot.joint_names[joint],)) for term, joint, _ in own]
+    without = [_slowed(term.rival((robot.joint_names[joint],)), search) for term, joint, _ in own]
     open_terms = [
         Terms((term.with_shape_table(np.where(free, np.nan, term.shape_table(robot))),))
         for term, _, free in own

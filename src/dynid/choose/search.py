@@ -82,7 +82,7 @@ class Search:
     """What a search works with.
 
     moved: (n,) which joints moved: the others keep typical shapes.    folds: how many are wanted.
-    share: of the log's time that the batches hold, `thinned`.
+    share: of the log's time that the batches hold, `thinned`.    slowness: of the log, see `Prepared`.
     """
 
     robot: RobotModel
@@ -93,6 +93,7 @@ class Search:
     seed: int
     threads: int
     share: float = 1.0
+    slowness: float = 1.0
 
     def separable(self, fitted: Fitted) -> SeparableProblem:
         """The samples to try shapes on, with the weights and base columns of a fit."""

@@ -31,6 +31,8 @@ _DUST = 1e-12
 MEMORY = "the memory of presliding friction"
 # Of the sign of straightened friction where the model has none, rad/s or m/s.
 _WIDTH = 0.02
+# The same of a joint that is never as fast, as a share of its greatest speed.
+_SLOW_WIDTH = 0.1
 # Halvings of the share that parts on fixed joints keep, and what of the greatest possible share they are given.
 _HALVINGS, _SPARE = 40, 0.9
 
@@ -182,7 +184,8 @@ class ExportModel(Dynamics):
         )
         named = []
         for j in bent:
-            width[j] = width[j] or _WIDTH
+            peak = float(self.peak[j])
+            width[j] = width[j] or (_WIDTH if peak >= _WIDTH else _SLOW_WIDTH * peak)
             dq = np.zeros((len(speed := speeds_up_to(float(self.peak[j]))), self.robot.n))
             dq[:, j] = speed
             viscous[j], coulomb[j], offset[j], left = straight(speed, self._own_friction(dq)[:, j], width[j])

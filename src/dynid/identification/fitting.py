@@ -42,6 +42,7 @@ from dynid.run.validation import share_to_choose_on, share_to_keep, stage, trave
 from dynid.run.verdict import check_negative_springs
 from dynid.signals.noise import MotionNoise
 from dynid.signals.samples import Samples
+from dynid.terms.joint_term import narrowed
 from dynid.terms.term import Terms
 
 
@@ -131,13 +132,21 @@ def _fit(call: Call, data: Data) -> Found:
         return Fitted(structural, assembly, factors, regression, found)
 
     fit = partial(fit_on, batches)
-    search = Search(robot, fit, batches, moved, settings.folds, settings.seed, call.threads)
-    trial = _trial(search, fit_on, data)
-    model = (
-        choose_model(settings.model, trial, call.diagnostics)
-        if settings.chooses_model
-        else Chosen(settings.model)
+    search = Search(
+        robot,
+        fit,
+        batches,
+        moved,
+        settings.folds,
+        settings.seed,
+        call.threads,
+        slowness=data.prepared.slowness,
     )
+    trial = _trial(search, fit_on, data)
+    first = settings.model
+    if settings.terms is None:
+        first = Terms(tuple(narrowed(term, data.prepared.slowness) for term in first))
+    model = choose_model(first, trial, call.diagnostics) if settings.chooses_model else Chosen(first)
     while True:
         # Of a fit that is given up nothing is to be said.
         attempt = replace(call, diagnostics=Diagnostics(accepting=call.diagnostics.accepting))

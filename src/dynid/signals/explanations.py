@@ -23,6 +23,15 @@ EXPLANATIONS = (
         """Nothing, or set `state_cutoff` under `[prepare]`: a number for all joints, a list, or a table of some.""",
     ),
     Explanation(
+        "slow-robot",
+        "a robot that is slower than others at rest",
+        ("note",),
+        """No joint is ever as fast as `rest` under `[prepare]` is for most robots, as of telescopes and presses: all of
+        the log would be left out, and friction's smoothed sign would never rise. Joints are at rest below a tenth of
+        the log's greatest speed, and the widths over which signs of friction are smoothed shrink by as much.""",
+        """Nothing, or `--rest VALUE` (rad/s or m/s): a value of your own is kept.""",
+    ),
+    Explanation(
         "velocity",
         "which velocity is used",
         ("note",),

@@ -16,6 +16,7 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import CLAIMS, Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.records import dataclass
+from dynid.log.absent import STILL
 from dynid.log.checks import LogWatch, check_log
 from dynid.log.read import Log
 from dynid.log.time_order import SLOWEST, longest_step
@@ -37,6 +38,10 @@ from dynid.signals.windows import Cutter, Window, between
 
 __all__ = ["Prepared", "prepare"]
 
+# Share of its greatest speed below which a robot is at rest that is never as fast as `rest` is for others.
+SLOW_REST = 0.1
+# s over which positions say how fast a joint is before any filter is chosen.
+LOOK_SECONDS = 0.5
 # A grid so much finer than the log holds nothing more, and fills memory.
 MOST_UPSAMPLING = 50
 STATE_RATIO = 1.0
@@ -55,6 +60,8 @@ class Prepared:
     cut-offs of the positions.
     time_bases: by trajectory, what is done to its rows; () = nothing.
     asked: the settings before they were resolved.
+    slowness: what speeds of friction and rest are of those of other robots: less than 1 where no joint is as fast as
+    others at rest.
     """
 
     log: Log
@@ -68,6 +75,7 @@ class Prepared:
     states: StateCutoffs | None = None
     time_bases: tuple[TimeBase, ...] = ()
     asked: Preparation = field(default_factory=Preparation)
+    slowness: float = 1.0
 
     @property
     def rate(self) -> float:
@@ -106,6 +114,7 @@ class Prepared:
             "velocity": self.velocities.describe() if self.velocities is not None else None,
             "states": self.states.describe() if self.states is not None else None,
             "time": [base.reason for base in self.time_bases],
+            "slowness": self.slowness,
         }
 
     def __iter__(self) -> Iterator[Samples]:
@@ -347,7 +356,10 @@ def prepare(
     needed = STATE_OVERSAMPLING * cutoff
     D = max(1, int(rate // needed)) if settings.decimate else 1
     final = max(1, int(rate / D // (FINAL_OVERSAMPLING * cutoff))) if settings.decimate else 1
-    resolved = replace(settings, cutoff=float(cutoff), rate=rate)
+    usual = Preparation().rest
+    slowness = _slowness(log, steps, usual, sink) if settings.rest > 0 else 1.0
+    rest = slowness * usual if settings.rest == usual else settings.rest
+    resolved = replace(settings, cutoff=float(cutoff), rate=rate, rest=rest)
     velocities = None
     if resolved.velocity == "auto":
         names = log.robot.joint_names
@@ -373,7 +385,9 @@ def prepare(
             found=f"{log.duration:.3g} s of data",
             expected=f"at least {20 / cutoff:.3g} s at a cut-off of {cutoff:g} Hz",
         )
-    return Prepared(log, resolved, rate, D, final, steps, evidence, velocities, states, bases, settings)
+    return Prepared(
+        log, resolved, rate, D, final, steps, evidence, velocities, states, bases, settings, slowness
+    )
 
 
 def _cutoff(log: Log, signals: list[Signals], rate: float, settings: Preparation) -> CutoffEvidence:
@@ -386,6 +400,40 @@ def _cutoff(log: Log, signals: list[Signals], rate: float, settings: Preparation
     found = max((look for look in looks if look is not None), key=lambda look: look.end, default=None)
     positions = [s.q for s in signals]
     return choose_cutoff(positions, rate, log.robot.joint_names, found, move_seconds(positions, rate))
+
+
+def _slowness(log: Log, steps: Sequence[float], usual: float, sink: Diagnostics) -> float:
+    """Rest of a robot that is never faster than others at rest, as a share of `usual` (rad/s or m/s); 1 for others.
+
+    Telescopes and presses move slower than others stand: all of their log would be left out, and friction's sign,
+    smoothed over as much, would be a second viscous friction.
+    """
+    top, way = 0.0, 0.0
+    for trajectory, step in zip(log.trajectories, steps, strict=True):
+        behind = max(1, round(LOOK_SECONDS / step))
+        least, most = np.full((2, log.robot.n), np.nan)
+        last = np.zeros((0, log.robot.n)), np.zeros(0)
+        for chunk in log.chunks(trajectory):
+            q, t = np.concatenate([last[0], chunk.q]), np.concatenate([last[1], chunk.t])
+            least, most = np.fmin(least, q.min(axis=0)), np.fmax(most, q.max(axis=0))
+            seconds = t[behind:] - t[:-behind]
+            sound = (seconds > 0.5 * LOOK_SECONDS) & (seconds < 2.0 * LOOK_SECONDS)
+            speeds = np.abs(q[behind:] - q[:-behind])[sound] / seconds[sound, None]
+            top = max(top, float(np.nanmax(speeds, initial=0.0)))
+            # A turn that is counted anew, too, says that positions are not those of a slow robot.
+            if top >= usual:
+                return 1.0
+            last = q[-behind:], t[-behind:]
+        way = max(way, float(np.nanmax(most - least, initial=0.0)))
+    if way <= STILL or top == 0.0:
+        return 1.0
+    rest = SLOW_REST * top
+    sink.note(
+        "slow-robot",
+        f"no joint is faster than {top:.2g} rad/s (m/s): joints slower than {rest:.2g} are at rest, not {usual:g}, and "
+        f"the sign of friction is smoothed over as much (--rest VALUE keeps another rest)",
+    )
+    return rest / usual
 
 
 def _given(named: ByJoint, joint_names: Sequence[str]) -> Float:

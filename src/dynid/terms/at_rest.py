@@ -16,8 +16,8 @@ from dynid.terms.term import Term, Terms
 # joint leaves none of it, one that holds on all of it. The middle has the least mean square error where both are as
 # likely, and the least greatest one whatever is.
 HALF = 0.5
-# rad/s (m/s), on which a sign that is smoothed over WIDTH is one.
-CREEP = 3.0 * WIDTH
+# Widths of a smoothed sign, on which it is one.
+CREEP = 3.0
 
 
 def dry_friction(
@@ -29,7 +29,8 @@ def dry_friction(
     direction: (T, n) signs of the joints' last motion, 0 = not known.    theta: (p,) of all terms.
     Friction with a memory says itself what is kept, and is in neither.
     """
-    way = CREEP * direction
+    widths = [w for term in terms if isinstance(w := getattr(term, "width", None), float) and w > 0]
+    way = CREEP * min([WIDTH, *widths]) * direction
     creeping = replace(samples, dq=way, dtheta=None if samples.dtheta is None else way)
     stopped, smooth, first = np.zeros_like(way), np.zeros_like(way), 0
     for term in terms:

@@ -77,6 +77,7 @@ class LogFacts:
     found: values of such effects found so far, by name.    motion: of every joint.    origin, end: its beginning
     and end on its clock, s.
     both_sides: whether the equations hold the motion of motors and links apart.
+    slowness: share of the usual widths of friction's sign that it has where all joints are slow.
     """
 
     inertia: tuple[float, ...] = ()
@@ -86,3 +87,4 @@ class LogFacts:
     origin: float = 0.0
     end: float | None = None
     both_sides: bool = False
+    slowness: float = 1.0

@@ -51,12 +51,13 @@ class JointCoupling(Term):
         """Pair by pair of neighbours, where the equations do not hold the motors apart."""
         if log.both_sides:
             return ()
-        term = cls(width=WIDTH)
+        width = WIDTH * log.slowness
+        term = cls(width=width)
         pairs = term.pairs(robot)
 
         def build(places: tuple[int, ...]) -> Term:
             own, names = [pairs[i] for i in places], robot.joint_names
-            return cls(tuple(names[j] for j, _ in own), tuple(names[k] for _, k in own), WIDTH)
+            return cls(tuple(names[j] for j, _ in own), tuple(names[k] for _, k in own), width)
 
         places = tuple(np.repeat(np.arange(len(pairs)), len(_KINDS)).tolist())
         return (

@@ -17,7 +17,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import FRICTION, FrictionForm, JointMotion, LogFacts, Role
 from dynid.terms.exports import Part
-from dynid.terms.joint_term import joint_indices, on_joints, proposal_by_joint
+from dynid.terms.joint_term import joint_indices, narrowed, on_joints, proposal_by_joint
 from dynid.terms.term import Column, Proposal, Side, Term, Terms
 
 __all__ = ["Coefficient", "CurveTerm", "FrictionCurve", "JointMotion", "Shape", "ShapeValue", "check_shapes"]
@@ -134,7 +134,7 @@ class CurveTerm(ShapedTerm):
         form = cls.form
         if form is None or (cls.shapes and not form.tried):
             return ()
-        term = cls(**form.options)
+        term = narrowed(cls(**form.options), log.slowness)
         variants: tuple[CurveTerm, ...] = (term,)
         if cls.shapes:
             ranges = np.array([term.range_of(one if one.peak > 0 else _STILL) for one in log.motion])

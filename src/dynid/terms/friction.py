@@ -142,7 +142,7 @@ class Coulomb(JointTerm):
     @classmethod
     def tried_on(cls, log: LogFacts) -> JointTerm:
         """With a smoothed sign."""
-        return cls(WIDTH)
+        return cls(WIDTH * log.slowness)
 
     def prior(self, robot: RobotModel) -> Float:
         """Dry friction of the description."""

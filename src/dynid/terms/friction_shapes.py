@@ -231,11 +231,13 @@ class Presliding(CurveTerm):
     A joint that comes to rest keeps the friction it stopped with, and a reversal takes twice the distance to turn it
     round; it takes the place of Coulomb friction. At the start of a log, or after a gap, z is 0.
     distance: rad (m), over which friction builds up; None = estimated.    joints: names of the joints it acts on.
+    width: of the smoothed sign, rad/s (m/s), that stands for it where a program has no memory.
     Source: elasto-plastic (Jenkin) element; Dahl 1968 is its rounded form.
     """
 
     distance: ShapeValue = None
     joints: tuple[str, ...] = ()
+    width: float = WIDTH
     name: str = "presliding"
     form = FrictionForm("presliding", ("coulomb",), (0.2, 0.3, 0.4, 0.5, 0.6, 0.7))
     steps = True
@@ -262,7 +264,7 @@ class Presliding(CurveTerm):
         return tuple(
             part
             for j, x, d in zip(acting, theta, distance, strict=True)
-            for part in (OnJoint(j, float(x), MotionBasis.SIGN, WIDTH), Memory(j, float(d)))
+            for part in (OnJoint(j, float(x), MotionBasis.SIGN, self.width), Memory(j, float(d)))
         )
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -105,6 +105,7 @@ class JointTerm(Term):
 
 
 TermOnJoints = TypeVar("TermOnJoints", bound=Term)
+SomeTerm = TypeVar("SomeTerm", bound=Term)
 
 
 def sharpened(terms: Terms, width: float) -> Terms:
@@ -117,6 +118,16 @@ def sharpened(terms: Terms, width: float) -> Terms:
             for term in terms
         )
     )
+
+
+def narrowed(term: SomeTerm, slowness: float) -> SomeTerm:
+    """The term with signs of friction smoothed over a share of their width, as of robots that are as much slower."""
+    inner = getattr(term, "of", None)
+    if isinstance(inner, Term):
+        return cast(SomeTerm, replace(cast(Any, term), of=narrowed(inner, slowness)))
+    width = getattr(term, "width", None)
+    known = "width" in getattr(term, "__dataclass_fields__", {}) and isinstance(width, float)
+    return replace(term, width=width * slowness) if known and slowness != 1.0 else term
 
 
 def on_joints(term: TermOnJoints, joints: tuple[str, ...]) -> TermOnJoints:

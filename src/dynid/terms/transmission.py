@@ -122,7 +122,7 @@ class OnMotor(ShapedTerm):
         found = []
         for i in () if log.both_sides else shared_motors(robot):
             own = (robot.joint_names[i],)
-            ratio = float(np.abs(robot.drive.transmission[i]).max())
+            ratio = float(np.abs(robot.drive.transmission[i]).max()) * log.slowness
             for term in (Viscous(joints=own), Coulomb(WIDTH * ratio, joints=own)):
                 found.append(at_motor(robot, cls(term), i))
         return tuple(found)

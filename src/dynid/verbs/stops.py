@@ -290,7 +290,7 @@ SELF_EXPLANATORY = (
     _stop(
         "a wrong call",
         "array-shape not-a-robot scene-motion fleet-arguments no-motion no-output "
-        "block-seconds bootstrap chain answer coulomb-width delay-about "
+        "block-seconds bootstrap chain answer coulomb-width delay-about held-load "
         "duplicate-parameter elastic-form equation-shape false-alarm-rate feasible-inner fourier-numbers fourier-ramp "
         "friction-side-auto function-result gas-spring gravity harmonic horizon inertia-rows intervals "
         "iteration joint-coupling load-unknown lock method moves name-taken needs-samples no-friction no-log no-rate "
