@@ -63,6 +63,7 @@ def test_a_slow_robot_is_at_rest_below_a_tenth_of_its_greatest_speed() -> None:
     said = Diagnostics()
     prepared = prepare(log_of(0.008), Preparation(), said)
     assert prepared.settings.rest == pytest.approx(0.0008, rel=0.05)
+    assert prepared.settings.gate == prepared.settings.rest
     assert prepared.slowness == pytest.approx(prepared.settings.rest / 0.02)
     assert "slow-robot" in [one.identifier for one in said]
 
@@ -70,7 +71,7 @@ def test_a_slow_robot_is_at_rest_below_a_tenth_of_its_greatest_speed() -> None:
 def test_a_robot_of_ordinary_speed_is_treated_as_ever() -> None:
     said = Diagnostics()
     prepared = prepare(log_of(0.05, 120.0), Preparation(), said)
-    assert (prepared.settings.rest, prepared.slowness) == (0.02, 1.0)
+    assert (prepared.settings.rest, prepared.settings.gate, prepared.slowness) == (0.02, 0.0, 1.0)
     assert "slow-robot" not in [one.identifier for one in said]
 
 

@@ -272,7 +272,7 @@ class _Course:
             return value
 
         total = side(back=False) + others + side(back=True)
-        return 0.5 + 0.5 * np.clip(total / max(price, 1e-300), -1.0, 1.0)
+        return np.asarray(0.5 + 0.5 * np.clip(total / max(price, 1e-300), -1.0, 1.0))
 
     def at_any_time(self, state: Float) -> Float:
         """The state (N,), at samples without equations, as near reversals, that of the nearest which has some."""

@@ -359,7 +359,9 @@ def prepare(
     usual = Preparation().rest
     slowness = _slowness(log, steps, usual, sink) if settings.rest > 0 else 1.0
     rest = slowness * usual if settings.rest == usual else settings.rest
-    resolved = replace(settings, cutoff=float(cutoff), rate=rate, rest=rest)
+    # A slow robot's joint that stands while others move is told from one in motion by its speed alone.
+    gate = rest if slowness < 1.0 and settings.gate == 0.0 else settings.gate
+    resolved = replace(settings, cutoff=float(cutoff), rate=rate, rest=rest, gate=gate)
     velocities = None
     if resolved.velocity == "auto":
         names = log.robot.joint_names
@@ -431,7 +433,8 @@ def _slowness(log: Log, steps: Sequence[float], usual: float, sink: Diagnostics)
     sink.note(
         "slow-robot",
         f"no joint is faster than {top:.2g} rad/s (m/s): joints slower than {rest:.2g} are at rest, not {usual:g}, and "
-        f"the sign of friction is smoothed over as much (--rest VALUE keeps another rest)",
+        "the sign of friction is smoothed over as much (--rest VALUE keeps another rest); equations of a joint at rest "
+        "while others move are left out (--gate)",
     )
     return rest / usual
 

@@ -123,11 +123,12 @@ def sharpened(terms: Terms, width: float) -> Terms:
 def narrowed(term: SomeTerm, slowness: float) -> SomeTerm:
     """The term with signs of friction smoothed over a share of their width, as of robots that are as much slower."""
     inner = getattr(term, "of", None)
-    if isinstance(inner, Term):
+    if isinstance(inner, Term) and slowness != 1.0:
         return cast(SomeTerm, replace(cast(Any, term), of=narrowed(inner, slowness)))
     width = getattr(term, "width", None)
-    known = "width" in getattr(term, "__dataclass_fields__", {}) and isinstance(width, float)
-    return replace(term, width=width * slowness) if known and slowness != 1.0 else term
+    if slowness == 1.0 or "width" not in term.__dataclass_fields__ or not isinstance(width, float):
+        return term
+    return cast(SomeTerm, replace(cast(Any, term), width=width * slowness))
 
 
 def on_joints(term: TermOnJoints, joints: tuple[str, ...]) -> TermOnJoints:

@@ -95,6 +95,8 @@ def _rows(identification: Identification, residuals: Residuals, page: Page) -> M
     rows = []
     for j, name in enumerate(residuals.joint_names):
         own = residuals.counts(j)
+        if not own.any():
+            continue
         error = residuals.error[own, j]
         correlation = autocorrelation(runs(residuals, residuals.error_counted[:, j]), _MOST_LAGS)
         by_velocity, by_position = (explained(error, x[own, j]) for x in (residuals.dq, residuals.q))
