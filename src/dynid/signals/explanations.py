@@ -28,9 +28,10 @@ EXPLANATIONS = (
         ("note",),
         """No joint is ever as fast as `rest` under `[prepare]` is for most robots, as of telescopes and presses: all of
         the log would be left out, and friction's smoothed sign would never rise. Joints are at rest below a tenth of
-        the log's greatest speed, and the widths over which signs of friction are smoothed shrink by as much. Equations of a joint that is
-        slower while others move are left out, since friction at rest may take any value up to its limit.""",
-        """Nothing, or `--rest VALUE` (rad/s or m/s): and `--gate VALUE`: values of your own are kept.""",
+        the log's greatest speed, and the widths over which signs of friction are smoothed shrink by as much.
+        Equations of a joint that is slower while others move are left out, since friction at rest may take any value
+        up to its limit.""",
+        """Nothing, or `--rest VALUE` and `--gate VALUE` (rad/s or m/s): values of your own are kept.""",
     ),
     Explanation(
         "velocity",
