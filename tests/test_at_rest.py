@@ -292,7 +292,7 @@ def test_a_motion_that_counts_as_rest_is_named_with_the_option_that_keeps_it(pen
     tau = WEIGHT * np.sin(q) + DRY * np.sign(dq)
     log = Log.from_arrays(pendulum, t, q[:, None], tau=tau[:, None])
     # By default rest follows the log; a rest that is asked for is kept.
-    assert identify(pendulum, log, SETTINGS, threads=1).training.scores.relative[0] < 0.1
+    assert identify(pendulum, log, Settings(), threads=1).training.scores.relative[0] < 0.1
     asked = replace(SETTINGS, preparation=replace(SETTINGS.preparation, rest=0.03))
     with pytest.raises(UnfitDataError) as refused:
         identify(pendulum, log, asked, threads=1)

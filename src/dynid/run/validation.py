@@ -190,7 +190,7 @@ def read_samples(
     period = 1.0 / prepared.bandwidth
     sound = _less_peaks(kept if spilled is None else spilled, summary, period, diagnostics)
     keep_rest = prepared.settings.rest <= 0.0
-    if prepared.slowness < 1.0:
+    if prepared.gated_at_rest:
         # What stands by the way of others is in motion here; `gate` leaves out joints that stand while others move.
         return sound, summary, still
     sound = without_held_parts(sound, summary, prepared.log.robot, period, keep_rest, diagnostics)

@@ -78,6 +78,11 @@ class Prepared:
     slowness: float = 1.0
 
     @property
+    def gated_at_rest(self) -> bool:
+        """Whether it is slow, and joints that stand while others move are told by speed, with rest as the gate."""
+        return self.slowness < 1.0 and self.settings.gate == self.settings.rest
+
+    @property
     def rate(self) -> float:
         """Rate of the samples."""
         return self.source_rate / self.state_decimation
@@ -360,7 +365,7 @@ def prepare(
     slowness = _slowness(log, steps, usual, sink) if settings.rest > 0 else 1.0
     rest = slowness * usual if settings.rest == usual else settings.rest
     # A slow robot's joint that stands while others move is told from one in motion by its speed alone.
-    gate = rest if slowness < 1.0 and settings.gate == 0.0 else settings.gate
+    gate = rest if rest != settings.rest and settings.gate == 0.0 else settings.gate
     resolved = replace(settings, cutoff=float(cutoff), rate=rate, rest=rest, gate=gate)
     velocities = None
     if resolved.velocity == "auto":
