@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.comparison import Candidate, compare, gain
-from dynid.factor.folds import BLOCKS_A_FOLD, LEAST_BLOCKS, LEAST_FOLDS, LEAST_MOTION, folds
+from dynid.factor.factor import Block, Factor, Factors
+from dynid.factor.folds import (
+    BLOCKS_A_FOLD,
+    LEAST_BLOCKS,
+    LEAST_FOLDS,
+    LEAST_MOTION,
+    folds,
+    judged_equations,
+    not_judged,
+)
 from dynid.factor.thinning import thinned
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
@@ -202,3 +211,56 @@ def test_a_stretch_remembers_where_the_motion_turned_before() -> None:
     for part in thinned(batches, 0.3, 4.0, 60):
         wanted = np.array([torque[t] for t in part.t])
         np.testing.assert_allclose(term.torque(ROBOT, part, theta)[part.keep], wanted[part.keep], atol=1e-9)
+
+
+def one_block(size: float, joints: int, count: int = 5) -> tuple[Factor, ...]:
+    rng = np.random.default_rng(0)
+    return tuple(Factor.from_panel(np.arange(2), size * rng.normal(size=(3, count))) for _ in range(joints))
+
+
+def factors_of(motion: np.ndarray, joints: int) -> Factors:
+    blocks = [
+        Block("log", 0, float(m), m + 1.0, one_block(1.0, joints), line) for m, line in enumerate(motion)
+    ]
+    return Factors(tuple(f"group{g}" for g in range(joints)), 2, tuple(blocks))
+
+
+def test_a_joint_is_not_judged_in_a_block_without_which_its_motion_is_not_known() -> None:
+    """Joint 0 moves once, within block 7; joint 1 in two blocks of unlike folds; joint 2 throughout."""
+    motion = np.ones((40, 3))
+    motion[:, :2] = 0.0
+    motion[7, 0] = motion[3, 1] = motion[21, 1] = 1.0
+    made = folds(np.ones(40), 5, motion)
+    wanted = np.zeros((40, 3), dtype=bool)
+    wanted[7, 0] = True
+    np.testing.assert_array_equal(not_judged(made, motion), wanted)
+    factors = factors_of(motion, 3)
+    seen = judged_equations(factors, made)
+    counts = np.array([[f.count for f in block.groups] for block in seen.blocks])
+    np.testing.assert_array_equal(counts, np.where(wanted, 0, 5))
+    for m in range(40):
+        for g in range(3):
+            if not wanted[m, g]:
+                assert seen.blocks[m].groups[g] is factors.blocks[m].groups[g]
+
+
+def test_a_joint_that_stands_in_a_block_is_judged_there() -> None:
+    motion = np.ones((40, 2))
+    motion[:, 0] = 1e-6
+    motion[7, 0] = 1.0
+    assert np.argwhere(not_judged(folds(np.ones(40), 5, motion), motion)).tolist() == [[7, 0]]
+
+
+@pytest.mark.parametrize("joints", [2, 6])
+def test_where_every_joint_is_known_all_equations_are_judged(joints: int) -> None:
+    motion = one_after_the_other(joints, 5)
+    factors = factors_of(motion, joints)
+    assert judged_equations(factors, folds(np.ones(len(motion)), 5, motion)) is factors
+
+
+def test_groups_that_are_no_joints_are_judged_as_they_are() -> None:
+    motion = np.ones((40, 3))
+    motion[:, 0] = 0.0
+    motion[7, 0] = 1.0
+    factors = factors_of(motion, 1)
+    assert judged_equations(factors, folds(np.ones(40), 5, motion)) is factors

@@ -17,7 +17,7 @@ from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.feasible import FOLDS, FeasibleFit, weighted_rows
 from dynid.estimate.least_squares import solve
 from dynid.factor.factor import Factors
-from dynid.factor.folds import can_hold_out, folds_of
+from dynid.factor.folds import can_hold_out, folds_of, judged_equations
 from dynid.feasible.bodies import body_columns
 from dynid.robot.model import RobotModel
 from dynid.terms.catalogue import CATALOGUE
@@ -229,6 +229,6 @@ def _unconstrained(regression: Regression, weights: Float) -> float:
 
 
 def _halves(factors: Factors) -> list[tuple[Factors, Factors]]:
-    return [
-        (factors.subset(fold.training), factors.subset(fold.held_out)) for fold in folds_of(factors, FOLDS)
-    ]
+    made = folds_of(factors, FOLDS)
+    seen = judged_equations(factors, made)
+    return [(factors.subset(fold.training), seen.subset(fold.held_out)) for fold in made]

@@ -14,7 +14,7 @@ from dynid.estimate.estimator import Estimator
 from dynid.estimate.scores import LeftOut, Origin, Scores, Sums
 from dynid.estimate.source import LogSource
 from dynid.factor.factor import Factors
-from dynid.factor.folds import folds_of
+from dynid.factor.folds import folds_of, judged_equations
 from dynid.terms.term import Terms
 
 
@@ -56,7 +56,7 @@ def held_out_scores(
             value_only=True,
         )
         theta = estimator.fit(part).full_vector
-        held_out = factors.subset(fold.held_out.tolist())
+        held_out = judged_equations(factors, folds).subset(fold.held_out.tolist())
         sums.append(Sums.of_factors(held_out, theta, scored))
         blocks += Sums.of_blocks(held_out, theta, scored)
     total = sums[0]

@@ -14,7 +14,7 @@ from dynid.choose.block_rows import BlockRows, fold_triangles
 from dynid.choose.bounds import DEPENDENT, independent, least_squares, least_squares_within_bounds
 from dynid.factor.comparison import Candidate, compare, gain
 from dynid.factor.factor import Factors, triangle_of
-from dynid.factor.folds import Fold, block_counts
+from dynid.factor.folds import Fold, block_counts, judged_equations
 from dynid.kernel import qr_panel, solve_triangular
 
 # A column that a model explains down to this share of itself offers it nothing.
@@ -157,15 +157,15 @@ class SubsetRegression:
         names: (p,) of all its columns.    columns: (c,) those that the factors hold.    weights: (g,).
         folds: at least LEAST_FOLDS of them.    known: (k, c + 1), None = nothing.
         """
-        c = len(columns)
+        c, seen = len(columns), judged_equations(factors, folds)
         own = fold_triangles(factors, [fold.held_out for fold in folds], columns, weights)
         training = [_merged(np.array(own[:f] + own[f + 1 :]), c) for f in range(len(folds))]
         return SubsetRegression(
             names=tuple(names[i] for i in columns),
-            blocks=BlockRows.of(factors, columns, weights),
+            blocks=BlockRows.of(seen, columns, weights),
             folds=tuple((R, fold.held_out) for R, fold in zip(training, folds, strict=True)),
             total=_merged(np.array([training[0], own[0]]), c),
-            counts=block_counts(factors),
+            counts=block_counts(seen),
             bounded=frozenset(bounded),
             known=known,
         )

@@ -20,7 +20,7 @@ from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, mass_row
 from dynid.estimate.reach import centre_limits
 from dynid.factor.base import Category
 from dynid.factor.factor import Factors, stack
-from dynid.factor.folds import folds_of, why_none_held_out
+from dynid.factor.folds import folds_of, judged_equations, why_none_held_out
 from dynid.feasible.bodies import body_columns, plausible
 from dynid.feasible.constraints import ColumnBounds, Convex, DensityLimit, PhysicalBodies, TotalMass
 from dynid.feasible.density import DENSEST, UNLIMITED
@@ -449,9 +449,11 @@ class _Parts:
     @staticmethod
     def of(regression: Regression, weights: Float, among: Among) -> _Parts:
         factors, folds = regression.factors, []
-        for fold in folds_of(factors, FOLDS):
+        made = folds_of(factors, FOLDS)
+        seen = judged_equations(factors, made)
+        for fold in made:
             kept = factors.subset(fold.training)
-            folds.append((kept, weighted_rows(regression, kept, weights), factors.subset(fold.held_out)))
+            folds.append((kept, weighted_rows(regression, kept, weights), seen.subset(fold.held_out)))
         return _Parts(weights, weighted_rows(regression, factors, weights), tuple(folds), among)
 
 

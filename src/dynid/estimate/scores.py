@@ -15,7 +15,7 @@ from dynid.base.overview import Overview, listed
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimator, Regression
 from dynid.factor.factor import Factors
-from dynid.factor.folds import folds_of, too_few_blocks
+from dynid.factor.folds import folds_of, judged_equations, too_few_blocks
 from dynid.terms.at_rest import HALF
 
 
@@ -367,7 +367,8 @@ def cross_validate(
     judged: torque equations of the same blocks, where others than torque were fitted; None = the regression's own.
     left_out: samples of the log that are in no equation, by the model that was fitted to all blocks.
     joints: names of the groups to score where there are others besides; all groups where none is called so.
-    The folds are cut in the order of time, so that neighbouring, correlated samples stay together.
+    The folds are cut in the order of time, so that neighbouring, correlated samples stay together. Where the others hold
+    too little of a joint's motion, `judged_equations` leaves it out.
     Raises UnfitDataError where `folds` makes none of the blocks.
     """
     factors = regression.factors
@@ -382,7 +383,9 @@ def cross_validate(
     scored = own or list(range(len(measured.group_names)))
     total: Sums | None = None
     blocks: list[Sums] = []
-    for fold in folds_of(factors, folds):
+    made = folds_of(factors, folds)
+    measured = judged_equations(measured, made)
+    for fold in made:
         part = replace(regression, factors=factors.subset(fold.training), value_only=True)
         theta = estimator.fit(part).full_vector
         sums = Sums.of_factors(measured.subset(fold.held_out), theta, scored)

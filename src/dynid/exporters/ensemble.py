@@ -17,7 +17,7 @@ from dynid.estimate.prior import parameter_spread, rotors_known
 from dynid.estimate.uncertainty import block_jackknife
 from dynid.factor.data_base import influence
 from dynid.factor.factor import Factors, stack
-from dynid.factor.folds import folds_of
+from dynid.factor.folds import folds_of, judged_equations
 from dynid.identification.experiment import Experiment
 from dynid.identification.further_log import torque_factors
 from dynid.identification.settings import ON_FACTORS
@@ -169,6 +169,7 @@ def held_out_error(run: Identification, consistent: bool = True) -> Float:
     """(g,) r.m.s. error of the run's own fit on contiguous parts of its data, each left out in turn; () if too short.
 
     consistent: of a run whose consistent bodies fit worse than its estimate, the error of those.
+    Where the rest holds too little of a joint's motion, its equations are left out (`judged_equations`).
     Fits to less data are worse than the run's; by how much they are on all data is taken off, down to the run's error
     on its own data. The prior keeps the strength that the run found, or refits would each search for one.
     Source: Burman 1989 (bias-corrected cross-validation).
@@ -186,16 +187,17 @@ def held_out_error(run: Identification, consistent: bool = True) -> Float:
     def missed(some: Factors, theta: Float) -> Float:
         return np.array([factor.residual_square(theta) for factor in some.total])
 
-    count = np.array([max(factor.count, 1) for factor in factors.total])
-    fitted = missed(factors, _full(run, base.reduce(model)))
-    square, worse = np.zeros(len(count)), -missed(factors, whole)
+    seen = judged_equations(factors, parts)
+    count = np.array([max(factor.count, 1) for factor in seen.total])
+    fitted = missed(seen, _full(run, base.reduce(model)))
+    square, worse = np.zeros(len(count)), -missed(seen, whole)
     for fold in parts:
         training = replace(regression, factors=factors.subset(fold.training.tolist()))
         theta = estimator.fit(training).full_vector
-        held_out = factors.subset(fold.held_out.tolist())
+        held_out = seen.subset(fold.held_out.tolist())
         square += missed(held_out, theta)
         share = np.array([factor.count for factor in held_out.total]) / count
-        worse += share * missed(factors, theta)
+        worse += share * missed(seen, theta)
     return np.asarray(np.sqrt(np.maximum(square - worse, fitted) / count))
 
 

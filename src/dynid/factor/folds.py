@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Float, Int
+from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import UnfitDataError
 from dynid.base.records import dataclass
-from dynid.factor.factor import Factors
+from dynid.factor.factor import Factor, Factors
 
 # With two folds a model is fitted on half of the data, and one difference between folds has no spread.
 LEAST_FOLDS = 3
@@ -21,6 +22,8 @@ LEAST_BLOCKS = LEAST_FOLDS * BLOCKS_A_FOLD
 # Of a joint's motion, this share has to be left to train on whichever fold is held out: a joint that moved in the
 # held-out part alone would be judged by a model that never saw its friction. Even motion leaves two thirds.
 LEAST_MOTION = 1.0 / 3.0
+# A block with less than this share of a joint's motion is one in which it stands.
+STANDS = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +41,7 @@ def folds(counts: Sequence[float] | Float, wanted: int = 5, motion: Float | None
     leave BLOCKS_A_FOLD blocks for each.    motion: (M, n) sums of the joints' squared velocities by block, None = not
     known. Where one run would hold most of a joint's motion, as of joints that move one after the other, each fold is
     of several shorter runs, dealt in turn: as few as leave LEAST_MOTION of it to train on. Joints that move but once
-    do not count: no cut shares out their motion.    Deterministic.
+    do not count: no cut shares out their motion, and `not_judged` leaves it out.    Deterministic.
     Returns () where nothing can be compared: for fewer than LEAST_BLOCKS blocks, or if most joints move but once.
     """
     size = np.asarray(counts, dtype=np.float64)
@@ -79,6 +82,45 @@ def _left(made: Sequence[Fold], motion: Float) -> Float:
     return np.where(total > 0, left / np.where(total > 0, total, 1.0), 1.0)
 
 
+def not_judged(made: Sequence[Fold], motion: Float) -> Bool:
+    """Where (M, n) a joint moves in a block that is held out, and the rest holds less than LEAST_MOTION of its motion.
+
+    A fit to the rest knows next to nothing of that joint's friction: what it misses there is no fault of the model.
+    motion: (M, n) as of `folds`.
+    """
+    total = motion.sum(axis=0)
+    found = np.zeros(motion.shape, dtype=np.bool_)
+    for fold in made:
+        unknown = motion[fold.training].sum(axis=0) < LEAST_MOTION * total
+        found[fold.held_out] = unknown & (motion[fold.held_out] > STANDS * total)
+    return found
+
+
+def judged_equations(factors: Factors, made: Sequence[Fold]) -> Factors:
+    """Factors to judge fits to other blocks on: without the equations of joints of `not_judged`.
+
+    As they are where groups of equations are not the joints.
+    """
+    motion = factors.motion
+    if motion is None or motion.shape[1] != len(factors.group_names):
+        return factors
+    gone = not_judged(made, motion)
+    if not gone.any():
+        return factors
+    blocks = tuple(
+        replace(
+            block,
+            groups=tuple(
+                Factor.empty(f.columns) if out else f for f, out in zip(block.groups, own, strict=True)
+            ),
+        )
+        if own.any()
+        else block
+        for block, own in zip(factors.blocks, gone, strict=True)
+    )
+    return replace(factors, blocks=blocks)
+
+
 def can_hold_out(factors: Factors) -> bool:
     """Whether blocks can be held out in turn, each part judged by a fit to the others that knows the joints' motion."""
     return bool(folds_of(factors))
@@ -96,8 +138,13 @@ def folds_of_samples(block: Int, dq: Float, wanted: int) -> tuple[Fold, ...]:
     """
     M = int(block.max(initial=-1)) + 1
     counts = np.bincount(block, minlength=M).astype(np.float64)
-    motion = np.stack([np.bincount(block, line**2, minlength=M) for line in dq.T], axis=1)
-    return folds(counts, wanted, motion.astype(np.float64)) or folds(counts, wanted)
+    return folds(counts, wanted, motion_of_samples(block, dq)) or folds(counts, wanted)
+
+
+def motion_of_samples(block: Int, dq: Float) -> Float:
+    """(M, n) sums of squared velocities (N, n) by block (N,)."""
+    M = int(block.max(initial=-1)) + 1
+    return np.stack([np.bincount(block, line**2, minlength=M) for line in dq.T], axis=1).astype(np.float64)
 
 
 def block_counts(factors: Factors) -> Float:
