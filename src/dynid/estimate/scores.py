@@ -367,8 +367,8 @@ def cross_validate(
     judged: torque equations of the same blocks, where others than torque were fitted; None = the regression's own.
     left_out: samples of the log that are in no equation, by the model that was fitted to all blocks.
     joints: names of the groups to score where there are others besides; all groups where none is called so.
-    The folds are cut in the order of time, so that neighbouring, correlated samples stay together. Where the others hold
-    too little of a joint's motion, `judged_equations` leaves it out.
+    The folds are cut in the order of time, so that neighbouring, correlated samples stay together. Where the others
+    hold too little of a joint's motion, `judged_equations` leaves it out.
     Raises UnfitDataError where `folds` makes none of the blocks.
     """
     factors = regression.factors
