@@ -14,7 +14,7 @@ from dynid.estimate.estimator import Estimator
 from dynid.estimate.scores import LeftOut, Origin, Scores, Sums
 from dynid.estimate.source import LogSource
 from dynid.factor.factor import Factors
-from dynid.factor.folds import folds_of, judged_equations
+from dynid.factor.folds import folds_of, judged_equations, moved_once
 from dynid.terms.term import Terms
 
 
@@ -64,7 +64,8 @@ def held_out_scores(
         total = total + one
     names = dict.fromkeys(block.trajectory for block in fitted.factors.blocks)
     scored_names = [group_names[g] for g in scored]
-    return total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)
+    found = total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)
+    return replace(found, moved_once=moved_once(fitted.factors, folds))
 
 
 def _factors_of_all(

@@ -23,7 +23,7 @@ from dynid.diagnosis.proof import (
     gated,
 )
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
-from dynid.terms.residual_tests import ALARM
+from dynid.terms.residual_tests import ALARM, moves_throughout
 
 # Share by which friction may change within a log: drives that start at room temperature lose about that in a minute.
 USUAL_CHANGE = 0.12
@@ -62,10 +62,10 @@ EXPLANATIONS = (
         f"""Parameters of their own have to take {100 * LEAST_GAIN:g} % off the held-out mean square error, and to
         gain {BEYOND_PLACE:g} times as much as those of either half of the positions or speeds, which follow
         what the model lacks there; friction that drifts is the simpler cause, and is named instead where it
-        explains {100 * AS_WELL:g} % of it. A load that is taken up and put down again and again has to take as
-        much off by its mass and first moments. Whether it is held an unused column of two values says, as of a
-        gripper's output, or else, of each joint's equation, all others at the same time and before and after it,
-        a change of state having its price.""",
+        explains {100 * AS_WELL:g} % of it. Joints that move in one part of the log alone have no say. A load that is
+        taken up and put down again and again has to take as much off by its mass and first moments. Whether it is held
+        an unused column of two values says, as of a gripper's output, or else, of each joint's equation, all others at
+        the same time and before and after it, a change of state having its price.""",
         """Accept it if the change belongs to the robot and an average model is what you want.""",
     ),
     Explanation(
@@ -210,7 +210,8 @@ def find_friction_drift(analysis: ResidualAnalysis) -> FrictionDrift | None:
     """Viscous or dry friction that changes by more than is usual over the log, 95 % interval included; None otherwise.
 
     A straight line in time times the fitted friction of every joint, viscous and dry part apart, is tested on what the
-    model leaves of the residuals. All joints together show what each by itself hardly shows.
+    model leaves of the residuals. All joints together show what each by itself hardly shows; those that move in one
+    part of the log alone show nothing.
     """
     t = analysis.elapsed
     if not np.ptp(t) > 0:
@@ -242,7 +243,7 @@ def _friction(analysis: ResidualAnalysis) -> dict[str, Float]:
     Y, _ = regressor(robot, analysis.terms, motion, mask)
     theta = np.where(analysis.terms.friction_columns(robot)[mask], analysis.estimate.value, 0.0)
     viscous, dry = np.zeros((2, robot.n, len(analysis.index)))
-    for j in analysis.joints:
+    for j in _throughout(analysis):
         forms = np.column_stack([motion.dq[:, j], np.sign(motion.dq[:, j])])
         size, *_ = np.linalg.lstsq(forms, Y[j] @ theta, rcond=1e-9)
         for torque, form, factor in zip((viscous, dry), forms.T, size, strict=True):
@@ -252,36 +253,47 @@ def _friction(analysis: ResidualAnalysis) -> dict[str, Float]:
     return {"viscous friction": viscous, "dry friction": dry}
 
 
+def _throughout(analysis: ResidualAnalysis) -> list[int]:
+    # Of others it cannot be said what they were like before or after.
+    t, dq = analysis.elapsed, analysis.motion.dq
+    return [j for j in analysis.joints if moves_throughout(t, dq[:, j])]
+
+
 def find_change(analysis: ResidualAnalysis) -> Change | None:
     """The change of the robot that predicts held-out blocks decisively better; None without one.
 
     From some time on it has parameters of its own, each fold being predicted by those of its own part of the log with
     the others at a smaller weight; or offsets, friction and sizes of torque of its own, joint by joint; or these drift.
     Rivals are friction that drifts, which is reported as such, and parameters of their own for one half of the
-    positions or speeds of a joint, by which a model that lacks something gains as well.
+    positions or speeds of a joint, by which a model that lacks something gains as well. Joints that move in one part of
+    the log alone have no say: nothing is known of what they were like at other times.
     """
     plain = Reading(analysis.robot, gated(analysis))
-    fit = HeldOut.of(analysis, plain)
-    if fit is None or max(analysis.relevance(j, 1.0) for j in analysis.joints) < LEAST_TORQUE:
+    fit, seen = HeldOut.of(analysis, plain), _throughout(analysis)
+    if fit is None or max((analysis.relevance(j, 1.0) for j in seen), default=0.0) < LEAST_TORQUE:
         return None
+    heard = np.isin(np.arange(analysis.robot.n), seen)[:, None]
     t = analysis.elapsed
     trend = (t - t.mean()) / max(float(np.ptp(t)), 1e-12)
-    before, fold = fit.error(), np.arange(len(fit.parts))
+    before, count = fit.error(), len(fit.parts)
+    # Folds are runs of the log in order of time, or several shorter runs each where joints move one after the other.
+    runs = fit.fold if (np.diff(fit.fold) >= 0).all() else np.arange(len(t)) * count // len(t)
     tried = [
-        (float(t[np.flatnonzero(fit.fold == cut)[0]]), error)
-        for cut in range(LEAST_FOLDS, len(fit.parts) - LEAST_FOLDS + 1)
-        for error in _from(analysis, plain, fit, before, fold >= cut)
+        (float(t[np.flatnonzero(runs == cut)[0]]), error)
+        for cut in range(LEAST_FOLDS, count - LEAST_FOLDS + 1)
+        for error in _from(analysis, plain, fit, before, runs >= cut)
     ]
     tried.append((np.nan, _following(analysis, plain, before, trend, friction=False)))
-    seconds, after = min(tried, key=lambda one: float(one[1].sum()))
+    seconds, after = min(tried, key=lambda one: float((heard * one[1]).sum()))
+    whole, before, after = before, heard * before, heard * after
     found = decisive(analysis, before, after, len(tried))
     if found is None:
         return None
     gain, by_joint = found
-    if gain_of(before, _following(analysis, plain, before, trend, friction=True)) > AS_WELL * gain:
+    if gain_of(before, heard * _following(analysis, plain, whole, trend, friction=True)) > AS_WELL * gain:
         return None
     if any(
-        BEYOND_PLACE * gain_of(before, _apart(analysis, plain, before, half)) > gain
+        BEYOND_PLACE * gain_of(before, heard * _apart(analysis, plain, whole, half)) > gain
         for half in _halves(analysis)
     ):
         return None
@@ -291,10 +303,11 @@ def find_change(analysis: ResidualAnalysis) -> Change | None:
 def _from(
     analysis: ResidualAnalysis, plain: Reading, fit: HeldOut, before: Float, later: Bool
 ) -> Iterator[Float]:
-    """Held-out squared errors (n, M) with another robot in the later folds."""
-    for other in OTHER_PART:
-        yield fit.error(part=later.astype(np.int64), other=other)
-    yield _following(analysis, plain, before, np.where(later[fit.fold], 0.5, -0.5), friction=False)
+    """Held-out squared errors (n, M) with another robot in later samples, (N,); by whole folds where these are runs."""
+    part = np.array([later[fit.fold == k].mean() for k in range(len(fit.parts))])
+    for other in OTHER_PART if np.isin(part, (0.0, 1.0)).all() else ():
+        yield fit.error(part=part.astype(np.int64), other=other)
+    yield _following(analysis, plain, before, np.where(later, 0.5, -0.5), friction=False)
 
 
 def _following(

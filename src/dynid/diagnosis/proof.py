@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.base.arrays import Float, Int
+from dynid.base.arrays import Bool, Float, Int
 from dynid.base.distributions import student_cumulative
 from dynid.base.records import dataclass
 from dynid.diagnosis.effect_tests import features_of
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
-from dynid.factor.folds import folds_of_samples
+from dynid.factor.folds import folds_of_samples, motion_of_samples, not_judged
 from dynid.kernel import cho_factor, cho_solve, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -159,7 +159,8 @@ def decisive(
     gain, by_joint = gain_of(before, after), gain_by_joint(before, after)
     if gain < LEAST_GAIN or chance_of_gain(before.sum(axis=0), after.sum(axis=0)) * tried > CHANCE:
         return None
-    if max(analysis.relevance(j, float(by_joint[j])) for j in analysis.joints) < LEAST_TORQUE:
+    seen = [j for j in analysis.joints if np.isfinite(by_joint[j])]
+    if max((analysis.relevance(j, float(by_joint[j])) for j in seen), default=0.0) < LEAST_TORQUE:
         return None
     return gain, by_joint
 
@@ -167,8 +168,12 @@ def decisive(
 def chance_of_gain(before: Float, after: Float) -> float:
     """p-value of no gain: one-sided t-test over blocks of the logarithms' difference of the errors (M,).
 
-    Of logarithms, since a few blocks may hold most of the error.
+    Of logarithms, since a few blocks may hold most of the error. Blocks without any say nothing.
     """
+    told = (before > 0) | (after > 0)
+    if np.count_nonzero(told) < 2:
+        return 1.0
+    before, after = before[told], after[told]
     least = BLOCK_FLOOR * float(before.mean()) + 1e-300
     gains = np.log((before + least) / (after + least))
     M, spread = len(gains), float(gains.std(ddof=1))
@@ -185,7 +190,7 @@ class HeldOut:
     """Weighted equations of the plain model and further columns, by fold.
 
     parts: (rows of fold, columns), targets: (rows of fold,), grams, sides: their products.    fold: (N,).
-    further: number of the further columns.
+    further: number of the further columns.    judged: (n, M) joints whose motion the other folds know, by block.
     """
 
     parts: list[Float]
@@ -194,6 +199,7 @@ class HeldOut:
     block: Int
     joints: int
     further: int
+    judged: Bool
 
     @staticmethod
     def of(analysis: ResidualAnalysis, reading: Reading, further: Float | None = None) -> HeldOut | None:
@@ -223,12 +229,14 @@ class HeldOut:
         length = np.sqrt((Y**2).sum(axis=(0, 1)))
         Y = Y / np.where(length > 0, length, 1.0)
         number = np.zeros(count, dtype=np.int64)
-        for k, one in enumerate(folds_of_samples(block, analysis.motion.dq, FOLDS)):
+        made = folds_of_samples(block, analysis.motion.dq, FOLDS)
+        for k, one in enumerate(made):
             number[one.held_out] = k
         fold = number[block]
+        judged = ~not_judged(made, motion_of_samples(block, analysis.motion.dq)).T
         parts = [Y[:, fold == k].reshape(-1, Y.shape[2]) for k in range(int(number[-1]) + 1)]
         targets = [y[:, fold == k].reshape(-1) for k in range(len(parts))]
-        return HeldOut(parts, targets, fold, block, n, 0 if further is None else further.shape[2])
+        return HeldOut(parts, targets, fold, block, n, 0 if further is None else further.shape[2], judged)
 
     @property
     def width(self) -> int:
@@ -243,6 +251,7 @@ class HeldOut:
     def error(self, columns: Int | None = None, part: Int | None = None, other: float = 1.0) -> Float:
         """Squared error (n, M) by joint and block, each predicted by a fit to the folds that do not hold it.
 
+        Zero where these hold too little of the joint's motion to know its friction.
         part: (folds,) part of the log that a fold belongs to, None = one part.    other: weight of the other parts.
         """
         index = np.arange(self.width) if columns is None else columns
@@ -264,7 +273,8 @@ class HeldOut:
                 self.joints, -1
             )
         count = int(self.block.max()) + 1
-        return np.array([np.bincount(self.block, row**2, minlength=count) for row in left])
+        found = np.array([np.bincount(self.block, row**2, minlength=count) for row in left])
+        return np.where(self.judged, found, 0.0)
 
     def joined(self, before: Float, joints: int) -> Float:
         """Squared error (n, M) with the further columns of those joints that gain, on top of those before them.

@@ -13,6 +13,7 @@ from dynid.base.diagnostics import Claim, Diagnostics
 from dynid.base.errors import Place
 from dynid.base.explanation import TRAPS, Explanation
 from dynid.base.records import dataclass
+from dynid.diagnosis.proof import CHANCE, HeldOut, Reading, chance_of_gain, gated
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.kernel import cho_factor, cho_solve
 from dynid.robot.model import RobotModel
@@ -41,7 +42,7 @@ Columns = Callable[[RobotModel, Terms, Samples, Bool], tuple[Float, bool]]
 _READINGS = f"""The plain model is fitted to the log as declared and read otherwise: every two joints exchanged, every
 sign turned, gravity taken off. It is reported where the product of the joints' mean square errors falls by a factor of
 {DECISIVE:g}, the joints concerned then miss at most {100 * FITS:g} % of their torque and at most half of what they
-missed before. {TRAPS}"""
+missed before, and held-out blocks are predicted better beyond chance, and than by plain friction. {TRAPS}"""
 EXPLANATIONS = (
     Explanation(
         "joint-order",
@@ -158,7 +159,7 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
     if coupled is not None and (found is None or coupled.gain > _gain(found[1] ** 2, found[2] ** 2)):
         diagnostics.warn("undeclared-coupling", coupled.text(analysis.robot.joint_names))
         return False
-    if found is not None:
+    if found is not None and _predicts(analysis, found[0]):
         best, before, after = found
         worst = int(np.nanargmax(before - after))
         diagnostics.claim(
@@ -253,6 +254,41 @@ class Turns:
             f'factor = {self.factor:.3g}) and torque_side = "motor" under [drive] in a TOML file of the robot, or log '
             "the joints' torque"
         )
+
+
+def _predicts(analysis: ResidualAnalysis, reading: Interpretation) -> bool:
+    """Whether a reading predicts held-out blocks better beyond chance, and than plain friction does.
+
+    What it fits it may have merely bent to; a sign that is turned, or another joint's torque, looks like friction where
+    joints move once or twice.
+    """
+    samples = gated(analysis)
+    readings = (without_gravity(analysis.robot, samples), *wirings(analysis.robot, samples))
+    same = next(one for one in readings if (one.identifier, one.what, one.joints) == _key(reading))
+    plain = Reading(analysis.robot, samples)
+    fits = [
+        HeldOut.of(analysis, plain),
+        HeldOut.of(analysis, Reading(same.robot, same.samples)),
+        HeldOut.of(analysis, plain, plain_friction(samples)),
+    ]
+    if fits[0] is None or fits[1] is None or fits[2] is None:
+        return False
+    before, after = fits[0].error(), fits[1].error()
+    rubbed = fits[2].joined(before, analysis.robot.n)
+    return chance_of_gain(before.sum(axis=0), after.sum(axis=0)) < CHANCE and bool(after.sum() < rubbed.sum())
+
+
+def plain_friction(samples: Samples) -> Float:
+    """Columns (n, N, 2 n): every joint's velocity and its sign."""
+    N, n = samples.dq.shape
+    found = np.zeros((n, N, 2 * n))
+    for j in range(n):
+        found[j, :, 2 * j], found[j, :, 2 * j + 1] = samples.dq[:, j], np.sign(samples.dq[:, j])
+    return found
+
+
+def _key(reading: Interpretation) -> tuple[str, str, tuple[int, ...]]:
+    return reading.identifier, reading.what, reading.joints
 
 
 def _coupled(

@@ -15,7 +15,7 @@ from dynid.base.overview import Overview, listed
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimator, Regression
 from dynid.factor.factor import Factors
-from dynid.factor.folds import folds_of, judged_equations, too_few_blocks
+from dynid.factor.folds import folds_of, judged_equations, moved_once, too_few_blocks
 from dynid.terms.at_rest import HALF
 
 
@@ -83,6 +83,8 @@ class Scores:
     worse: joints on which a constant torque misses less, beyond chance over blocks of time.
     at_rest: joints that stood still: friction at rest may hold any part of their load, so that no share of their torque
     is the model's to miss.
+    moved_once: joints whose motion is in none of the blocks that judge them, as a fit without it knows nothing of their
+    friction.
     kept_at_rest: share of the dry friction of their last motion that joints at rest keep in all_samples, (n,); None =
     no samples at rest.
     exported: share of the torque missed by the physically consistent bodies that exports hold, over all joints, where
@@ -107,6 +109,7 @@ class Scores:
     beyond: Mapping[str, Float] = field(default_factory=dict)
     worse: tuple[str, ...] = ()
     at_rest: tuple[str, ...] = ()
+    moved_once: tuple[str, ...] = ()
     kept_at_rest: Float | None = None
     exported: float | None = None
 
@@ -119,7 +122,7 @@ class Scores:
         """What is shown of the scores: error in all and by joint."""
         by_joint = [f"{name} {100 * one:.3g} %" for name, one in zip(
             self.joint_names, self.relative, strict=True
-        ) if name not in self.unmeasured]  # fmt: skip
+        ) if np.isfinite(one)]  # fmt: skip
         return Overview(
             f"Scores on {self.origin}: torque error {100 * self.total_relative:.3g} %",
             (("by joint", listed(by_joint, 12)), ("trajectories", listed(self.trajectories))),
@@ -146,17 +149,19 @@ class Scores:
     @property
     def unmeasured(self) -> tuple[str, ...]:
         """Joints of whose effort there is no sample."""
-        return tuple(name for name, count in zip(self.joint_names, self.count, strict=True) if not count)
+        silent = (name for name, count in zip(self.joint_names, self.count, strict=True) if not count)
+        return tuple(name for name in silent if name not in self.moved_once)
 
     @property
     def useless(self) -> tuple[str, ...]:
         """Joints that move and are predicted worse than by a constant torque, beyond chance."""
-        return tuple(name for name in self.worse if name not in self.at_rest)
+        return tuple(name for name in self.worse if name not in (*self.at_rest, *self.moved_once))
 
     @property
     def judged_r2(self) -> Float:
-        """R2 of the joints that it judges, nan of those at rest, (n,)."""
-        return np.where([name in self.at_rest for name in self.joint_names], np.nan, self.r2)
+        """R2 of the joints that it judges, nan of those at rest or that moved but once, (n,)."""
+        silent = (*self.at_rest, *self.moved_once)
+        return np.where([name in silent for name in self.joint_names], np.nan, self.r2)
 
     def remark(self, name: str) -> str:
         """What is to be said beside a joint's figures; "" = nothing."""
@@ -164,6 +169,8 @@ class Scores:
             return "effort not measured"
         if name in self.at_rest:
             return "at rest, not judged"
+        if name in self.moved_once:
+            return "moved once, not judged"
         return "worse than a constant torque" if name in self.useless else ""
 
     @property
@@ -384,7 +391,7 @@ def cross_validate(
     total: Sums | None = None
     blocks: list[Sums] = []
     made = folds_of(factors, folds)
-    measured = judged_equations(measured, made)
+    once, measured = moved_once(measured, made), judged_equations(measured, made)
     for fold in made:
         part = replace(regression, factors=factors.subset(fold.training), value_only=True)
         theta = estimator.fit(part).full_vector
@@ -395,4 +402,5 @@ def cross_validate(
         raise too_few_blocks(len(factors.blocks))
     names = dict.fromkeys(block.trajectory for block in factors.blocks)
     scored_names = [measured.group_names[g] for g in scored]
-    return total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)
+    found = total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)
+    return replace(found, moved_once=once)

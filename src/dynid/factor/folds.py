@@ -121,6 +121,16 @@ def judged_equations(factors: Factors, made: Sequence[Fold]) -> Factors:
     return replace(factors, blocks=blocks)
 
 
+def moved_once(factors: Factors, made: Sequence[Fold]) -> tuple[str, ...]:
+    """Joints of whose motion less than LEAST_MOTION is judged: the rest shows them at rest."""
+    motion = factors.motion
+    if motion is None or motion.shape[1] != len(factors.group_names):
+        return ()
+    seen = np.where(not_judged(made, motion), 0.0, motion).sum(axis=0)
+    few = seen < LEAST_MOTION * motion.sum(axis=0)
+    return tuple(name for name, one in zip(factors.group_names, few, strict=True) if one)
+
+
 def can_hold_out(factors: Factors) -> bool:
     """Whether blocks can be held out in turn, each part judged by a fit to the others that knows the joints' motion."""
     return bool(folds_of(factors))

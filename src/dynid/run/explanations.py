@@ -42,12 +42,14 @@ OF_VERDICTS = (
     ),
     Explanation(
         "joint-not-judged",
-        "a joint at rest, whose score says nothing of the model",
+        "a joint at rest, or that moves but once, whose score says nothing of the model",
         ("verdict",),
         """A joint that stood still while others moved: friction at rest or its brake holds any part of the load, so
-        that its measured torque hardly varies, or varies by what no model of the bodies has. Its R2 does not count in
-        the verdict.""",
-        """Hold out a motion in which this joint moves, if its model matters.""",
+        that its measured torque hardly varies, or varies by what no model of the bodies has. Or it moves in one part of
+        the log alone: held-out blocks with this motion are predicted by a fit that never saw its friction. Its R2 does
+        not count in the verdict, which is at best usable in the second case.""",
+        """Hold out a motion in which this joint moves, if its model matters; or record one in which it moves several
+        times.""",
     ),
     Explanation(
         "useless-joint",

@@ -43,6 +43,7 @@ def scores_to_dict(scores: Scores) -> dict[str, Any]:
         "beyond": plain(scores.beyond),
         "worse": list(scores.worse),
         "at_rest": list(scores.at_rest),
+        "moved_once": list(scores.moved_once),
         "kept_at_rest": plain(scores.kept_at_rest),
         "exported": scores.exported,
     }
@@ -66,6 +67,7 @@ def scores_from_dict(data: Mapping[str, Any]) -> Scores:
         beyond={quantity: _array(shares) for quantity, shares in data["beyond"].items()},
         worse=tuple(data.get("worse", ())),
         at_rest=tuple(data.get("at_rest", ())),
+        moved_once=tuple(data.get("moved_once", ())),
         kept_at_rest=None if kept is None else _array(kept),
         exported=data.get("exported"),
     )

@@ -197,6 +197,17 @@ def _score_findings(validation: Validation, training: Validation, findings: list
             advice = "Hold out a motion in which this joint moves, if its model matters."
             findings.append(Finding("note", f"{name}: at rest, not judged", text, advice, "joint-not-judged"))
             continue
+        if name in scores.moved_once:
+            level = _worse(level, "usable")
+            text = (
+                "It moves in one part of the log alone: a fit to the others knows nothing of its friction, so that its "
+                "motion is not held out."
+            )
+            advice = "Move it at several times, or hold out another log."
+            findings.append(
+                Finding("warning", f"{name}: moved once, not judged", text, advice, "joint-not-judged")
+            )
+            continue
         if not np.isfinite(r2):
             text = "Its score has no meaning."
             findings.append(Finding("warning", f"{name}: no torque variation", text, code="unscored-joint"))

@@ -14,7 +14,16 @@ from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Role
 from dynid.terms.friction import OFFSETS
 from dynid.terms.joint_term import JointTerm, joint_indices, proposal_by_joint
-from dynid.terms.residual_tests import Feature, FeatureGroup, Held, Level, Notice, Remains, Words
+from dynid.terms.residual_tests import (
+    Feature,
+    FeatureGroup,
+    Held,
+    Level,
+    Notice,
+    Remains,
+    Words,
+    moves_throughout,
+)
 from dynid.terms.term import Proposal, Symbol
 
 SECONDS_AN_HOUR = 3600.0
@@ -80,9 +89,16 @@ class Drift(JointTerm):
 
     @classmethod
     def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """A slope in time, and in temperature where it was logged, of the offset and of friction."""
+        """A slope in time, and in temperature where it was logged, of the offset and of friction.
+
+        Of a joint that moves in one part of the log alone nothing is seen: at rest friction is of any size.
+        """
+        dq = remains.motion.dq[:, joint]
         return tuple(
-            _feature(remains, joint, cause, form) for cause in causes(remains.motion, joint) for form in PARTS
+            _feature(remains, joint, cause, form)
+            for cause in causes(remains.motion, joint)
+            if moves_throughout(cause.values, dq)
+            for form in PARTS
         )
 
     def notices(self, held: Held) -> Iterator[Notice]:

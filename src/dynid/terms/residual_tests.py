@@ -22,6 +22,11 @@ STEEP, USUAL = 0.02, 0.95
 ALARM = 1e-3
 # Less than this share of a residual's mean square is not worth a word.
 LEAST_SHARE = 0.1
+# Equal parts of the range of time (or of temperature), and those in which a joint has to move so that what it does can
+# be said to change: a straight line through two short motions fits anything.
+PARTS, LEAST_PARTS = 12, 6
+# Of a joint's greatest speed, from which on it moves.
+MOVES = 0.1
 # An effect of all joints is one where each joint by itself says about the same of its size: so many times of what all
 # together say.
 LEAST_PART, MOST_PART = 0.3, 4.0
@@ -188,6 +193,19 @@ class Remains:
             )
 
         return Feature(column[:, None], words, self.motion.dq[:, joint], f"velocity, {self.angle(joint)}/s")
+
+
+def moves_throughout(values: Float, dq: Float) -> bool:
+    """Whether a joint moves in so many parts of the range of time or temperature that a change with it can be seen.
+
+    values: (N,) time or temperature.    dq: (N,) of the joint.
+    """
+    span = float(np.ptp(values))
+    if not span > 0:
+        return False
+    part = np.minimum((PARTS * (values - values.min()) / span).astype(int), PARTS - 1)
+    moves = np.abs(dq) > MOVES * np.abs(dq).max(initial=0.0)
+    return len(np.unique(part[moves])) >= LEAST_PARTS
 
 
 @dataclass(frozen=True, eq=False)

@@ -168,7 +168,7 @@ def score_lines(scores: Scores) -> list[str]:
     for j, name in enumerate(scores.joint_names):
         every = "" if whole is None else f"{100 * whole.relative[j]:>11.2f} %"
         remark = f"  {said}" if (said := scores.remark(name)) else ""
-        if name in scores.unmeasured:
+        if not scores.count[j]:
             every = "" if whole is None else f"{'-':>13}"
             lines.append(f"  {_cell(name, wide)}{'-':>10}{every}{'-':>11}{'-':>9}{'-':>12}{0:>9}{remark}")
             continue
