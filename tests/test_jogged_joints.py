@@ -76,6 +76,14 @@ def test_it_finds_the_friction_at_the_speed_of_the_jogs(seed: int, times: int) -
     assert (np.abs(friction_at(run, speed) - true) < SMOOTHED * true).all()
 
 
+@pytest.mark.parametrize("seed", [1, 3])
+def test_a_joint_that_moved_one_way_has_friction_and_no_offset(seed: int) -> None:
+    """At rest friction holds any part of its limit, of which an offset would make a level."""
+    run, _ = identified(seed, 1, True)
+    names = {column.name.rstrip("0123456789") for column in run.estimate.columns}
+    assert not names & {"fo", "fcp", "fcn"}
+
+
 @pytest.mark.parametrize(("seed", "times"), JOGGED)
 def test_it_predicts_other_jogs_as_well_as_plain_least_squares(seed: int, times: int) -> None:
     one, real, log = made(seed, times)

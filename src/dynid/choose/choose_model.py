@@ -118,7 +118,10 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
         )
         return Chosen(terms)
     wide_fit = _WideFit.of(first, kept, search, first)
-    plain_labels = tuple((one.label, place) for one in plain for place in range(robot.n))
+    tried = wide_fit.comparison.wide.members
+    plain_labels = tuple(
+        (one.label, place) for one in plain for place in range(robot.n) if (one.label, place) in tried
+    )
     shown = ForwardSelection(wide_fit.comparison, plain_labels).found()
     for _ in range(ROUNDS):
         # About a model that took a fault for granted, faults are found off in size, and beside what they left askew.
@@ -236,7 +239,7 @@ def _shared(
         for j in (j for j in moving if name not in own.get(j, ())):
             held = forms.get(j, Option("plain"))
             rest = [form for k, form in forms.items() if k != j]
-            offered = next((one for one in _forms(wide, held) if one.label == name), None)
+            offered = next((one for one in _forms(wide, held, j) if one.label == name), None)
             if offered is None or len(held.labels) >= FORMS_A_JOINT:
                 continue
             tried = (held, *_tried(comparison, held, offered, j))
@@ -279,7 +282,7 @@ def _forms_of_joint(comparison: ModelComparison, base: Sequence[Label], joint: i
     """
     wide, counts, held = comparison.wide, comparison.regression.counts, Option("plain")
     for _ in range(FORMS_A_JOINT):
-        options = [(held,), *(_tried(comparison, held, one, joint) for one in _forms(wide, held))]
+        options = [(held,), *(_tried(comparison, held, one, joint) for one in _forms(wide, held, joint))]
         forms = [
             Form(
                 one.name,
@@ -297,8 +300,8 @@ def _forms_of_joint(comparison: ModelComparison, base: Sequence[Label], joint: i
     return held
 
 
-def _forms(wide: WideModel, held: Option) -> list[Proposal]:
-    """Forms of friction that can stand beside those held, one of which may bend with speed at most."""
+def _forms(wide: WideModel, held: Option, joint: int) -> list[Proposal]:
+    """Forms of friction of a joint that can stand beside those held, one of which may bend with speed at most."""
     own = [wide.proposal(label) for label in held.labels]
     taken = {name for one in own for name in one.replaces}
     bent = any(_bends(one) for one in own)
@@ -306,6 +309,7 @@ def _forms(wide: WideModel, held: Option) -> list[Proposal]:
         one
         for one in wide.proposals
         if one.role is Role.FRICTION
+        and (effect_name(one, 0), joint) in wide.members
         and one not in own
         and not taken & set(one.replaces)
         and not (bent and _bends(one))

@@ -22,6 +22,9 @@ from dynid.signals.turning_points import REACH
 from dynid.terms.curve import JointMotion, ShapedTerm
 from dynid.terms.term import Terms
 
+# Share of a joint's squared velocities below which it did not move that way.
+ONE_WAY = 0.01
+
 
 @dataclass(frozen=True, eq=False)
 class Lines:
@@ -150,16 +153,23 @@ class SeparableProblem:
 
     def motion(self, joint: int, term: ShapedTerm | None = None) -> JointMotion:
         """How a joint moved in the samples that are kept, or what the shapes of a term on it are about."""
-        robot, q, speed, unit = self.assembly.robot, list[Float](), list[Float](), 1.0
+        robot, q, velocity, unit = self.assembly.robot, list[Float](), list[Float](), 1.0
         for samples in self.batches:
             seen = samples
             if term is not None:
                 seen, units = term.followed(robot, samples)
                 unit = float(units[joint])
             q.append(seen.q[samples.keep, joint])
-            speed.append(np.abs(seen.dq[samples.keep, joint]))
-        fast, path = np.concatenate(speed), np.concatenate(q)
-        return JointMotion(float(fast.max()), float(np.median(fast)), float(np.ptp(path)), REACH * unit)
+            velocity.append(seen.dq[samples.keep, joint])
+        dq, path = np.concatenate(velocity), np.concatenate(q)
+        fast, back = np.abs(dq), float(np.sum(dq[dq < 0] ** 2) / max(float(np.sum(dq**2)), 1e-300))
+        return JointMotion(
+            float(fast.max()),
+            float(np.median(fast)),
+            float(np.ptp(path)),
+            REACH * unit,
+            ONE_WAY <= back <= 1.0 - ONE_WAY,
+        )
 
 
 @dataclass(frozen=True, eq=False)

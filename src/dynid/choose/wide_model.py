@@ -197,6 +197,8 @@ def wide_model(robot: RobotModel, kept: Terms, log: LogFacts) -> WideModel:
             name = effect_name(proposal, variant)
             labelled.append(Labelled(term, name))
             for place, column in zip(proposal.places, term.columns(robot), strict=True):
+                if proposal.both_ways and log.motion and not log.motion[place].both_ways:
+                    continue
                 members.setdefault((name, place), []).append(f"{name}:{column.name}")
     return WideModel(
         Terms((*kept.terms, *labelled)),

@@ -46,13 +46,14 @@ class FrictionForm:
     label: its name there.    replaces: labels of the plain effects in whose place it stands.
     tried: shares of its shapes' range, on the shapes' own scale, at which the automatic choice tries it first;
     () = it tries a form without shapes as it is, and none with shapes.
-    options: of the term.
+    options: of the term.    both_ways: as of proposals.
     """
 
     label: str
     replaces: tuple[str, ...] = ()
     tried: tuple[float, ...] = ()
     options: Mapping[str, object] = field(default_factory=dict)
+    both_ways: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,14 @@ class JointMotion:
     """How a joint moved in a log: where bounds and starts of shapes come from.
 
     peak, median: of |dq|, rad/s (m/s).    span: greatest minus least position, rad (m).
-    reach: distance over which samples know where it turned round, rad (m).
+    reach: distance over which samples know where it turned round, rad (m).    both_ways: whether it moved either way.
     """
 
     peak: float
     median: float
     span: float
     reach: float = REACH
+    both_ways: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,9 +139,8 @@ class CurveTerm(ShapedTerm):
         if cls.shapes:
             ranges = np.array([term.range_of(one if one.peak > 0 else _STILL) for one in log.motion])
             variants = tuple(term.with_shape_table(term.shapes_at(ranges, share)) for share in form.tried)
-        return (
-            proposal_by_joint(robot, term, form.label, form.label, variants=variants, replaces=form.replaces),
-        )
+        more = {"variants": variants, "replaces": form.replaces, "both_ways": form.both_ways}
+        return (proposal_by_joint(robot, term, form.label, form.label, **more),)
 
     def shapes_at(self, ranges: Float, share: float) -> Float:
         """Shapes (m, s) at a share of their ranges (m, s, 2), logarithmic where they are positive."""

@@ -172,8 +172,8 @@ class Offset(JointTerm):
 
     @classmethod
     def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Itself; its size is reported beside any model."""
-        return (proposal_by_joint(robot, cls(), cls.label, cls.option, measured=True),)
+        """Itself; its size is reported beside any model. Of a joint that moved one way it is as dry friction is."""
+        return (proposal_by_joint(robot, cls(), cls.label, cls.option, measured=True, both_ways=True),)
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """One."""

@@ -38,7 +38,7 @@ class AsymmetricCoulomb(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "coulomb_sides"
     either_side = True
-    form = FrictionForm("sides", ("coulomb", "offset"))
+    form = FrictionForm("sides", ("coulomb", "offset"), both_ways=True)
     group = FRICTION_FORM
     steps = True
     symbols = (

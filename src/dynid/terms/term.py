@@ -510,6 +510,7 @@ class Proposal:
     relative: whether its sizes are relative to the first place where it was not chosen.
     auxiliary: names of parameters that only keep others from being biased.
     shield: label of a shield that contains it nearly, in whose place at the same joint it is chosen.
+    both_ways: whether it is dry friction to a joint that moved one way, where it is not tried.
     """
 
     label: str
@@ -527,6 +528,7 @@ class Proposal:
     relative: bool = False
     auxiliary: tuple[str, ...] = ()
     shield: str = ""
+    both_ways: bool = False
 
     def option_at(self, robot: RobotModel, places: Sequence[int]) -> str:
         """Its name among the answers of its question."""
