@@ -11,6 +11,7 @@ from dynid.log.read import read_log
 from dynid.log.switches import Switch, switches_of
 from dynid.robot.model import RobotModel
 from dynid.testing import random_robot
+from tests.log.bags import states, write_bag
 
 ROBOT = random_robot(1, 2)
 T = np.arange(0.0, 30.0, 0.005)
@@ -62,3 +63,11 @@ def test_the_share_is_the_mean_over_the_time_around() -> None:
     np.testing.assert_allclose(share, expected, atol=1e-3)
     assert share[0] == pytest.approx(0.0)
     assert share[3] == pytest.approx(1.0)
+
+
+def test_what_a_bag_holds_beside_the_joints_is_no_switch_that_fails(tmp_path: Path) -> None:
+    """Of another topic, with messages of its own times, nothing is read."""
+    names, motion = ROBOT.joint_names, np.stack([np.sin(T), np.cos(T)], axis=1)
+    grip = states(T[::4], ["gripper"], GRIP[::4, None].astype(float), topic="/gripper")
+    bag = write_bag(tmp_path / "bag", [*states(T, names, motion, motion, motion), *grip])
+    assert switches_of(read_log(bag, ROBOT)) == ()

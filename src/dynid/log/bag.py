@@ -99,7 +99,8 @@ class BagTable:
                     self._items[f"{qualifier}{PREFIX[item[0]]}{item[1]}"] = (group, item)
         for one, paths in found.values.items():
             self._items |= {f"{one.name}:{path}": ((one,), (VALUE, path)) for path in paths}
-        self.column_names = (TIME, *self._items)
+        # Of one that is read for some columns the others are not at hand.
+        self.column_names = (TIME, *(self._items if wanted is None else wanted))
         self.left_out = found.unread
         sink = Diagnostics(list(remarks))
         self._sources: Sources | None = None

@@ -342,12 +342,14 @@ def prepare(
     for trajectory, base in zip(log.trajectories, bases, strict=True):
         if base.reason:
             sink.note("time-base", f"trajectory '{trajectory.name}': {base.reason}")
+    usual = Preparation().rest
+    slowness = _slowness(log, steps, usual, sink) if settings.rest > 0 else 1.0
     evidence, signals, cutoff = None, list[Signals](), settings.cutoff
     named = settings.state_cutoff
     if "auto" in (cutoff, settings.velocity, named) or isinstance(named, dict):
         signals = signals_for_evidence(log, rate, bases)
     if cutoff == "auto":
-        evidence = _cutoff(log, signals, rate, settings)
+        evidence = _cutoff(log, signals, rate, settings, slowness)
         cutoff = evidence.chosen
         sink.note("cutoff", f"parallel filter at {cutoff:g} Hz: {evidence.reason}")
     common = min(STATE_RATIO * cutoff, 0.4 * rate)
@@ -361,8 +363,6 @@ def prepare(
     needed = STATE_OVERSAMPLING * cutoff
     D = max(1, int(rate // needed)) if settings.decimate else 1
     final = max(1, int(rate / D // (FINAL_OVERSAMPLING * cutoff))) if settings.decimate else 1
-    usual = Preparation().rest
-    slowness = _slowness(log, steps, usual, sink) if settings.rest > 0 else 1.0
     rest = slowness * usual if settings.rest == usual else settings.rest
     # A slow robot's joint that stands while others move is told from one in motion by its speed alone.
     gate = rest if rest != settings.rest and settings.gate == 0.0 else settings.gate
@@ -397,7 +397,9 @@ def prepare(
     )
 
 
-def _cutoff(log: Log, signals: list[Signals], rate: float, settings: Preparation) -> CutoffEvidence:
+def _cutoff(
+    log: Log, signals: list[Signals], rate: float, settings: Preparation, slowness: float
+) -> CutoffEvidence:
     # By the better of the velocities that are at hand: the worse one only adds noise.
     windows = windows_of(signals, rate)
     kinds = [windows] if settings.velocity == "measured" else [[Signals(s.q, None, s.tau) for s in windows]]
@@ -406,7 +408,8 @@ def _cutoff(log: Log, signals: list[Signals], rate: float, settings: Preparation
     looks = [torque_coherence(log.robot, kind, rate) for kind in kinds]
     found = max((look for look in looks if look is not None), key=lambda look: look.end, default=None)
     positions = [s.q for s in signals]
-    return choose_cutoff(positions, rate, log.robot.joint_names, found, move_seconds(positions, rate))
+    move = move_seconds(positions, rate, slowness)
+    return choose_cutoff(positions, rate, log.robot.joint_names, found, move)
 
 
 def _slowness(log: Log, steps: Sequence[float], usual: float, sink: Diagnostics) -> float:

@@ -86,17 +86,18 @@ class _Bins:
                 yield Stand(j, self.trajectory, float(times[a, 0]), float(times[b - 1, 1]))
 
 
-def move_seconds(parts: Sequence[Float], rate: float) -> float:
+def move_seconds(parts: Sequence[Float], rate: float, slowness: float = 1.0) -> float:
     """How long joints move from one pause to the next, s, the median; inf where less than half of motion is such moves.
 
-    parts: uniform positions, each (n, T).    rate: Hz.
+    parts: uniform positions, each (n, T).    rate: Hz.    slowness: what speeds at rest are of those of other robots.
     """
     width = max(1, round(PAUSE / PAUSE_BINS * rate))
+    longest = slowness * STILL * PAUSE / (BIN * LEAST_BINS)
     moves, moving = [], 0
     for q in parts:
         first = np.arange(0, q.shape[1], width)
         ends = np.stack([np.maximum.reduceat(one, first, axis=1).T for one in (q, -q)])
-        for still in _still(ends, PAUSE_BINS, STILL * PAUSE / (BIN * LEAST_BINS)).T:
+        for still in _still(ends, PAUSE_BINS, longest).T:
             # A move lies between two pauses: what comes before the first or after the last has no end.
             edges = np.flatnonzero(np.diff(still))
             moves.append(np.diff(edges[0 if still[0] else 1 :])[::2])
