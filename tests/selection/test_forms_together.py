@@ -62,6 +62,7 @@ def robot_of(gains: dict[tuple[str, int], float], joints: int) -> Any:
     wide = SimpleNamespace(
         replaced=lambda labels: (),
         proposals=proposals,
+        members={(f"{one.label}@{k}", j) for one in proposals for k in (0, 1) for j in range(joints)},
         proposal=proposal,
         shape=lambda form, k, joint: np.zeros(1),
     )

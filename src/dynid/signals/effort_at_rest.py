@@ -31,9 +31,9 @@ MISSED, FRICTION = 4.0, 2.0
 # where it is less than such a part of the joint's Coulomb friction, something else is missed (ripple, a cable).
 HELD, HELD_PART = 1.5, 0.1
 FASTER = 1.5  # times the speed of a joint's stands, up to which it is at rest
-# A joint that comes to rest or leaves it creeps: the speed is doubled from that at rest on, as long as so many samples
-# miss more than the geometric mean of what is missed at rest and in motion.
-LEAST_CREEPING = 5
+# A joint that comes to rest or leaves it creeps: up to that of clear motion, halved so many times, speeds count as rest
+# as long as so many samples miss more than the geometric mean of what is missed at rest and in motion.
+HALVINGS, LEAST_CREEPING = 8, 5
 # Times the speed over which friction's sign is smoothed: from here on it is one.
 CLEAR = 3.0
 # Samples of a stand that are compared, which are as good as all where they are alike; and the least of a joint's motion
@@ -344,14 +344,16 @@ def _creeps_below(reference: _Reference, j: int, below: float, slow: Sequence[Fl
     at_rest = speed <= below
     if not at_rest.any():
         return below
-    bound, limit = np.sqrt(size(at_rest) * reference.size[j]), CLEAR * reference.bend[j]
+    bound = np.sqrt(size(at_rest) * reference.size[j])
     found = below
-    while found < limit:
-        which = np.asarray((speed > found) & (speed <= 2.0 * found))
+    for faster in CLEAR * reference.bend[j] * 0.5 ** np.arange(HALVINGS, -1, -1):
+        which = np.asarray((speed > found) & (speed <= faster))
+        if faster <= below:
+            continue
         if which.sum() >= LEAST_CREEPING and size(which) <= bound:
             break
-        found *= 2.0
-    return float(min(found, max(limit, below)))
+        found = float(faster)
+    return found
 
 
 def _inside(one: Stand, t: Float) -> Bool:
