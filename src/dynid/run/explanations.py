@@ -276,9 +276,8 @@ OF_FITS = (
         """Friction at rest may take any value up to its limit, and holds a part of what the joint carries. An equation
         of a joint at rest says then no more of its load than that limit allows, and a fit to such equations bends
         masses and friction to them. They are left out of the fit while the joint stands, whether others move as in
-        picking and placing or not, and while it comes to rest and leaves it, up to the speed from which on no more is
-        missed than in motion. Among what scores leave out they are counted as `joints that friction holds`. The
-        figures of all samples hold them.""",
+        picking and placing or not, and for a period of the filter before and after. Among what scores leave out they
+        are counted as `joints that friction holds`. The figures of all samples hold them.""",
         """Nothing. `--rest 0`, or `rest = 0` under `[prepare]`, keeps every sample at rest, of all joints.""",
         f"""Bodies and friction that are fitted to all joints in motion miss the joint's effort in its
         stands of {BIN * BRIEF_BINS:g} s or more by {HELD:g} times what they miss in motion and by {

@@ -82,13 +82,11 @@ class _ShutAtTimes:
 class _ShutAtRest:
     """Batches without the equations of joints while friction holds them.
 
-    below: (n,) speeds, nan = never.    creeping: (n,) speeds up to which a joint comes to rest, or leaves it.
-    seconds: to either side, that filters reach.
+    below: (n,) speeds, nan = never.    seconds: to either side, that filters reach.
     """
 
     batches: Iterable[Samples]
     below: Float
-    creeping: Float
     seconds: float
 
     def __iter__(self) -> Iterator[Samples]:
@@ -101,18 +99,12 @@ class _ShutAtRest:
         reach = round(self.seconds * samples.rate)
         gate = np.ones(samples.q.shape, dtype=np.bool_) if samples.gate is None else np.array(samples.gate)
         for j in np.flatnonzero(np.isfinite(self.below)):
-            stands = _spells(np.abs(samples.dq[:, j]) <= self.below[j], least)
-            for a, b in _spells(np.abs(samples.dq[:, j]) <= self.creeping[j], least):
-                if any(a <= c < b for c, _ in stands):
+            slow = np.abs(samples.dq[:, j]) <= self.below[j]
+            edges = np.flatnonzero(np.diff(slow, prepend=False, append=False))
+            for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+                if b - a >= least:
                     gate[max(a - reach, 0) : b + reach, j] = False
         return replace(samples, gate=gate)
-
-
-def _spells(which: Bool, least: int) -> list[tuple[int, int]]:
-    """Runs of so many samples or more, each from its first to the one behind its last."""
-    edges = np.flatnonzero(np.diff(which, prepend=False, append=False))
-    runs = zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
-    return [(a, b) for a, b in runs if b - a >= least]
 
 
 def _without(samples: Samples, closed: Bool) -> Samples:
@@ -177,9 +169,9 @@ def _without_stands(
         diagnostics.note(
             "held-by-friction",
             f"{names}: friction at rest may take any value up to its limit, and holds a part of the load here: where "
-            "these stand, come to rest or leave it, their equations are left out",
+            "these stand, their equations are left out",
         )
-        less = _ShutAtRest(batches, found.held_below, found.creeps_below, seconds)
+        less = _ShutAtRest(batches, found.held_below, seconds)
         batches = [less.of(samples) for samples in batches] if isinstance(batches, list) else less
     return batches
 

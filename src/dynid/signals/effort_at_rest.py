@@ -31,9 +31,6 @@ MISSED, FRICTION = 4.0, 2.0
 # where it is less than such a part of the joint's Coulomb friction, something else is missed (ripple, a cable).
 HELD, HELD_PART = 1.5, 0.1
 FASTER = 1.5  # times the speed of a joint's stands, up to which it is at rest
-# A joint that comes to rest or leaves it creeps: up to that of clear motion, halved so many times, speeds count as rest
-# as long as so many samples miss more than the geometric mean of what is missed at rest and in motion.
-HALVINGS, LEAST_CREEPING = 8, 5
 # Times the speed over which friction's sign is smoothed: from here on it is one.
 CLEAR = 3.0
 # Samples of a stand that are compared, which are as good as all where they are alike; and the least of a joint's motion
@@ -55,13 +52,10 @@ class EffortsAtRest:
 
     not_carried: stands in which the motor's effort is not the torque of what the joint carries, as where a brake is on.
     held_below: (n,) rad/s (m/s) below which friction holds a part of the load of a joint; nan = none is seen to.
-    creeps_below: (n,) rad/s (m/s), the same or more: up to it friction is as unknown where a joint comes to rest, or
-    leaves it.
     """
 
     not_carried: tuple[Stand, ...]
     held_below: Float
-    creeps_below: Float
 
 
 def efforts_at_rest(
@@ -81,12 +75,11 @@ def efforts_at_rest(
     equation of motion has. Stands of all joints at once show it as well: such equations are left out anyway, but not
     those of joints that come to rest before the others, or leave it after them.
     """
-    alone = own_motors(robot)
-    below, creeping = np.full(robot.n, np.nan), np.full(robot.n, np.nan)
+    alone, below = own_motors(robot), np.full(robot.n, np.nan)
     asked = _Asked(tuple(one for one in found if alone[one.joint]))
     reference = _Reference.of(robot, batches, asked) if asked.stands or brief else None
     if reference is None:
-        return EffortsAtRest((), below, creeping)
+        return EffortsAtRest((), below)
     # What is long enough for a brake is compared as such.
     rest = _Asked(tuple(one for one in brief if alone[one.joint] and not _shares_time(one, asked)))
     compared = _compared(robot, batches, _Asked((*asked.stands, *rest.stands)), reference)
@@ -110,8 +103,7 @@ def efforts_at_rest(
         missed = np.sqrt(np.average([o.missed**2 for o in own], weights=[o.count for o in own]))
         if missed > max(HELD * reference.size[j], HELD_PART * reference.friction[j]):
             below[j] = FASTER * np.median([o.speed for o in own])
-            creeping[j] = _creeps_below(reference, j, below[j], [o.slow for o in own])
-    return EffortsAtRest(tuple(left), below, creeping)
+    return EffortsAtRest(tuple(left), below)
 
 
 class _Asked:
@@ -270,16 +262,11 @@ def _solved(gram: Float, right: Float, columns: Int, size: Float) -> tuple[Float
 
 @dataclass(frozen=True)
 class _Compared:
-    """A stand: r.m.s. effort that is missed in it, of so many samples, and its greatest speed.
-
-    slow: (3, T) speeds in and beside it, as long as they are not clear of rest, and the efforts that are missed with
-    friction's smoothed sign and with its sign.
-    """
+    """A stand: r.m.s. effort that is missed in it, of so many samples, and its greatest speed."""
 
     missed: float
     count: int
     speed: float
-    slow: Float
 
 
 def _compared(
@@ -287,7 +274,6 @@ def _compared(
 ) -> dict[Stand, _Compared]:
     gathered: dict[Stand, list[tuple[Float, Float]]] = {}
     speed: dict[Stand, float] = {}
-    slow: dict[Stand, list[Float]] = {}
     for samples in batches:
         near = [one for one in asked.near(samples) if samples.measured is None or samples.measured[one.joint]]
         lines = _Lines.of(robot, samples, reference.bend) if near else None
@@ -305,54 +291,13 @@ def _compared(
                 stands = _inside(one, samples.t)
                 own = np.abs(samples.dq[stands, one.joint]).max(initial=0.0)
                 speed[one] = max(speed.get(one, 0.0), float(own))
-                slow.setdefault(one, []).append(_slow(one, samples, lines, reference))
     found = {}
     for one, parts in gathered.items():
         X, y = (np.concatenate(part) for part in zip(*parts, strict=True))
         step = -(-len(y) // COMPARED)
         missed = reference.missed(one.joint, X[::step], y[::step])
         if np.isfinite(missed):
-            found[one] = _Compared(missed, len(y), speed[one], np.concatenate(slow[one], axis=1))
-    return found
-
-
-def _slow(one: Stand, samples: Samples, lines: _Lines, reference: _Reference) -> Float:
-    """Speeds and missed efforts (3, T) in a stand and beside it."""
-    j, dq = one.joint, samples.dq[:, one.joint]
-    bend = reference.bend[j]
-    inside = np.flatnonzero(_inside(one, samples.t))
-    clear = np.flatnonzero(np.abs(dq) > CLEAR * bend)
-    before, after = clear[clear < inside[0]], clear[clear > inside[-1]]
-    first = samples.t[before[-1] + 1 if len(before) else 0]
-    last = samples.t[after[0] - 1 if len(after) else -1]
-    which = np.asarray((lines.t >= first) & (lines.t <= last))
-    X = lines.row(j, which)
-    missed = lines.effort[j, which] - X @ reference.theta[reference.columns[j]]
-    own = dq[np.searchsorted(samples.t, lines.t[which])]
-    coulomb = reference.theta[reference.columns[j, -2]]
-    return np.stack([np.abs(own), missed, missed - coulomb * (np.sign(own) - X[:, -2])])
-
-
-def _creeps_below(reference: _Reference, j: int, below: float, slow: Sequence[Float]) -> float:
-    """The speed up to which a joint's effort is missed as at rest."""
-    speed, *missed = np.concatenate(slow, axis=1)
-
-    def size(which: Bool) -> float:
-        # With whichever sign of friction says more: it has one from some slow speed on.
-        return float(min(np.sqrt(np.mean(one[which] ** 2)) for one in missed))
-
-    at_rest = speed <= below
-    if not at_rest.any():
-        return below
-    bound = np.sqrt(size(at_rest) * reference.size[j])
-    found = below
-    for faster in CLEAR * reference.bend[j] * 0.5 ** np.arange(HALVINGS, -1, -1):
-        which = np.asarray((speed > found) & (speed <= faster))
-        if faster <= below:
-            continue
-        if which.sum() >= LEAST_CREEPING and size(which) <= bound:
-            break
-        found = float(faster)
+            found[one] = _Compared(missed, len(y), speed[one])
     return found
 
 

@@ -16,7 +16,7 @@ from dynid.signals.turning_points import Past
 
 # Reason of samples that are left out since every joint stands.
 REST = "rest"
-# Of equations of joints that stand while others move, or come to rest or leave it before or after them.
+# Of equations of joints that stand while others move, or have just come to rest or leave it.
 STANDING = "joints that friction holds"
 ALONG_TIME = ("t", "q", "dq", "ddq", "tau", "keep", "theta", "dtheta", "ddtheta", "temperature", "gate")
 
