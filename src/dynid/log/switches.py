@@ -22,7 +22,8 @@ STATES = 2
 class Switch:
     """A column of two values.    column: its name.    low, high: the two, ascending.
 
-    on: by trajectory, times (T,) on the log's clock and whether the value is the higher one (T,).
+    on: by trajectory, times (T,) on the log's clock and whether the value is the higher one (T,) from then on: where it
+    changes, the first row and the last.
     """
 
     column: str
@@ -92,9 +93,21 @@ def _columns(log: Log, names: list[str], trajectory: str) -> dict[str, tuple[Flo
     extra = {name: Channel(name, "1", 1.0) for name in names}
     asked = replace(log, mapping=replace(log.mapping, extra=extra))
     one = next(one for one in asked.trajectories if one.name == trajectory)
-    parts = [(chunk.t, chunk.extra) for chunk in asked.chunks(one)]
-    t = np.concatenate([t for t, _ in parts])
-    return {name: (t, np.concatenate([extra[name] for _, extra in parts])) for name in names}
+    parts: dict[str, list[tuple[Float, Float]]] = {name: [] for name in names}
+    for chunk in asked.chunks(one):
+        for name, kept in parts.items():
+            kept.append(_changes(chunk.t, chunk.extra[name]))
+    return {
+        name: _changes(*(np.concatenate(column) for column in zip(*kept, strict=True)))
+        for name, kept in parts.items()
+    }
+
+
+def _changes(t: Float, values: Float) -> tuple[Float, Float]:
+    # A day's log has few changes, and no room for each of its rows.
+    told = np.concatenate([[True], values[1:] != values[:-1]])
+    told[-1] = True
+    return t[told], values[told]
 
 
 def _switch(name: str, by_trajectory: Mapping[str, tuple[Float, Float]]) -> Switch | None:

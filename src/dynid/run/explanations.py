@@ -280,10 +280,9 @@ OF_FITS = (
         are counted as `joints that friction holds`. The figures of all samples hold them.""",
         """Nothing. `--rest 0`, or `rest = 0` under `[prepare]`, keeps every sample at rest, of all joints.""",
         f"""Bodies and friction that are fitted to all joints in motion miss the joint's effort in its
-        stands of {BIN * BRIEF_BINS:g} s or more by {HELD:g} times what they miss in motion and by {
-            100
-            * HELD_PART:g} % of its Coulomb friction, less what the fit does not know. Where they do not, as of drives
-        whose effort at rest is what the joint carries, the equations stay.""",
+        stands of {BIN * BRIEF_BINS:g} s or more by {HELD:g} times what they miss in motion, and by
+        {100 * HELD_PART:g} % of its Coulomb friction, less what the fit does not know. Where they do not, as of
+        drives whose effort at rest is what the joint carries, the equations stay.""",
     ),
     Explanation(
         "joint-at-rest",
