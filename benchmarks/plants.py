@@ -279,6 +279,16 @@ def record(
     return _braked(one, made, stops) if stops else made
 
 
+def on_moving_base(one: Plant, log: Recorded, acceleration: Float) -> Recorded:
+    """A log as recorded on a base that moves without turning.    acceleration: (T, 3) in its axes, m/s^2."""
+    model, tau = one.model.copy(), log.tau.copy()
+    data, still = model.createData(), np.zeros(model.nv)
+    for i, a in enumerate(acceleration):
+        model.gravity.linear = -a
+        tau[i] += pin.rnea(model, data, _configuration(model, log.q[i]), still, still)
+    return replace(log, tau=tau)
+
+
 def _stopped(
     motion: Moves | FourierTrajectory, t: Float, stops: Sequence[Stop]
 ) -> tuple[Float, Float, Float]:

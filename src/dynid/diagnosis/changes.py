@@ -1,4 +1,4 @@
-"""What changes within a log: friction that warms up, or from some time on another robot, tool or load."""
+"""What changes within a log: a robot, tool or load from some time on, a base that moves, friction that warms up."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dynid.base.distributions import student_quantile
 from dynid.base.explanation import Explanation
 from dynid.base.overview import listed
 from dynid.base.records import dataclass
+from dynid.diagnosis.base_motion import check_base
 from dynid.diagnosis.load_times import find_load_times
 from dynid.diagnosis.proof import (
     LEAST_GAIN,
@@ -109,7 +110,7 @@ class Change:
 
 
 def check_changes(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
-    """Reports friction that drifts, and doubts that a log is of one robot throughout.
+    """Doubts that a log is of one robot throughout; reports a base that moves and friction that drifts.
 
     Claims: changed-within-log.
     """
@@ -162,6 +163,7 @@ def check_changes(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
             "taken up, a drive that was exchanged, two robots' logs in one",
         )
         return
+    check_base(analysis, diagnostics)
     drift = find_friction_drift(analysis)
     if drift is not None:
         way = "falls" if drift.change < 0 else "grows"

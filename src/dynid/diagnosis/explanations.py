@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dynid.base.explanation import Explanation
 from dynid.diagnosis import (
+    base_motion,
     bursts,
     changes,
     link_lengths,
@@ -22,6 +23,7 @@ EXPLANATIONS: tuple[Explanation, ...] = tuple(
         wiring_checks,
         measurement,
         changes,
+        base_motion,
         negative_friction,
         link_lengths,
         bursts,

@@ -132,6 +132,13 @@ class ResidualAnalysis:
         return self.residuals.error_counted[self.index]
 
     @cached_property
+    def error_left(self) -> Float:
+        """Residuals (N, n) at the thinned samples less what a refit would take up; zero where no equation counts."""
+        weight = self._weight
+        left = self._left.reshape(weight.shape)
+        return np.asarray((left / np.where(weight > 0, weight, np.inf)).T)
+
+    @cached_property
     def slope(self) -> Float:
         """Predicted torque's change in time (N, n), N m/s, at the thinned samples: what late torque leaves."""
         r, i = self.residuals, self.index
