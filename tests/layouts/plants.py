@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from dynid.base.arrays import Float
 from dynid.kernel import inverse_dynamics
 from dynid.layouts.presets import ChannelEntry, Preset, presets
-from dynid.layouts.propose import Proposal
+from dynid.layouts.proposal import Proposal
 from dynid.robot import load_example
 from dynid.robot.model import Limits, RobotModel
 

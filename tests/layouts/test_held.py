@@ -12,7 +12,8 @@ import dynid
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError
-from dynid.layouts.propose import _apart, propose
+from dynid.layouts.missing_joints import _apart
+from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
 from dynid.log.absent import hand_joints
 from dynid.robot import load_robot

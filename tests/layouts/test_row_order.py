@@ -11,7 +11,8 @@ import dynid
 from dynid.base.arrays import Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
-from dynid.layouts.propose import Proposal, propose
+from dynid.layouts.proposal import Proposal
+from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
 from dynid.log.checks import check_log
 from dynid.log.read import Log

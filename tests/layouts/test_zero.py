@@ -16,7 +16,8 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, UsageError
 from dynid.identification.experiment import Experiment, open_log
 from dynid.kernel import inverse_dynamics
-from dynid.layouts.propose import Proposal, propose
+from dynid.layouts.proposal import Proposal
+from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
 from dynid.log.write import write_log
 from dynid.robot.model import JointType, Limits, RobotModel

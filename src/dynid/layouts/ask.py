@@ -7,7 +7,8 @@ from pathlib import Path
 
 from dynid.base.errors import UsageError
 from dynid.layouts.decision import Decision
-from dynid.layouts.propose import Proposal, propose
+from dynid.layouts.proposal import Proposal
+from dynid.layouts.propose import propose
 from dynid.layouts.write import question_lines
 from dynid.robot.model import RobotModel
 

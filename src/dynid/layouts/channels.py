@@ -1,222 +1,57 @@
-"""Which columns are time, motion names, position, velocity and effort: what is measured, not what was wanted."""
+"""Which columns are positions, velocities and efforts: what is measured, not what was wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
 
-import numpy as np
-
-from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
-from dynid.base.records import dataclass
+from dynid.layouts.clock import Clock
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
-from dynid.layouts.meaning import TICKS, Meaning, is_filtered, is_unprocessed, without_units, words
-from dynid.layouts.names import Family
-from dynid.layouts.physics import runs_of, time_step
-from dynid.layouts.presets import UNKNOWN
-from dynid.layouts.row_order import order_by_time, stretches_stand_alone
-from dynid.log.row_numbers import MOTION, ROW
-from dynid.log.stamps import is_remainder, split_stamps
-from dynid.log.time_order import misplaced_rows
+from dynid.layouts.meaning import EFFORTS, Meaning, is_filtered, is_unprocessed, without_units, words
+from dynid.layouts.names import Family, families
+from dynid.layouts.presets import UNKNOWN, Preset
+from dynid.log.files import parts_beside
+from dynid.robot.branches import path_to_base
+from dynid.robot.model import RobotModel
 
-# Time stamps of the years 2001 to 2039, s since 1970.
-EPOCH = (1e9, 2.2e9)
-THOUSANDTHS = (1e-3, 1e-6, 1e-9)
-# Clocks are one where their rates differ by less than this share, and no reading by more than this share of a step.
-SAME_RATE, APART = 1e-3, 0.2
-# Beside the time at which a message was recorded, its own.
-_OF_MESSAGES = {"stamp", "header"}
-SORT = "log.sort"
-EFFORTS = ("torque", "effort", "current", "raw")
 NONE = "none"
 SI = ("rad", "rad/s", "N m", "A")
+_NAMED = 4  # files that are listed
 
 
-@dataclass(frozen=True)
-class Clock:
-    """The time column and the runs of rows that it makes.    step: median, in its own unit.
+def choose_channels(
+    robot: RobotModel,
+    look: Excerpt,
+    clock: Clock,
+    known: Sequence[Preset],
+    found: Sequence[Family],
+    silent: Sequence[str],
+    answers: Answers,
+) -> tuple[dict[str, Decision], dict[str, Family]]:
+    """The columns of each channel, and the groups that were chosen, by channel.
 
-    sort: whether rows are to be put in the order of their times; None = they stand in it.
+    found: the groups.    silent: names of efforts that are 0 throughout.
+    Raises UsageError for an answer that is none, InputError for a word among the numbers of a channel's columns.
     """
-
-    column: Decision
-    meaning: Meaning
-    trajectory: Decision
-    runs: tuple[tuple[int, int], ...]
-    step: float
-    first: float
-    sort: Decision | None = None
-
-    @property
-    def counted(self) -> bool:
-        """Whether rows are counted in place of a time."""
-        return self.column.key == "log.time.column" and self.column.likely and self.step == 1.0
-
-
-def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: Answers) -> Clock:
-    """Time, and the column that names the motion of each row."""
-    labels_by_name = {name: one for name, one in alone if one.quantity == "trajectory"}
-    stated = log.contents.trajectory
-    sums = {whole: pair for whole, pair in split_stamps(log.names).items() if whole in log.numeric}
-    halves = {part for pair in sums.values() for part in pair}
-    times = {
-        name: one
-        for name, one in alone
-        if one.quantity == "time" and name in log.numeric and name not in halves
-    }
-    times |= dict.fromkeys(sums, Meaning("time", "measured", "s", "name"))
-    if log.bag:
-        times = {"t": Meaning("time", "measured", "s", "bags: stamps of the messages' headers")}
-    answer = answers.get("log.time.column")
-    if answer is not None and not log.bag:
-        times |= {answer: times.get(answer, Meaning("time", said_by="name"))} if answer in log.numeric else {}
-    looked: list[tuple[str, Meaning, str | None, tuple[tuple[int, int], ...], float, float]] = []
-    for name, meaning in times.items():
-        t = log.table([name])[:, 0]
-        if is_remainder(t) or (set(words(name)) & TICKS and (np.diff(t) == 1.0).all()):
-            continue
-        best: tuple[str | None, tuple[tuple[int, int], ...]] = (None, runs_of(t))
-        for label in [*([stated] if stated else []), *(one for one in labels_by_name if one != stated)]:
-            if label in log.names and _explains(log, t, label):
-                best = (label, runs_of(t, [str(one) for one in log.values([label])[label]]))
-                break
-        step = time_step(t, best[1])
-        if not np.isfinite(step) and len(times) == 1 and _order(log, name, t, answers) is not None:
-            step = float(np.median(np.diff(np.sort(t))))
-        if np.isfinite(step):
-            looked.append((name, meaning, *best, step, float(t[0])))
-    if answer is not None and answer not in [one[0] for one in looked]:
-        raise UsageError(
-            "unknown-answer",
-            found=f"log.time.column = {answer}, "
-            + ("which does not ascend" if answer in log.names else "no column"),
-            expected=f"a column of ascending numbers, or '{ROW}' to count rows",
-        )
-    # Ticks are a clock where nothing else is one.
-    looked = [one for one in looked if one[0] == answer or not set(words(one[0])) & TICKS] or looked
-    column = _time_column(log, looked, answers)
-    chosen = next((one for one in looked if one[0] == column.value), None)
-    if chosen is None:
-        meaning = times.get(column.value or "", Meaning())
-        return Clock(
-            column, meaning, Decision("log.trajectory", None, optional=True), (), float("nan"), float("nan")
-        )
-    stamps, meaning, named, runs, step, _ = chosen
-    t = log.table([stamps])[:, 0]
-    order = _order(log, stamps, t, answers) if named is None and not log.bag else None
-    if order is None:
-        return Clock(column, meaning, _trajectory(log, t, named, answers), runs, step, float(t[0]))
-    if misplaced_rows(t):  # whoever reads the log puts them in order
-        log.put_in_order(order)
-        t = t[order]
-        return Clock(column, meaning, _trajectory(log, t, None, answers), runs_of(t), step, float(t[0]))
-    moved = int(np.sum(order != np.arange(len(t))))
-    log.put_in_order(order)
-    t = t[order]
-    why = f"rows do not stand in the order of time ({moved} of the first {len(t)}); by their stamps they are smooth"
-    sort = decided(Decision(SORT, "true", (why,), likely=True), answers)
-    motions = Decision("log.trajectory", None, ("sorted rows are one motion",), optional=True)
-    return Clock(column, meaning, motions, runs_of(t), float(np.median(np.diff(t))), float(t[0]), sort)
-
-
-def _order(log: Excerpt, name: str, t: Float, answers: Answers) -> Int | None:
-    """The order that rows are to be put in, None where they are to stay as they are."""
-    if not (np.diff(t) < 0).any() or "log.trajectory" in answers or answers.get(SORT) == "false":
-        return None
-    if answers.get(SORT) == "true":
-        return np.argsort(t, kind="stable")
-    if misplaced_rows(t):
-        return np.argsort(t, kind="stable")
-    return None if stretches_stand_alone(t) else order_by_time(log, name, t)
-
-
-def _time_column(
-    log: Excerpt, looked: Sequence[tuple[str, Meaning, str | None, object, float, float]], answers: Answers
-) -> Decision:
-    key = "log.time.column"
-    if not looked:
-        return decided(
-            Decision(key, None, ("no column of ascending numbers is called time or stamp",),
-                     "which column is the time? A log without one needs one"), answers)  # fmt: skip
-    sourced = [one for one in looked if one[1].said_by not in ("", "name")]
-    # One that comes from a known recorder is its clock; the rest of the names are all "time".
-    short = sourced if len(sourced) == 1 else list(looked)
-    options = tuple(Option(one[0], f"steps of {one[4]:.6g}") for one in looked)
-    own = [one for one in short if set(words(one[0])) & _OF_MESSAGES]
-    if len(short) > 1 and len(own) == 1 and all(map(_since_1970, (one[5] for one in short))):
-        others = ", ".join(one[0] for one in short if one is not own[0])
-        why = f"the stamp of the messages; it ascends by {own[0][4]:.6g}, as {others} does"
-        return decided(Decision(key, own[0][0], (why,), options=options, likely=True), answers)
-    if len(short) > 1 and _run_alike(log.table([one[0] for one in short])):
-        others = ", ".join(one[0] for one in short[1:])
-        why = f"it runs as {others} {'does' if len(short) == 2 else 'do'}: one of them is enough"
-        return decided(Decision(key, short[0][0], (why,), options=options, likely=True), answers)
-    if len(short) > 1:
-        return decided(
-            Decision(key, None, ("several columns ascend as a clock does",), "which is the clock?", options),
-            answers,
-        )
-    said = short[0][1].said_by
-    why = "its name" if said == "name" else said
-    return decided(
-        Decision(key, short[0][0], (f"{why}; it ascends by {short[0][4]:.6g}",), options=options), answers
-    )
-
-
-def _since_1970(first: float) -> bool:
-    """Whether a time counts s, ms, us or ns since then."""
-    return any(EPOCH[0] < first * size < EPOCH[1] for size in (1.0, *THOUSANDTHS))
-
-
-def _run_alike(times: Float) -> bool:
-    """Whether clocks (T, k) differ by where they start and by a thousand or a million alone."""
-    if not np.isfinite(times).all():
-        return False
-    run = times - times[0]
-    rates = run[-1] / run[-1, 0]
-    usual = np.array([size**power for size in (1.0, *THOUSANDTHS) for power in (1, -1)])
-    if (np.abs(rates[:, None] / usual - 1).min(axis=1) > SAME_RATE).any():
-        return False
-    run = run / rates
-    return bool((np.abs(run - run[:, :1]).max(axis=0) <= APART * np.median(np.diff(run[:, 0]))).all())
-
-
-def _explains(log: Excerpt, t: np.ndarray, label: str) -> bool:
-    """Whether each name stands in one piece of ascending time: the motions of a log."""
-    names = [str(one) for one in log.values([label])[label]]
-    edges = [0, *(k for k in range(1, len(names)) if names[k] != names[k - 1])]
-    if len({names[k] for k in edges}) < len(edges) or len(edges) > len(names) / 10:
-        return False
-    return all(
-        bool((np.diff(t[a:b]) >= 0).all()) for a, b in zip(edges, [*edges[1:], len(names)], strict=True)
-    )
-
-
-def _trajectory(log: Excerpt, t: np.ndarray, label: str | None, answers: Answers) -> Decision:
-    key = "log.trajectory"
-    if label is not None:
-        why = ("it names the motions, each in one piece of ascending time",)
-        return decided(Decision(key, label, why, optional=True), answers)
-    back = np.flatnonzero(np.diff(t) < 0)
-    if (
-        len(back)
-        and key not in answers
-        and not log.bag
-        and MOTION not in log.names
-        and stretches_stand_alone(t)
-    ):
-        rows = ", ".join(str(int(k) + 1) for k in back[:5]) + (", ..." if len(back) > 5 else "")
-        stretches = f"time runs back at row {rows}: each stretch is a motion"
-        return Decision(key, MOTION, (stretches,), optional=True, likely=True)
-    if len(back):
-        text = f"time runs back at {len(back)} row(s), first at row {int(back[0]) + 1}, and no column names motions; "
-        text += "sorted by time the signals are no smoother, or two rows have one time"
-        question = (
-            "which column names the motion of each row? Or answer log.sort=true: rows are only out of order"
-        )
-        return decided(Decision(key, None, (text,), question), answers)
-    return decided(Decision(key, None, ("time ascends throughout: one motion",), optional=True), answers)
+    decisions: dict[str, Decision] = {}
+    chosen: dict[str, Family] = {}
+    for kind in ("position", "velocity", "effort"):
+        # Of a robot with other joints than the log no answer names the columns.
+        other_robot = any(one.instead for one in decisions.values())
+        decision, family = choose(kind, found, {} if other_robot else answers)
+        if kind == "position" and family is None:
+            decision = _with_chains(decision, look, robot, known)
+        decision, family = _by_joint(kind, decision, family, robot, look, answers)
+        if decision.question and family is None:
+            decision = _with_help(kind, decision, robot, look, clock, silent)
+        decisions[decision.key] = decision
+        if family is not None:
+            chosen[kind] = family
+    _refuse_broken(look, robot, known, chosen)
+    return decisions, chosen
 
 
 def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decision, Family | None]:
@@ -328,3 +163,108 @@ def _in_words(one: Family) -> str:
 
 def _said(one: Family) -> str:
     return "the name says so" if one.meaning.said_by in ("", "name") else one.meaning.said_by
+
+
+def _by_joint(
+    kind: str, decision: Decision, family: Family | None, robot: RobotModel, look: Excerpt, answers: Answers
+) -> tuple[Decision, Family | None]:
+    """The columns of a channel with those that the user gave to single joints; the others are in order."""
+    key = f"log.{kind}.columns"
+    given = {joint: answers[f"{key}.{joint}"] for joint in robot.joint_names if f"{key}.{joint}" in answers}
+    unknown = [
+        one for one in answers if one.startswith(f"{key}.") and one.removeprefix(f"{key}.") not in given
+    ]
+    if unknown:
+        raise UsageError("unknown-answer", found=unknown[0], expected=f"{key}.JOINT, a joint of the robot")
+    if not given:
+        return decision, family
+    columns = {} if family is None else dict(zip(family.joints, family.columns, strict=False))
+    columns |= given
+    columns = {one: columns[one] for one in robot.joint_names if columns.get(one, NONE) != NONE}
+    absent = [column for column in columns.values() if column not in look.numeric]
+    twice = [column for column in columns.values() if list(columns.values()).count(column) > 1]
+    if absent or twice:
+        raise UsageError(
+            "unknown-answer",
+            found=f"{kind} in column '{(absent or twice)[0]}'" + ("" if absent else " of two joints"),
+            expected="a column of numbers for each joint, one of its own",
+        )
+    whole = Family(
+        ", ".join(columns.values()) if family is None else family.template,
+        tuple(columns.values()),
+        tuple(columns),
+        True,
+        0,
+        tuple(one for one in robot.joint_names if one not in columns),
+        Meaning(kind, said_by="name") if family is None else family.meaning,
+    )
+    why = "as you say, joint by joint"
+    if not columns:
+        return Decision(key, NONE, (why,), options=decision.options, optional=decision.optional), None
+    return Decision(key, whole.template, (why,), options=decision.options, optional=decision.optional), whole
+
+
+def _with_help(
+    kind: str, decision: Decision, robot: RobotModel, look: Excerpt, clock: Clock, silent: Sequence[str]
+) -> Decision:
+    """A question that no group answers, with what may help to answer it."""
+    if kind == "effort" and silent:
+        question = f"which columns are the effort? '{silent[0]}' is 0 throughout"
+        decision = replace(decision, question=question)
+    if parts := parts_beside(look.contents.path):
+        shown = ", ".join(parts[:_NAMED]) + (", ..." if len(parts) > _NAMED else "")
+        why = f"beside it {shown}, as many rows: give their folder if they are parts of one recording"
+        decision = replace(decision, why=(*decision.why, why))
+    if all(one.value == NONE for one in decision.options):
+        decision = _with_example(kind, decision, robot, look, clock)
+    return decision
+
+
+def _with_example(kind: str, decision: Decision, robot: RobotModel, look: Excerpt, clock: Clock) -> Decision:
+    """The question with the answer that names the column of one joint, the one that is called most like it."""
+    columns = [name for name in look.numeric if name != clock.column.value]
+    if len(columns) < robot.n:
+        return decision
+    joint, *others = robot.joint_names
+    called = " ".join(words(f"{joint} {kind}"))
+    column = max(columns, key=lambda one: SequenceMatcher(None, " ".join(words(one)), called).ratio())
+    rest = f", and so for {', '.join(others)}" if others else ""
+    return replace(decision, example=(f"{decision.key}.{joint}={column}", rest))
+
+
+def _with_chains(decision: Decision, look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> Decision:
+    """A question for positions, with the chains that have as many joints as there are numbered columns."""
+    moves = robot.projection != 0
+    joints = [int(moves[path_to_base(robot, i)].any(axis=0).sum()) for i in range(robot.n_bodies)]
+    for m in sorted({count for count in joints if count < robot.n}, reverse=True):
+        tips = [name for name, count in zip(robot.body_names, joints, strict=True) if count == m]
+        numbered = [
+            one.template
+            for one in families(look.numeric, robot.joint_names[:m], known, look.bag)
+            if one.meaning.quantity == "position" and not one.named and len(one.columns) == m
+        ]
+        if m > 1 and numbered:
+            why = (
+                f"'{numbered[0]}' numbers {m} columns and the robot has {robot.n} joints: call again with the last "
+                f"link of the logged arm, --tip {' or --tip '.join(tips)}, or with --lock for joints that stood still"
+            )
+            return replace(decision, why=(*decision.why, why), instead=why)
+    return decision
+
+
+def _refuse_broken(
+    look: Excerpt, robot: RobotModel, known: Sequence[Preset], chosen: Mapping[str, Family]
+) -> None:
+    """Raises InputError for a word in a column that a group of positions or efforts lacks, or is none without.
+
+    chosen: groups by quantity. A joint would be held for it, or a question asked that has no right answer.
+    """
+    if look.bag or not (texts := set(look.names) - set(look.numeric)):
+        return
+    whole = families(look.names, robot.joint_names, known)
+    for other in whole:
+        kind = "effort" if other.meaning.quantity in EFFORTS else other.meaning.quantity
+        broken, own = [name for name in other.columns if name in texts], chosen.get(kind)
+        lacks = own is None or set(own.columns) < set(other.columns)
+        if kind in ("position", "effort") and 0 < len(broken) < len(other.columns) and lacks:
+            look.refuse_words(broken)

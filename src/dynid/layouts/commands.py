@@ -11,11 +11,13 @@ from dynid.base.arrays import Float
 from dynid.base.errors import Place
 from dynid.base.scipy_functions import nnls
 from dynid.base.units import factor
-from dynid.layouts.channels import EFFORTS, NONE
+from dynid.layouts.channels import NONE
 from dynid.layouts.decision import Answers, Decision, decided
 from dynid.layouts.excerpt import Excerpt
+from dynid.layouts.meaning import EFFORTS
 from dynid.layouts.names import Family
 from dynid.layouts.presets import UNKNOWN
+from dynid.layouts.proposal import Group
 from dynid.log.calibration import PERCENT
 from dynid.robot.model import RobotModel
 
@@ -35,11 +37,11 @@ def stand_in(
     look: Excerpt,
     chosen: dict[str, Family],
     found: Sequence[Family],
-    decisions: list[Decision],
+    decisions: dict[str, Decision],
     answers: Answers,
 ) -> None:
     """Commands in place of an effort that nobody measured: they need the gains of the drives."""
-    at = next(k for k, one in enumerate(decisions) if one.key == "log.effort.columns")
+    key = "log.effort.columns"
     found = [_as_positions(look, one, chosen["position"]) for one in found]
     wanted = _commands_of(chosen["position"], found)
     commands = {
@@ -56,17 +58,17 @@ def stand_in(
         one.meaning.role in ("", "measured", "spare") for one in efforts
     ):
         return
-    if decisions[at].value not in (None, NONE):
+    if decisions[key].value not in (None, NONE):
         return
     why = "no effort was measured; what the drives were asked for stands in for it, with their gains"
-    decisions[at] = Decision("log.effort.columns", NONE, (why,), options=decisions[at].options, likely=True)
+    decisions[key] = Decision(key, NONE, (why,), options=decisions[key].options, likely=True)
     chosen |= commands
     if robot.drive.servo is not None:
         return
     for key, words in zip(GAINS_OF_DRIVES, ("stiffness kp, N m/rad", "damping kd, N m s/rad"), strict=True):
         question = f"{words}, of the drives' position controllers: one number, or one a joint with commas?"
         asked = Decision(key, None, ("the description does not know it",), question)
-        decisions.append(decided(asked, answers) if _numbers(answers.get(key, ""), robot.n) else asked)
+        decisions[key] = decided(asked, answers) if _numbers(answers.get(key, ""), robot.n) else asked
 
 
 def _as_positions(look: Excerpt, one: Family, position: Family) -> Family:
@@ -141,28 +143,27 @@ def with_gains(
     look: Excerpt,
     found: Sequence[Family],
     chosen: Mapping[str, Family],
-    groups: Mapping[str, Mapping[str, str]],
-    decisions: Sequence[Decision],
-) -> list[Decision]:
-    """The decisions, with the gains of the drives where a commanded torque beside the commanded positions has them.
-
-    groups: columns by joint of the chosen channels, by channel.
-    """
-    asked = {one.key for one in decisions if one.key in GAINS_OF_DRIVES and one.question}
-    units = {one.key: one.value for one in decisions}
-    position, unit = groups.get("position", {}), units.get("log.position.unit")
+    groups: Mapping[str, Group],
+    decisions: dict[str, Decision],
+) -> None:
+    """Gains of the drives, in place of questions, where a commanded torque beside commanded positions has them."""
+    if not all(key in decisions and decisions[key].question for key in GAINS_OF_DRIVES):
+        return
+    columns = {kind: one.columns for kind, one in groups.items()}
+    units = {key: one.value for key, one in decisions.items()}
+    position, unit = columns.get("position", {}), units.get("log.position.unit")
     torques = [
         one
         for one in found
         if one.meaning.quantity in ("torque", "effort") and one.meaning.role == "commanded"
         and one.joints == tuple(position) and len(one.columns) == len(chosen["position"].columns)
     ]  # fmt: skip
-    if asked != set(GAINS_OF_DRIVES) or len(torques) != 1 or unit in (None, UNKNOWN, PERCENT):
-        return list(decisions)
+    if len(torques) != 1 or unit in (None, UNKNOWN, PERCENT):
+        return
     order = [chosen["position"].columns.index(column) for column in position.values()]
     torque = look.table([torques[0].columns[k] for k in order])
     _, scale = factor(unit, ("angle", "length"), Place())
-    read = {kind: look.table(tuple(columns.values())) for kind, columns in groups.items()}
+    read = {kind: look.table(tuple(names.values())) for kind, names in columns.items()}
     errors = [scale * (read["command_position"] - read["position"])]
     if "velocity" in read:
         _, scale = factor(
@@ -171,16 +172,13 @@ def with_gains(
         errors.append(scale * (read.get("command_velocity", 0.0) - read["velocity"]))
     gains = _law(torque, errors)
     if gains is None:
-        return list(decisions)
+        return
     law = "kp (q_des - q) + kd (dq_des - dq)" if len(errors) > 1 else "kp (q_des - q)"
     why = f"'{torques[0].template}' is {law} with these gains, but for a tenth at most"
-    values = dict(zip(GAINS_OF_DRIVES, (_numbered(x) for x in gains), strict=True))
-    return [
-        replace(one, value=values[one.key], why=(why,), question="", likely=True)
-        if one.key in values
-        else one
-        for one in decisions
-    ]
+    for key, values in zip(GAINS_OF_DRIVES, gains, strict=True):
+        decisions[key] = replace(
+            decisions[key], value=_numbered(values), why=(why,), question="", likely=True
+        )
 
 
 def _law(torque: Float, errors: Sequence[Float]) -> tuple[Float, Float] | None:

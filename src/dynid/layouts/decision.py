@@ -53,6 +53,11 @@ class Decision:
 Answers = Mapping[str, str]
 
 
+def by_key(*decisions: Decision) -> dict[str, Decision]:
+    """Decisions by their keys, in the order in which they are asked."""
+    return {one.key: one for one in decisions}
+
+
 # What questions are about: of a channel, of the log and of the drives.
 _OF_CHANNELS = ("columns", "unit", "side", "which", "calibration")
 _OTHERS = (

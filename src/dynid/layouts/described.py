@@ -9,7 +9,7 @@ import numpy as np
 from dynid.base.errors import NOWHERE
 from dynid.base.records import dataclass
 from dynid.base.units import factor
-from dynid.layouts.propose import Proposal
+from dynid.layouts.proposal import Proposal
 from dynid.log.contents import contents
 
 

@@ -70,6 +70,8 @@ _TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "uti
 _STAMPS = {"time", "timestamp", "stamp", "times", "timestamps", "zeitstempel"}
 # Of a controller's own clock, or counts of its rows.
 TICKS = {"tick", "ticks"}
+# Quantities that are an effort of some sort.
+EFFORTS = ("torque", "effort", "current", "raw")
 _EFFORT = {"effort", "efforts", "eff"}
 _TRAJECTORY = {"traj", "trajectory", "episode", "run", "experiment", "motion", "segment", "trial"}
 MEASURED = {"actual", "act", "meas", "measured", "measure", "measurement", "fb", "feedback", "present", "real",

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.layouts.channels import Clock
+from dynid.layouts.clock import Clock
 from dynid.layouts.decision import Answers, Decision
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.meaning import Meaning, words

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +11,8 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.errors import NOWHERE
 from dynid.base.records import dataclass
 from dynid.base.units import factor, is_multiple
-from dynid.layouts.channels import EPOCH, Clock
+from dynid.layouts.calibration import decide_calibration
+from dynid.layouts.clock import EPOCH, Clock
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.effort import NEAR, force_unit, scale_of
 from dynid.layouts.meaning import Meaning
@@ -42,7 +41,6 @@ TIMES, POSITIONS, VELOCITIES = ("s", "ms", "us", "ns"), ("rad", "deg"), ("rad/s"
 _SMALL = ("arcmin", "arcsec")
 ANGLES = (*POSITIONS, "mrad", "turn", *_SMALL)
 SPEEDS = (*VELOCITIES, "mrad/s", "turn/s", *(f"{one}/s" for one in _SMALL))
-CALIBRATION = "log.position.calibration"
 # Controllers record between 2 and 20,000 rows a second.
 FASTEST_STEP, SLOWEST_STEP = 5e-5, 0.5
 # A motion that is to show gravity spans this much on some joint, rad; a joint without limits at most two turns.
@@ -198,17 +196,7 @@ def decide_units(
         second,
         scale,
         motion,
-        _calibration(answers) if unit == PERCENT else None,
-    )
-
-
-def _calibration(answers: Answers) -> Decision:
-    asked = "which file did lerobot-calibrate write for this arm?"
-    why = ("one percent is a different angle on every motor",)
-    found = decided(Decision(CALIBRATION, None, why, asked), answers)
-    # In full: the experiment file may lie elsewhere.
-    return (
-        found if found.value is None else replace(found, value=str(Path(found.value).expanduser().resolve()))
+        decide_calibration(answers) if unit == PERCENT else None,
     )
 
 

@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from glob import escape
 from typing import Any
 
-from dynid.layouts.channels import NONE, SORT
+from dynid.layouts.channels import NONE
+from dynid.layouts.clock import SORT
 from dynid.layouts.commands import GAINS_OF_DRIVES
 from dynid.layouts.decision import Decision
 from dynid.layouts.effort import GAINS, RAW
+from dynid.layouts.missing_joints import LOCK
 from dynid.layouts.order import KEY as ORDER
 from dynid.layouts.presets import UNKNOWN
-from dynid.layouts.propose import LOCK, Group, Proposal
+from dynid.layouts.proposal import Group, Proposal
 from dynid.layouts.zero import OFFSET, answered_offsets
 
 WIDTH = 116

@@ -10,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import InputError, Place
 from dynid.log.log import ChannelMap, RawChunk
+from dynid.robot.branches import carriers, on_branches_of
 from dynid.robot.locking import own_motors
 from dynid.robot.model import RobotModel
 
@@ -224,30 +225,12 @@ class EffortWatch:
 
     def _apart(self) -> Bool:
         # Joints at rest all of whose bodies, those that these carry and those that carry them are at rest.
-        robot = self.robot
-        moves = robot.projection != 0
-        moving = (moves & ~self._stood()).any(axis=1)
-        related = np.zeros(robot.n, dtype=np.bool_)  # to a body that a joint moves
-        for i in range(robot.n_bodies):
-            line = [i]
-            while robot.parent[line[-1]] >= 0:
-                line.append(int(robot.parent[line[-1]]))
-            if moving[line].any():
-                related |= moves[line].any(axis=0)
-        return self._stood() & ~related
+        return self._stood() & ~on_branches_of(self.robot, ~self._stood())
 
     def _ends(self) -> Bool:
         # Joints without effort all of whose further joints have none.
-        robot, silent = self.robot, self._silent()
-        ends, moves = silent.copy(), robot.projection != 0
-        for i in range(robot.n_bodies):
-            if not (moves[i] & ~silent).any():
-                continue
-            above = int(robot.parent[i])
-            while above >= 0:
-                ends &= ~moves[above]
-                above = int(robot.parent[above])
-        return ends
+        silent = self._silent()
+        return np.asarray(silent & ~carriers(self.robot, ~silent))
 
 
 def _widened(low: Float, high: Float, values: Float) -> tuple[Float, Float]:

@@ -12,6 +12,7 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, Place
 from dynid.base.records import dataclass
+from dynid.robot.branches import path_to_base
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.robot.reading import Reading
@@ -121,11 +122,7 @@ def beside_chain(robot: RobotModel, tip: str) -> list[str]:
             do=_nearest(tip, names),
             place=Place(file=robot.source or None),
         )
-    chain = []
-    while body >= 0:
-        chain.append(body)
-        body = int(robot.parent[body])
-    moves = (robot.projection[chain] != 0).any(axis=0).tolist()
+    moves = (robot.projection[path_to_base(robot, body)] != 0).any(axis=0).tolist()
     return [name for name, one in zip(robot.joint_names, moves, strict=True) if not one]
 
 

@@ -11,6 +11,7 @@ from dynid.base.records import dataclass
 from dynid.kernel import torque_regressor
 from dynid.log.absent import hand_joints
 from dynid.log.read import Log
+from dynid.robot.branches import carriers
 from dynid.robot.locking import own_motors
 from dynid.robot.model import RobotModel
 from dynid.signals.coherence import SMOOTHED_SIGN, Signals
@@ -61,13 +62,7 @@ def unexplained_hands(log: Log) -> tuple[str, ...]:
     robot, silent = log.robot, {*log.unmeasured, *log.resting}
     hands = hand_joints(robot)
     hand = np.array([name in hands for name in robot.joint_names])
-    moves = robot.projection != 0
-    last = hand & own_motors(robot)
-    for i in np.flatnonzero(moves[:, ~hand].any(axis=1)).tolist():
-        above = int(robot.parent[i])
-        while above >= 0:
-            last &= ~moves[above]
-            above = int(robot.parent[above])
+    last = hand & own_motors(robot) & ~carriers(robot, ~hand)
     asked = [j for j in np.flatnonzero(last).tolist() if robot.joint_names[j] not in silent]
     if not asked or hand.all() or not log.mapping.effort:
         return ()

@@ -1,0 +1,80 @@
+"""The groups of a log's columns, one column a joint, and what each means of this robot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.layouts.excerpt import Excerpt
+from dynid.layouts.meaning import EFFORTS, Meaning, meaning_of_slides, single
+from dynid.layouts.nameless import is_nameless, nameless, states_apart
+from dynid.layouts.names import Family, families, joint_labels
+from dynid.layouts.presets import Preset
+from dynid.log.absent import hand_joints
+from dynid.robot.model import RobotModel
+
+
+def column_groups(
+    look: Excerpt, robot: RobotModel, known: Sequence[Preset]
+) -> tuple[list[Family], list[tuple[str, Meaning]]]:
+    """The groups, one column a joint, and what the columns of none mean.    known: presets that fit the log."""
+    if is_nameless(look):
+        found, alone = nameless(look, robot)
+    else:
+        found = _of_actuators(robot, states_apart(_families(look, robot, known), look, robot))
+        grouped = {column for one in found for column in one.columns}
+        alone = single([name for name in look.names if name not in grouped], known)
+    return _of_slides(found) if all(robot.prismatic) else found, alone
+
+
+def without_silent(found: Sequence[Family], look: Excerpt) -> tuple[list[Family], tuple[str, ...]]:
+    """The groups but efforts that are 0 in every row, as of simulators that have none, and what these are called."""
+    silent = {
+        one.template
+        for one in found
+        if one.meaning.quantity in EFFORTS and not np.nan_to_num(look.table(one.columns)).any()
+    }
+    return [one for one in found if one.template not in silent], tuple(sorted(silent))
+
+
+def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list[Family]:
+    """The groups of columns; numbered ones may be those of the arm without its hand."""
+    columns = [name for name in look.numeric if name != "t" or not look.bag]
+    texts = look.values([name for name in look.names if name not in look.numeric]) if not look.bag else {}
+    labels = joint_labels(texts, robot.joint_names)
+    found = families(columns, robot.joint_names, known, look.bag, labels)
+    hands = hand_joints(robot)
+    arm = [one for one in robot.joint_names if one not in hands]
+    if len(arm) == robot.n or not arm or any(one.meaning.quantity == "position" for one in found):
+        return found
+    hand = tuple(one for one in robot.joint_names if one in hands)
+    return [replace(one, missing=(*one.missing, *hand)) for one in families(columns, arm, known, look.bag)]
+
+
+def _of_actuators(robot: RobotModel, found: Sequence[Family]) -> list[Family]:
+    """The groups; of simulated actuators the torque at the joints is better than their force, and this than the input.
+
+    Inputs of position controllers are the positions that they were commanded.
+    """
+    servo = robot.drive.servo
+    kinds = {one.meaning.actuator for one in found if one.meaning.quantity in EFFORTS}
+
+    def meaning(said: Meaning) -> Meaning:
+        if said.actuator == "input" and servo is not None and servo.known:
+            return Meaning("position", "commanded", "rad", said.said_by)
+        better = {None} if said.actuator == "force" else {None, "force"}
+        return replace(said, role="spare") if said.actuator is not None and better & kinds else said
+
+    return [replace(one, meaning=meaning(one.meaning)) for one in found]
+
+
+def _of_slides(found: Sequence[Family]) -> list[Family]:
+    """The groups, with what their names mean where all joints slide."""
+
+    def meaning(one: Family) -> Meaning:
+        place = "{joint}" if "{joint}" in one.template else "{number}"
+        return meaning_of_slides(one.meaning, one.template.replace("{index}", place), place)
+
+    return [replace(one, meaning=meaning(one)) for one in found]

@@ -1,0 +1,79 @@
+"""The motion that the chosen columns show: unit, zero and order, each of which the others are judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.records import dataclass
+from dynid.layouts.calibration import rad_by_joint
+from dynid.layouts.clock import Clock
+from dynid.layouts.decision import Answers, Decision
+from dynid.layouts.excerpt import Excerpt
+from dynid.layouts.names import Family
+from dynid.layouts.order import Order, decide_order, in_order
+from dynid.layouts.physics import Motion, Recording, unwrapped
+from dynid.layouts.units import Units, decide_units
+from dynid.layouts.zero import answered_offsets, decide_offset, moved_by
+from dynid.robot.model import RobotModel
+
+
+@dataclass(frozen=True)
+class MeasuredMotion:
+    """How the columns are to be read.
+
+    columns: number of the column of each joint.    zero: None = that of the description.
+    motion: in SI units; None where unit or zero are not known.
+    """
+
+    units: Units
+    order: Decision
+    columns: Order
+    zero: Decision | None
+    motion: Motion | None
+
+
+def measured_motion(
+    robot: RobotModel, look: Excerpt, clock: Clock, chosen: Mapping[str, Family], answers: Answers
+) -> MeasuredMotion:
+    """Units, order and zero of positions and velocities.    chosen: groups by channel, "position" among them."""
+    family = chosen["position"]
+    said = {kind: one.meaning for kind, one in chosen.items()}
+    per_percent = rad_by_joint(robot, family, answers)
+    offsets = answered_offsets(family.joints, answers)
+
+    def read(at: Order) -> tuple[Units, Decision | None, Motion | None]:
+        recording = moved_by(_recording(robot, look, clock, chosen, at), robot, offsets)
+        units = decide_units(
+            robot, recording, clock, family, said.get("velocity"), answers, per_percent, said.get("effort")
+        )
+        unit = units.position.value or ""
+        zero = decide_offset(robot, family.joints, recording, units.scale, unit, answers)
+        known = units.motion is not None and np.isfinite(units.scale).all() and (zero is None or zero.sure)
+        return units, zero, units.motion.read_as(units.scale) if units.motion is not None and known else None
+
+    plain = tuple(range(len(family.joints)))
+    units, zero, motion = read(plain)
+    order, at = decide_order(robot, family, motion, answers)
+    if at != plain:
+        # Limits and masses are those of the joints: units are looked at again in the order that was found.
+        units, zero, motion = read(at)
+    return MeasuredMotion(units, order, at, zero, motion)
+
+
+def _recording(
+    robot: RobotModel, look: Excerpt, clock: Clock, chosen: Mapping[str, Family], at: Sequence[int]
+) -> Recording:
+    t = look.table([clock.column.value or ""])[:, 0]
+    read = {kind: _table(robot, look, family, at) for kind, family in chosen.items()}
+    return Recording(t, unwrapped(read["position"]), read.get("velocity"), read.get("effort"), clock.runs)
+
+
+def _table(robot: RobotModel, look: Excerpt, family: Family, at: Sequence[int]) -> Float:
+    """Columns by joint, (T, n); joints that the log does not have stand still at 0."""
+    read = look.table(family.columns if family.named else in_order(family.columns, at))
+    whole = np.zeros((len(read), robot.n))
+    whole[:, [robot.joint_names.index(one) for one in family.joints]] = read
+    return whole

@@ -1,0 +1,98 @@
+"""Joints without a column in the chosen groups: slides in columns of their own, and joints that are held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dynid.layouts.decision import Answers, Decision
+from dynid.layouts.excerpt import Excerpt
+from dynid.layouts.names import Family, columns_of_slide, naming
+from dynid.log.absent import hand_joints
+from dynid.robot.branches import on_branches_of
+from dynid.robot.locking import rest_position
+from dynid.robot.model import RobotModel
+
+LOCK = "robot.lock."
+_NAMED = 4  # columns that are listed
+KINDS_OF_SLIDES = ("position", "velocity", "effort")
+
+
+def slides_beside(
+    robot: RobotModel, look: Excerpt, chosen: Mapping[str, Family], missing: Sequence[str]
+) -> dict[str, dict[str, tuple[str, str]]]:
+    """Columns of joints that slide, by joint and channel, where those of the others are angles.
+
+    A joint is found if it has a column of every channel that the others have.
+    """
+    taken = {column for one in chosen.values() for column in one.columns}
+    left = [name for name in look.numeric if name not in taken]
+    found = {}
+    for joint in missing:
+        own = columns_of_slide(joint, left) if robot.prismatic[robot.joint_names.index(joint)] else {}
+        wanted = [kind for kind, one in chosen.items() if joint in one.missing and kind in KINDS_OF_SLIDES]
+        if own and all(kind in own for kind in wanted):
+            found[joint] = {kind: own[kind] for kind in wanted}
+    return found
+
+
+def slides_decision(slides: Mapping[str, Mapping[str, tuple[str, str]]]) -> Decision:
+    """What is said of such joints."""
+    said = [f"{column} {unit}" for own in slides.values() for column, unit in own.values()]
+    verb = "slides" if len(slides) == 1 else "slide"
+    why = f"{', '.join(slides)} {verb}, in columns of other units: {', '.join(said)}"
+    return Decision("log.position.slides", "as their names say", (why,), likely=True)
+
+
+def held_joints(
+    robot: RobotModel, look: Excerpt, chosen: Mapping[str, Family], missing: Sequence[str], answers: Answers
+) -> list[Decision]:
+    """Where the joints stand that the log does not have."""
+    taken = {column for one in chosen.values() for column in one.columns}
+    left = [name for name in look.names if name not in taken]
+    return [
+        _held(robot, joint, _apart(robot, joint, missing), answers, naming(joint, left)) for joint in missing
+    ]
+
+
+def _held(
+    robot: RobotModel, joint: str, apart: bool, answers: Answers, named: Sequence[str] = ()
+) -> Decision:
+    """Where a joint stands that the log does not have.
+
+    apart: whether that matters to none that it has.    named: columns of the log that name it nevertheless.
+    """
+    key, j = f"{LOCK}{joint}", robot.joint_names.index(joint)
+    rest = rest_position(robot, joint)
+    why = f"the log has no column of '{joint}': it is held"
+    if named:
+        shown = ", ".join(named[:_NAMED]) + (", ..." if len(named) > _NAMED else "")
+        why = (
+            f"no column of '{joint}' is one of these groups, though {shown} name{'s' if len(named) == 1 else ''} it: "
+            "it is held; columns and unit may be tables by joint"
+        )
+    if apart:
+        found = Decision(
+            key, f"{rest:g}", (f"{why}; it stands on a branch of its own, where its place does not matter",)
+        )
+    elif joint in hand_joints(robot):
+        found = Decision(
+            key, f"{rest:g}", (f"{why}; a joint of a hand, whose place matters little",), likely=True
+        )
+    else:
+        unit = "m" if robot.prismatic[j] else "rad"
+        found = Decision(key, None, (why,), f"at which position does '{joint}' stand, in {unit}?")
+    if key in answers:
+        try:
+            value = float(answers[key])
+        except ValueError:
+            return found
+        return Decision(key, f"{value:g}", ("as you say",)) if np.isfinite(value) else found
+    return found
+
+
+def _apart(robot: RobotModel, joint: str, missing: Sequence[str]) -> bool:
+    """Whether a joint carries none of those that the log has, and none of them carries it: as of another arm."""
+    logged = ~np.isin(robot.joint_names, list(missing))
+    return not on_branches_of(robot, logged)[robot.joint_names.index(joint)]
