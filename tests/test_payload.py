@@ -28,16 +28,10 @@ from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.spatial.inertia import from_com, is_physical, nearest_possible, to_com
 from dynid.terms import KnownPayload
-from dynid.verbs.payload import (
-    Payload,
-    consistent_load,
-    find_payload,
-    payload,
-    payload_data,
-    payload_lines,
-    scale_rule,
-)
+from dynid.verbs.payload import find_payload, payload, scale_rule
+from dynid.verbs.payload_consistent import consistent_load
 from dynid.verbs.payload_fit import LoadEstimate, Nuisances, ScaleRule, View, lowered
+from dynid.verbs.payload_result import Payload, payload_data, payload_lines
 from dynid.verbs.payload_tool import tool_text
 from dynid.verbs.save import save
 from tests.command_line import Run

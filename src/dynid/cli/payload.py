@@ -73,7 +73,8 @@ def command(
     from dynid.exporters.files import check_targets, write_files
     from dynid.identification.experiment import Experiment, open_log
     from dynid.run.store import load
-    from dynid.verbs.payload import payload, payload_data, payload_lines
+    from dynid.verbs.payload import payload
+    from dynid.verbs.payload_result import payload_data, payload_lines
     from dynid.verbs.payload_tool import FORMS, tool_text
 
     if tool is not None and tool not in FORMS:

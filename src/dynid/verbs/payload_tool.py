@@ -10,7 +10,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.spatial.algebra import rotation_about
 from dynid.spatial.inertia import to_com
-from dynid.verbs.payload import Payload
+from dynid.verbs.payload_result import Payload
 
 
 def tool_text(found: Payload, form: str, flange: Sequence[float] = (0.0,) * 6) -> str:
