@@ -172,6 +172,17 @@ class ChannelMap:
         """Whether chunks have a torque, measured or commanded."""
         return bool(self.effort) or self.commanded
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns that are read, each once, the time first."""
+        groups = [self.position, self.velocity, self.effort, self.motor_position, self.motor_velocity]
+        groups += [self.temperature, self.extra]
+        groups += (
+            [self.command_position, self.command_velocity, self.command_effort] if self.commanded else []
+        )
+        names = [self.time.column, *(channel.column for group in groups for channel in group.values())]
+        return tuple(dict.fromkeys(names))
+
 
 @dataclass(frozen=True)
 class Trajectory:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,32 +12,24 @@ import numpy as np
 import numpy.typing as npt
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.checked_toml import validate
 from dynid.base.diagnostics import Diagnostic, Diagnostics
-from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
+from dynid.base.errors import DynidError, UsageError
 from dynid.base.overview import Overview, listed
 from dynid.base.records import dataclass
-from dynid.log.absent import EffortWatch, absent_joints, reason_of, without_effort, without_joints
-from dynid.log.bag import joints_of_columns
+from dynid.log.absent import EffortWatch, reason_of, without_effort, without_joints
 from dynid.log.chunks import in_order, joined, taken, within
-from dynid.log.clocks import OnOneClock
 from dynid.log.commands import Commands, delayed
 from dynid.log.conversion import Conversion
 from dynid.log.files import file_hash, open_table
-from dynid.log.log import Channel, ChannelMap, ManyTopics, RawChunk, Table, Trajectory
-from dynid.log.mapping import canonical_map, channel_map, completed
+from dynid.log.log import Channel, ChannelMap, RawChunk, Table, Trajectory
+from dynid.log.mapped_tables import as_channel_map, mapped_tables, of_joints
 from dynid.log.memory import Arrays, frame_table
-from dynid.log.row_numbers import MOTION, ROW, with_motions, with_row_numbers
-from dynid.log.section import LogSection
-from dynid.log.selection import ROWS, Selection, column_numbers, selected, trajectories_in
+from dynid.log.selection import ROWS, Selection, column_numbers
 from dynid.log.shared_stamps import spread_stamps
-from dynid.log.text_times import clock_as_written
 from dynid.log.time_order import FEW_ROWS
-from dynid.robot.locking import lock_joints, locked, rest_position
+from dynid.robot.locking import lock_joints, locked
 from dynid.robot.model import RobotModel
 
-# Of the rows that a note lists.
-SHOWN_ROWS = 5
 # rad or m from where a model holds a joint: arms change their torque by some hundredths then.
 ELSEWHERE = 0.05
 
@@ -66,84 +57,12 @@ def read_log(
         raise UsageError("no-log", found="no log file", expected="at least one")
     if len({file.resolve() for file in files}) < len(files):
         raise UsageError("log-twice", found="the same log file twice", expected="each file once")
-    chosen = _channel_map(mapping, robot)
+    chosen = as_channel_map(mapping, robot)
     delimiter, decimal = (chosen.delimiter, chosen.decimal) if chosen else (None, None)
     definitions = chosen.definitions if chosen else ()
     tables = [open_table(file, delimiter, decimal, definitions) for file in files]
-    joints, named = _joints_and_topics(robot, chosen)
-    known = (*robot.tree_joint_names, *robot.locked)
-    tables = [_of_joints(table, joints, topics or named, known) for table in tables]
-    return _mapped_log(tables, robot, chosen, select, extra)
-
-
-def _channel_map(mapping: ChannelMap | Mapping[str, Any] | None, robot: RobotModel) -> ChannelMap | None:
-    if mapping is None or isinstance(mapping, ChannelMap):
-        return mapping
-    return channel_map(validate(LogSection, dict(mapping), {}, "mapping"), robot, "mapping")
-
-
-def _mapped_log(
-    tables: list[Table],
-    robot: RobotModel,
-    mapping: ChannelMap | None,
-    select: Sequence[Selection | str],
-    extra: Sequence[str],
-) -> Log:
-    """The log of open tables: columns by the mapping, trajectories as selected, joints that are not in it held."""
-    columns, file = tables[0].column_names, str(tables[0].path)
-    remarks = Diagnostics()
-    absent = absent_joints(mapping, [name for table in tables for name in table.column_names], robot)
-    if absent:
-        places = {joint: rest_position(robot, joint) for joint in absent}
-        robot = locked(robot, places, "not in the log", remarks)
-        mapping = mapping and without_joints(mapping, absent)
-    if mapping is None:
-        chosen = canonical_map(columns, robot, file, extra)
-    else:
-        chosen = completed(mapping, columns, robot, file, extra)
-    time, tables = clock_as_written(tables, chosen.time, remarks)
-    chosen = replace(chosen, time=time)
-    own = getattr(tables[0], "trajectory", None)
-    if chosen.trajectory is None and own is not None:
-        chosen = replace(chosen, trajectory=own)
-    if chosen.time.column == ROW:
-        tables = [with_row_numbers(table) for table in tables]
-    if chosen.trajectory == MOTION:
-        tables = [with_motions(table, chosen.time.column) for table in tables]
-    for table in tables:
-        _require_columns(table, chosen)
-    tables = [_of_columns(table, _columns(chosen)) for table in tables]
-    read = set(_columns(chosen))
-    clocks = {name: clock for name, clock in chosen.clocks.items() if name in read}
-    if clocks:
-        positions = [channel.column for channel in chosen.position.values()]
-        tables = [OnOneClock(table, chosen.time, positions, clocks) for table in tables]
-    found = trajectories_in(tables, chosen)
-    wanted = [Selection(one) if isinstance(one, str) else one for one in select]
-    trajectories = tuple(selected(found, wanted))
-    for one in trajectories:
-        _report_order(one, remarks)
-    return _held(Log(robot, chosen, tuple(tables), trajectories, tuple(remarks)))
-
-
-def _report_order(one: Trajectory, remarks: Diagnostics) -> None:
-    if one.misplaced:
-        remarks.warn(
-            "rows-misplaced",
-            f"trajectory '{one.name}': {one.misplaced} of {one.row_count} rows stand a few rows from their place by "
-            "time, and are put there",
-            Place(file=str(one.file)),
-        )
-    if one.left_out:
-        shown = ", ".join(map(str, one.left_out[:SHOWN_ROWS])) + (
-            " ..." if len(one.left_out) > SHOWN_ROWS else ""
-        )
-        remarks.note(
-            "damaged-stamps",
-            f"trajectory '{one.name}': {len(one.left_out)} of {one.row_count} row(s) are left out, as their time "
-            f"stamps are missing or contradict those of the rows around them: {shown}",
-            Place(file=str(one.file), row=one.left_out[0]),
-        )
+    tables = of_joints(tables, robot, chosen, topics)
+    return _held(Log(*mapped_tables(tables, robot, chosen, select, extra)))
 
 
 def _held(log: Log) -> Log:
@@ -305,8 +224,8 @@ class Log:
         given |= {"q_des": q_des, "dq_des": dq_des, "tau_ff": tau_ff}
         by_joint = {key: values for key, values in given.items() if values is not None}
         arrays = Arrays(t, by_joint, tuple(joints or robot.joint_names), trajectory, extra or {})
-        mapping = _channel_map(arrays.section(units or {}), robot)
-        return _mapped_log([arrays.table(name)], robot, mapping, (Selection(),), ())
+        mapping = as_channel_map(arrays.section(units or {}), robot)
+        return _held(Log(*mapped_tables([arrays.table(name)], robot, mapping, (Selection(),), ())))
 
     @staticmethod
     def from_frame(
@@ -325,7 +244,8 @@ class Log:
 
         Raises UsageError for what is no data frame, InputError for columns or trajectories that do not exist.
         """
-        return _mapped_log([frame_table(frame, name)], robot, _channel_map(mapping, robot), select, extra)
+        tables = [frame_table(frame, name)]
+        return _held(Log(*mapped_tables(tables, robot, as_channel_map(mapping, robot), select, extra)))
 
     def overview(self) -> Overview:
         """What is shown of the log: its files, trajectories and channels."""
@@ -450,7 +370,7 @@ class Log:
     def _numbers(self, trajectory: Trajectory, rows: int) -> Iterator[tuple[int, dict[str, Float], Float]]:
         # First row, columns, and the time (s) of rows that are left out as they hold nothing but a time.
         table = next(table for table in self.tables if table.path == trajectory.file)
-        columns = tuple(_columns(self.mapping))
+        columns = self.mapping.columns
         row = trajectory.first_row
         for batch in table.batches(columns, rows, row, row + trajectory.row_count):
             numbers = {name: column_numbers(values, name, table, row) for name, values in batch.items()}
@@ -479,32 +399,6 @@ def _units(channels: Mapping[str, Channel]) -> str:
     return ", ".join(dict.fromkeys(channel.unit for channel in channels.values()))
 
 
-def _joints_and_topics(
-    robot: RobotModel, mapping: ChannelMap | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    if mapping is None or not mapping.position:
-        return robot.joint_names, mapping.topics if mapping else ()
-    joints, topics = joints_of_columns([channel.column for channel in mapping.position.values()])
-    return joints, mapping.topics or topics
-
-
-def _of_joints(table: Table, joints: Sequence[str], topics: Sequence[str], known: Sequence[str]) -> Table:
-    chosen: Table = table.of_joints(joints, topics, known) if isinstance(table, ManyTopics) else table
-    return chosen
-
-
-def _of_columns(table: Table, columns: Sequence[str]) -> Table:
-    chosen: Table = table.of_columns(columns) if isinstance(table, ManyTopics) else table
-    return chosen
-
-
-def _columns(m: ChannelMap) -> list[str]:
-    groups = [m.position, m.velocity, m.effort, m.motor_position, m.motor_velocity, m.temperature, m.extra]
-    groups += [m.command_position, m.command_velocity, m.command_effort] if m.commanded else []
-    names = [m.time.column, *(channel.column for group in groups for channel in group.values())]
-    return list(dict.fromkeys(names))
-
-
 def _empty_rows(numbers: Mapping[str, Float], columns: Sequence[str]) -> Bool:
     """Rows without a number in any column but the first, the time: other signals of the file made them."""
     empty = np.ones(len(numbers[columns[0]]), dtype=np.bool_)
@@ -513,26 +407,6 @@ def _empty_rows(numbers: Mapping[str, Float], columns: Sequence[str]) -> Bool:
             break
         empty &= np.isnan(numbers[name])
     return empty
-
-
-def _require_columns(table: Table, m: ChannelMap) -> None:
-    clocks = [clock.column for clock in m.clocks.values()]
-    wanted = [*_columns(m), *dict.fromkeys(clocks), *([m.trajectory] if m.trajectory else [])]
-    errors = []
-    for name in wanted:
-        if name not in table.column_names:
-            near = get_close_matches(name, table.column_names, n=1, cutoff=0.5)
-            errors.append(
-                InputError(
-                    "missing-column",
-                    found=f"no column '{name}'",
-                    expected="one of " + ", ".join(table.column_names[:40]),
-                    do=f"did you mean '{near[0]}'?" if near else "",
-                    place=Place(file=str(table.path)),
-                )
-            )
-    if errors:
-        raise InputErrors(list(errors))
 
 
 def _sorted(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
