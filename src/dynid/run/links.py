@@ -15,9 +15,10 @@ from dynid.base.errors import DynidError
 from dynid.base.findings import Finding
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Regression
-from dynid.estimate.feasible import NEAR, UNMOVED, prior_curvature
+from dynid.estimate.feasible import NEAR, UNMOVED
 from dynid.estimate.physical import BORDER
 from dynid.estimate.prior import inertia_known
+from dynid.estimate.prior_share import prior_curvature
 from dynid.estimate.reach import REACH_DESCRIBED
 from dynid.estimate.verdict import how_well
 from dynid.factor.base import Category
