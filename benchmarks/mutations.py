@@ -121,8 +121,8 @@ EQUIVALENT: dict[tuple[str, str, str, str, str, int], str] = {
         0,
     ): "the mask and its complement are both gone through, each entry of K and D is set once, in either order",
     (
-        "exporters/torque_replay.py",
-        "_mujoco",
+        "exporters/torque_replay_programs.py",
+        "in_mujoco",
         "index",
         "s.ddq[a:a + 1]",
         "s.ddq[a:a + 2]",

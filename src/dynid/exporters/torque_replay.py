@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 
@@ -19,39 +17,19 @@ from dynid.base.overview import listed
 from dynid.base.records import dataclass
 from dynid.dynamics import Dynamics
 from dynid.exporters.export import consistent_parameters, edited_source, export
-from dynid.exporters.mixed import motors_of
-from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.model import ExportModel, beyond_joints, peak_speeds
-from dynid.exporters.urdf_new import new_urdf
+from dynid.exporters.torque_replay_programs import in_mujoco, in_pinocchio
+from dynid.exporters.torque_replay_samples import LogPart, effects_apart, of_measured, part_of, relative_error
 from dynid.log.read import Log
 from dynid.run.result import Identification
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.prepare import prepare
-from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
-from dynid.terms.exports import Mixed, MotionBasis, mixed_torque, smooth_sign, spring_torque
-from dynid.terms.gravity_tilt import Lean
-from dynid.terms.joint_term import JointTerm
-from dynid.terms.term import Scale, Term
 
 # s: long enough for a wrong mass to show, short enough for the measured torque, without feedback, to hold the robot.
 WINDOW = 0.25
-# Elements of an MJCF that a replay does without.
-_SEEN = (
-    "geom",
-    "asset",
-    "contact",
-    "sensor",
-    "tendon",
-    "keyframe",
-    "actuator",
-    "skin",
-    "deformable",
-    "site",
-    "camera",
-)
-# Windows over a log, evenly, and steps of integration, s, at most.
-_WINDOWS, _STEP = 80, 1e-3
+# Windows over a log, evenly, at most.
+_WINDOWS = 80
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,9 +157,9 @@ def replay_torque(run: Identification, log: Log, *, window: float = WINDOW) -> T
     consistent = consistent_parameters(run)
     theta = run.estimate.parameters if consistent is None else consistent[0]
     model = replace(ExportModel.of_terms(run.robot, run.terms, theta), peak=peak_speeds(run))
-    whole = [_part(run, theta, model, one) for one in batches]
+    whole = [part_of(run, theta, model, one) for one in batches]
     starts = _windows(whole, window)
-    names = tuple(dict.fromkeys(_apart(run, theta, model)))
+    names = tuple(dict.fromkeys(effects_apart(run, theta, model)))
     with_names = f"identified, with {listed(names)}" if names else ""
     cases = [_Case("identified", model)]
     if names:
@@ -225,13 +203,13 @@ class _Case:
 
 def _rows(
     cases: Sequence[_Case],
-    whole: Sequence[_Part],
+    whole: Sequence[LogPart],
     starts: Sequence[tuple[int, int, int]],
     filtered: ParallelFilter,
     own: Path | None,
 ) -> list[TorqueReplayRow]:
     rows = []
-    for label, program, suffix in (("MuJoCo", _mujoco, ".xml"), ("pinocchio", _pinocchio, ".urdf")):
+    for label, program, suffix in (("MuJoCo", in_mujoco, ".xml"), ("pinocchio", in_pinocchio, ".urdf")):
         wanted = list(cases)
         if own is not None and own.suffix == suffix:
             wanted.insert(1, replace(cases[0], name="identified, in your file", file=own))
@@ -276,84 +254,6 @@ def _own_file(run: Identification, folder: Path) -> Path | None:
     return None
 
 
-def _without_shapes(text: bytes) -> str:
-    # Of a file that dynid wrote: what is seen, touched or measured has no part in a replay, and its meshes would be
-    # looked for beside the new file; a free base is held where the description puts it.
-    root = ElementTree.fromstring(text)  # noqa: S314  # bytes of our own
-    for parent in list(root.iter()):
-        for child in list(parent):
-            free = child.tag == "freejoint" or (child.tag == "joint" and child.get("type") == "free")
-            if child.tag in _SEEN or free:
-                parent.remove(child)
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    # tau: (T, n) measured, less what the model says of the measurement.    predicted: (T, n) by the run, of the same.
-    # apart: (T, n) of effects of the robot that no file holds.
-    samples: Samples
-    tau: Float
-    predicted: Float
-    apart: Float
-
-
-def _part(run: Identification, theta: Float, model: ExportModel, samples: Samples) -> _Part:
-    # A log tells the sum of an offset and of a spring's preload alone: the model has it in the spring.
-    of_log = _torque(run, theta, samples, lambda term, own: _is_of_log(term, own) and not _is_constant(term))
-    of_log += model.offset
-    predicted = _torque(run, run.estimate.parameters, samples, lambda _, __: True)
-    apart = _torque(run, theta, samples, partial(_is_apart, run)) + _known(run, samples)
-    apart += mixed_torque(motors_of(model.mixed)[1], tuple(MotionBasis), samples.dq, samples.ddq)
-    predicted += _known(run, samples) - of_log
-    tau = samples.tau - of_log
-    if samples.measured is not None:
-        tau = np.where(samples.measured, tau, predicted)
-    return _Part(samples, tau, predicted, apart)
-
-
-def _torque(
-    run: Identification, theta: Float, samples: Samples, which: Callable[[Term, Float], bool]
-) -> Float:
-    # (T, n) of some terms with parameters theta (p,).
-    tau, first = np.zeros_like(samples.tau), 0
-    for term in run.terms:
-        own = theta[first : (first := first + len(term.columns(run.robot)))]
-        if which(term, own):
-            tau += term.torque(run.robot, term.seen(samples), own)
-    return tau
-
-
-def _known(run: Identification, samples: Samples) -> Float:
-    known = (term.known_torque(run.robot, samples) for term in run.terms)
-    return sum((one for one in known if one is not None), np.zeros_like(samples.tau))
-
-
-def _is_of_log(term: Term, _: Float) -> bool:
-    return term.of_log or _is_constant(term) or term.scale is Scale.FREES
-
-
-def _is_constant(term: Term) -> bool:
-    return isinstance(term, JointTerm) and term.exports_as is MotionBasis.ONE
-
-
-def _is_apart(run: Identification, term: Term, own: Float) -> bool:
-    if _is_of_log(term, own):
-        return False
-    pieces = term.exported(run.robot, own)
-    return pieces is None or any(isinstance(piece, Lean) for piece in pieces)
-
-
-def _apart(run: Identification, theta: Float, model: ExportModel) -> list[str]:
-    # Names of the effects that no file holds, but that act on the robot.
-    found, first = [], 0
-    for term in run.terms:
-        own = theta[first : (first := first + len(term.columns(run.robot)))]
-        if _is_apart(run, term, own):
-            found.append(term.name)
-    return [*found, *(part.term for part in motors_of(model.mixed)[1])]
-
-
 def _without_offset(model: Dynamics) -> ExportModel:
     fields = {name: getattr(model, name) for name in Dynamics.__dataclass_fields__}
     plain = ExportModel(**(fields | {"offset": np.zeros(model.robot.n)}))
@@ -361,7 +261,7 @@ def _without_offset(model: Dynamics) -> ExportModel:
     return (plain if peak is None else replace(plain, peak=peak)).straightened(Diagnostics())
 
 
-def _windows(parts: Sequence[_Part], window: float) -> list[tuple[int, int, int]]:
+def _windows(parts: Sequence[LogPart], window: float) -> list[tuple[int, int, int]]:
     """Part, first and last sample of windows that count from end to end, at most _WINDOWS of them."""
     found = []
     for i, part in enumerate(parts):
@@ -382,7 +282,7 @@ def _windows(parts: Sequence[_Part], window: float) -> list[tuple[int, int, int]
 
 
 def _torque_error(
-    parts: Sequence[_Part], computed: Sequence[Float], filtered: ParallelFilter
+    parts: Sequence[LogPart], computed: Sequence[Float], filtered: ParallelFilter
 ) -> tuple[Float, float]:
     # By joint and of all, low-passed and thinned as in scores, which both sides of the equation are.
     errors, sizes = [], []
@@ -395,14 +295,8 @@ def _torque_error(
         kept = s.keep[filtered.kept(s.with_left_out)]
         errors.append(sound[:n, kept].T)
         sizes.append(sound[n:, kept].T)
-    together = _relative([one.reshape(-1, 1) for one in errors], [one.reshape(-1, 1) for one in sizes])
-    return _of_measured(parts, _relative(errors, sizes)), float(together[0])
-
-
-def _of_measured(parts: Sequence[_Part], values: Float) -> Float:
-    # (n,) with nan for joints without a measured torque.
-    measured = parts[0].samples.measured
-    return values if measured is None else np.where(measured, values, np.nan)
+    together = relative_error([one.reshape(-1, 1) for one in errors], [one.reshape(-1, 1) for one in sizes])
+    return of_measured(parts, relative_error(errors, sizes)), float(together[0])
 
 
 def _percent(share: float) -> str:
@@ -410,113 +304,3 @@ def _percent(share: float) -> str:
     if np.isnan(share):
         return "-"
     return f"{100 * share:.3g}" if share < 10.0 else "> 1000"
-
-
-def _relative(errors: Iterable[Float], sizes: Iterable[Float]) -> Float:
-    total, whole = (sum((np.asarray(x) ** 2).sum(axis=0) for x in parts) for parts in (errors, sizes))
-    return np.asarray(np.sqrt(np.asarray(total) / np.maximum(np.asarray(whole), np.finfo(np.float64).tiny)))
-
-
-def _dry(model: ExportModel, dq: Float) -> Float:
-    # Of joints and of motors that move several, with the model's smoothed sign.
-    signs = np.column_stack([smooth_sign(dq[:, j], float(w)) for j, w in enumerate(model.width)])
-    return np.asarray(model.coulomb * signs + mixed_torque(_of_motors(model), (MotionBasis.SIGN,), dq, dq))
-
-
-def _of_motors(model: ExportModel) -> list[Mixed]:
-    left = {id(part) for part in motors_of(model.mixed)[1]}
-    return [part for part in model.mixed if id(part) not in left]
-
-
-def _mujoco(
-    model: ExportModel, parts: Sequence[_Part], windows: Sequence[tuple[int, int, int]], file: Path | None
-) -> tuple[list[Float], Float]:
-    import mujoco
-
-    text = (
-        _without_shapes(file.read_bytes())
-        if file is not None
-        else new_mjcf(replace(model, robot=model.robot.with_servo(None))).decode()
-    )
-    theirs = mujoco.MjModel.from_xml_string(text)
-    robot = model.robot
-    data = mujoco.MjData(theirs)
-    P = robot.projection
-    flags = mujoco.mjtDisableBit
-    # Torque comes from the log, not from the file's own actuators.
-    theirs.opt.disableflags |= (
-        int(flags.mjDSBL_CONTACT) | int(flags.mjDSBL_LIMIT) | int(flags.mjDSBL_ACTUATION)
-    )
-    driven = int(theirs.opt.disableflags)
-    theirs.opt.disableflags = driven | int(flags.mjDSBL_CONSTRAINT)
-    # Bodies are written depth first: joints stand where their names do.
-    places = np.array([theirs.jnt_qposadr[j] for j in _order(mujoco, theirs, robot.tree_joint_names)])
-    computed = []
-    for part in parts:
-        s = part.samples
-        q, dq, ddq = robot.tree_motion(s.q, s.dq, s.ddq)
-        tau = np.zeros_like(s.q)
-        for k in range(len(s)):
-            data.qpos[places], data.qvel[places], data.qacc[places] = q[k], dq[k], ddq[k]
-            mujoco.mj_inverse(theirs, data)
-            tau[k] = P.T @ data.qfrc_inverse[places]
-        computed.append(tau + _dry(model, s.dq) + part.apart)
-    theirs.opt.disableflags = driven
-    off, moved = [], []
-    for i, a, b in windows:
-        s, tau = parts[i].samples, parts[i].tau - parts[i].apart
-        count = max(1, round(1.0 / s.rate / _STEP))
-        theirs.opt.timestep = 1.0 / s.rate / count
-        mujoco.mj_resetData(theirs, data)
-        q, dq, _ = robot.tree_motion(s.q[a : a + 1], s.dq[a : a + 1], s.ddq[a : a + 1])
-        data.qpos[places], data.qvel[places] = q[0], dq[0]
-        path = np.zeros((b - a, robot.n))
-        for k in range(a, b):
-            for m in range(count):
-                share = (m + 0.5) / count
-                data.qfrc_applied[places[robot.independent_bodies]] = (1.0 - share) * tau[k] + share * tau[
-                    k + 1
-                ]
-                mujoco.mj_step(theirs, data)
-            path[k - a] = data.qpos[places[robot.independent_bodies]]
-        off.append(s.q[a + 1 : b + 1] - path)
-        moved.append(s.q[a + 1 : b + 1] - s.q[a])
-    return computed, _of_measured(parts, _relative(off, moved))
-
-
-def _order(mujoco: Any, theirs: Any, names: Sequence[str]) -> list[int]:
-    from dynid.exporters.names import unique, xml_name
-
-    written = unique([xml_name(name) or "joint" for name in names])
-    return [mujoco.mj_name2id(theirs, mujoco.mjtObj.mjOBJ_JOINT, name) for name in written]
-
-
-def _pinocchio(
-    model: ExportModel, parts: Sequence[_Part], windows: Sequence[tuple[int, int, int]], file: Path | None
-) -> tuple[list[Float], None]:
-    import pinocchio as pin
-
-    robot = model.robot
-    theirs = pin.buildModelFromXML((file.read_bytes() if file is not None else new_urdf(model)).decode())
-    theirs.gravity.linear = np.array(robot.gravity)
-    data, P = theirs.createData(), robot.projection
-    from dynid.exporters.names import unique, xml_name
-
-    written = unique([xml_name(name) or "joint" for name in robot.tree_joint_names])
-    joints = [theirs.joints[theirs.getJointId(name)] for name in written]
-    computed = []
-    full, v, a = np.zeros(theirs.nq), np.zeros(theirs.nv), np.zeros(theirs.nv)
-    at = [joint.idx_v for joint in joints]
-    for part in parts:
-        s = part.samples
-        q, dq, ddq = robot.tree_motion(s.q, s.dq, s.ddq)
-        tau = np.zeros_like(s.q)
-        for k in range(len(s)):
-            for joint, x in zip(joints, q[k], strict=True):
-                full[joint.idx_q : joint.idx_q + joint.nq] = x if joint.nq == 1 else (np.cos(x), np.sin(x))
-            v[at], a[at] = dq[k], ddq[k]
-            tau[k] = P.T @ pin.rnea(theirs, data, full, v, a)[at]
-        turning = mixed_torque(_of_motors(model), (MotionBasis.ACCELERATION, MotionBasis.SPEED), s.dq, s.ddq)
-        drives = model.rotor * s.ddq + model.viscous * s.dq + turning
-        computed.append(tau + drives + _dry(model, s.dq) + spring_torque(model.springs, s.q) + part.apart)
-    return computed, None
