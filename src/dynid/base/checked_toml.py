@@ -21,6 +21,7 @@ from dynid.base.toml_file import Key, Lines, line_of
 
 # So many keys of a table are named where one is wrong; more are looked up.
 _FEW = 10
+_LONGEST = 80  # letters of a value that a message repeats
 
 
 class Strict(BaseModel):
@@ -66,9 +67,7 @@ def words_of(info: FieldInfo) -> str:
     return one.kind or words(info.annotation, one)
 
 
-def validate(
-    model: type[Model], data: dict[str, Any], lines: Lines, file: str, prefix: tuple[Key, ...] = ()
-) -> Model:
+def validate(model: type[Model], data: dict[str, Any], lines: Lines, file: str) -> Model:
     """Checks data against a model; raises InputErrors that names every wrong key with its line."""
     try:
         # As JSON, in which types are strict and lists may be tuples all the same. Dates are no values of any key.
@@ -76,7 +75,7 @@ def validate(
             json.dumps(data, default=lambda date: {"date": str(date)}), strict=True
         )
     except ValidationError as error:
-        raise _input_errors(error, model, data, lines, file, prefix) from error
+        raise _input_errors(error, model, data, lines, file) from error
 
 
 def _input_errors(
@@ -85,20 +84,19 @@ def _input_errors(
     data: dict[str, Any],
     lines: Lines,
     file: str,
-    prefix: tuple[Key, ...],
 ) -> InputErrors:
     found: list[DynidError] = []
     wrong: dict[tuple[Key, ...], tuple[int, list[str]]] = {}
     paths: list[tuple[Key, ...]] = []
     for item in error.errors(include_url=False):
-        path = prefix + _located(item["loc"], data, item["type"] == "missing")
+        path = _located(item["loc"], data, item["type"] == "missing")
         # An empty file has a first line all the same; a command line has none.
         place = Place(file=file, line=line_of(path, lines) or (1 if Path(file).suffix else None))
         name = ".".join(str(part) for part in path)
         if item["type"] == "extra_forbidden":
             paths.append(path)
-            do = _meant(model, path[len(prefix) :]) or "remove it"
-            beside = _beside(model, path[len(prefix) :])
+            do = _meant(model, path) or "remove it"
+            beside = _beside(model, path)
             few = f"one of {', '.join(beside)}" if 0 < len(beside) <= _FEW else "a known key"
             found.append(
                 InputError("unknown-key", found=f"unknown key '{name}'", expected=few, do=do, place=place)
@@ -114,7 +112,7 @@ def _input_errors(
                 name = ".".join(str(part) for part in path)
             # A value that may be of several kinds is wrong for each of them, and one error.
             index, kinds = wrong.setdefault(path, (len(found), []))
-            kinds.append(_kind(model, path[len(prefix) :], item))
+            kinds.append(_kind(model, path, item))
             value, expected = _short(_written(item["input"])), " or ".join(dict.fromkeys(kinds))
             found[index:] = [
                 InputError("wrong-value", found=f"{name} = {value}", expected=expected, place=place),
@@ -178,8 +176,8 @@ def _written(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def _short(text: str, limit: int = 80) -> str:
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
 def _meant(model: type[BaseModel], path: tuple[Key, ...]) -> str:

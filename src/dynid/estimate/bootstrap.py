@@ -40,9 +40,9 @@ def bootstrap(blocks: BlockScores, replicates: int = 500, run: int = 2, seed: in
     return np.asarray(found @ blocks.inverse.T)
 
 
-def bootstrap_covariance(blocks: BlockScores, replicates: int = 500, run: int = 2, seed: int = 0) -> Float:
+def bootstrap_covariance(blocks: BlockScores) -> Float:
     """Covariance of the changes that `bootstrap` finds, (b, b)."""
-    changes = bootstrap(blocks, replicates, run, seed)
+    changes = bootstrap(blocks)
     return np.asarray(np.cov(changes, rowvar=False).reshape(changes.shape[1], changes.shape[1]))
 
 

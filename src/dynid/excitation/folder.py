@@ -75,13 +75,12 @@ def write_stored(
     plan: str | Path,
     folder: str | Path,
     formats: Sequence[str],
-    rate: float | None = None,
     force: bool = False,
 ) -> tuple[Path, ...]:
     """Writes the motion of a plan's folder in other forms, at each speed of the plan; returns the paths.
 
     Nothing is designed or checked anew: what the plan could not check is the first line of every file.
-    folder: to be written; force: whether the motions of one that is there are replaced.    rate: Hz; None = the plan's.
+    folder: to be written; force: whether the motions of one that is there are replaced.
     Raises InputError for a folder without a plan, UsageError for a form that the arm or the motion does not fit,
     RefusedError if the folder exists, ResourceError if it cannot be written.
     """
@@ -95,8 +94,7 @@ def write_stored(
     try:
         shares = [float(stage["share"]) for stage in data.get("stages", ())] or [1.0]
         missing = tuple(str(one) for one in data.get("not_checked", ()))
-        if rate is None:
-            rate = float(data.get("settings", {}).get("output", {}).get("rate", OutputTable().rate))
+        rate = float(data.get("settings", {}).get("output", {}).get("rate", OutputTable().rate))
     except (TypeError, ValueError, LookupError, AttributeError) as error:
         raise InputError(
             "plan-json",

@@ -133,9 +133,7 @@ class Graph:
         return self.index[node]
 
 
-def statements(
-    graph: Graph, outputs: Sequence[tuple[str, int]], indent: str = "    "
-) -> tuple[list[str], set[str]]:
+def statements(graph: Graph, outputs: Sequence[tuple[str, int]]) -> tuple[list[str], set[str]]:
     """C statements that compute the outputs (target, node), and the inputs that they read.
 
     Parts used once stand within their expression, parts used more often get a name; the rest is left out.
@@ -152,10 +150,10 @@ def statements(
         if node.kind == "variable":
             inputs.add(node.text)
         elif node.kind != "constant" and (uses[i] > 1 or len(text) > _LINE):
-            lines.append(f"{indent}const double t{i} = {text};")
+            lines.append(f"    const double t{i} = {text};")
             text, rank = f"t{i}", _ATOM
         texts[i] = text, rank
-    lines += [f"{indent}{target} = {texts[node][0]};" for target, node in outputs]
+    lines += [f"    {target} = {texts[node][0]};" for target, node in outputs]
     return lines, inputs
 
 

@@ -8,12 +8,12 @@ _LONGEST = 40
 _PLAIN = re.compile(r"[A-Za-z0-9 _.:,()+=-]")
 
 
-def c_identifier(name: str, fallback: str = "robot") -> str:
+def c_identifier(name: str) -> str:
     """A C identifier made of a name: letters and digits, lower case, everything else one underscore."""
     text = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()[:_LONGEST].strip("_")
     if not text:
-        return fallback
-    return text if text[0].isalpha() else f"{fallback}_{text}"
+        return "robot"
+    return text if text[0].isalpha() else f"robot_{text}"
 
 
 def c_comment(name: str) -> str:

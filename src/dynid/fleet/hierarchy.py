@@ -93,9 +93,7 @@ def _beyond(before: Float, after: Float) -> Float:
     return before * (after / before) ** OVER
 
 
-def fit_hierarchy(
-    robots: Sequence[Sequence[Day]], gains: int, daily: Bool | None = None, rounds: int = ROUNDS
-) -> Hierarchy:
+def fit_hierarchy(robots: Sequence[Sequence[Day]], gains: int, daily: Bool | None = None) -> Hierarchy:
     """Type mean, variances and noise that make the days of some robots most likely, by expectation and maximisation.
 
     gains: number of trailing entries of x whose type mean stays zero: a gain common to all robots is no gain.
@@ -117,7 +115,7 @@ def fit_hierarchy(
     h = [np.array([one.h for one in days]) for days in robots]
     inverses = [np.linalg.pinv(_scaled(one, error), rcond=_NOTHING, hermitian=True) for one in A]
     rank = sum(float(np.einsum("sij,sji->", _scaled(a, error), b)) for a, b in zip(A, inverses, strict=True))
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         found = Hierarchy(mean, serial, day, noise)
         means, squares, within, missed = [], [], np.zeros(m), 0.0
         for whole_A, whole_h, pseudo in zip(A, h, inverses, strict=True):

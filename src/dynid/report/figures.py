@@ -195,9 +195,9 @@ def with_errors(trace: Trace, half_width: Float, color: str) -> Trace:
     return trace | {"error_y": bar}
 
 
-def level_line(y: float, color: str = GREY, dash: str = "dot") -> Shape:
+def level_line(y: float, color: str = GREY) -> Shape:
     """A horizontal line across the panel."""
-    return _shape("line", {"x0": 0, "x1": 1, "y0": y, "y1": y}, "domain", "", color, dash)
+    return _shape("line", {"x0": 0, "x1": 1, "y0": y, "y1": y}, "domain", "", color, "dot")
 
 
 def time_line(x: float, color: str = GREY, dash: str = "dot") -> Shape:
@@ -205,10 +205,10 @@ def time_line(x: float, color: str = GREY, dash: str = "dot") -> Shape:
     return _shape("line", {"x0": x, "x1": x, "y0": 0, "y1": 1}, "", "domain", color, dash)
 
 
-def level_band(low: float, high: float, color: str = GREY) -> Shape:
+def level_band(low: float, high: float) -> Shape:
     """A shaded horizontal band across the panel."""
-    shape = _shape("rect", {"x0": 0, "x1": 1, "y0": low, "y1": high}, "domain", "", color, "solid")
-    return shape | {"fillcolor": color, "opacity": 0.14, "line": {"width": 0}}
+    shape = _shape("rect", {"x0": 0, "x1": 1, "y0": low, "y1": high}, "domain", "", GREY, "solid")
+    return shape | {"fillcolor": GREY, "opacity": 0.14, "line": {"width": 0}}
 
 
 def row_of(panels: Sequence[Panel], height: int) -> Figure:

@@ -183,9 +183,9 @@ class _Reader:
         # Prims have a path and no line.
         return Element(str(prim.GetTypeName() or "prim"), {"name": str(prim.GetPath())}, str(self.path), 0, 0)
 
-    def _fail(self, identifier: str, found: str, expected: str, do: str = "") -> None:
+    def _fail(self, identifier: str, found: str, expected: str) -> None:
         place = Place(file=str(self.path))
-        self.errors.append(InputError(identifier, found=found, expected=expected, do=do, place=place))
+        self.errors.append(InputError(identifier, found=found, expected=expected, place=place))
 
     def _enabled(self, prim: Any) -> bool:
         joint = self.pxr.UsdPhysics.Joint(prim)

@@ -17,6 +17,8 @@ from dynid.terms.rigid_body import RigidBody
 from dynid.terms.states import states
 from dynid.terms.term import Column, Term, Terms
 
+_SHOWN = 12  # columns that are named
+
 
 @dataclass(frozen=True, eq=False)
 class Regressor:
@@ -87,5 +89,5 @@ def regressor(
     return Regressor(robot, model, Y.reshape(*shape, len(columns)), columns)
 
 
-def _few(names: tuple[str, ...], most: int = 12) -> str:
-    return ", ".join(names[:most]) + (f", ... ({len(names)})" if len(names) > most else "")
+def _few(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:_SHOWN]) + (f", ... ({len(names)})" if len(names) > _SHOWN else "")
