@@ -84,11 +84,9 @@ class ExportModel(Dynamics):
         tilt: Lean | None = None
         missing: list[str] = []
         zeros = np.zeros(robot.n)
-        start = 0
-        for term in terms:
-            own = slice(start, start := start + len(term.columns(robot)))
-            pieces = term.exported(robot, theta[own])
-            zeros = zeros + term.zeros(robot, theta[own])
+        for term, own in terms.with_values(robot, theta):
+            pieces = term.exported(robot, own)
+            zeros = zeros + term.zeros(robot, own)
             if pieces is None:
                 missing.append(term.name)
             for piece in pieces or ():

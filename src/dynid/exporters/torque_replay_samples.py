@@ -53,9 +53,8 @@ def _torque(
     run: Identification, theta: Float, samples: Samples, which: Callable[[Term, Float], bool]
 ) -> Float:
     # (T, n) of some terms with parameters theta (p,).
-    tau, first = np.zeros_like(samples.tau), 0
-    for term in run.terms:
-        own = theta[first : (first := first + len(term.columns(run.robot)))]
+    tau = np.zeros_like(samples.tau)
+    for term, own in run.terms.with_values(run.robot, theta):
         if which(term, own):
             tau += term.torque(run.robot, term.seen(samples), own)
     return tau
@@ -78,11 +77,7 @@ def _is_apart(run: Identification, term: Term, own: Float) -> bool:
 
 def effects_apart(run: Identification, theta: Float, model: ExportModel) -> list[str]:
     """Names of the effects that no file holds, but that act on the robot."""
-    found, first = [], 0
-    for term in run.terms:
-        own = theta[first : (first := first + len(term.columns(run.robot)))]
-        if _is_apart(run, term, own):
-            found.append(term.name)
+    found = [term.name for term, own in run.terms.with_values(run.robot, theta) if _is_apart(run, term, own)]
     return [*found, *(part.term for part in motors_of(model.mixed)[1])]
 
 

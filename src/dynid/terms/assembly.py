@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,13 +12,15 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 
-
-def split(wanted: Bool, counts: list[int]) -> list[Bool]:
-    """The part (p_i,) of a mask (p,) that belongs to each of several terms with p_i parameters."""
-    return list(np.split(wanted, np.cumsum(counts)[:-1])) if counts else []
+Values = TypeVar("Values", Bool, Float)
 
 
-def joined(robot: RobotModel, parts: list[Panels], counts: list[int], samples: Samples) -> Panels:
+def split(values: Values, counts: Sequence[int]) -> list[Values]:
+    """The part (p_i,) of a mask or of values (p,) that belongs to each of several terms with p_i parameters."""
+    return list(np.split(values, np.cumsum(counts)[:-1])) if counts else []
+
+
+def joined(robot: RobotModel, parts: list[Panels], counts: Sequence[int], samples: Samples) -> Panels:
     """Panels of several terms with `counts` parameters as those of one."""
     first = np.cumsum([0, *counts], dtype=np.int64)[:-1]
     nothing, none = np.zeros((0, len(samples))), np.zeros(0, dtype=np.int64)

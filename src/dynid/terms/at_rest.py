@@ -32,10 +32,8 @@ def dry_friction(
     widths = [w for term in terms if isinstance(w := getattr(term, "width", None), float) and w > 0]
     way = CREEP * min([WIDTH, *widths]) * direction
     creeping = replace(samples, dq=way, dtheta=None if samples.dtheta is None else way)
-    stopped, smooth, first = np.zeros_like(way), np.zeros_like(way), 0
-    for term in terms:
-        own = theta[first : first + len(term.columns(robot))]
-        first += len(own)
+    stopped, smooth = np.zeros_like(way), np.zeros_like(way)
+    for term, own in terms.with_values(robot, theta):
         if own.any() and _is_dry(term):
             stopped += term.torque(robot, term.seen(creeping), own)
             smooth += term.torque(robot, term.seen(samples), own)

@@ -411,32 +411,31 @@ class Terms:
     def _momentum(
         self, forms: list[MomentumForm], robot: RobotModel, samples: Samples, wanted: Bool
     ) -> tuple[Panels, Panels]:
-        counts = [len(term.columns(robot)) for term in self.terms]
-        parts = [
-            form(robot, term.seen(samples), own)
-            for form, term, own in zip(forms, self.terms, split(wanted, counts), strict=True)
-        ]
-        P, R = (joined(robot, [part[i] for part in parts], counts, samples) for i in range(2))
+        each = self._each(robot, samples, wanted)
+        parts = [form(robot, seen, own) for form, (_, seen, own) in zip(forms, each, strict=True)]
+        P, R = (self._joined(robot, samples, [part[i] for part in parts]) for i in range(2))
         return P, R
+
+    def _each(
+        self, robot: RobotModel, samples: Samples, wanted: Bool
+    ) -> Iterator[tuple[Term, Samples, Bool]]:
+        # Every term with its samples, and with its part of a mask (p,).
+        for term, own in zip(self.terms, split(wanted, self._counts(robot)), strict=True):
+            yield term, term.seen(samples), own
+
+    def _joined(self, robot: RobotModel, samples: Samples, parts: list[Panels]) -> Panels:
+        return joined(robot, parts, self._counts(robot), samples)
 
     def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
         """Stored energy h (w, T) and working torque W of all terms, dq' Y theta = d(h theta)/dt + dq' W theta."""
-        counts = [len(term.columns(robot)) for term in self.terms]
-        parts = [
-            term.energy_form(robot, term.seen(samples), own)
-            for term, own in zip(self.terms, split(wanted, counts), strict=True)
-        ]
+        parts = [term.energy_form(robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)]
         stored = np.concatenate([np.zeros((0, len(samples))), *(part[0] for part in parts)])
-        return stored, joined(robot, [part[1] for part in parts], counts, samples)
+        return stored, self._joined(robot, samples, [part[1] for part in parts])
 
     def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The part of the working torque of `energy_form` that acts on the motors."""
-        counts = [len(term.columns(robot)) for term in self.terms]
-        parts = [
-            term.motor_work(robot, term.seen(samples), own)
-            for term, own in zip(self.terms, split(wanted, counts), strict=True)
-        ]
-        return joined(robot, parts, counts, samples)
+        parts = [term.motor_work(robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)]
+        return self._joined(robot, samples, parts)
 
     @property
     def of_motors(self) -> Terms:
@@ -464,13 +463,14 @@ class Terms:
     def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
         """Joint torque of the model for parameter values theta (p,), known torque included, (T, n)."""
         total = self.known_torque(robot, samples)
-        first = 0
-        for term in self.terms:
-            count = len(term.columns(robot))
-            if theta[first : first + count].any():
-                total += term.torque(robot, term.seen(samples), theta[first : first + count])
-            first += count
+        for term, own in self.with_values(robot, theta):
+            if own.any():
+                total += term.torque(robot, term.seen(samples), own)
         return total
+
+    def with_values(self, robot: RobotModel, theta: Float) -> Iterator[tuple[Term, Float]]:
+        """The terms, each with its part of the values (p,) of all parameters."""
+        return zip(self.terms, split(theta, self._counts(robot)), strict=True)
 
     def known_torque(self, robot: RobotModel, samples: Samples, batches: Sequence[Samples] = ()) -> Float:
         """Sum of the torque that needs no unknown, (T, n).    batches: as of `torque_regressor`."""
