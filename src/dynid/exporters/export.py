@@ -153,18 +153,7 @@ def export(
     ):
         theta, moved = consistent
         thetas = theta[None]
-        joints = ", ".join(
-            f"'{name}' {100 * part:.2g} %"
-            for name, part in zip(run.estimate.group_names, moved, strict=True)
-            if part > 0
-        )
-        faults = "; ".join(ExportModel.of_run(run).unphysical()[:2])
-        sink.warn(
-            "export-consistent",
-            f"the run's own bodies are not physically consistent ({faults}): those that are and fit the data best are "
-            "written. Their torque on the fitted motion is "
-            f"another by {joints}",
-        )
+        _report_consistent(run, moved, sink)
     files: dict[Path, bytes] = {}
     if chosen == "samples":
         files[to] = samples_of(request, to, thetas)
@@ -173,6 +162,20 @@ def export(
             files |= files_of(request, target, theta)
     write_files(files)
     return Exported(tuple(files), drawn, moved)
+
+
+def _report_consistent(run: Identification, moved: Float, diagnostics: Diagnostics) -> None:
+    joints = ", ".join(
+        f"'{name}' {100 * part:.2g} %"
+        for name, part in zip(run.estimate.group_names, moved, strict=True)
+        if part > 0
+    )
+    faults = "; ".join(ExportModel.of_run(run).unphysical()[:2])
+    diagnostics.warn(
+        "export-consistent",
+        f"the run's own bodies are not physically consistent ({faults}): those that are and fit the data best are "
+        f"written. Their torque on the fitted motion is another by {joints}",
+    )
 
 
 def consistent_parameters(run: Identification) -> tuple[Float, Float] | None:

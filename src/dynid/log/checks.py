@@ -117,6 +117,12 @@ class LogWatch:
         self.recording.end()
         self.order.end()
         self.ranges.end()
+        one.dt = np.concatenate(steps) if steps else np.zeros(0)
+        self._report_rows(one)
+        self.done.append(one)
+
+    def _report_rows(self, one: TrajectorySummary) -> None:
+        # Raises UnfitDataError where they cannot be used.
         if one.rows < MIN_ROWS:
             raise UnfitDataError(
                 "too-few-rows",
@@ -147,7 +153,6 @@ class LogWatch:
                 f"them{': the clock is coarser than the rows' if coarse else ''}; they are set evenly between stamps",
                 Place(file=one.file),
             )
-        one.dt = np.concatenate(steps) if steps else np.zeros(0)
         if one.gaps:
             self.sink.warn(
                 "gap",
@@ -172,7 +177,6 @@ class LogWatch:
             self.sink.note(
                 "duplicate-rows", f"trajectory '{one.name}': {one.duplicates} duplicate rows dropped"
             )
-        self.done.append(one)
 
     def _finer_unit(self, step: float) -> str:
         time = self.log.mapping.time

@@ -77,27 +77,7 @@ def open_table(
     if not path.exists():
         raise InputError("file-missing", found="no such file", expected="a log file", place=place)
     if path.is_dir():
-        if is_bag_folder(path):
-            return open_bag_folder(path, definitions)
-        for reader in _readers(""):
-            if getattr(reader, "can_read_folder", _no_folder)(path):
-                return reader.open(path, delimiter, decimal)
-        parts = [one for one in bag_files(path) if one.suffix in (".mcap", ".db3")]
-        signals = [] if parts else signal_files(path)
-        if signals:
-            return with_whole_stamps(
-                open_signals(path, signals, lambda one: open_table(one, delimiter, decimal))
-            )
-        raise InputError(
-            "file-missing",
-            found="a folder",
-            expected="a log file, a folder of rosbag2 with its metadata.yaml, "
-            "a LeRobot data set, or a file for each signal",
-            do=f"give {parts[0].name} in it, or restore metadata.yaml with `ros2 bag reindex`"
-            if parts
-            else _logs_in(path),
-            place=place,
-        )
+        return _open_folder(path, delimiter, decimal, definitions)
     try:
         with path.open("rb") as file:
             head = file.read(4096)
@@ -134,6 +114,30 @@ def open_table(
         (f"a file that starts with {head[:8]!r}", ""),
     )
     raise InputError("log-format", found=found, expected=known, do=do, place=place)
+
+
+def _open_folder(
+    path: Path, delimiter: str | None, decimal: str | None, definitions: Sequence[Path]
+) -> Table:
+    if is_bag_folder(path):
+        return open_bag_folder(path, definitions)
+    for reader in _readers(""):
+        if getattr(reader, "can_read_folder", _no_folder)(path):
+            return reader.open(path, delimiter, decimal)
+    parts = [one for one in bag_files(path) if one.suffix in (".mcap", ".db3")]
+    signals = [] if parts else signal_files(path)
+    if signals:
+        return with_whole_stamps(open_signals(path, signals, lambda one: open_table(one, delimiter, decimal)))
+    raise InputError(
+        "file-missing",
+        found="a folder",
+        expected="a log file, a folder of rosbag2 with its metadata.yaml, "
+        "a LeRobot data set, or a file for each signal",
+        do=f"give {parts[0].name} in it, or restore metadata.yaml with `ros2 bag reindex`"
+        if parts
+        else _logs_in(path),
+        place=Place(file=str(path)),
+    )
 
 
 def _logs_in(folder: Path) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
@@ -85,36 +87,52 @@ def check_against_prior(
     heavy = [j for j in heavy if balanced is None or not balanced[j]]
     if not heavy:
         return
-    fits = {j: _prior_fit(np.stack([g[:, j], h[:, j]]), states.dq[:, j], tau) for j in heavy}
+
+    def fit(j: int) -> _PriorFit:
+        return _prior_fit(np.stack([g[:, j], h[:, j]]), states.dq[:, j], tau)
+
+    fits = {j: fit(j) for j in heavy}
+    # A motor-side torque is small as well, but follows gravity closely, and is small in its inertial part, too.
+    if all(
+        abs(one.slope[j]) + 3 * one.deviation[j] < 0.2 and (one.certainty[j] < 0.5 or one.without_gravity(j))
+        for j, one in fits.items()
+    ):
+        if _claim_exchange(robot, states, diagnostics):
+            return
+        light = [j for j in np.flatnonzero(swing > LIGHT * swing.max()).tolist() if j not in heavy]
+        _report_without_gravity(robot.joint_names, fits, {j: fit(j) for j in light}, diagnostics)
+    _claim_by_joint(robot, fits, diagnostics)
+
+
+def _report_without_gravity(
+    names: Sequence[str],
+    heavy: Mapping[int, _PriorFit],
+    light: Mapping[int, _PriorFit],
+    diagnostics: Diagnostics,
+) -> None:
+    # Fits of joints that gravity loads, and of those that it loads a little.
+    share = max(abs(fit.slope[j]) for j, fit in heavy.items())
+    found = f"torque without gravity on {', '.join(names[j] for j in heavy)} ({100 * share:.2g} % of the expected)"
+    carrying = [names[j] for j, fit in light.items() if fit.carries_gravity(j)]
+    if not carrying and len(heavy) + sum(fit.lacks_gravity(j) for j, fit in light.items()) > 1:
+        diagnostics.claim(
+            "gravity-compensated",
+            found=found,
+            expected="the whole joint torque",
+            do="log the measured torque, not the one that is left after gravity compensation",
+        )
+        return
+    # Compensation takes gravity from all joints, a spring from its own.
+    seen = f"; {', '.join(carrying)} show theirs" if carrying else ""
+    diagnostics.warn(
+        "gravity-compensated",
+        f"{found}{seen}: a spring or counterbalance carries it, which is a term of the model (gas_spring, "
+        "torsion_spring, spring), or it was taken off the logged torque",
+    )
+
+
+def _claim_by_joint(robot: RobotModel, fits: Mapping[int, _PriorFit], diagnostics: Diagnostics) -> None:
     names = robot.joint_names
-    if all(abs(fit.slope[j]) + 3 * fit.deviation[j] < 0.2 for j, fit in fits.items()):
-        share = max(abs(fit.slope[j]) for j, fit in fits.items())
-        # A motor-side torque is small as well, but follows gravity closely, and is small in its inertial part, too.
-        if all(fit.certainty[j] < 0.5 or fit.without_gravity(j) for j, fit in fits.items()):
-            if _claim_exchange(robot, states, diagnostics):
-                return
-            found = (
-                f"torque without gravity on {', '.join(names[j] for j in heavy)} "
-                f"({100 * share:.2g} % of the expected)"
-            )
-            light = [j for j in np.flatnonzero(swing > LIGHT * swing.max()).tolist() if j not in heavy]
-            others = {j: _prior_fit(np.stack([g[:, j], h[:, j]]), states.dq[:, j], tau) for j in light}
-            carrying = [names[j] for j, fit in others.items() if fit.carries_gravity(j)]
-            if not carrying and len(heavy) + sum(fit.lacks_gravity(j) for j, fit in others.items()) > 1:
-                diagnostics.claim(
-                    "gravity-compensated",
-                    found=found,
-                    expected="the whole joint torque",
-                    do="log the measured torque, not the one that is left after gravity compensation",
-                )
-            else:
-                # Compensation takes gravity from all joints, a spring from its own.
-                seen = f"; {', '.join(carrying)} show theirs" if carrying else ""
-                diagnostics.warn(
-                    "gravity-compensated",
-                    f"{found}{seen}: a spring or counterbalance carries it, which is a term of the model (gas_spring, "
-                    "torsion_spring, spring), or it was taken off the logged torque",
-                )
     for j, fit in fits.items():
         place = Place(joint=names[j])
         best = int(np.argmax(fit.explained))
