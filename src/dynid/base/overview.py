@@ -76,6 +76,11 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
 
 
+def few(names: Sequence[str], most: int) -> str:
+    """The first names with commas between, dots for those that are left out."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
 def counted(count: int, what: str) -> str:
     """A number of things: "1 joint", "7 joints"."""
     return f"{count} {what}" + ("" if count == 1 else "s")

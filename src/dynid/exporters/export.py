@@ -13,6 +13,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.base.input_file import read_bytes
+from dynid.base.overview import few
 from dynid.base.records import dataclass
 from dynid.dynamics.thresholds import Thresholds
 from dynid.exporters.ensemble import Ensemble, Width, closest_consistent, sample_parameters, spread_on
@@ -287,7 +288,7 @@ def summary_lines(exported: Exported, run: Identification) -> list[str]:
             lines.append(f"set by the error on held-out blocks, %: {_shares(exported.ensemble.held_out)}")
         unseen = exported.ensemble.unseen
         if unseen is not None:
-            names = ", ".join(unseen.trajectories[:3]) + (", ..." if len(unseen.trajectories) > 3 else "")
+            names = few(unseen.trajectories, 3)
             lines.append(f"spread on unseen {names}, % by joint: {_shares(unseen.spread)}")
             lines.append(f"error of the estimate there, % by joint: {_shares(unseen.error)}")
     if any(path.suffix == ".c" for path in exported.files):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 
 from dynid.base.errors import UsageError
+from dynid.base.overview import few
 from dynid.layouts.clock import Clock
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
@@ -212,8 +213,7 @@ def _with_help(
         question = f"which columns are the effort? '{silent[0]}' is 0 throughout"
         decision = replace(decision, question=question)
     if parts := parts_beside(look.contents.path):
-        shown = ", ".join(parts[:_NAMED]) + (", ..." if len(parts) > _NAMED else "")
-        why = f"beside it {shown}, as many rows: give their folder if they are parts of one recording"
+        why = f"beside it {few(parts, _NAMED)}, as many rows: give their folder if they are parts of one recording"
         decision = replace(decision, why=(*decision.why, why))
     if all(one.value == NONE for one in decision.options):
         decision = _with_example(kind, decision, robot, look, clock)

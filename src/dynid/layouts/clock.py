@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
+from dynid.base.overview import few
 from dynid.base.records import dataclass
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
@@ -203,7 +204,7 @@ def _trajectory(log: Excerpt, t: np.ndarray, label: str | None, answers: Answers
         and MOTION not in log.names
         and stretches_stand_alone(t)
     ):
-        rows = ", ".join(str(int(k) + 1) for k in back[:5]) + (", ..." if len(back) > 5 else "")
+        rows = few([str(k + 1) for k in back.tolist()], 5)
         stretches = f"time runs back at row {rows}: each stretch is a motion"
         return Decision(key, MOTION, (stretches,), optional=True, likely=True)
     if len(back):

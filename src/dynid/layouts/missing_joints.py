@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dynid.base.overview import few
 from dynid.layouts.decision import Answers, Decision
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.names import Family, columns_of_slide, naming
@@ -56,9 +57,7 @@ def held_joints(
     ]
 
 
-def _held(
-    robot: RobotModel, joint: str, apart: bool, answers: Answers, named: Sequence[str] = ()
-) -> Decision:
+def _held(robot: RobotModel, joint: str, apart: bool, answers: Answers, named: Sequence[str]) -> Decision:
     """Where a joint stands that the log does not have.
 
     apart: whether that matters to none that it has.    named: columns of the log that name it nevertheless.
@@ -67,10 +66,9 @@ def _held(
     rest = rest_position(robot, joint)
     why = f"the log has no column of '{joint}': it is held"
     if named:
-        shown = ", ".join(named[:_NAMED]) + (", ..." if len(named) > _NAMED else "")
         why = (
-            f"no column of '{joint}' is one of these groups, though {shown} name{'s' if len(named) == 1 else ''} it: "
-            "it is held; columns and unit may be tables by joint"
+            f"no column of '{joint}' is one of these groups, though {few(named, _NAMED)} "
+            f"name{'s' if len(named) == 1 else ''} it: it is held; columns and unit may be tables by joint"
         )
     if apart:
         found = Decision(

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, RefusedError
+from dynid.base.overview import few
 from dynid.robot.link_tree import Children, below, check_mimic, check_tree, children_of, find_root, welded
 from dynid.robot.links import FREE, Link, LinkInertial, LinkJoint, LinkTree
 from dynid.robot.reading import Reading
@@ -67,7 +68,7 @@ def checked_tree(
 def held_still(names: list[str], diagnostics: Diagnostics, place: Place) -> None:
     """Warns that joints of a floating base are held where the description puts them."""
     several = len(names) > 1
-    listed = ", ".join(f"'{name}'" for name in names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
+    listed = few([f"'{name}'" for name in names], _LISTED)
     diagnostics.warn(
         "free-base",
         f"free joint{'s' if several else ''} {listed} {'are' if several else 'is'} held still: "
@@ -162,7 +163,7 @@ def filled_in(bodies: Mapping[Key, tuple[float, Float]]) -> tuple[Key, ...]:
 
 def warn_filled_in(names: Sequence[str], mass: float, moment: float, place: Place, sink: Diagnostics) -> None:
     """Warns of bodies that are taken as not described."""
-    listed = ", ".join(f"'{name}'" for name in names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
+    listed = few([f"'{name}'" for name in names], _LISTED)
     sink.warn(
         "inertial-placeholder",
         f"{len(names)} links have one mass of {mass:g} kg and one inertia of {moment:g} kg m^2 about every axis "

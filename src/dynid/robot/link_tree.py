@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError
+from dynid.base.overview import few
 from dynid.robot.links import Link, LinkJoint
 from dynid.robot.xml import Element
 
@@ -111,7 +112,7 @@ def find_root(
     """The link that stands still: `wanted`, or the only one without a parent."""
     children = {joint.child for joint in joints.values()}
     roots = [name for name in links if name not in children]
-    listed = ", ".join(roots[:8]) + (", ..." if len(roots) > 8 else "")
+    listed = few(roots, 8)
     if wanted is not None:
         if wanted in links:
             return wanted
