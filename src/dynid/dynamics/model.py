@@ -25,6 +25,7 @@ from dynid.terms.exports import (
     MotionBasis,
     mixed_torque,
     spring_slopes,
+    spring_text,
     spring_torque,
 )
 from dynid.terms.gravity_tilt import Lean
@@ -505,16 +506,3 @@ class Dynamics:
 
     def _repr_html_(self) -> str:
         return self.overview().html()
-
-
-def spring_text(robot: RobotModel, one: JointSpring) -> str:
-    """A spring in words: the joints that it spans, its stiffness, and where it is at rest."""
-    joints = " + ".join(
-        f"'{robot.joint_names[j]}'"
-        if one.weights[j] == 1.0
-        else f"{one.weights[j]:g} '{robot.joint_names[j]}'"
-        for j in one.joints
-    )
-    unit = "N/m" if all(robot.prismatic[j] for j in one.joints) else "N m/rad"
-    rest = f", at rest at {one.rest:.3g} {'m' if unit == 'N/m' else 'rad'}" if one.stiffness else ""
-    return f"{joints} ({one.stiffness:.3g} {unit}{rest})"

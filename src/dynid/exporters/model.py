@@ -13,7 +13,6 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.dynamics import Dynamics
-from dynid.dynamics.model import spring_text
 from dynid.estimate.physical import BORDER, body_fault
 from dynid.exporters.curves import speeds_up_to, straight
 from dynid.exporters.mixed import motor_faults, motors_of
@@ -22,7 +21,7 @@ from dynid.run.result import Identification
 from dynid.spatial.algebra import placement, rotation_about
 from dynid.spatial.inertia import is_physical
 from dynid.terms.curve import FrictionCurve
-from dynid.terms.exports import JointSpring, LeftOut, Memory, Mixed, MotionBasis, OnJoint
+from dynid.terms.exports import JointSpring, LeftOut, Memory, Mixed, MotionBasis, OnJoint, spring_text
 from dynid.terms.gravity_tilt import Lean
 from dynid.terms.term import Of, Terms
 

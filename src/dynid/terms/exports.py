@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.records import dataclass
+from dynid.robot.model import RobotModel
 
 
 class MotionBasis(Enum):
@@ -154,3 +155,16 @@ def c_sign(speed: str, width: float) -> str:
 def c_number(value: float) -> str:
     """A number as a factor in C."""
     return repr(float(value)) if value >= 0 else f"({float(value)!r})"
+
+
+def spring_text(robot: RobotModel, one: JointSpring) -> str:
+    """A spring in words: the joints that it spans, its stiffness, and where it is at rest."""
+    joints = " + ".join(
+        f"'{robot.joint_names[j]}'"
+        if one.weights[j] == 1.0
+        else f"{one.weights[j]:g} '{robot.joint_names[j]}'"
+        for j in one.joints
+    )
+    unit = "N/m" if all(robot.prismatic[j] for j in one.joints) else "N m/rad"
+    rest = f", at rest at {one.rest:.3g} {'m' if unit == 'N/m' else 'rad'}" if one.stiffness else ""
+    return f"{joints} ({one.stiffness:.3g} {unit}{rest})"
