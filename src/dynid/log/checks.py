@@ -123,60 +123,56 @@ class LogWatch:
 
     def _report_rows(self, one: TrajectorySummary) -> None:
         # Raises UnfitDataError where they cannot be used.
+        name, place = f"trajectory '{one.name}'", Place(file=one.file)
         if one.rows < MIN_ROWS:
             raise UnfitDataError(
                 "too-few-rows",
-                found=f"{one.rows} rows in trajectory '{one.name}'",
+                found=f"{one.rows} rows in {name}",
                 expected=f"at least {MIN_ROWS}",
                 do="record longer, or leave this trajectory out ([data] train)",
-                place=Place(file=one.file),
+                place=place,
             )
         if one.empty_rows:
             self.sink.note(
                 "rows-without-values",
-                f"trajectory '{one.name}': {one.empty_rows} row(s) besides {one.rows} are left out, as they hold none "
+                f"{name}: {one.empty_rows} row(s) besides {one.rows} are left out, as they hold none "
                 "of the values that are read",
             )
         if one.rate < SLOWEST:
             raise UnfitDataError(
                 "rows-too-slow",
-                found=f"{one.rate:.3g} rows a second in trajectory '{one.name}', with steps of {one.median_dt:.6g} s",
+                found=f"{one.rate:.3g} rows a second in {name}, with steps of {one.median_dt:.6g} s",
                 expected=f"at least {SLOWEST:g}",
                 do=self._finer_unit(one.median_dt) or "record faster, or declare the unit of log.time",
-                place=Place(file=one.file),
+                place=place,
             )
         if one.spread_rows:
             coarse = one.spread_rows > DUPLICATE_SHARE * one.rows
             self.sink.warn(
                 "shared-stamps",
-                f"trajectory '{one.name}': {one.spread_rows} of {one.rows} rows share the time stamp of the row beside "
+                f"{name}: {one.spread_rows} of {one.rows} rows share the time stamp of the row beside "
                 f"them{': the clock is coarser than the rows' if coarse else ''}; they are set evenly between stamps",
-                Place(file=one.file),
+                place,
             )
         if one.gaps:
             self.sink.warn(
                 "gap",
-                f"trajectory '{one.name}' has {one.gaps} gap(s), the largest {one.largest_gap:.3g} s; "
-                "it is split there",
-                Place(file=one.file),
+                f"{name} has {one.gaps} gap(s), the largest {one.largest_gap:.3g} s; it is split there",
+                place,
             )
         if one.lost > 0.01 * one.rows:
-            self.sink.note(
-                "jitter",
-                f"trajectory '{one.name}': {one.lost} steps of over 1.5 median steps; resampled by the time stamps",
-            )
+            text = f"{name}: {one.lost} steps of over 1.5 median steps; resampled by the time stamps"
+            self.sink.note("jitter", text)
         if one.duplicates:
             # Behind a coarse clock rows at rest repeat each other.
             if one.duplicates > max(DUPLICATE_SHARE * one.rows, one.spread_rows):
                 raise UnfitDataError(
                     "duplicate-rows",
-                    found=f"{one.duplicates} of {one.rows} rows of trajectory '{one.name}' are exact duplicates",
+                    found=f"{one.duplicates} of {one.rows} rows of {name} are exact duplicates",
                     expected=f"at most {100 * DUPLICATE_SHARE:.0f} %",
-                    place=Place(file=one.file),
+                    place=place,
                 )
-            self.sink.note(
-                "duplicate-rows", f"trajectory '{one.name}': {one.duplicates} duplicate rows dropped"
-            )
+            self.sink.note("duplicate-rows", f"{name}: {one.duplicates} duplicate rows dropped")
 
     def _finer_unit(self, step: float) -> str:
         time = self.log.mapping.time
