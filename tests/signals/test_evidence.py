@@ -27,7 +27,7 @@ from dynid.signals.filter import zero_phase_filter
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
-from dynid.signals.time_base import TimeBase, find_time_base
+from dynid.signals.time_base import TimeBase, find_time_base, times_of_messages
 from dynid.signals.velocity import compare_velocities, fused
 from tests.signals.plant import ROBOT, Run, simulate
 
@@ -301,6 +301,51 @@ def test_a_robot_at_rest_is_not_held() -> None:
     base = TimeBase(drop_held=True, step=0.01)
     kept, _ = streamed(base, t, lines)
     assert np.diff(kept).max() < 0.05
+
+
+def late(run: Run, share: float, seed: int = 0) -> tuple[Float, Float, Float]:
+    """Stamps, times of the messages, all channels of a log of 100 Hz in which a share of messages come a row late.
+
+    Two in a row make the second one take the place of the third, not of a repetition.
+    """
+    t, rng = run.t[::10], np.random.default_rng(seed)
+    times = np.where(rng.random(len(t)) < share, np.roll(t, 1), t)
+    times[:2] = t[:2]
+    return t, times, np.array([np.interp(times, run.t, x) for x in np.concatenate([run.q.T, run.tau.T])])
+
+
+def test_rows_that_are_a_message_behind_are_taken_at_its_time() -> None:
+    t, times, lines = late(run_of(2.0), 0.1)
+    base = find_time_base([(t, lines)], 3)
+    assert (base.drop_held, base.mend_late, base.smoothing) == (True, True, 0)
+    assert "message before theirs" in base.reason
+    fresh = np.append(True, np.diff(times) > 0)
+    behind = fresh & (times < t)
+    assert np.count_nonzero(behind) >= 5
+    found, _ = streamed(base, t, lines)
+    found, truth = found[: fresh.sum()], times[fresh][: len(found)]
+    # All but those at either end, and none of the rows in time.
+    wrong = np.abs(found - truth) > 1e-6
+    assert np.count_nonzero(wrong) <= 0.1 * np.count_nonzero(behind)
+    assert not wrong[np.flatnonzero(truth == t[fresh][: len(found)])].any()
+
+
+@pytest.mark.parametrize("size", [7, 64, 1000])
+def test_how_rows_arrive_does_not_matter_to_the_times_of_late_ones(size: int) -> None:
+    t, _, lines = late(run_of(2.0), 0.1)
+    base = find_time_base([(t, lines)], 3)
+    whole, parts = streamed(base, t, lines), streamed(base, t, lines, size)
+    np.testing.assert_allclose(parts[0], whole[0], atol=1e-9)
+    np.testing.assert_array_equal(parts[1], whole[1])
+
+
+def test_rows_that_were_lost_and_time_that_was_keep_their_stamps() -> None:
+    t, _, lines = late(run_of(2.0), 0.0)
+    kept = np.random.default_rng(1).random(len(t)) > 0.1
+    np.testing.assert_array_equal(times_of_messages(t[kept], lines[:3, kept], 0.01), t[kept])
+    # A source that stops for a row and goes on from there, never to make it up.
+    stopped = t + 0.01 * (np.arange(len(t)) >= 700)
+    np.testing.assert_array_equal(times_of_messages(stopped, lines[:3], 0.01), stopped)
 
 
 @pytest.mark.parametrize("size", [7, 64, 1000])

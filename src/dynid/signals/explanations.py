@@ -44,8 +44,9 @@ EXPLANATIONS = (
         "time-base",
         "how time was read",
         ("note", "error"),
-        """Rows that repeat the message before them were dropped, or stamps that scatter about a regular clock were
-        replaced by its times, since the positions then fit better. As an error: velocities are off by more than
+        """Rows that repeat the message before them were dropped, rows behind these that hold a message that came late
+        were taken at the time of their message, or stamps that scatter about a regular clock were replaced by its
+        times, since the positions then fit better. As an error: velocities are off by more than
         a factor of two on all joints, so the unit of time is wrong.""",
         """Nothing for the note. For the error declare `time = { column = "t", unit = "ms" }` under `[log]`, or
         mend the stamps.""",

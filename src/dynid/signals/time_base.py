@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
 
 Rows = tuple[Float, Float]
@@ -20,6 +22,14 @@ HELD_RATIO = (
     1.5  # change of position after a hold over that before it: above, the robot moved while rows were held
 )
 LONGEST_HOLD = 0.25  # s
+# A logger that finds no new message repeats the last one. Where the next came late, the rows after it are a message
+# behind their stamps until one is skipped: within so many rows, or stamps are right and time was lost.
+LATE_ROWS = 5
+LONGEST_GAP = (
+    10  # median steps: after longer pauses a message's number cannot be told from how far the robot went
+)
+AROUND = 4  # rows before these and behind them by which they are judged: two more than a cubic takes
+CLEARLY = 0.5  # times as uneven as with the stamps, at most
 LEAST_ROWS = 64
 
 
@@ -28,11 +38,13 @@ class TimeBase:
     """What is done to the rows of a log before they are resampled.
 
     drop_held: whether rows that repeat all channels of the one before, while the robot moves, are dropped.
+    mend_late: whether rows behind a gap that are a message behind are taken at its time.
     smoothing: rows to each side over which time stamps are replaced by a straight line; 0 = stamps as logged.
     step: s, median step of the rows that stay.    reason: in words, "" = nothing is done.
     """
 
     drop_held: bool = False
+    mend_late: bool = False
     smoothing: int = 0
     step: float = 0.0
     reason: str = ""
@@ -41,7 +53,25 @@ class TimeBase:
         """Passes rows on, (times (T,), lines (L, T) with the positions first), however they arrive."""
         if self.drop_held:
             rows = _without_held(rows, joints)
+        if self.mend_late:
+            rows = self._in_time(rows, joints)
         return self._regular(rows) if self.smoothing else iter(rows)
+
+    def _in_time(self, rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
+        # As `_regular`: a row's time rests on the gap before it, and that on the rows around.
+        reach = 2 * (LATE_ROWS + 2 * AROUND)  # of a gap, and of one beside it
+        t, lines, done = np.zeros(0), np.zeros((0, 0)), 0
+        for more, values in rows:
+            t = np.concatenate([t, more])
+            lines = np.concatenate([lines, values], axis=1) if lines.size else values
+            ready = len(t) - reach
+            if ready <= done:
+                continue
+            yield times_of_messages(t, lines[:joints], self.step)[done:ready], lines[:, done:ready]
+            kept = max(ready - reach, 0)
+            t, lines, done = t[kept:], lines[:, kept:], ready - kept
+        if len(t) > done:
+            yield times_of_messages(t, lines[:joints], self.step)[done:], lines[:, done:]
 
     def _regular(self, rows: Iterable[Rows]) -> Iterator[Rows]:
         # Holds back what a later row may still change; keeps what is needed to smooth the first one that is held.
@@ -65,9 +95,10 @@ def find_time_base(stretches: Sequence[Rows], joints: int) -> TimeBase:
     """Finds out whether rows were held and whether stamps scatter about a regular clock, from stretches of a log.
 
     Each position is predicted from two neighbours on both sides by a cubic over time. The time base under which this
-    misses least is taken: all rows at their stamps, rows without repeated messages, and these at evenly spaced times
-    (a straight line through the stamps within 0.25 s, anew after each pause). Each must beat the one before it by a
-    tenth. Stamps that are uneven because rows really were sampled so lose nothing: even times then miss more.
+    misses least is taken: all rows at their stamps, rows without repeated messages, and then either those behind these
+    at the times of their messages, or all at evenly spaced times (a straight line through the stamps within 0.25 s,
+    anew after each pause). Each must beat the one before it by a tenth. Stamps that are uneven because rows really were
+    sampled so lose nothing: even times then miss more.
     """
     whole = [(t, x) for t, x in stretches if len(t) >= LEAST_ROWS]
     if not whole:
@@ -88,19 +119,41 @@ def find_time_base(stretches: Sequence[Rows], joints: int) -> TimeBase:
             reasons.append(
                 f"{100 * share:.2g} % of the rows repeat the message before them while the robot moves and are dropped"
             )
+    found = [one for one in (_even(logged, base), _in_time(logged, base)) if one is not None]
+    tried = [(_gain(_relative(_missed(rows), miss)), one, why) for rows, one, why in found]
+    if tried and (best := min(tried, key=lambda one: one[0]))[0] < BETTER:
+        share, base, why = best
+        reasons.append(why.format(1 / share))
+    return replace(base, reason="; ".join(reasons))
+
+
+def _even(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], TimeBase, str] | None:
+    """Rows at evenly spaced times, and the time base that makes them; None where stamps hardly scatter."""
+    step = base.step
     rows_each_side = max(int(CLOCK_SECONDS / step), 2)
     even = [(regular_times(t, rows_each_side, PAUSE_STEPS * step), q) for t, q in logged]
     moved = np.concatenate([a - b for (a, _), (b, _) in zip(even, logged, strict=True)])
     scatter = float(np.sqrt(np.mean(moved**2)))
-    if scatter > SCATTER * step and all((np.diff(t) > 0).all() for t, _ in even):
-        better = _relative(_missed(even), miss)
-        if _gain(better) < BETTER:
-            base = TimeBase(base.drop_held, rows_each_side, step)
-            reasons.append(
-                f"time stamps scatter by {1e3 * scatter:.2g} ms about a regular clock, whose times fit the positions "
-                f"{1 / _gain(better):.2g} times better and are used"
-            )
-    return TimeBase(base.drop_held, base.smoothing, base.step, "; ".join(reasons))
+    if scatter <= SCATTER * step or not all((np.diff(t) > 0).all() for t, _ in even):
+        return None
+    why = (
+        f"time stamps scatter by {1e3 * scatter:.2g} ms about a regular clock, whose times fit the positions {{:.2g}} "
+        "times better and are used"
+    )
+    return even, replace(base, smoothing=rows_each_side), why
+
+
+def _in_time(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], TimeBase, str] | None:
+    """Rows at the times of their messages, and the time base that makes them; None where none is late."""
+    if not base.drop_held:
+        return None
+    timed = [(times_of_messages(t, q, base.step), q) for t, q in logged]
+    late = sum(int(np.count_nonzero(a != b)) for (a, _), (b, _) in zip(timed, logged, strict=True))
+    why = (
+        f"rows behind these that hold the message before theirs ({late} of the rows looked at) are taken at its time, "
+        "which fits the positions {:.2g} times better"
+    )
+    return (timed, replace(base, mend_late=True), why) if late else None
 
 
 def regular_times(t: Float, half: int, pause: float) -> Float:
@@ -114,6 +167,55 @@ def regular_times(t: Float, half: int, pause: float) -> Float:
         if b - a >= 8:
             smooth[a:b] = t[a] + _local_line(t[a:b] - t[a], half)
     return smooth
+
+
+def times_of_messages(t: Float, q: Float, step: float) -> Float:
+    """Times (T,) of rows whose messages are behind their stamps after a gap, until one is skipped.
+
+    Behind each gap up to LATE_ROWS rows are tried as late by whole steps that the gap has room for: they are where
+    positions then follow from their neighbours CLEARLY better by a cubic over time.
+    t: (T,) s.    q: (n, T) positions.    step: s.
+    """
+    found = t.copy()
+    elapsed = np.rint(np.diff(t) / step).astype(np.int64)
+    gaps = np.flatnonzero((elapsed > 1) & (elapsed <= LONGEST_GAP)) + 1
+    gaps = gaps[(gaps >= AROUND) & (gaps < len(t) - LATE_ROWS - AROUND)]
+    # Rows from AROUND before the gap's end to as many behind those that may be late; of a neighbour's gap once more.
+    rows = gaps[:, None] + np.arange(-AROUND, LATE_ROWS + AROUND)
+    lost = elapsed[gaps - 1]
+    for _ in range(2):
+        now = found[rows]
+        best, times = _unevenness(now, q[:, rows]), now.copy()
+        enough = CLEARLY * best
+        for late, length in product(range(1, int(lost.max(initial=1))), range(1, LATE_ROWS + 1)):
+            tried, own = now.copy(), slice(AROUND, AROUND + length)
+            tried[:, own] = t[rows[:, own]] - step * late
+            error = _unevenness(tried, q[:, rows])
+            better = (late < lost) & (error < np.minimum(best, enough))
+            best, times[better] = np.where(better, error, best), tried[better]
+        changed, own = (times != now).any(axis=1), slice(AROUND, AROUND + LATE_ROWS)
+        found[rows[changed, own]] = times[changed, own]
+    return found
+
+
+def _unevenness(t: Float, q: Float) -> Float:
+    """(G,) r.m.s. of what cubics through two neighbours on both sides miss of positions (n, G, W) at times (G, W)."""
+    forward = np.asarray((np.diff(t, axis=1) > 0).all(axis=1))
+    t = np.where(forward[:, None], t, np.arange(t.shape[1]))
+    missed = _off_cubic(t, q, np.arange(2, t.shape[1] - 2))
+    return np.where(forward, np.sqrt((missed**2).mean(axis=(0, 2))), np.inf)
+
+
+def _off_cubic(t: Float, q: Float, k: Int) -> Float:
+    # Positions (..., k) less a cubic through two neighbours on both sides, at times (..., W).
+    predicted = np.zeros((*q.shape[:-1], len(k)))
+    for a in (-2, -1, 1, 2):
+        weight = np.ones((*t.shape[:-1], len(k)))
+        for b in (-2, -1, 1, 2):
+            if b != a:
+                weight *= (t[..., k] - t[..., k + b]) / (t[..., k + a] - t[..., k + b])
+        predicted += weight * q[..., k + a]
+    return np.asarray(q[..., k] - predicted)
 
 
 def _local_line(y: Float, half: int) -> Float:
@@ -182,15 +284,8 @@ def _missed(stretches: Sequence[Rows]) -> Float:
     errors = []
     for t, q in stretches:
         k = np.arange(2, len(t) - 2)
-        predicted = np.zeros((len(q), len(k)))
-        for a in (-2, -1, 1, 2):
-            weight = np.ones(len(k))
-            for b in (-2, -1, 1, 2):
-                if b != a:
-                    weight *= (t[k] - t[k + b]) / (t[k + a] - t[k + b])
-            predicted += weight * q[:, k + a]
         span = t[k + 2] - t[k - 2]
-        errors.append((q[:, k] - predicted)[:, span < PAUSE_STEPS * 2.0 * np.median(span)])
+        errors.append(_off_cubic(t, q, k)[:, span < PAUSE_STEPS * 2.0 * np.median(span)])
     return np.asarray(np.sqrt(np.mean(np.concatenate(errors, axis=1) ** 2, axis=1)))
 
 
