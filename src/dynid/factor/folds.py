@@ -49,14 +49,15 @@ def folds(counts: Sequence[float] | Float, wanted: int = 5, motion: Float | None
     if M < LEAST_BLOCKS:
         return ()
     number = max(min(wanted, M // BLOCKS_A_FOLD), LEAST_FOLDS)
-    tried = [_dealt(size, runs, number) for runs in range(number, M + 1, number)]
+    tried = range(number, M + 1, number)
     if motion is None:
-        return tried[0]
+        return _dealt(size, tried[0], number)
     moves = motion.sum(axis=0) > 0
-    shared = _left(tried[-1], motion) >= LEAST_MOTION
+    shared = _left(_dealt(size, tried[-1], number), motion) >= LEAST_MOTION
     if 2 * int((shared & moves).sum()) < int(moves.sum()):
         return ()
-    return next(made for made in tried if (_left(made, motion)[shared] >= LEAST_MOTION).all())
+    dealt = (_dealt(size, runs, number) for runs in tried)
+    return next(made for made in dealt if (_left(made, motion)[shared] >= LEAST_MOTION).all())
 
 
 def _dealt(size: Float, runs: int, number: int) -> tuple[Fold, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
@@ -18,6 +18,7 @@ from dynid.feasible.bodies import THINNEST, body_columns, is_described
 from dynid.feasible.entropic import relative_covariance
 from dynid.kernel import cho_factor, cho_solve
 from dynid.spatial.inertia import nearest_possible
+from dynid.verbs.payload_coefficients import Coefficients, Part
 from dynid.verbs.payload_equations import CHANGES, GRAVITY, POSITION, LoadEquations
 
 # Gauss-Newton steps and the relative gain that ends them; rounds of weights about them.
@@ -138,6 +139,7 @@ class _Problem:
     scale: tuple[Float, Float] | None = None
     at: dict[str, slice] = field(default_factory=dict)
     groups: list[_Group] = field(default_factory=list)
+    coefficients: list[Coefficients] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         n, first = self.eq.n, 0
@@ -148,7 +150,7 @@ class _Problem:
             self.at[name] = slice(first, first + size)
             first += size
         if self.view is View.DIFFERENCE:
-            self.groups.append(_held(self.eq))
+            self._take(_held(self.eq))
         else:
             self._add(self.eq.alone, loaded=False)
         self._add(self.eq.moving, loaded=True)
@@ -169,48 +171,41 @@ class _Problem:
         first = max((group.first + len(group.blocks) for group in self.groups), default=0)
         for j, total in enumerate(factors.total):
             own = tuple(block.groups[j] for block in factors.blocks)
-            self.groups.append(_Group(j, loaded, total, own, first, poses=poses))
+            self._take(_Group(j, loaded, total, own, first, poses=poses))
 
-    def coefficients(self, x: Float, group: _Group) -> tuple[Float, Float]:
-        """(w,) coefficients of a group's columns, and their Jacobian (w, unknowns)."""
+    def _take(self, group: _Group) -> None:
+        self.groups.append(group)
+        own = Coefficients.of(list(self._parts(group)), group.total.columns, self.count)
+        self.coefficients.append(own)
+
+    def _parts(self, group: _Group) -> Iterator[Part]:
         eq, at, j = self.eq, self.at, group.joint
-        value, J = np.zeros(eq.count), np.zeros((eq.count, self.count))
-
-        def add(columns: Int, places: Int, logs: Sequence[int] = ()) -> None:
-            # Torque in units of the declared one: x exp(-sum of logs).
-            size = float(np.exp(-x[list(logs)].sum()))
-            values = size * x[places]
-            value[columns] += values
-            J[columns, places] += size
-            for log in logs:
-                J[columns, log] -= values
 
         def of(name: str) -> Int:
             return np.arange(at[name].start, at[name].stop)
 
         own, robot = eq.run.estimate.base.independent, of("robot")
         if group.held:
-            add(own, robot)
-            return value[group.total.columns], J[group.total.columns]
+            yield own, robot, ()
+            return
         drift = [at["drift"].start + j] if group.loaded else []
         gain = [at["scale"].start + j, *drift]
         scaled = [*gain, at["common"].start]
         # The load alone is in true units: the robot is what the common factor makes of it, friction in declared torque.
         body = eq.bodies[own]
-        add(own[~body], robot[~body])
-        add(own[body], robot[body], drift if self.view is View.DIFFERENCE else gain)
-        add(eq.lean, of("lean"), gain)
-        add(eq.position[j], of("position").reshape(-1, len(POSITION))[j])
+        yield own[~body], robot[~body], ()
+        yield own[body], robot[body], drift if self.view is View.DIFFERENCE else gain
+        yield eq.lean, of("lean"), gain
+        yield eq.position[j], of("position").reshape(-1, len(POSITION))[j], ()
         friction = of("friction").reshape(-1, len(CHANGES))
         if group.loaded:
-            add(eq.changes[j], friction[j])
-            add(eq.rest[j], of("rest").reshape(-1, 2)[j])
-            add(eq.last, of("load"), scaled)
+            yield eq.changes[j], friction[j], ()
+            yield eq.rest[j], of("rest").reshape(-1, 2)[j], ()
+            yield eq.last, of("load"), scaled
             if "weight" in at:
-                add(eq.weight, of("weight"), scaled)
+                yield eq.weight, of("weight"), scaled
         else:
-            add(eq.changes[[j], LOAD_FRICTION], friction[[j], LOAD_FRICTION])
-        return value[group.total.columns], J[group.total.columns]
+            yield eq.changes[[j], LOAD_FRICTION], friction[[j], LOAD_FRICTION], ()
 
     @cached_property
     def load_std(self) -> Float:
@@ -283,11 +278,10 @@ class _Problem:
         J[:, common] += scaled
         return x - mean - scaled, J, precision
 
-    def residual(self, x: Float, group: _Group) -> Float:
+    def residual(self, x: Float, i: int) -> Float:
         """Residual y - X c of a group's triangle."""
-        value, _ = self.coefficients(x, group)
-        R = group.total.R
-        return np.asarray(R[:, -1] - R[:, :-1] @ value)
+        R = self.groups[i].total.R
+        return np.asarray(R[:, -1] - R[:, :-1] @ self.coefficients[i].values(x))
 
     def solve(self, x: Float, described: float, factor: float, weights: Float) -> tuple[Float, Float, float]:
         """Gauss-Newton from x with halved steps: unknowns, information, cost."""
@@ -298,7 +292,7 @@ class _Problem:
             return np.asarray(x - mean - float(np.exp(-x[common])) * described_mean)
 
         def cost(x: Float) -> float:
-            squares = [float(e @ e) for e in (self.residual(x, group) for group in self.groups)]
+            squares = [float(e @ e) for e in (self.residual(x, i) for i in range(len(self.groups)))]
             return float(away(x) @ precision @ away(x) + weights @ np.array(squares))
 
         best, A = cost(x), precision
@@ -306,12 +300,10 @@ class _Problem:
             J = np.eye(self.count)
             J[:, common] += float(np.exp(-x[common])) * described_mean
             A, g = J.T @ precision @ J, -J.T @ precision @ away(x)
-            for group, weight in zip(self.groups, weights, strict=True):
-                value, K = self.coefficients(x, group)
-                R = group.total.R
-                X = R[:, :-1] @ K
-                A += weight * X.T @ X
-                g += weight * X.T @ (R[:, -1] - R[:, :-1] @ value)
+            for i, (own, weight) in enumerate(zip(self.coefficients, weights, strict=True)):
+                X = self.groups[i].total.R[:, :-1] @ own.slopes(x)
+                A[np.ix_(own.used, own.used)] += weight * X.T @ X
+                g[own.used] += weight * X.T @ self.residual(x, i)
             found = lowered(cost, x, _solved(A, g), best)
             if found is None:
                 break
@@ -326,7 +318,7 @@ class _Problem:
         found = np.ones(len(self.groups))
         for i, group in enumerate(self.groups):
             if not group.held:
-                e = self.residual(x, group)
+                e = self.residual(x, i)
                 square = float(e @ e) + 1e-24 * group.total.target_square + np.finfo(float).tiny
                 known = float(self.eq.friction_rms[group.joint] ** 2) if group.poses else 0.0
                 found[i] = (square + known) / max(group.total.count, 1)
@@ -338,8 +330,8 @@ class _Problem:
         for i, (group, weight) in enumerate(zip(self.groups, weights, strict=True)):
             if group.held:
                 continue
-            value, K = self.coefficients(x, group)
-            K = K @ inverse
+            own = self.coefficients[i]
+            value, K = own.values(x), own.slopes(x) @ inverse[own.used]
             X = group.total.R[:, :-1] @ K
             square = 0.0
             for factor in group.blocks:
@@ -354,9 +346,8 @@ class _Problem:
         f = inverse.shape[1]
         H, s = np.zeros((self.blocks, f, f)), np.zeros((self.blocks, f))
         held = np.zeros((f, f))
-        for group, weight in zip(self.groups, weights, strict=True):
-            value, K = self.coefficients(x, group)
-            K = K @ inverse
+        for group, own, weight in zip(self.groups, self.coefficients, weights, strict=True):
+            value, K = own.values(x), own.slopes(x) @ inverse[own.used]
             if group.held:
                 X = group.total.R[:, :-1] @ K
                 held += X.T @ X
@@ -371,9 +362,10 @@ class _Problem:
 
     def relative(self, x: Float) -> float:
         """Error of the loaded motion's torque, of its size."""
-        loaded = [group for group in self.groups if group.loaded and not group.poses]
-        missed = sum(float(e @ e) for e in (self.residual(x, group) for group in loaded))
-        return float(np.sqrt(missed / max(sum(group.total.target_square for group in loaded), 1e-300)))
+        loaded = [i for i, group in enumerate(self.groups) if group.loaded and not group.poses]
+        missed = sum(float(e @ e) for e in (self.residual(x, i) for i in loaded))
+        whole = sum(self.groups[i].total.target_square for i in loaded)
+        return float(np.sqrt(missed / max(whole, 1e-300)))
 
 
 def estimate_load(
