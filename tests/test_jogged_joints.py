@@ -23,7 +23,10 @@ from tests.jogged_plant import RATE, Jogged, arm, jogged, plain_least_squares
 
 # Friction whose sign the model smooths over 0.02 rad/s, and the plant over less, comes out so much off.
 SMOOTHED = 0.12
-JOGGED = [(seed, times) for seed in (1, 3) for times in (1, 2)]
+# One arm jogged once and another twice; the other two are for the campaign, as are more models without friction.
+JOGGED = [
+    (1, 1), (3, 2), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((1, 2), (3, 1)))
+]  # fmt: skip
 
 
 @cache
@@ -76,7 +79,7 @@ def test_it_finds_the_friction_at_the_speed_of_the_jogs(seed: int, times: int) -
     assert (np.abs(friction_at(run, speed) - true) < SMOOTHED * true).all()
 
 
-@pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.parametrize("seed", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_joint_that_moved_one_way_has_friction_and_no_offset(seed: int) -> None:
     """At rest friction holds any part of its limit, of which an offset would make a level."""
     run, _ = identified(seed, 1, True)
@@ -100,7 +103,12 @@ def test_it_predicts_other_jogs_as_well_as_plain_least_squares(seed: int, times:
 
 @pytest.mark.parametrize("terms", [RigidBody() + Offset(), RigidBody() + Viscous()])
 @pytest.mark.parametrize(
-    ("seed", "times", "held"), [(1, 2, False), (3, 2, False), (3, 1, True), (4, 2, True)]
+    ("seed", "times", "held"),
+    [
+        (3, 2, False),
+        (4, 2, True),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in ((1, 2, False), (3, 1, True))),
+    ],
 )
 def test_a_model_without_friction_is_no_proof_of_another_reading_or_of_change(
     seed: int, times: int, held: bool, terms: Terms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -81,12 +82,17 @@ def test_jackknife_is_what_leaving_blocks_out_gives(seed: int) -> None:
     np.testing.assert_allclose(found.block_leverage, share, rtol=1e-9)
 
 
+@cache
+def correlated(seed: int) -> Synthetic:
+    return synthetic_regression(seed, count=3000, blocks=30, correlation=0.9, noise=(0.3, 0.05))
+
+
 @pytest.mark.parametrize("kind", [OLS, WLS])
 def test_intervals_are_honest_under_autocorrelation(kind: type[OLS] | type[WLS]) -> None:
     honest: list[bool] = []
     textbook: list[bool] = []
     for seed in range(60):
-        case = synthetic_regression(seed, count=3000, blocks=30, correlation=0.9, noise=(0.3, 0.05))
+        case = correlated(seed)
         found = kind().fit(case.regression)
         error = np.abs(found.value - case.beta)
         honest += (error <= found.half_width()).tolist()

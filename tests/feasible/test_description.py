@@ -13,7 +13,6 @@ from dynid.estimate import OLS, Estimator, FeasibleFit
 from dynid.feasible.constraints import CentreHalfSpaces
 from dynid.feasible.description import limits_from_description, limits_of_robot, limits_text
 from dynid.feasible.limits import limits_of_body
-from dynid.identification import fitting
 from dynid.identification.experiment import Experiment
 from dynid.robot import load_robot
 from dynid.robot.locking import lock_joints
@@ -180,12 +179,7 @@ def error_of(estimator: Estimator, log: Path) -> float:
     return float(found.total_relative)
 
 
-def test_panda_bodies_fit_into_their_shapes_at_no_cost(
-    data_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # What may have caused the cost is looked for by fits of every candidate: half the time, and not asked here.
-    monkeypatch.setattr(fitting, "likely_causes", lambda *anything: None)
-    monkeypatch.setattr(fitting, "cause_text", lambda found: "")
+def test_panda_bodies_fit_into_their_shapes_at_no_cost(data_dir: Path) -> None:
     path = shipped("panda_description/urdf/panda.urdf")
     robot = load_robot(path)
     entries = tuple(entry for entry in limits_from_description(path) if entry["body"] <= 7)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
+from functools import cache
 
 import pytest
 
-from dynid.layouts.propose import propose
+from dynid.layouts.propose import Proposal, propose
 from tests.layouts.plants import Layout, layouts_of_presets, mistakes, traps
 
 LAYOUTS = [*layouts_of_presets(), *traps()]
 
 
+@pytest.fixture(scope="module")
+def proposed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Layout], Proposal]:
+    """What is found in a layout's log, once for all tests."""
+
+    @cache
+    def found(layout: Layout) -> Proposal:
+        return propose(layout.robot, layout.write(tmp_path_factory.mktemp("layout") / "log.parquet"))
+
+    return found
+
+
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.label)
-def test_nothing_wrong_is_said_without_a_question(layout: Layout, tmp_path: Path) -> None:
-    found = propose(layout.robot, layout.write(tmp_path / "log.parquet"))
-    assert mistakes(layout, found) == []
+def test_nothing_wrong_is_said_without_a_question(
+    layout: Layout, proposed: Callable[[Layout], Proposal]
+) -> None:
+    assert mistakes(layout, proposed(layout)) == []
 
 
 def test_there_are_enough_of_them() -> None:
@@ -32,8 +45,8 @@ CLEAR = {
 
 
 @pytest.mark.parametrize("layout", [one for one in LAYOUTS if one.label in CLEAR], ids=lambda one: one.label)
-def test_nothing_is_asked_that_can_be_seen(layout: Layout, tmp_path: Path) -> None:
-    found = propose(layout.robot, layout.write(tmp_path / "log.parquet"))
+def test_nothing_is_asked_that_can_be_seen(layout: Layout, proposed: Callable[[Layout], Proposal]) -> None:
+    found = proposed(layout)
     assert [one.key for one in found.open] == []
     for channel, columns in layout.truth.items():
         if channel != "time":
