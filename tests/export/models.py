@@ -34,11 +34,20 @@ def states(robot: RobotModel, count: int = 20) -> tuple[np.ndarray, np.ndarray, 
     return samples.q, samples.dq, samples.ddq
 
 
-def compiled(source: str, header: str, folder: Path, name: str = "model") -> str:
+def compiled(source: str, header: str, folder: Path, name: str = "model", optimise: str = "-O1") -> str:
     """Compiles and runs the test main with every warning an error; returns what it printed."""
     (folder / f"{name}.c").write_text(source)
     (folder / f"{name}.h").write_text(header)
-    flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wshadow", "-O1", "-DDYNID_TEST_MAIN"]
+    flags = [
+        "-std=c99",
+        "-pedantic",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wshadow",
+        optimise,
+        "-DDYNID_TEST_MAIN",
+    ]
     built = subprocess.run(
         ["gcc", *flags, f"{name}.c", "-o", name, "-lm"],
         cwd=folder,

@@ -56,7 +56,7 @@ class Coefficients:
 
     def values(self, x: Float) -> Float:
         """(w,) at unknowns (count,)."""
-        return np.bincount(self.row, self._entries(x)[1], self.width)
+        return np.asarray(np.bincount(self.row, self._entries(x)[1], self.width), dtype=np.float64)
 
     def slopes(self, x: Float) -> Float:
         """(w, m) by the unknowns that appear."""
