@@ -196,15 +196,28 @@ def reported_of(residual_findings: tuple[ResidualFinding, ...]) -> set[str]:
     return {one.identifier for one in residual_findings if one.masked}
 
 
+@pytest.fixture(scope="module")
+def one() -> Recording:
+    return recorded(MACHINES["polar"].robot, np.random.default_rng(4), seconds=16.0)
+
+
+@pytest.fixture(scope="module")
+def clean(one: Recording, tmp_path_factory: pytest.TempPathFactory) -> Identification:
+    found, quiet = found_in(one, tmp_path_factory.mktemp("log"), "clean")
+    assert not any(item.identifier == "masked" for item in quiet)
+    return found
+
+
 @pytest.mark.parametrize(
     ("spoil", "names"), [(push, {"bursts"}), (clip, set()), (clip_and_shake, {"saturation"})]
 )
 def test_a_spoilt_log_gives_nearly_what_the_clean_one_gives(
-    spoil: Callable[[Recording], Recording], names: set[str], tmp_path: Path
+    spoil: Callable[[Recording], Recording],
+    names: set[str],
+    one: Recording,
+    clean: Identification,
+    tmp_path: Path,
 ) -> None:
-    one = recorded(MACHINES["polar"].robot, np.random.default_rng(4), seconds=16.0)
-    clean, quiet = found_in(one, tmp_path, "clean")
-    assert not any(item.identifier == "masked" for item in quiet)
     spoilt, sink = found_in(spoil(one), tmp_path, "spoilt")
     assert [item.identifier for item in sink.warnings].count("masked") == 1
     assert reported_of(spoilt.residual_findings) == names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import dynid
+from dynid.estimate import WLS
 from dynid.robot import load_example
 from dynid.simulation.rigid import inverse
 from dynid.terms.default import DEFAULT_TERMS
@@ -30,7 +31,8 @@ def log(seed: int, seconds: float, period: float) -> dynid.Log:
 
 
 def test_held_out_blocks_of_a_motion_that_repeats_are_not_unseen_motion() -> None:
-    training, settings = log(1, 40.0, 8.0), dynid.Settings(terms=DEFAULT_TERMS)
+    # By a fit without constraints: for bodies beside torque that no model has the search is long, and ends in none.
+    training, settings = log(1, 40.0, 8.0), dynid.Settings(terms=DEFAULT_TERMS, estimator=WLS())
     found = dynid.identify(ROBOT, training, settings)
     (said,) = (one for one in found.verdict.findings if one.code == "motion-repeats")
     assert "repeats after 8 s" in said.text

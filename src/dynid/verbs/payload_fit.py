@@ -302,8 +302,8 @@ class _Problem:
             A, g = J.T @ precision @ J, -J.T @ precision @ away(x)
             for i, (own, weight) in enumerate(zip(self.coefficients, weights, strict=True)):
                 X = self.groups[i].total.R[:, :-1] @ own.slopes(x)
-                A[np.ix_(own.used, own.used)] += weight * X.T @ X
-                g[own.used] += weight * X.T @ self.residual(x, i)
+                A[np.ix_(own.used, own.used)] += weight * (X.T @ X)
+                g[own.used] += weight * (X.T @ self.residual(x, i))
             found = lowered(cost, x, _solved(A, g), best)
             if found is None:
                 break
