@@ -19,6 +19,7 @@ Claim = Literal[
     "encoders-exchanged",
     "gear-ratio-side",
     "gravity-compensated",
+    "hand-guided",
     "joint-order",
     "modelled-effort",
     "motor-position",

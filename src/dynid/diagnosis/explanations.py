@@ -7,6 +7,7 @@ from dynid.diagnosis import (
     base_motion,
     bursts,
     changes,
+    guidance,
     link_lengths,
     masking,
     measurement,
@@ -21,6 +22,7 @@ EXPLANATIONS: tuple[Explanation, ...] = tuple(
     one
     for module in (
         wiring_checks,
+        guidance,
         measurement,
         changes,
         base_motion,

@@ -13,6 +13,7 @@ from dynid.diagnosis.effect_notices import (
     report_missing_effects,
 )
 from dynid.diagnosis.finding import ResidualFinding
+from dynid.diagnosis.guidance import check_guidance
 from dynid.diagnosis.link_lengths import check_link_lengths
 from dynid.diagnosis.measurement import check_measured
 from dynid.diagnosis.negative_friction import check_negative_friction
@@ -29,7 +30,7 @@ def examine(
     if analysis is None:
         return tuple
     terms, diagnostics = found.nonlinear.terms, call.diagnostics
-    misread = check_wiring(analysis, diagnostics)
+    misread = check_guidance(analysis, diagnostics) or check_wiring(analysis, diagnostics)
     # What a known friction lacks may have either sign.
     if not any(term.knows_friction for term in terms):
         check_negative_friction(analysis, diagnostics, call.log.mapping.commanded)
