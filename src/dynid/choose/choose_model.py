@@ -372,4 +372,8 @@ def _axes(wide: WideModel, forms: dict[int, Option], shown: Sequence[Label]) -> 
     if forms:
         by_joint = tuple(_with_form(wide, own[-1].labels, *forms.values()))
         own.append(Option("by joint", by_joint, sum(form.shapes for form in forms.values())))
+    # Of models that are the same to the last digit the first is taken: a rotor that turns with a carriage weighs as it
+    # does, and without it the carriage would be as heavy as both.
+    for question in {one.question for one in effects.values() if one.question.certain}:
+        found[question.name].reverse()
     return [Axis(name, tuple(options)) for name, options in found.items() if len(options) > 1]

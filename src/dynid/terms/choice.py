@@ -29,11 +29,15 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Question:
-    """A question of the automatic choice.    without: its answer where no effect is chosen.    words: for messages."""
+    """A question of the automatic choice.    without: its answer where no effect is chosen.    words: for messages.
+
+    certain: whether every robot has the effect, so that it stays where the motion cannot tell models with and without.
+    """
 
     name: str
     without: str = "none"
     words: str = ""
+    certain: bool = False
 
 
 FRICTION = Question("friction")

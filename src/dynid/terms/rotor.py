@@ -27,7 +27,7 @@ class RotorInertia(JointTerm):
     lower = 0.0
     of_rotors = True
     exports_as = MotionBasis.ACCELERATION
-    role, question = Role.PLAIN, Question("rotors", words="rotor inertia")
+    role, question = Role.PLAIN, Question("rotors", words="rotor inertia", certain=True)
     as_cause = "rotors, which the model lacks"
 
     @classmethod
