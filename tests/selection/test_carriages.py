@@ -39,9 +39,8 @@ def test_no_mass_is_said_by_data_that_hold_it_together_with_a_rotor(tmp_path: Pa
     dq, ddq = np.gradient(q, 0.01, axis=0), np.gradient(np.gradient(q, 0.01, axis=0), 0.01, axis=0)
     moved = np.array([sum(MASSES) + ROTORS[0], MASSES[1] + ROTORS[1]])
     force = ddq * moved + [0.0, 9.81 * MASSES[1]] + [12.0, 8.0] * np.tanh(dq / 0.01) + [30.0, 20.0] * dq
-    force += [3.0, 6.0] + rng.normal(
-        size=q.shape
-    )  # zeros of the sensors, so that weight does not say a mass either
+    # Zeros of the sensors, so that weight does not say a mass either.
+    force += rng.normal(size=q.shape) + np.array([3.0, 6.0])
     result = dynid.identify(robot, dynid.Log.from_arrays(robot, t, q, force))
     found, total = links(result)
     assert "the data" not in {total_said(found, total), *(link.said for link in found)}
