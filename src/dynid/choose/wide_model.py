@@ -199,6 +199,8 @@ def wide_model(robot: RobotModel, kept: Terms, log: LogFacts) -> WideModel:
             for place, column in zip(proposal.places, term.columns(robot), strict=True):
                 if proposal.both_ways and log.motion and not log.motion[place].both_ways:
                     continue
+                if proposal.moving and log.motion and log.motion[place].stands:
+                    continue
                 members.setdefault((name, place), []).append(f"{name}:{column.name}")
     return WideModel(
         Terms((*kept.terms, *labelled)),

@@ -9,6 +9,8 @@ from enum import StrEnum
 from dynid.base.records import dataclass
 from dynid.signals.turning_points import REACH
 
+# rad or m: a joint that goes less far stands, and friction or a brake may hold any part of its load.
+STANDS = 2e-3
 # The place of an effect of the whole robot; others have the index of a joint, or of a pair of joints.
 EVERYWHERE = -1
 
@@ -73,6 +75,11 @@ class JointMotion:
     span: float
     reach: float = REACH
     both_ways: bool = True
+
+    @property
+    def stands(self) -> bool:
+        """Whether the joint never moved."""
+        return self.span < STANDS
 
 
 @dataclass(frozen=True, eq=False)

@@ -511,6 +511,7 @@ class Proposal:
     auxiliary: names of parameters that only keep others from being biased.
     shield: label of a shield that contains it nearly, in whose place at the same joint it is chosen.
     both_ways: whether it is dry friction to a joint that moved one way, where it is not tried.
+    moving: whether a joint that stands says nothing of it, where it is not tried.
     """
 
     label: str
@@ -529,6 +530,7 @@ class Proposal:
     auxiliary: tuple[str, ...] = ()
     shield: str = ""
     both_ways: bool = False
+    moving: bool = False
 
     def option_at(self, robot: RobotModel, places: Sequence[int]) -> str:
         """Its name among the answers of its question."""

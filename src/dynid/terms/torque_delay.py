@@ -114,6 +114,7 @@ class TorqueDelay(NominalTerm):
                 build=lambda places: replace(each, joints=named_joints(robot, places)),
                 measured=True,
                 instead_of=("delay",),
+                moving=True,
             ),
         )
 
