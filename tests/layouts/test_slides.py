@@ -70,6 +70,32 @@ def test_a_slide_is_read_in_its_own_units(length: tuple[str, str, float], tmp_pa
         np.testing.assert_allclose(measured, true[rows], atol=1e-6)
 
 
+def test_a_slide_whose_current_stands_among_the_others_is_no_joint_that_is_held(tmp_path: Path) -> None:
+    """As recorders of SCARAs write: positions in deg and mm, and amperes of all motors."""
+    robot_file, log_file = tmp_path / "scara.urdf", tmp_path / "log.csv"
+    robot_file.write_text(SCARA)
+    t, q, _, tau = motion(robot_file)
+    gains = np.array([14.0, 9.0, 60.0, 0.8])
+    names = ["time [s]", *(f"J{k + 1} position [{'mm' if SLIDES[k] else 'deg'}]" for k in range(4))]
+    names += [f"J{k + 1} current [A]" for k in range(4)]
+    table = np.column_stack([t, q * np.where(SLIDES, 1e3, np.rad2deg(1.0)), tau / gains])
+    np.savetxt(log_file, table, delimiter=",", header=",".join(names), comments="", fmt="%.9g")
+    robot = load_robot(robot_file)
+    few = propose(robot, log_file, {"robot.drive_gain": "14, 9, 0.8"})
+    assert [one.key for one in few.open] == ["robot.drive_gain"]
+    assert "4 numbers" in few.open[0].question
+    assert "not '14, 9, 0.8'" in few.open[0].question
+    found = propose(robot, log_file, {"robot.drive_gain": "14, 9, 60, 0.8"})
+    assert not found.open
+    assert not found.unused
+    assert not found.locked
+    written = tomllib.loads(experiment_text(found, "dynid init"))
+    assert written["robot"]["drive_gain"] == dict(zip(robot.joint_names, gains, strict=True))
+    assert written["log"]["position"]["unit"] == {"j1": "deg", "j2": "deg", "j3": "mm", "j4": "deg"}
+    assert written["log"]["effort"]["columns"] == {f"j{k + 1}": f"J{k + 1} current [A]" for k in range(4)}
+    assert set(written["log"]["effort"]["unit"].values()) == {"A"}
+
+
 def test_columns_that_were_commanded_or_are_two_say_nothing() -> None:
     columns = ["z_pos_mm", "z_vel_mm_s", "z force [N]"]
     assert columns_of_slide("z", columns) == {

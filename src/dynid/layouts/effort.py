@@ -385,6 +385,7 @@ def _gains(
     one = "is one A" if current else "are worth 1 of it"
     newtons = "N" if all(robot.prismatic) else "N m"
     count = f"{len(joints)} numbers from base to tip, with commas" if len(joints) > 1 else "one number"
+    count += f" other than 0, and not '{answers[GAINS]}'" if GAINS in answers else ""
     question = f"how many {newtons} at the joint {one}? {count}"
     return Decision(GAINS, None, why, question), {}, ""
 

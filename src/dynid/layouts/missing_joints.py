@@ -21,17 +21,24 @@ KINDS_OF_SLIDES = ("position", "velocity", "effort")
 
 
 def slides_beside(
-    robot: RobotModel, look: Excerpt, chosen: Mapping[str, Family], missing: Sequence[str]
+    robot: RobotModel,
+    look: Excerpt,
+    chosen: Mapping[str, Family],
+    missing: Sequence[str],
+    efforts: Family | None = None,
 ) -> dict[str, dict[str, tuple[str, str]]]:
     """Columns of joints that slide, by joint and channel, where those of the others are angles.
 
     A joint is found if it has a column of every channel that the others have.
+    efforts: the group with those of all joints, such as currents; a slide's is in the others' unit then, "" here.
     """
     taken = {column for one in chosen.values() for column in one.columns}
     left = [name for name in look.numeric if name not in taken]
     found = {}
     for joint in missing:
         own = columns_of_slide(joint, left) if robot.prismatic[robot.joint_names.index(joint)] else {}
+        if own and efforts is not None and efforts.named and joint in efforts.joints:
+            own.setdefault("effort", (efforts.columns[efforts.joints.index(joint)], ""))
         wanted = [kind for kind, one in chosen.items() if joint in one.missing and kind in KINDS_OF_SLIDES]
         if own and all(kind in own for kind in wanted):
             found[joint] = {kind: own[kind] for kind in wanted}
@@ -40,7 +47,7 @@ def slides_beside(
 
 def slides_decision(slides: Mapping[str, Mapping[str, tuple[str, str]]]) -> Decision:
     """What is said of such joints."""
-    said = [f"{column} {unit}" for own in slides.values() for column, unit in own.values()]
+    said = [f"{column} {unit}".strip() for own in slides.values() for column, unit in own.values()]
     verb = "slides" if len(slides) == 1 else "slide"
     why = f"{', '.join(slides)} {verb}, in columns of other units: {', '.join(said)}"
     return Decision("log.position.slides", "as their names say", (why,), likely=True)

@@ -55,16 +55,18 @@ def propose(
     chosen = without_spare(look, chosen, decisions, given)
     if "position" in chosen:
         chosen["position"] = without_other_scales(robot, look, chosen["position"], decisions)
+    efforts = chosen.get("effort")
     chosen = on_common_joints(robot, chosen, decisions)
     clock = rate_from_velocity(look, clock, chosen)
     clock, apart = on_rows_of_positions(look, clock, chosen)
     if "effort" not in chosen and "position" in chosen:
         stand_in(robot, look, chosen, found, decisions, given)
     missing = chosen["position"].missing if "position" in chosen else ()
-    slides = slides_beside(robot, look, chosen, missing)
+    slides = slides_beside(robot, look, chosen, missing, efforts)
     held = held_joints(robot, look, chosen, [joint for joint in missing if joint not in slides], given)
     decisions |= by_key(*([slides_decision(slides)] if slides else []), *held)
-    motion, effort = _motion_and_effort(robot, look, clock, chosen, known, given)
+    alike = [joint for joint, own in slides.items() if own.get("effort", ("", "N"))[1] == ""]
+    motion, effort = _motion_and_effort(robot, look, clock, chosen, known, given, alike)
     decisions |= by_key(*_of_motion(clock, given, motion, effort))
     groups = _groups(chosen, motion.columns if motion is not None else None, slides, apart)
     with_gains(look, found, chosen, groups, decisions)
@@ -100,15 +102,20 @@ def _motion_and_effort(
     chosen: Mapping[str, Family],
     known: Sequence[Preset],
     answers: Answers,
+    alike: Sequence[str],
 ) -> tuple[MeasuredMotion | None, Effort | None]:
-    """How positions and efforts are to be read; None without positions or time."""
+    """How positions and efforts are to be read; None without positions or time.
+
+    alike: joints that slide whose effort is in the others' unit.
+    """
     if "position" not in chosen or clock.column.value is None or not clock.runs:
         return None, None
     found = measured_motion(robot, look, clock, chosen, answers)
     if "effort" not in chosen:
         return found, None
     effort, motion = chosen["effort"], found.motion if found.order.sure else None
-    return found, decide_effort(robot, effort.meaning, motion, known, answers, effort.joints)
+    joints = [one for one in robot.joint_names if one in (*effort.joints, *alike)]
+    return found, decide_effort(robot, effort.meaning, motion, known, answers, joints)
 
 
 def _of_motion(

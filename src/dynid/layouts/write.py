@@ -278,7 +278,7 @@ def _units(group: Group | None, unit: str) -> str:
     """One unit for all joints, or by joint where some slide."""
     if group is None or not group.slides:
         return _quoted(unit)
-    own = {joint: of_slide for joint, (_, of_slide) in group.slides.items()}
+    own = {joint: of_slide or unit for joint, (_, of_slide) in group.slides.items()}
     return _table({joint: _quoted(one) for joint, one in (dict.fromkeys(group.columns, unit) | own).items()})
 
 
