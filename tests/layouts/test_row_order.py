@@ -16,6 +16,7 @@ from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
 from dynid.log.checks import check_log
 from dynid.log.read import Log
+from dynid.log.row_numbers import MOTION
 from tests.layouts.plants import UR_JOINTS, run
 
 UR = run("ur10e", UR_JOINTS)
@@ -87,6 +88,18 @@ def test_recordings_in_the_wrong_order_are_motions(tmp_path: Path) -> None:
     found = proposed(tmp_path, np.roll(np.arange(N), N // 3))
     assert found.open == ()
     assert found["log.trajectory"].value == "motion"
+
+
+def test_stretches_of_a_counter_that_wraps_are_motions(tmp_path: Path) -> None:
+    """As 16 bits of milliseconds do every 65 s: the first stretch begins in the middle, the last ends there."""
+    ticks = np.round(1e3 * (UR.t - UR.t[0]))
+    top = np.round(0.45 * ticks[-1])
+    found = clocked(tmp_path, {"tick_ms": (ticks + 0.6 * top) % top})
+    assert found.open == ()
+    assert found["log.trajectory"].value == MOTION
+    # A clock that was set back once, to another time than its first, is none.
+    back = np.where(ticks > top, ticks - 0.5 * top, ticks)
+    assert "log.trajectory" in [one.key for one in clocked(tmp_path, {"time_ms": back}).open]
 
 
 def test_stamps_that_scatter_do_not_sort_rows_in_order(tmp_path: Path) -> None:

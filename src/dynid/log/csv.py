@@ -120,7 +120,7 @@ class CsvTable:
 
         try:
             kinds: dict[str, Any] = {}
-            position = 0
+            position, texts = 0, set(self.texts)
             for block in self._blocks():
                 if not kinds:
                     # The types are guessed from the first block: a column that begins with whole numbers, or with
@@ -129,7 +129,8 @@ class CsvTable:
                         kinds[field.name] = field.type
                         if pa.types.is_integer(field.type) or pa.types.is_null(field.type):
                             kinds[field.name] = pa.float64()
-                        elif pa.types.is_temporal(field.type):
+                        # Status words, 0x0627, are whole numbers to Arrow, until it is to read them as such.
+                        if pa.types.is_temporal(field.type) or field.name in texts:
                             kinds[field.name] = pa.string()
                 for batch in parsed(block, kinds).to_batches():
                     for first in range(0, batch.num_rows, rows):
