@@ -109,7 +109,8 @@ def links(one: Identification) -> tuple[tuple[Link, ...], Value]:
     of the prior's own errors, which DESCRIBED_OFF and GUESSED_OFF state, C H P H C of them is left in the values,
     C = (A'A + H)^-1: the weight H that the fit gives a prior says nothing of how right it is. A share of data is
     1 - (C H P H C)_jj / P_jj, and of a sum likewise; an interval follows from the covariance of the base parameters and
-    from C H P H C. It is given where the data decide the value: elsewhere it would be that of the prior.
+    from C H P H C, in which P is larger for bodies that the fit has moved further than P has it. It is given where the
+    data decide the value: elsewhere it would be that of the prior.
     """
     estimate = one.estimate
     columns, base = estimate.columns, estimate.base
@@ -230,11 +231,13 @@ def joint_values(one: Identification) -> tuple[JointValue, ...]:
 class _Figures:
     """Covariances (p, p): of the prior's own errors, what the fit leaves of them, and what the noise makes.
 
+    seen: what the fit leaves of them where they are as large as it shows.
     reach: by body, how far its centre may lie from the description's, m.
     """
 
     prior: Float
     held: Float
+    seen: Float
     noise: Float
     quantile: float
     reach: dict[int, float]
@@ -260,14 +263,18 @@ class _Figures:
         }
         prior = prior_errors(regression)
         left = after @ H * spread[:, None] / spread
-        return _Figures(prior, left @ prior @ left.T, noise, estimate.quantile(), reach)
+        held = left @ prior @ left.T
+        seen = left @ _as_far_off_as_seen(prior, held, estimate) @ left.T
+        return _Figures(prior, held, seen, noise, estimate.quantile(), reach)
 
     def value(self, way: Float, value: float, described: float) -> Value:
         if not np.isfinite(way).all():
             return Value(value, np.nan, 0.0, described)
-        of_noise, of_prior = (max(float(way @ part @ way), 0.0) for part in (self.noise, self.held))
+        of_noise, of_prior, seen = (
+            max(float(way @ part @ way), 0.0) for part in (self.noise, self.held, self.seen)
+        )
         data = float(np.clip(1.0 - of_prior / float(way @ self.prior @ way), 0.0, 1.0))
-        half = self.quantile * math.sqrt(of_noise + of_prior) if data > DATAS else np.nan
+        half = self.quantile * math.sqrt(of_noise + seen) if data > DATAS else np.nan
         return Value(value, half, data, described, self.quantile * math.sqrt(of_noise))
 
 
@@ -281,6 +288,24 @@ def prior_errors(regression: Regression) -> Float:
     for ten in body_columns(columns):
         covariance[np.ix_(ten, ten)] = off[ten[0]] ** 2 * relative_covariance(centre[ten])
     return covariance
+
+
+def _as_far_off_as_seen(errors: Float, held: Float, estimate: Estimate) -> Float:
+    """The covariance with that of each known body as large as the fit shows: by its Birge ratio, where above one.
+
+    A fit that has moved a body far says that the description is wrong there, or that the model lacks something that
+    bent it. Either way what was taken from the description for the rest of that body is no better.
+    held: what the fit leaves of the errors: as many directions of a body as these are fewer are what may have moved.
+    """
+    theta, known = exported_parameters(estimate), inertia_known(estimate.columns)
+    described, scale = np.array([column.prior for column in estimate.columns]), np.ones(len(errors))
+    for ten in body_columns(estimate.columns):
+        if known[ten].all():
+            inverse = np.linalg.pinv(errors[np.ix_(ten, ten)])
+            moved = theta[ten] - described[ten]
+            decided = len(ten) - float(np.sum(inverse * held[np.ix_(ten, ten)]))
+            scale[ten] = max(1.0, float(moved @ inverse @ moved) / max(decided, 1.0))
+    return errors * np.sqrt(np.outer(scale, scale))
 
 
 _FIGURES: WeakKeyDictionary[Identification, _Figures] = WeakKeyDictionary()
