@@ -221,6 +221,13 @@ def test_m_before_a_number_is_a_motor_and_behind_it_may_be_metres(name: str, mot
     assert meaning_of(name.replace("#", "{number}"), "{number}", (), False).motor == motor
 
 
+def test_a_unit_behind_a_joint_says_what_is_measured() -> None:
+    columns = [f"{joint}_{unit}" for unit in ("deg", "Nm") for joint in ("shoulder", "elbow")]
+    position, torque = families(columns, ["shoulder", "elbow"], [])
+    assert (position.meaning.quantity, position.meaning.unit) == ("position", "deg")
+    assert (torque.meaning.quantity, torque.meaning.unit) == ("torque", "N m")
+
+
 def test_addresses_of_motors_are_numbers_of_joints() -> None:
     one = found(numbered("pos_#", 11))["pos_{number}"]
     assert one.columns == tuple(numbered("pos_#", 11))

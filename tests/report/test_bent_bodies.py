@@ -19,8 +19,9 @@ ROTORS = np.array([0.6, 0.5, 0.2])
 
 @pytest.mark.parametrize("balanced", [0.0, 0.7])
 def test_a_rotor_is_in_its_interval_where_a_counterbalance_bends_the_links(balanced: float) -> None:
-    """The rotor of the first joint is what links leave of the inertia about it, and a spring that the model lacks shows
-    as links of other masses: their description says nothing of that inertia any more.
+    """A rotor of the first joint is what the links leave of the inertia about it.
+
+    A spring that the model lacks shows as links of other masses: their description says nothing of that inertia then.
     """
     arm = small_arm()
     t = np.arange(0.0, 40.0, 0.01)

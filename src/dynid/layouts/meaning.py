@@ -348,7 +348,9 @@ def _stated_unit(template: str, place: str) -> tuple[str, str] | None:
         text = bracket.group(1).strip().lower()
         return _UNITS.get(text) or _LETTERS.get(text)
     spelt = words(template.replace(place, " ") if place else template)
-    for k in range(len(spelt) - 1, 0, -1):
+    # A name is no unit, but one may be all that stands behind a joint's: elbow_deg.
+    least = 0 if place and template.startswith(place) else 1
+    for k in range(len(spelt) - 1, least - 1, -1):
         word = spelt[k]
         if word in _TURNS and k < len(spelt) - 1:
             continue  # "rev" of a revolute joint
