@@ -98,11 +98,12 @@ class Result(Identification):
         temperature: npt.ArrayLike | None = None,
         extra: Mapping[str, npt.ArrayLike] | None = None,
     ) -> Float:
-        """Torque Y(q, dq, ddq) theta that the log's sensors would show, of the shape of q; theta is what exports write.
+        """Torque Y(q, dq, ddq) theta at the joints, of the shape of q; theta is what exports write.
 
         q, dq, ddq: (T, n), or (n,) for one state, SI units.    rate: Hz, for models with a time delay of the torque.
         temperature: (T, n), degC.    extra: channels (T,) by name, where the model reads them.
-        All effects that were identified are in it, also those of the measurement, as in the scores.
+        All effects that were identified are in it, also those of the measurement, as in the scores. Sensors of motors
+        would show u of N' u, with N the drives' transmission.
 
         Raises UsageError for arrays of another shape, or without what the model reads.
         """

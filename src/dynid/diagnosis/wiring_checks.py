@@ -251,8 +251,8 @@ class Turns:
             f"torque of motors of which that of '{motor}' turns with '{joint}', too: so read, the fit misses "
             f"{100 * self.after[worst]:.3g} % of the torque of '{names[worst]}', and {100 * self.before[worst]:.3g} % "
             f'as declared; declare what turns with what ([[drive.coupling]] motor = "{motor}", joint = "{joint}", '
-            f'factor = {self.factor:.3g}) and torque_side = "motor" under [drive] in a TOML file of the robot, or log '
-            "the joints' torque"
+            f'factor = {self.factor:.3g}) and torque_side = "motor" under [drive] in a TOML file of the robot, '
+            "which takes the rest from the one at hand (urdf = its name), or log the joints' torque"
         )
 
 
