@@ -175,6 +175,68 @@ def test_where_all_joints_slide_units_are_those_of_length_and_force(
         np.testing.assert_allclose(measured, true, atol=1e-5, rtol=1e-6)
 
 
+WITH_WRIST = GANTRY.replace(
+    "</robot>",
+    LINK.format("flange", "0.02 0.01 0", 1.5, 0.01)
+    + JOINT.format("axis_c", "revolute", "ram", "flange", 0, -4, 4)
+    + "</robot>",
+)
+
+
+@pytest.mark.parametrize("effort", ["forces", "currents"])
+@pytest.mark.parametrize("wrists", [1, 2])
+def test_a_wrist_that_turns_under_three_slides_is_read_beside_them(
+    wrists: int, effort: str, tmp_path: Path
+) -> None:
+    """As controllers of gantries write: most columns in mm, those of the wrist in deg."""
+    text, axes = WITH_WRIST, "xyzc"
+    if wrists == 2:
+        more = LINK.format("tool", "0 0.02 0.03", 0.8, 0.004)
+        more += JOINT.format("axis_a", "revolute", "flange", "tool", 0.1, -4, 4).replace("0 0 1", "1 0 0")
+        text, axes = text.replace("</robot>", more + "</robot>"), "xyzca"
+    robot_file, log_file = tmp_path / "gantry.urdf", tmp_path / "log.csv"
+    robot_file.write_text(text)
+    model = pin.buildModelFromUrdf(str(robot_file))
+    n, data, rng, t = model.nv, model.createData(), np.random.default_rng(5), np.arange(3000) / 200.0
+    rate, phase = rng.uniform(1, 5, (3, n)), rng.uniform(0, 6, (3, n))
+    size, angle = np.where(np.arange(n) < 3, 0.2, 0.9), t[:, None, None] * rate + phase
+    q, dq, ddq = (
+        size * np.sin(angle).sum(1), size * (rate * np.cos(angle)).sum(1), -size * (rate**2 * np.sin(angle)).sum(1)
+    )  # fmt: skip
+    tau = np.array([pin.rnea(model, data, *one) for one in zip(q, dq, ddq, strict=True)]) + 0.5 * np.sign(dq)
+    slides, gains = np.arange(n) < 3, np.array([70.0, 60.0, 50.0, 2.0, 1.5])[:n]
+    heads = [
+        "time [s]",
+        *(f"axis_{a}_ActPos [{'mm' if s else 'deg'}]" for a, s in zip(axes, slides, strict=True)),
+    ]
+    if effort == "forces":
+        heads += [
+            f"axis_{a}_Act{'Force [N]' if s else 'Torque [Nm]'}" for a, s in zip(axes, slides, strict=True)
+        ]
+    else:
+        heads += [f"axis_{a}_Current [A]" for a in axes]
+    heads += [f"axis_{a}_FollErr" for a in axes]
+    logged = tau if effort == "forces" else tau / gains
+    scale = np.where(slides, 1e3, np.rad2deg(1.0))
+    table = np.column_stack([t, q * scale, logged, 1e-3 * rng.normal(size=q.shape)])
+    np.savetxt(log_file, table, delimiter=",", header=",".join(heads), comments="", fmt="%.9g")
+    robot = load_robot(robot_file)
+    answers = {} if effort == "forces" else {"robot.drive_gain": ", ".join(str(one) for one in gains)}
+    found = propose(robot, log_file, answers)
+    assert not found.open
+    assert not found.locked
+    written = tomllib.loads(experiment_text(found, "dynid init"))
+    if effort == "currents":
+        assert written["robot"]["drive_gain"] == dict(zip(robot.joint_names, gains, strict=True))
+        assert written["log"]["effort"]["columns"] == {f"axis_{a}": f"axis_{a}_Current [A]" for a in axes}
+        return
+    log = read_log(log_file, robot, written["log"])
+    chunk = next(iter(log.chunks(log.trajectories[0])))
+    assert chunk.tau is not None
+    np.testing.assert_allclose(chunk.q, q, atol=1e-6)
+    np.testing.assert_allclose(chunk.tau, tau, atol=1e-6)
+
+
 LENGTHS = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254}
 
 

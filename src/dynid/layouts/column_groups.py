@@ -10,7 +10,7 @@ import numpy as np
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.meaning import EFFORTS, Meaning, meaning_of_slides, single
 from dynid.layouts.nameless import is_nameless, nameless, states_apart
-from dynid.layouts.names import Family, families, joint_labels
+from dynid.layouts.names import Family, families, joint_labels, naming
 from dynid.layouts.presets import Preset
 from dynid.log.absent import hand_joints
 from dynid.robot.model import RobotModel
@@ -45,12 +45,38 @@ def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list
     texts = look.values([name for name in look.names if name not in look.numeric]) if not look.bag else {}
     labels = joint_labels(texts, robot.joint_names)
     found = families(columns, robot.joint_names, known, look.bag, labels)
+    if beside := _of_turning(robot, columns, found, known, look.bag):
+        return beside
     hands = hand_joints(robot)
     arm = [one for one in robot.joint_names if one not in hands]
     if len(arm) == robot.n or not arm or any(one.meaning.quantity == "position" for one in found):
         return found
     hand = tuple(one for one in robot.joint_names if one in hands)
     return [replace(one, missing=(*one.missing, *hand)) for one in families(columns, arm, known, look.bag)]
+
+
+def _of_turning(
+    robot: RobotModel, columns: Sequence[str], found: Sequence[Family], known: Sequence[Preset], bag: bool
+) -> list[Family]:
+    """The groups of a robot some of whose joints slide, with those of joints that turn in place of slides' alone.
+
+    Slides are then found by their own columns, as a single one is beside many joints that turn.
+    () where no group is of slides alone, or no column names the position of a joint that turns.
+    """
+    slides = [joint for joint, slide in zip(robot.joint_names, robot.prismatic, strict=True) if slide]
+    turning = [joint for joint in robot.joint_names if joint not in slides]
+    positions = [one for one in found if one.meaning.quantity == "position"]
+    if not turning or all(set(one.joints) & set(turning) for one in positions):
+        return []
+    kept = [one for one in found if set(one.joints) & set(turning)]
+    taken = {column for one in kept for column in one.columns}
+    named = [name for name in columns if name not in taken and any(naming(one, [name]) for one in turning)]
+    own = [
+        replace(one, missing=tuple(joint for joint in robot.joint_names if joint not in one.joints))
+        for one in families(named, turning, known, bag)
+    ]
+    both = [*kept, *own]
+    return both if any(one.meaning.quantity == "position" for one in both) else []
 
 
 def _of_actuators(robot: RobotModel, found: Sequence[Family]) -> list[Family]:
