@@ -12,7 +12,7 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.layouts.names import columns_of_slide, families
 from dynid.layouts.propose import propose
-from dynid.layouts.write import answer_option, experiment_text
+from dynid.layouts.write import answer_option, columns_in_words, experiment_text
 from dynid.log.read import read_log
 from dynid.robot import load_robot
 
@@ -225,6 +225,8 @@ def test_a_wrist_that_turns_under_three_slides_is_read_beside_them(
     found = propose(robot, log_file, answers)
     assert not found.open
     assert not found.locked
+    line = columns_in_words(found)
+    assert all(f"axis_{a}_ActPos [mm] mm" in line for a in "xyz")
     written = tomllib.loads(experiment_text(found, "dynid init"))
     if effort == "currents":
         assert written["robot"]["drive_gain"] == dict(zip(robot.joint_names, gains, strict=True))

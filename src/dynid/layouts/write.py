@@ -113,6 +113,8 @@ def columns_in_words(proposal: Proposal) -> str:
         title = kind.replace("command_", "commanded ")
         if kind == "position" and p[OFFSET].value not in (None, "0"):
             shown += f" with {p[OFFSET].value} added"
+        slides = p.groups[kind].slides.values() if kind in p.groups else ()
+        shown = ", ".join([shown, *(f"{column} {of_slide or unit}" for column, of_slide in slides)])
         said += [f"{title} {shown}"] if shown and (kind == "time" or kind in p.groups) else []
     held = [one.key.removeprefix(LOCK) for one in p.decisions if one.key.startswith(LOCK)]
     said += [f"held: {', '.join(held)}"] if held else []
