@@ -339,6 +339,19 @@ def test_how_rows_arrive_does_not_matter_to_the_times_of_late_ones(size: int) ->
     np.testing.assert_array_equal(parts[1], whole[1])
 
 
+def test_a_position_that_wraps_hides_no_late_row() -> None:
+    t, _, lines = late(run_of(2.0), 0.1)
+    base = find_time_base([(t, lines)], 3)
+    wrapped = lines.copy()
+    # The first joint's zero where it is passed often, as of an encoder that counts one turn.
+    middle = np.median(lines[0])
+    wrapped[0] = (lines[0] - middle) % (2.0 * np.pi)
+    found, _ = streamed(base, t, wrapped)
+    plain, _ = streamed(base, t, lines)
+    assert np.abs(np.diff(wrapped[0])).max() > np.pi
+    np.testing.assert_allclose(found, plain, atol=1e-9)
+
+
 def test_rows_that_were_lost_and_time_that_was_keep_their_stamps() -> None:
     t, _, lines = late(run_of(2.0), 0.0)
     kept = np.random.default_rng(1).random(len(t)) > 0.1

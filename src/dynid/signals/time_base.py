@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -54,41 +54,36 @@ class TimeBase:
         if self.drop_held:
             rows = _without_held(rows, joints)
         if self.mend_late:
-            rows = self._in_time(rows, joints)
-        return self._regular(rows) if self.smoothing else iter(rows)
-
-    def _in_time(self, rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
-        # As `_regular`: a row's time rests on the gap before it, and that on the rows around.
-        reach = 2 * (LATE_ROWS + 2 * AROUND)  # of a gap, and of one beside it
-        t, lines, done = np.zeros(0), np.zeros((0, 0)), 0
-        for more, values in rows:
-            t = np.concatenate([t, more])
-            lines = np.concatenate([lines, values], axis=1) if lines.size else values
-            ready = len(t) - reach
-            if ready <= done:
-                continue
-            yield times_of_messages(t, lines[:joints], self.step)[done:ready], lines[:, done:ready]
-            kept = max(ready - reach, 0)
-            t, lines, done = t[kept:], lines[:, kept:], ready - kept
-        if len(t) > done:
-            yield times_of_messages(t, lines[:joints], self.step)[done:], lines[:, done:]
-
-    def _regular(self, rows: Iterable[Rows]) -> Iterator[Rows]:
-        # Holds back what a later row may still change; keeps what is needed to smooth the first one that is held.
+            reach = 2 * (LATE_ROWS + 2 * AROUND)  # of a gap, and of one beside it
+            rows = _retimed(
+                rows,
+                lambda t, lines: times_of_messages(t, _without_turns(lines[:joints]), self.step),
+                reach,
+                reach,
+            )
         h, pause = self.smoothing, PAUSE_STEPS * self.step
-        t, lines, done = np.zeros(0), np.zeros((0, 0)), 0
-        for more, values in rows:
-            t = np.concatenate([t, more])
-            lines = np.concatenate([lines, values], axis=1) if lines.size else values
-            ready = len(t) - h - 1
-            if ready <= done:
-                continue
-            smooth = regular_times(t, h, pause)
-            yield smooth[done:ready], lines[:, done:ready]
-            kept = max(ready - h, 0)
-            t, lines, done = t[kept:], lines[:, kept:], ready - kept
-        if len(t) > done:
-            yield regular_times(t, h, pause)[done:], lines[:, done:]
+        return _retimed(rows, lambda t, _: regular_times(t, h, pause), h + 1, h) if h else iter(rows)
+
+
+def _retimed(
+    rows: Iterable[Rows], times: Callable[[Float, Float], Float], ahead: int, behind: int
+) -> Iterator[Rows]:
+    """Rows at other times, however they arrive.    times: of the stamps (T,) and lines (L, T) of some rows in a row.
+
+    ahead: rows behind one that may change its time, which are waited for.    behind: rows before it that may.
+    """
+    t, lines, done = np.zeros(0), np.zeros((0, 0)), 0
+    for more, values in rows:
+        t = np.concatenate([t, more])
+        lines = np.concatenate([lines, values], axis=1) if lines.size else values
+        ready = len(t) - ahead
+        if ready <= done:
+            continue
+        yield times(t, lines)[done:ready], lines[:, done:ready]
+        kept = max(ready - behind, 0)
+        t, lines, done = t[kept:], lines[:, kept:], ready - kept
+    if len(t) > done:
+        yield times(t, lines)[done:], lines[:, done:]
 
 
 def find_time_base(stretches: Sequence[Rows], joints: int) -> TimeBase:
