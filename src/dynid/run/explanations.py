@@ -289,9 +289,10 @@ OF_FITS = (
         "a joint that never moved",
         ("warning",),
         """Its friction and rotor inertia are not identified, and of the bodies behind it only what other joints
-        show. Its score does not count in the verdict. Where its effort is not the torque of what it carries, a brake
+        show: the model says nothing of motion in which it moves, and the verdict is at best usable. Its score does not
+        count. Where its effort is not the torque of what it carries, a brake
         or friction held it, or its encoder is dead.""",
-        """Move it. Or hold it for good with `--lock JOINT=VALUE`. If it did move, its encoder was not read: record
+        """Move it. Or hold it for good with `--lock JOINT=VALUE`, which makes it no joint of the model. If it did move, its encoder was not read: record
         anew.""",
     ),
     Explanation(

@@ -35,8 +35,10 @@ PRIOR_MANY, VALUES_FEW = 0.25, 5.0
 # of friction bends those of friction first.
 SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.1
 MOTION_REPEATS = "motion-repeats"
-# Warnings about the model itself: it is known to fit worse than it could.
-SPOILING = ("large-misfit", "constraints-cost", "negative-friction", "undeclared-coupling", "zero-offset")
+# Warnings about the model itself: it is known to fit worse than it could, or knows nothing of a joint's friction.
+SPOILING = (
+    "large-misfit", "constraints-cost", "negative-friction", "undeclared-coupling", "zero-offset", "joint-at-rest",
+)  # fmt: skip
 FRICTION_SIGNIFICANCE = 4.0
 FAULTS_SHOWN = 3
 
