@@ -88,6 +88,10 @@ def test_what_the_data_do_not_tell_is_the_descriptions_and_has_no_interval(run: 
     assert first.said == "the description"
     moved = replace(first, mass=replace(first.mass, value=1.1 * first.mass.value))
     assert moved.said == "mostly the description"
+    for factor in (0.5, 1.6):
+        far = replace(first, mass=replace(first.mass, value=factor * first.mass.value))
+        assert "description" not in far.said
+        assert "moments" in far.said
     assert replace(first, guessed=True).said == "a guess"
     assert replace(first, mass=replace(first.mass, data=(1 + DATAS) / 2)).said == "the data"
 

@@ -41,11 +41,16 @@ _STILL = 1e-6
 # By how much of its size a body or a rotor may be off, as one standard deviation: CAD leaves out cables, grease and
 # tolerances; what no description gives is known by its order of magnitude.
 DESCRIBED_OFF, GUESSED_OFF = 0.2, 1.0
+# A mass that is further from the description's, and that the data do not say, is no longer the description's either: the
+# data moved the body's moments, and the nearest body that has them is so much heavier or lighter. 95 % of descriptions
+# are nearer.
+_TAKEN_ALONG = 2.0 * DESCRIBED_OFF
 # A mass below this share of the description's is hardly there; so near to a limit a value stands at it.
 _HARDLY, _AT_LIMIT = 0.25, 0.98
 # Descriptions of a robot that is the one measured have masses within a factor of two; the data have to say a mass that
 # is so much farther off.
 IMPLAUSIBLE = 3.0
+_DESCRIPTION = "the description"
 _SHAPED = (".urdf", ".xml", ".mjcf")
 
 
@@ -84,21 +89,23 @@ class Link:
     def said(self) -> str:
         """Who says the mass, in words, and whether the body stands at a limit of what can be."""
         limit = self.limit or ("may be none" if self.guessed and self.mass.noise >= self.mass.value else "")
-        source = _source(self.mass, "a guess" if self.guessed else "the description")
+        source = _source(self.mass, "a guess" if self.guessed else _DESCRIPTION)
         return f"{source}; {limit}" if limit else source
 
 
 def total_said(found: Sequence[Link], total: Value) -> str:
     """Who says the mass of all links together, in words."""
     guesses = sum(link.guessed for link in found)
-    prior = {0: "the description", len(found): "guesses"}.get(guesses, "description and guesses")
+    prior = {0: _DESCRIPTION, len(found): "guesses"}.get(guesses, "description and guesses")
     return _source(total, prior)
 
 
 def _source(mass: Value, prior: str) -> str:
     if mass.data < PRIORS:
-        moved = abs(mass.value - mass.described) > _STILL * mass.described
-        return f"mostly {prior}" if moved else prior
+        moved = abs(mass.value - mass.described)
+        if prior == _DESCRIPTION and moved > _TAKEN_ALONG * mass.described:
+            return "taken along by moments, not said by the data"
+        return f"mostly {prior}" if moved > _STILL * mass.described else prior
     return "the data" if mass.data > DATAS else f"data {100 * mass.data:.0f} %, else {prior}"
 
 
