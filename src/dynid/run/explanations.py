@@ -292,8 +292,8 @@ OF_FITS = (
         show: the model says nothing of motion in which it moves, and the verdict is at best usable. Its score does not
         count. Where its effort is not the torque of what it carries, a brake
         or friction held it, or its encoder is dead.""",
-        """Move it. Or hold it for good with `--lock JOINT=VALUE`, which makes it no joint of the model. If it did move, its encoder was not read: record
-        anew.""",
+        """Move it. Or hold it for good with `--lock JOINT=VALUE`, which makes it no joint of the model. If it did move,
+        its encoder was not read: record anew.""",
     ),
     Explanation(
         "model",

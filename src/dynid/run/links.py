@@ -41,9 +41,9 @@ _STILL = 1e-6
 # By how much of its size a body or a rotor may be off, as one standard deviation: CAD leaves out cables, grease and
 # tolerances; what no description gives is known by its order of magnitude.
 DESCRIBED_OFF, GUESSED_OFF = 0.2, 1.0
-# A mass that is further from the description's, and that the data do not say, is no longer the description's either: the
-# data moved the body's moments, and the nearest body that has them is so much heavier or lighter. 95 % of descriptions
-# are nearer.
+# A mass that is further from the description's, and that the data do not say, is no longer the description's either:
+# the data moved the body's moments, and the nearest body that has them is so much heavier or lighter. 95 % of
+# descriptions are nearer.
 _TAKEN_ALONG = 2.0 * DESCRIBED_OFF
 # A mass below this share of the description's is hardly there; so near to a limit a value stands at it.
 _HARDLY, _AT_LIMIT = 0.25, 0.98
