@@ -118,6 +118,36 @@ class TestJointCoupling(TermContract):
         return total
 
 
+# Powers of kg, m and s.
+DIMENSIONS = {"N": (1, 1, -2), "kg": (1, 0, 0), "m": (0, 1, 0), "s": (0, 0, 1), "rad": (0, 0, 0)}
+
+
+def dimensions(unit: str) -> Float:
+    above, _, below = unit.partition("/")
+    powers: Float = np.zeros(3)
+    for sign, factors in ((1, above), (-1, below)):
+        for factor in factors.split():
+            name, _, power = factor.partition("^")
+            powers += sign * int(power or 1) * np.array(DIMENSIONS[name])
+    return powers
+
+
+def test_a_coefficient_of_coupling_times_the_motion_is_an_effort() -> None:
+    """Whether each of the two joints turns or slides."""
+    seen = set()
+    for seed in range(20):
+        robot = random_robot(seed, 3, 0.0)
+        term = JointCoupling()
+        columns = iter(term.columns(robot))
+        for j, k in term.pairs(robot):
+            effort = dimensions("N") if robot.prismatic[j] else dimensions("N m")
+            way = np.array([0, 1, 0]) if robot.prismatic[k] else np.zeros(3)
+            for motion in (way - [0, 0, 1], np.zeros(3), way - [0, 0, 2]):
+                np.testing.assert_array_equal(dimensions(next(columns).unit) + motion, effort)
+            seen.add((bool(robot.prismatic[j]), bool(robot.prismatic[k])))
+    assert len(seen) == 4
+
+
 def test_a_delay_is_the_first_order_of_a_shift() -> None:
     samples = smooth_samples(ROBOT, 400, rate=400.0)
     torque = Nominal(BODIES, DRIVES).rigid(ROBOT, samples.q, samples.dq, samples.ddq)

@@ -16,7 +16,14 @@ from dynid.terms.friction import WIDTH, direction
 from dynid.terms.joint_term import proposal_by_joint
 from dynid.terms.term import Column, Proposal, Side, Term
 
-_KINDS = (("fv", "N m s/rad"), ("fc", "N m"), ("Ia", "kg m^2"))
+_KINDS = ("fv", "fc", "Ia")
+# Of each kind, by whether the joint slides and whether the other one does.
+_UNITS = {
+    (False, False): ("N m s/rad", "N m", "kg m^2"),
+    (True, True): ("N s/m", "N", "kg"),
+    (False, True): ("N s", "N m", "kg m"),
+    (True, False): ("N s/rad", "N", "kg m"),
+}
 
 
 @dataclass(frozen=True)
@@ -81,10 +88,11 @@ class JointCoupling(Term):
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Three a pair, named by both joints."""
+        slides = [bool(one) for one in robot.prismatic]
         return tuple(
             Column(f"{symbol}{j + 1}_{k + 1}", unit, self.name, j)
             for j, k in self.pairs(robot)
-            for symbol, unit in _KINDS
+            for symbol, unit in zip(_KINDS, _UNITS[slides[j], slides[k]], strict=True)
         )
 
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
