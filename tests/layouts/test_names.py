@@ -108,6 +108,18 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
         ("velocity_# [rev/s]", "velocity", "", "turn/s"),
         ("pos_rev_#", "position", "", "turn"),
         ("joint_rev_#_pos", "position", "", "unknown"),
+        ("position_rot_#", "position", "", "turn"),
+        ("Position # (rotations)", "position", "", "turn"),
+        ("rot_#", "", "", "unknown"),
+        ("effort_current_#", "current", "", "unknown"),
+        ("current_effort_#", "effort", "", "unknown"),
+        ("q_current_#", "position", "measured", "unknown"),
+        ("q_current_#_A", "current", "", "A"),
+        ("d_current_#_A", "other", "", "unknown"),
+        ("j#_force", "effort", "", "unknown"),
+        ("q#p [deg/s]", "velocity", "", "deg/s"),
+        ("qp_#", "velocity", "", "unknown"),
+        ("rax_#_torque", "torque", "", "unknown"),
     ],
 )
 def test_words_say_what_columns_are(name: str, quantity: str, role: str, unit: str) -> None:
@@ -373,6 +385,57 @@ def test_columns_named_after_the_joints_alone_are_positions() -> None:
         "q{number}": "position", "dq{number}": "velocity", "v{number}": "", "i{number}": "current", "u{number}": "",
     }  # fmt: skip
     assert set(meant("J#", "A#").values()) == {""}
+
+
+@pytest.mark.parametrize(
+    ("names", "best"),
+    [
+        (("position_#", "velocity_#", "q_current_#"), "position_{number}"),
+        (("q_#", "q_current_#", "d_current_#"), "q_{number}"),
+        (("q_current_#", "q_desired_#"), "q_current_{number}"),
+    ],
+)
+def test_the_current_of_the_axis_that_makes_torque_is_no_position(names: tuple[str, ...], best: str) -> None:
+    assert chosen("position", *names)[0] == best
+
+
+def test_a_position_in_a_unit_of_its_own_stands_before_one_in_a_strange_unit() -> None:
+    assert chosen("position", "q#[deg]", "q#pp[deg/s^2]")[0] == "q{number}[deg]"
+
+
+def test_estimated_positions_stand_in_where_nothing_else_is_logged() -> None:
+    assert chosen("position", "angle_est_#") == ("angle_est_{number}", "likely")
+    assert chosen("position", "angle_est_#", "angle_#")[0] == "angle_{number}"
+
+
+def test_an_encoder_is_a_position_where_nothing_else_is() -> None:
+    assert chosen("position", "enc_#", "torque_#")[0] == "enc_{number}"
+    assert chosen("position", "enc_#", "q_#")[0] == "q_{number}"
+    (enc,) = (
+        one for one in found(["t_ms", "enc", "current_mA"], ("crank",)).values() if one.template == "enc"
+    )
+    assert enc.meaning.quantity == "position"
+
+
+def test_names_in_full_stand_before_names_in_part() -> None:
+    joints = tuple(f"left_joint{k}" for k in range(1, 7))
+    columns = [f"{side}_joint{k}_effort" for k in range(1, 7) for side in ("right", "left")]
+    _, one = choose("effort", list(found(columns, joints).values()), {})
+    assert one is not None
+    assert one.columns == tuple(f"{joint}_effort" for joint in joints)
+
+
+def test_letters_behind_numbers_name_joints() -> None:
+    joints = tuple(f"joint_{k}_{letter}" for k, letter in enumerate("slurbt", 1))
+    columns = [f"{letter}_{kind}" for kind in ("pos[deg]", "trq[Nm]") for letter in "SLURBT"]
+    of = {one.meaning.quantity: one for one in families(columns, joints, ())}
+    assert of["position"].joints == of["torque"].joints == joints
+
+
+@pytest.mark.parametrize(("name", "clock"), [("T_des", False), ("T_pos[deg]", False), ("t_robot", True)])
+def test_a_letter_beside_a_word_of_a_signal_is_no_clock(name: str, clock: bool) -> None:
+    ((_, meaning),) = single([name], ())
+    assert (meaning.quantity == "time") == clock
 
 
 def test_what_was_filtered_stands_behind_what_was_not() -> None:

@@ -62,12 +62,13 @@ def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decisi
     same = [one for one in found if one.meaning.quantity in wanted]
     fit = [one for one in same if one.meaning.role in ("", "measured") and not one.meaning.motor]
     fit = fit or [one for one in same if one.meaning.role in ("", "measured")]
-    if not fit and kind == "effort":
-        fit = [one for one in same if one.meaning.role == "estimated"]
+    fit = fit or [one for one in same if one.meaning.role == "estimated"]
+    fit = [one for one in fit if not one.meaning.doubt] or fit
     fullest = min((len(one.missing) for one in fit), default=0)
     fit = [one for one in fit if len(one.missing) == fullest]
     said = [one for one in fit if one.meaning.role == "measured"]
     short = said or fit
+    short = [one for one in short if not one.in_part] if any(_in_full(one) for one in short) else short
     short = [one for one in short if not is_filtered(one.template)] or short
     short = [one for one in short if not is_unprocessed(one.template)] or short
     short = _once(_most_direct(short) if kind == "effort" else short)
@@ -84,6 +85,10 @@ def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decisi
     if decision.value not in (None, NONE) and chosen is None:
         decision = Decision(key, None, (f"no columns '{decision.value}'",), "which columns?", options)
     return decision, chosen
+
+
+def _in_full(one: Family) -> bool:
+    return one.named and not one.in_part
 
 
 def _most_direct(short: list[Family]) -> list[Family]:
@@ -124,7 +129,8 @@ def _one_of(
         if not one.meaning.role and any(other.meaning.role == "commanded" for other in same):
             why += "; those beside it say that they were commanded, these do not"
         elif one.meaning.role == "estimated":
-            why += " and calls it estimated, as drives do that make it of their current: taken as measured"
+            made_of = "their current" if kind == "effort" else "what their encoders count"
+            why += f" and calls it estimated, as drives do that make it of {made_of}: taken as measured"
         elif not one.meaning.role:
             why += "; the name does not say whether they were measured or commanded: taken as measured"
         bare = not one.meaning.role and not any(other.meaning.role == "commanded" for other in same)

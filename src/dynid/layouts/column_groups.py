@@ -30,13 +30,25 @@ def column_groups(
 
 
 def without_silent(found: Sequence[Family], look: Excerpt) -> tuple[list[Family], tuple[str, ...]]:
-    """The groups but efforts that are 0 in every row, as of simulators that have none, and what these are called."""
+    """The groups but efforts that are 0 in every row, as of simulators that have none, and what these are called.
+
+    Positions and efforts that never change are left out, too, where others do: limits, calibrations, rated torques.
+    """
+    signals = [one for one in found if one.meaning.quantity in (*EFFORTS, "position")]
+    values = {one.template: look.table(one.columns) for one in signals}
+    still = {name for name, one in values.items() if not (np.nanmax(one, 0) - np.nanmin(one, 0)).any()}
+    moving = {_kind(one) for one in signals if one.template not in still}
     silent = {
         one.template
-        for one in found
-        if one.meaning.quantity in EFFORTS and not np.nan_to_num(look.table(one.columns)).any()
+        for one in signals
+        if one.meaning.quantity in EFFORTS and not np.nan_to_num(values[one.template]).any()
     }
-    return [one for one in found if one.template not in silent], tuple(sorted(silent))
+    out = silent | {one.template for one in signals if one.template in still and _kind(one) in moving}
+    return [one for one in found if one.template not in out], tuple(sorted(silent))
+
+
+def _kind(one: Family) -> str:
+    return "position" if one.meaning.quantity == "position" else "effort"
 
 
 def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list[Family]:

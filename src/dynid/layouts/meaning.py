@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 
 from dynid.base.records import dataclass
 from dynid.layouts.presets import UNKNOWN, ChannelEntry, Preset
@@ -43,12 +44,15 @@ _POSITION = {
     "qj",
     *("winkel", "lage", "angolo", "angulo", "posizione", "posicion", "位置", "角度"),
 }
-_VELOCITY = {"dq", "qd", "dqs", "qds", "vel", "velo", "velocity", "velocities", "speed", "speeds", "omega", "qvel",
-             "dtheta", "qdot", "thetadot", "jvel", "geschwindigkeit", "drehzahl", "vitesse", "velocita",
+_SYMBOLS = {"q", "th", "theta"}
+# "qp" is that of Italian, Spanish and French theses: q punto, q point.
+_VELOCITY = {"dq", "qd", "qp", "dqs", "qds", "vel", "velo", "velocity", "velocities", "speed", "speeds", "omega",
+             "qvel", "dtheta", "qdot", "thetadot", "jvel", "geschwindigkeit", "drehzahl", "vitesse", "velocita",
              "velocidad", "速度"}  # fmt: skip
 _ACCELERATION = {
     "ddq",
     "qdd",
+    "qpp",
     "acc",
     "accel",
     "acceleration",
@@ -99,11 +103,11 @@ _NOT_OF_JOINTS = {"tcp", "tool", "flange", "pose", "cartesian", "cart", "wrench"
                   "forces", "voltage", "voltages", "mode", "modes", "frame", "camera", "finger", "fingers",
                   "enable", "enabled", "status", "flag", "age"}  # fmt: skip
 # "Joint1_Force": simulators say so of any joint's effort, and mean its torque where it turns.
-_FORCE, _JOINT = {"force", "forces"}, {"joint", "joints", "axis", "axes"}
+_FORCE, _JOINT = {"force", "forces"}, {"joint", "joints", "axis", "axes", "j"}
 # Words that say nothing of what is measured.
 PLAIN_WORDS = {"joint", "joints", "axis", "axes", "arm", "robot", "state", "states", "observation", "data",
                "j", "field", "msg", "log", "values", "value", "link", "topic", "header", "actuator",
-               "actuators", "a", "base", "achse", "achs", "gelenk", "axe", "eje", "asse", "giunto", "dof",
+               "actuators", "a", "base", "rax", "achse", "achs", "gelenk", "axe", "eje", "asse", "giunto", "dof",
                "关节", "轴"}  # fmt: skip
 _TURNS = ("rev", "revs", "revolutions", "turn", "turns")
 _UNITS = {
@@ -130,8 +134,10 @@ _UNITS = {
     "secs": ("time", "s"), "seconds": ("time", "s"), "degc": ("temperature", "degC"),
     **dict.fromkeys(("pct", "percent", "prozent", "permille", "promille"), ("raw", "raw")),
 }  # fmt: skip
-# Letters that are a unit only where brackets or their place at the end behind a fitting quantity say so.
-_LETTERS = {"s": ("time", "s"), "a": ("current", "A"), "m": ("position", "m"), "%": ("raw", "raw")}
+# What is a unit only where brackets or its place at the end behind a fitting quantity say so.
+_LETTERS = {"s": ("time", "s"), "a": ("current", "A"), "m": ("position", "m"), "%": ("raw", "raw"),
+            **dict.fromkeys(("rot", "rots", "rotations"), ("position", "turn"))}  # fmt: skip
+_BEHIND = {"s": _TIME, "a": _CURRENT | {"motor"}, **dict.fromkeys(("rot", "rots", "rotations"), _POSITION)}
 # Of joints that slide: by the last words of a name, or its bracket; those that are words, too, by brackets alone.
 _WORDS_AND_UNITS = {"in"}
 UNITS_OF_SLIDES = {
@@ -358,10 +364,9 @@ def _stated_unit(template: str, place: str) -> tuple[str, str] | None:
             if word in ("rad", "deg") and spelt[k + 1 : k + 2] in (("s",), ("per",), ("sec",)):
                 return _UNITS[f"{word}/s"]
             return _UNITS[word]
-    if len(spelt) > 1 and spelt[-1] in ("s", "a") and spelt[-1] not in spelt[:-1]:
+    if len(spelt) > 1 and spelt[-1] in _BEHIND and spelt[-1] not in spelt[:-1]:
         quantity, unit = _LETTERS[spelt[-1]]
-        before = set(spelt[:-1])
-        if before & (_TIME if quantity == "time" else _CURRENT | {"motor"}):
+        if set(spelt[:-1]) & _BEHIND[spelt[-1]]:
             return quantity, unit
     return None
 
@@ -401,12 +406,19 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None, slides:
         return Meaning("other", role_of(spelt, have), UNKNOWN, "name")
     kinds = [name for name, vocabulary in KINDS if have & vocabulary]
     role = role_of(spelt, have)
+    if "current" in kinds and (pair := _before_current(spelt)) == "d":
+        return Meaning("other", role, UNKNOWN, "name")  # that of a motor's direct axis makes no torque
     if "current" in kinds and len(kinds) > 1:
         other = [kind for kind in kinds if kind != "current"]
-        if other in (["torque"], ["effort"]):
+        if (stated and stated[0] == "current") or (other == ["effort"] and pair in _EFFORT):
+            kinds = ["current"]
+        elif other in (["torque"], ["effort"]):
             return Meaning("effort", role, stated[1] if stated else UNKNOWN, "name")
-        # "current position" is the present one.
-        kinds, role = other, role or "measured"
+        else:  # "current position" is the present one
+            kinds, role = other, role or "measured"
+    # A symbol says less than its unit: the dot that makes it a derivative is lost easily.
+    if kinds == ["position"] and stated and stated[0] == "velocity" and have & _SYMBOLS:
+        kinds = ["velocity"]
     if not kinds and stated and stated[0] in _SAID_BY_UNIT:
         kinds = [stated[0]]
     if len(kinds) != 1:
@@ -431,6 +443,11 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None, slides:
     return Meaning(quantity, role, unit, "name", motor=motor)
 
 
+def _before_current(spelt: Sequence[str]) -> str:
+    """The word before that of a current; "" = there is none."""
+    return next((before for before, word in pairwise(spelt) if word in _CURRENT - {"i"}), "")
+
+
 def role_of(spelt: Sequence[str], have: set[str]) -> str:
     """Whether words say measured, commanded, estimated or of a model; "" = they do not.    have: their set."""
     if have & _MODEL:
@@ -444,8 +461,16 @@ def role_of(spelt: Sequence[str], have: set[str]) -> str:
     return "measured" if have & (MEASURED | _SENSED) else ""
 
 
+def _signal_words() -> set[str]:
+    """Words of a signal of joints, measured or wanted; "d", "r" and "c" alone say little."""
+    return set().union(*(kind for _, kind in KINDS), _COMMANDED - {"d", "r", "c"})
+
+
 def _alone(have: set[str], spelt: Sequence[str], stated: tuple[str, str] | None) -> Meaning:
-    if have & (_TIME | TICKS) and not have & {"start", "end", "duration", "step", "delta", "execution"}:
+    # A letter that may be a torque's or a joint's, too: T_des, T_pos.
+    of_signal = have & _TIME == {"t"} and have & _signal_words()
+    clock = have & (_TIME | TICKS) and not of_signal
+    if clock and not have & {"start", "end", "duration", "step", "delta", "execution"}:
         if stated is None and len(spelt) == 1:  # "millis"
             stated = _UNITS.get(spelt[0])
         return Meaning("time", "", stated[1] if stated and stated[0] == "time" else UNKNOWN, "name")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 
 from dynid.base.records import dataclass
 from dynid.layouts.meaning import (
@@ -38,6 +39,7 @@ class Family:
     template: their name with {joint}, {number} or {index}.    columns: by joint, in the robot's order, where names of
     joints were found; else by number.    named: whether they were.    first: the first number, 0 or 1.
     missing: joints without a column.    labels: the columns of text whose cells name the joint of each number.
+    in_part: whether the columns hold the names of the joints without what these have in common.
     """
 
     template: str
@@ -48,6 +50,7 @@ class Family:
     missing: tuple[str, ...]
     meaning: Meaning
     labels: str = ""
+    in_part: bool = False
 
     @property
     def spare(self) -> int:
@@ -69,6 +72,7 @@ _ALONE = {
     "": Meaning("position", said_by="columns with the names of the joints alone are their positions"),
     "v": Meaning("velocity", said_by="name"),
     "u": Meaning("effort", said_by="name"),
+    **dict.fromkeys(("enc", "encoder"), Meaning("position", said_by="name")),
 }
 # So many joints that are named in full have their columns, however many more the robot has: one arm of two, a leg of
 # four. Shortened names have to cover two joints in three.
@@ -106,9 +110,33 @@ def families(
     if len(joints) == 1:
         of_rows = {name for name, said in single(left, known) if said.quantity in ("time", "trajectory")}
         found += [(one, {joints[0]: one}) for one in left if one not in of_rows]
-    return _with_bare(
-        [*labelled, *(_family(template, members, joints, known, bag) for template, members in found)]
-    )
+    groups = [*labelled, *(_family(template, members, joints, known, bag) for template, members in found)]
+    return _with_bare(_with_axes_of_currents(groups))
+
+
+def _with_axes_of_currents(found: list[Family]) -> list[Family]:
+    """The groups; "q_current" is a current, and no present q, beside "d_current" or what is called a position in words.
+
+    q and d are the axes of a motor's field: that of q makes the torque.
+    """
+
+    def is_of_field(one: Family) -> bool:
+        spelt = words(one.template)
+        if one.meaning.quantity != "position" or ("q", "current") not in pairwise(spelt):
+            return False
+        direct = tuple("d" if word == "q" else word for word in spelt)
+        return any(
+            words(other.template) == direct
+            or (
+                other.meaning.quantity == "position"
+                and other.meaning.role in ("", "measured")
+                and "q" not in words(other.template)
+            )
+            for other in found
+        )
+
+    current = Meaning("current", said_by="name")
+    return [replace(one, meaning=current) if is_of_field(one) else one for one in found]
 
 
 def _with_bare(found: list[Family]) -> list[Family]:
@@ -129,12 +157,11 @@ def _with_bare(found: list[Family]) -> list[Family]:
 
 
 def _letters(template: str) -> str | None:
-    """What a name says beside the joint or number and words that say nothing; None = it has neither."""
+    """What a name says beside the joint or number and words that say nothing; None = nothing, without either."""
     place = re.search(r"\{(joint|number|index)\}", template)
-    if place is None:
-        return None
-    spelt = words(template.replace(place.group(), " "))
-    return " ".join(word for word in spelt if word not in PLAIN_WORDS | MEASURED)
+    spelt = words(template.replace(place.group(), " ") if place else template)
+    letters = " ".join(word for word in spelt if word not in PLAIN_WORDS | MEASURED)
+    return letters if place or letters else None
 
 
 def columns_of_slide(joint: str, columns: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -193,7 +220,9 @@ def _family(
         shown = template.replace(_PLACE, "{joint}")
         meaning = meaning_of(shown, "{joint}", known, bag, tuple(of_joints.values()))
         missing = tuple(j for j in joints if j not in of_joints)
-        return Family(shown, tuple(of_joints[j] for j in have), have, True, 1, missing, meaning)
+        in_part = any(_bounded(joint, column) is None for joint, column in of_joints.items())
+        columns = tuple(of_joints[joint] for joint in have)
+        return Family(shown, columns, have, True, 1, missing, meaning, in_part=in_part)
     numbers = sorted(k for k in members if isinstance(k, int))
     shown = _numbered_as(template, numbers[0])
     ordered = tuple(str(members[k]) for k in numbers)  # type: ignore[index]  # of numbers only here
@@ -256,14 +285,16 @@ def _named_groups(columns: Sequence[str], joints: Sequence[str]) -> list[tuple[s
 
 
 def _lettered_groups(columns: Sequence[str], joints: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Groups by the letters that are left of the joints' names without what all have in common: axis_x by x.
+    """Groups by the letters that are left of the joints' names without what all have in common: axis_x, joint_1_x by x.
 
     A letter alone says little: a group has all of them, at one place, and no column another one; that of a unit in
     brackets is none.
     """
     common = _common_prefix(joints)
-    letters = {joint: joint[len(common) :] for joint in joints}
-    if not common or not all(len(one) == 1 and one.isalpha() for one in letters.values()):
+    rest = {joint: _BETWEEN_WORDS.split(joint[len(common) :]) for joint in joints}
+    letters = {joint: "".join(part for part in parts if not part.isdigit()) for joint, parts in rest.items()}
+    distinct = len(set(letters.values())) == len(letters)
+    if not common or not distinct or not all(len(one) == 1 and one.isalpha() for one in letters.values()):
         return {}
     groups: dict[str, dict[str, str]] = {}
     for column in columns:

@@ -1,0 +1,49 @@
+"""Forms of logs found in public repositories, of a simulated arm: read rightly, or asked for what they leave open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from tests.layouts.test_strangers import ARM, TURN, asked, csv, numbered, reads
+
+
+def _wide(**signals: Float) -> dict[str, Float]:
+    found = {"t": ARM.t}
+    for name, values in signals.items():
+        found |= numbered(name, values)
+    return found
+
+
+def test_positions_that_never_change_are_no_measured_ones(tmp_path: Path) -> None:
+    columns = _wide(**{"q_rad_#": ARM.q, "position_calibration_#": np.ones_like(ARM.q), "tau_#": ARM.tau})
+    reads(csv(tmp_path / "log.csv", columns), dq=False)
+
+
+def test_rated_torques_are_no_measured_ones(tmp_path: Path) -> None:
+    columns = _wide(**{"q_#": ARM.q, "torque_#": ARM.tau, "rated_torque_#": np.full_like(ARM.q, 100.0)})
+    reads(csv(tmp_path / "log.csv", columns), dq=False)
+
+
+def test_currents_of_both_axes_of_a_motor_beside_turns(tmp_path: Path) -> None:
+    columns = _wide(
+        **{
+            "id#_position_rev": ARM.q * TURN,
+            "id#_velocity_rev_s": ARM.dq * TURN,
+            "id#_torque_Nm": ARM.tau,
+            "id#_q_current_A": ARM.tau / 12,
+            "id#_d_current_A": 0.01 * ARM.dq,
+        }
+    )
+    path = csv(tmp_path / "log.csv", columns)
+    # A torque that nobody calls measured beside a current may be what was wanted.
+    assert set(asked(path)) == {"log.effort.columns"}
+    reads(path, log__effort__columns="id{number}_torque_Nm")
+
+
+def test_turns_of_odrive(tmp_path: Path) -> None:
+    columns = _wide(**{"axis#.torque": ARM.tau}) | numbered("axis#.pos_estimate", ARM.q * TURN, 0)
+    columns |= numbered("axis#.vel_estimate", ARM.dq * TURN, 0)
+    reads(csv(tmp_path / "log.csv", columns))
