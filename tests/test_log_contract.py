@@ -22,6 +22,7 @@ from dynid.log.json_files import JsonReader
 from dynid.log.lerobot import LeRobotReader
 from dynid.log.log import LogReader, Table, Text
 from dynid.log.mat_files import MatReader
+from dynid.log.named_values import NamedValuesReader
 from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
 from dynid.log.torch_files import TorchReader
@@ -188,8 +189,10 @@ class TestJson(ArrayFile):
 
 
 def test_every_registered_reader_is_tested_here() -> None:
-    # A LeRobot data set is a folder of Parquet files: it has no first bytes. Printed messages hold no columns of any
-    # name: tests/log/test_messages.py.
+    # A LeRobot data set is a folder of Parquet files: it has no first bytes. Printed messages and named values hold no
+    # columns of any name: tests/log/test_messages.py, tests/log/test_text_forms.py.
     kinds = {CsvReader, ParquetReader, BagReader, NpzReader, NpyReader, MatReader, Hdf5Reader, TorchReader}
-    assert {type(reader) for reader in READERS.values()} == kinds | {JsonReader, LeRobotReader, EchoReader}
+    assert {type(reader) for reader in READERS.values()} == kinds | {
+        JsonReader, LeRobotReader, EchoReader, NamedValuesReader
+    }  # fmt: skip
     assert [suffix for reader in BAG_READERS for suffix in reader.suffixes] == [".bag", ".mcap", ".db3"]

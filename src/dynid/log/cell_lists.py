@@ -22,6 +22,8 @@ _LIST = re.compile(
 _BARE = re.compile(r"[-+.\deE]+(?:\s+[-+.\deE]+)+")
 # 1.0,2.0 in a cell of its own: two numbers without points may be one with a decimal comma.
 _COMMAS = re.compile(r"[-+.\deE]+(?:[,;]\s*[-+.\deE]+){2,}|[-+\d]*\.[\deE+-]*[,;]\s*[-+\d]*\.[\deE+-]*")
+# What NumPy 2 prints of a number in a list: np.float64(0.1)
+_WRAPPED = re.compile(r"\b(?:np|numpy)\.\w+\(\s*([-+.\w]*)\s*\)")
 _BETWEEN = re.compile(r"\s*[,;]\s*|\s+")
 _MOST = 512
 
@@ -47,7 +49,7 @@ def with_lists_apart(table: Table) -> Table:
 
 
 def _parts(cell: str) -> list[str]:
-    plain = cell.strip()
+    plain = _WRAPPED.sub(r"\1", cell.strip()) if "(" in cell else cell.strip()
     if _BARE.fullmatch(plain):
         return plain.split()
     if _COMMAS.fullmatch(plain):

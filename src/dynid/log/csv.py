@@ -65,7 +65,10 @@ class CsvTable:
         self._cut = cut_off(path, dialect)
         if self._cut is not None and self._cut[1] != END_TAG:
             shown = self._cut[1] if len(self._cut[1]) <= SHOWN else f"{self._cut[1][:SHOWN]}..."
+            count = self._cut[2]
             text = f"the last line, '{shown}', has fewer cells than the rows and is left out"
+            if count > 1:
+                text = f"the last {count} lines, from '{shown}' on, have fewer cells than the rows and are left out"
             notes.append(Diagnostic(Severity.WARNING, "last-line", text, place))
         self.remarks = tuple(notes)
 
@@ -273,7 +276,7 @@ class _Lines(io.RawIOBase):
         super().__init__()
         self._end = end
         plain = dialect.encoding in ("utf-8", "utf-8-sig")
-        self._blank = dialect.delimiter == BLANK
+        self._dialect, self._blank = dialect, dialect.delimiter == BLANK
         self._file: Any = path.open("rb") if plain else path.open(encoding=dialect.encoding, newline="")
         head = [self._file.readline() for _ in range(dialect.head_lines)]
         written = (self._as_utf8(line).removeprefix(codecs.BOM_UTF8).strip() for line in head)
@@ -303,15 +306,18 @@ class _Lines(io.RawIOBase):
     def _next(self, size: int) -> bytes:
         size = max(size, 1) if self._end is None else min(max(size, 1), self._end - self._file.tell())
         text = self._file.read(max(size, 0))
-        if not self._blank:
+        if not (self._blank or self._dialect.lists):
             return self._as_utf8(text)
-        # Whole lines, so that blanks at their ends can be distinguished from those between cells.
+        # Whole lines, so that blanks at their ends can be distinguished from those between cells, and lists be seen.
         if self._end is None or self._file.tell() < self._end:
             text += self._file.readline()
         return self._as_utf8(text)
 
     def _as_utf8(self, text: str | bytes) -> bytes:
         data = text.encode() if isinstance(text, str) else bytes(text)
+        if self._dialect.lists:
+            lines = data.decode("utf-8", "replace").split("\n")
+            data = "\n".join(self._dialect.as_cells(line) for line in lines).encode()
         if not self._blank:
             return data
         return b"\n".join(_BLANKS.sub(b"\t", line.strip()) for line in data.split(b"\n"))

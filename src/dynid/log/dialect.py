@@ -16,12 +16,15 @@ from dynid.base.numbers import number_of
 from dynid.base.records import dataclass
 from dynid.base.units import is_unit
 from dynid.log.echoed import joint_state_names
+from dynid.log.loose_lists import FLAT, ONE, QUOTED, has_lists, held_together
 from dynid.log.scope import is_property, is_scope, scope_names
 
 # Enough of a file to see how it is written.
 SAMPLE_BYTES, SAMPLE_LINES = 1 << 18, 200
 # Lines that a cell in quotes may have: what NumPy prints of an array of a hundred numbers.
 LONGEST_CELL = 20
+# Lines in words below a table.
+LONGEST_FOOT = 20
 # The last column of LabVIEW's measurement files, which rows lack where there is none.
 LABVIEW_COMMENT = "comment"
 BLANK = " "
@@ -53,7 +56,8 @@ class Dialect:
     column[1], ... where the file has none.    units: the cells of a line of units, () = there is none.    head_lines:
     number of lines before the first row.    named: whether the file names its columns.    first: its cells.
     broken: whether a cell in quotes goes on over the end of its line.    stated: numbers that the lines above the table
-    say by name, in SI units where they have one.
+    say by name, in SI units where they have one.    lists: how lists of numbers in a line are held together, as
+    in loose_lists.
     """
 
     delimiter: str
@@ -66,10 +70,15 @@ class Dialect:
     first: tuple[str, ...] = ()
     broken: bool = False
     stated: Mapping[str, float] = field(default_factory=dict)
+    lists: str = ""
+
+    def as_cells(self, line: str) -> str:
+        """A line with its lists as cells."""
+        return held_together(line, self.lists, self.delimiter)
 
     def cells(self, line: str) -> list[str]:
         """The cells of a line."""
-        return _cells(line, self.delimiter)
+        return _cells(self.as_cells(line), self.delimiter)
 
     def is_number(self, cell: str) -> bool:
         """Whether a cell is a number or missing."""
@@ -121,11 +130,19 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     count = SAMPLE_LINES if whole else max(1, min(SAMPLE_LINES, text.count("\n")))
     physical = [line.rstrip("\r") for line in text.split("\n")[:count]]
     lines = _whole_lines(physical)
-    plain = [(i, line) for i, line in enumerate(lines) if line.strip() and not COMMENT.match(line)]
+    plain = _plain(lines)
     if not plain and not any(line.strip() for line in lines):
         raise InputError(
             "file-empty", found="an empty file", expected="a log", place=Place(file=str(path), line=1)
         )
+    way = ""
+    if has_lists([line for _, line in plain]):
+        written = [held_together(line, ONE, "") for line in lines]
+        best = _best(_plain(written), delimiter, decimal)
+        delimiter, decimal = best.delimiter, best.decimal
+        way = QUOTED if _head(written, best, _first_row(best))[0] else FLAT
+        lines = [held_together(line, way, delimiter) for line in lines]
+        plain = _plain(lines)
     best = _best(plain, delimiter, decimal)
     _check_separator(path, plain, best, delimiter)
     first = _first_row(best)
@@ -145,14 +162,19 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     broken = len(lines) < len(physical)
     above = _stated(lines[: first or 0], best.decimal)
     return Dialect(
-        best.delimiter, best.decimal, encoding, found, units, head, bool(names), row, broken, above
+        best.delimiter, best.decimal, encoding, found, units, head, bool(names), row, broken, above, way
     )
 
 
-def cut_off(path: Path, dialect: Dialect) -> tuple[int, str] | None:
-    """Where the last line begins that has fewer cells than the rows have, and what it says; None = it has as many.
+def _plain(lines: Sequence[str]) -> list[tuple[int, str]]:
+    return [(i, line) for i, line in enumerate(lines) if line.strip() and not COMMENT.match(line)]
 
-    A program that is stopped leaves such a line; looked for in UTF-8, where no cell goes on over the end of a line.
+
+def cut_off(path: Path, dialect: Dialect) -> tuple[int, str, int] | None:
+    """Where the last lines begin that have fewer cells than the rows have, what the first says, and how many they are.
+
+    A program that is stopped leaves such a line, one that is not may sum up in words; None = the last line has as many.
+    Looked for in UTF-8, where no cell goes on over the end of a line.
     """
     if dialect.broken or not dialect.encoding.startswith("utf-8"):
         return None
@@ -164,12 +186,20 @@ def cut_off(path: Path, dialect: Dialect) -> tuple[int, str] | None:
         start = max(begin, end - SAMPLE_BYTES)
         file.seek(start)
         data = file.read()
+    found: tuple[int, str, int] | None = None
     whole = data.rstrip()
-    at = whole.rfind(b"\n") + 1
-    if at == 0:  # the only line, or one longer than what is looked at
-        return None
-    text = whole[at:].decode("utf-8", "replace")
-    return (start + at, text) if len(dialect.cells(text)) < len(dialect.names) else None
+    for count in range(1, LONGEST_FOOT + 1):
+        at = whole.rfind(b"\n") + 1
+        if at == 0:  # the only line, or one longer than what is looked at
+            break
+        text = whole[at:].decode("utf-8", "replace")
+        cells = dialect.cells(text)
+        in_words = not any(map(dialect.is_number, cells))
+        if len(cells) >= len(dialect.names) or not (in_words or count == 1):
+            break
+        found = start + at, text, count
+        whole = whole[:at].rstrip()
+    return found
 
 
 def _whole_lines(lines: Sequence[str]) -> list[str]:

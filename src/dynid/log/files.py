@@ -20,9 +20,11 @@ from dynid.log.lerobot import LeRobotReader
 from dynid.log.log import LogReader, Table
 from dynid.log.long_rows import with_joints_side_by_side
 from dynid.log.mat_files import MatReader
+from dynid.log.named_values import NamedValuesReader
 from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
 from dynid.log.signal_folder import given, open_signals, row_count, signal_files
+from dynid.log.signals_in_rows import signals_in_rows
 from dynid.log.stamps import with_whole_stamps
 from dynid.log.text_times import with_text_times
 from dynid.log.torch_files import TorchReader
@@ -40,6 +42,7 @@ _OWN: tuple[LogReader, ...] = (
     LeRobotReader(),
     JsonReader(),
     EchoReader(),
+    NamedValuesReader(),
     CsvReader(),
 )
 # Endings that say how a file is written, and not what it holds: an installed reader may know better.
@@ -102,7 +105,12 @@ def open_table(
                 )
             if definitions and isinstance(reader, BagReader):
                 return reader.open_defined(path, definitions)
-            table = reader.open(path, delimiter, decimal)
+            turned = (
+                signals_in_rows(path)
+                if isinstance(reader, CsvReader) and not (delimiter or decimal)
+                else None
+            )
+            table = reader.open(path, delimiter, decimal) if turned is None else turned
             if isinstance(reader, BagReader):
                 return table
             if isinstance(table, CsvTable):

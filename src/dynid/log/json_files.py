@@ -1,4 +1,4 @@
-"""JSON: one object a line, a list of objects, or an object of arrays."""
+"""JSON, or what Python prints of the same: one object a line, a list of objects, or an object of arrays."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.base.errors import InputError, Place
 from dynid.log.arrays import MAX_FIELDS, ArrayTable, Budget, StoredArray, fields_of, reading
+from dynid.log.python_text import as_json, is_python
 from dynid.log.records import arrays_of
 
 # Python's objects take so many times the bytes of the text.
@@ -27,8 +28,10 @@ class JsonReader:
     def can_read(self, head: bytes) -> bool:
         """Whether the first bytes are those of an object, or of a list of objects or numbers."""
         text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-        return text.startswith(b'{"') or (
-            text[:1] in (b"{", b"[") and text[1:].lstrip()[:1] in (b'"', b"{", b"[")
+        return (
+            text.startswith(b'{"')
+            or (text[:1] in (b"{", b"[") and text[1:].lstrip()[:1] in (b'"', b"{", b"["))
+            or is_python(text[:64].decode("utf-8", "replace"))
         )
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
@@ -37,6 +40,7 @@ class JsonReader:
         budget.spend(_TIMES_TEXT * budget.size, "objects")
         with reading(path, "a JSON file"):
             text = path.read_text("utf-8-sig")
+            text = as_json(text) if is_python(text) else text
             try:
                 tree = json.loads(text)
             except json.JSONDecodeError as error:

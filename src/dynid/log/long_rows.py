@@ -1,4 +1,4 @@
-"""Tables with a row for each joint and moment, put side by side: one row for each moment."""
+"""Tables with a row for each joint, or signal, and moment, put side by side: one row for each moment."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ _KEY = re.compile(
     r"(?:(?:joint|motor|axis|actuator|servo|dof|can)[_ .-]?(?:name|id|index|idx|no|number|label)?s?|name|id)",
     re.IGNORECASE,
 )
+# One that may say which signal a row is of, beside its one value.
+_SIGNAL = re.compile(
+    r"_?(?:variable|signal|channel|field|topic|metric|measurement|quantity|series|key|name|tag)s?"
+    r"(?:[_ .-]?(?:name|id))?",
+    re.IGNORECASE,
+)
 # Rows that are looked at, and the most joints of a robot.
 _LOOKED_AT, _MOST_JOINTS = 1024, 128
 
@@ -29,27 +35,30 @@ class _Layout:
     """How moments follow one another.
 
     key: the column that names the joints, in the order in which `names` has them.    shared: columns of the moment.
-    clock: a shared column of numbers that is the same throughout a moment, where there is one.
+    clock: a shared column of numbers that is the same throughout a moment, where there is one.    signals: whether
+    they name signals, which are columns by these names, and not joints.
     """
 
     key: str
     names: tuple[str, ...]
     shared: tuple[str, ...]
     clock: str | None
+    signals: bool = False
 
 
 def with_joints_side_by_side(table: Table) -> Table:
     """The table; one whose rows are those of single joints with a row for each moment."""
-    for key in (name for name in table.column_names if _KEY.fullmatch(name)):
-        others = tuple(name for name in table.column_names if name != key)
-        first = next(iter(table.batches((key, *others), _LOOKED_AT, 0, _LOOKED_AT)), None)
-        layout = None if first is None else _layout(key, first)
-        if layout is not None:
-            return _SideBySide(table, layout)
+    for of_signals, pattern in ((False, _KEY), (True, _SIGNAL)):
+        for key in (name for name in table.column_names if pattern.fullmatch(name)):
+            others = tuple(name for name in table.column_names if name != key)
+            first = next(iter(table.batches((key, *others), _LOOKED_AT, 0, _LOOKED_AT)), None)
+            layout = None if first is None else _layout(key, first, of_signals)
+            if layout is not None:
+                return _SideBySide(table, layout)
     return table
 
 
-def _layout(key: str, first: Mapping[str, Float | Text]) -> _Layout | None:
+def _layout(key: str, first: Mapping[str, Float | Text], of_signals: bool) -> _Layout | None:
     cells = _cells(first[key])
     if cells is None:
         return None
@@ -71,7 +80,9 @@ def _layout(key: str, first: Mapping[str, Float | Text]) -> _Layout | None:
     if len(shared) == len(numbers):
         return None
     both = [name for name in clocks if name in same]
-    return _Layout(key, names, (*texts, *shared), both[0] if both else None)
+    if of_signals and (len(numbers) - len(shared) != 1 or not isinstance(first[key], Text)):
+        return None
+    return _Layout(key, names, (*texts, *shared), both[0] if both else None, of_signals)
 
 
 def _cells(values: Float | Text) -> list[str] | None:
@@ -97,9 +108,14 @@ class _SideBySide:
         self._table, self._layout = table, layout
         shown = _shown(layout.names)
         own = [name for name in table.column_names if name != layout.key and name not in layout.shared]
-        self._places = {f"{name}[{shown[k]}]": (name, k) for name in own for k in range(len(layout.names))}
+        self._places = {
+            shown[k] if layout.signals else f"{name}[{shown[k]}]": (name, k)
+            for name in own
+            for k in range(len(layout.names))
+        }
         self.column_names = (*layout.shared, *self._places)
-        text = f"each row is one joint's, by '{layout.key}': the {len(layout.names)} of a moment are put side by side"
+        of, count = "signal" if layout.signals else "joint", len(layout.names)
+        text = f"each row is one {of}'s, by '{layout.key}': the {count} of a moment are put side by side"
         text += "" if layout.clock else ", at the time of the first of them"
         note = Diagnostic(Severity.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
         self.remarks = (*getattr(table, "remarks", ()), note)

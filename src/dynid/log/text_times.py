@@ -18,8 +18,13 @@ from dynid.log.log import Channel, ColumnInfo, Table, Text
 _SECONDS_PER_DAY = 86_400
 _EPOCH = date(1970, 1, 1).toordinal()
 _CLOCK = re.compile(
-    r"(?:(?P<date>\d{1,4}([-/.])\d{1,2}\2\d{1,4})[T ,_-]\s*)?(?P<h>\d{1,3}):(?P<m>\d{2}):(?P<s>\d{2}(?:[.,]\d*)?)"
+    r"(?:(?P<date>\d{1,4}([-/.])\d{1,2}\2\d{1,4})[T ,_-]\s*)?(?P<h>\d{1,3}):(?P<m>\d{2}):"
+    r"(?P<s>\d{2}(?:[.,]\d*|:\d{3,9})?)"
     r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?(?:\s*(?P<zone>Z|UTC|[+-]\d{2}:?\d{2}))?"
+)
+# As names of files have it: 20250304_115950_123.
+_COMPACT = re.compile(
+    r"(?P<date>\d{8})[ T_-]?(?P<h>\d{2})(?P<m>\d{2})(?P<s>\d{2})(?:[._-](?P<rest>\d{1,9}))?"
 )
 _DURATION = re.compile(
     r"(?P<value>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>sec|secs|s|ms|us|ns)"
@@ -44,9 +49,16 @@ def seconds_of(text: str) -> float | None:
         hours = int(found["h"])
         if found["half"]:
             hours = hours % 12 + 12 * (found["half"] in "Pp")
-        second = 60.0 * (60 * hours + int(found["m"])) + float(found["s"].replace(",", "."))
+        second = 60.0 * (60 * hours + int(found["m"])) + float(re.sub("[,:]", ".", found["s"]))
         day = 0 if found["date"] is None else _day(found["date"])
         return None if day is None else day * _SECONDS_PER_DAY + second - _zone(found["zone"])
+    found = _COMPACT.fullmatch(plain)
+    if found is not None:
+        day = _day("-".join((found["date"][:4], found["date"][4:6], found["date"][6:])))
+        second = (
+            3600.0 * int(found["h"]) + 60.0 * int(found["m"]) + float(f"{found['s']}.{found['rest'] or 0}")
+        )
+        return None if day is None else day * _SECONDS_PER_DAY + second
     found = _DURATION.fullmatch(plain)
     return None if found is None else float(found["value"]) * _UNITS[found["unit"]]
 

@@ -1,0 +1,144 @@
+"""Text that programs print without a table in mind holds the same log as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.base.arrays import Float
+from dynid.log.csv import CsvTable
+from dynid.log.files import open_table
+from dynid.log.log import Table
+
+T = 60
+rng = np.random.default_rng(7)
+t = np.round(np.arange(T) / 100.0, 6)
+q, tau = (np.round(one, 6) for one in rng.normal(size=(2, T, 3)))
+ALL = np.column_stack([t, q, tau])
+
+
+def read(table: Table, names: tuple[str, ...]) -> Float:
+    parts = [np.stack([np.asarray(one[name]) for name in names], axis=1) for one in table.batches(names, 17)]
+    return np.concatenate(parts)
+
+
+def text(values: Float, mark: str, ends: str) -> str:
+    return ends[0] + mark.join(f"{x:.6f}" for x in values) + ends[1]
+
+
+def dicts(value: Callable[[Float], object]) -> str:
+    rows = ({"t": float(t[k]), "q": value(q[k]), "tau": value(tau[k]), "mode": None} for k in range(T))
+    return "\n".join(map(repr, rows)) + "\n"
+
+
+def by_name(k: int) -> dict[str, float]:
+    names = ["t", *(f"q{j}" for j in range(3)), *(f"tau{j}" for j in range(3))]
+    return dict(zip(names, ALL[k].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("mark", [",", " ", ";", ", "])
+@pytest.mark.parametrize(("inner", "ends"), [(", ", "[]"), (" ", "[]"), (" ", "()")])
+def test_lists_that_no_quotes_hold_are_columns(mark: str, inner: str, ends: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    rows = [mark.join([f"{t[k]}", text(q[k], inner, ends), text(tau[k], inner, ends)]) for k in range(T)]
+    path.write_text("\n".join([mark.join(["t", "q", "tau"]), *rows, ""]))
+    names = ("t", *(f"{name}[{j}]" for name in ("q", "tau") for j in range(3)))
+    np.testing.assert_array_equal(read(open_table(path), names), ALL)
+    path.write_text("\n".join([*rows, ""]))  # without names they are columns by their places
+    np.testing.assert_array_equal(read(open_table(path), tuple(f"column[{k}]" for k in range(7))), ALL)
+
+
+def test_states_that_yarp_dumps(tmp_path: Path) -> None:
+    path = tmp_path / "data.log"
+    rows = [f"{k} {t[k]} {text(q[k], ' ', '()')} [ok] {text(tau[k], ' ', '()')} [ok]" for k in range(T)]
+    path.write_text("\n".join([*rows, ""]))
+    names = tuple(f"column[{k}]" for k in (1, 2, 3, 4, 6, 7, 8))
+    np.testing.assert_array_equal(read(open_table(path), names), ALL)
+
+
+def test_numbers_in_brackets_behind_names_are_no_lists(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    names = ("t", *(f"{name}({j})" for name in ("q", "tau") for j in range(1, 4)))
+    path.write_text("\n".join([" ".join(names), *(" ".join(map(str, row)) for row in ALL.tolist())]))
+    np.testing.assert_array_equal(read(open_table(path), names), ALL)
+
+
+@pytest.mark.parametrize("wrapped", ["np.float64({})", "np.float32({})", "numpy.float64({})"])
+def test_numbers_as_numpy_prints_them_in_lists(wrapped: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+
+    def cell(values: Float) -> str:
+        return '"[' + ", ".join(wrapped.format(x) for x in values) + ']"'
+
+    path.write_text("\n".join(["t,q,tau", *(f"{t[k]},{cell(q[k])},{cell(tau[k])}" for k in range(T))]))
+    names = ("t", *(f"{name}[{j}]" for name in ("q", "tau") for j in range(3)))
+    np.testing.assert_array_equal(read(open_table(path), names), ALL)
+
+
+@pytest.mark.parametrize("value", [np.ndarray.tolist, np.array, tuple, list], ids=str)
+def test_dicts_as_python_prints_them(value: Callable[[Float], object], tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(dicts(value))
+    names = ("t", *(f"{name}[{j}]" for name in ("q", "tau") for j in range(3)))
+    np.testing.assert_array_equal(read(open_table(path), names), ALL)
+
+
+@pytest.mark.parametrize(("given", "mark"), [(":", ","), ("=", " "), (": ", "\t"), (" = ", ", ")])
+def test_lines_that_name_their_values(given: str, mark: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    rows = [mark.join(f"{name}{given}{value}" for name, value in by_name(k).items()) for k in range(T)]
+    path.write_text("\n".join(["booting...", "# an arm", *rows, ""]))
+    table = open_table(path)
+    np.testing.assert_array_equal(read(table, tuple(by_name(0))), ALL)
+    assert getattr(table, "left_out", ()) == ("1 line(s) of another form",)
+
+
+def test_units_and_lists_of_named_values(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    rows = [f"Time: {t[k]} s | Pos: {text(q[k], ' ', '[]')}  Torque 1: {tau[k, 0]} Nm" for k in range(T)]
+    path.write_text("\n".join([*rows, ""]))
+    names = ("Time [s]", "Pos[0]", "Pos[1]", "Pos[2]", "Torque 1 [Nm]")
+    np.testing.assert_array_equal(read(open_table(path), names), ALL[:, :5])
+
+
+@pytest.mark.parametrize("line", ["12:30:01,0.1,0.2", "q: 0.1", "a:1:2,b:3", "x 1 y 2"])
+def test_other_lines_name_no_values(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(f"{line}\n" * 9)
+    assert isinstance(getattr(open_table(path), "_table", open_table(path)), CsvTable)
+
+
+def test_a_row_for_each_signal(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    rows = [f"{t[k]},{name},{value}" for k in range(T) for name, value in list(by_name(k).items())[1:]]
+    path.write_text("\n".join(["timestamp,variable,value", *rows]))
+    names = ("timestamp", *list(by_name(0))[1:])
+    np.testing.assert_array_equal(read(open_table(path), names), ALL)
+
+
+def test_words_below_a_table_are_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    rows = [",".join(map(str, row)) for row in ALL.tolist()]
+    path.write_text(
+        "\n".join([",".join(by_name(0)), *rows, "", "Total samples: 60", "Mean loop time: 0.01 s", ""])
+    )
+    table = open_table(path)
+    np.testing.assert_array_equal(read(table, tuple(by_name(0))), ALL)
+    (remark,) = (one for one in getattr(table, "remarks", ()) if one.identifier == "last-line")
+    assert "the last 2 lines, from 'Total samples: 60' on" in remark.text
+
+
+def test_a_line_for_each_signal(tmp_path: Path) -> None:
+    long = np.tile(ALL, (10, 1))
+    long[:, 0] = np.arange(len(long)) / 100
+    path = tmp_path / "log.txt"
+    np.savetxt(path, long.T, delimiter=",")
+    np.testing.assert_allclose(read(open_table(path), tuple(f"column[{k}]" for k in range(7))), long)
+    lines = [",".join([name, *map(str, row)]) for name, row in zip(by_name(0), long.T.tolist(), strict=True)]
+    path.write_text("\n".join(lines))
+    np.testing.assert_array_equal(read(open_table(path), tuple(by_name(0))), long)
+    np.savetxt(path, long, delimiter=",")  # a row for each moment stays one
+    np.testing.assert_allclose(read(open_table(path), tuple(f"column[{k}]" for k in range(7))), long)
