@@ -33,7 +33,7 @@ class NamedValuesReader:
     """Opens text of lines that name their values."""
 
     name = "named values"
-    suffixes = (".txt", ".log", ".csv", ".tsv", ".dat", ".asc")
+    suffixes = (".txt", ".log")
 
     def can_read(self, head: bytes) -> bool:
         """Whether most of the first lines name the same values, two or more."""
