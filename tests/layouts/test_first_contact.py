@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Float
-from tests.layouts.test_strangers import ARM, TURN, asked, csv, numbered, reads
+from dynid.layouts.propose import propose
+from tests.layouts.test_strangers import ARM, TURN, UR, asked, csv, numbered, reads
 
 
 def _wide(**signals: Float) -> dict[str, Float]:
@@ -47,3 +48,19 @@ def test_turns_of_odrive(tmp_path: Path) -> None:
     columns = _wide(**{"axis#.torque": ARM.tau}) | numbered("axis#.pos_estimate", ARM.q * TURN, 0)
     columns |= numbered("axis#.vel_estimate", ARM.dq * TURN, 0)
     reads(csv(tmp_path / "log.csv", columns))
+
+
+def test_joints_that_the_log_may_call_otherwise_are_asked_for_with_their_columns(tmp_path: Path) -> None:
+    names = ("pan", "lift", "elbow", "wrist_1", "wrist_2", "wrist_3")
+    columns = {"t": UR.t}
+    for kind, values in (("pos", UR.q), ("torque", UR.tau)):
+        columns |= {f"{name}_{kind}": values[:, k] for k, name in enumerate(names)}
+    path = csv(tmp_path / "log.csv", columns)
+    question = propose(UR.robot, path)["robot.lock.shoulder_lift_joint"].question
+    assert "log.position.columns.shoulder_lift_joint=lift_pos" in question
+    answers = {
+        f"log.{channel}.columns.shoulder_{name}_joint": f"{name}_{kind}"
+        for name in names[:2]
+        for channel, kind in (("position", "pos"), ("effort", "torque"))
+    }
+    assert not propose(UR.robot, path, answers).open

@@ -120,6 +120,14 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
         ("q#p [deg/s]", "velocity", "", "deg/s"),
         ("qp_#", "velocity", "", "unknown"),
         ("rax_#_torque", "torque", "", "unknown"),
+        ("関節#角速度[deg/s]", "velocity", "", "deg/s"),
+        ("関節#トルク[Nm]", "torque", "", "N m"),
+        ("관절# 목표 각도(deg)", "position", "commanded", "deg"),
+        ("관절# 토크(Nm)", "torque", "", "N m"),
+        ("Угол #, град", "position", "", "deg"),
+        ("скорость # [град/с]", "velocity", "", "deg/s"),
+        ("Скорость #, рад/с", "velocity", "", "rad/s"),
+        ("Момент # (Н·м)", "torque", "", "N m"),
     ],
 )
 def test_words_say_what_columns_are(name: str, quantity: str, role: str, unit: str) -> None:
@@ -127,16 +135,24 @@ def test_words_say_what_columns_are(name: str, quantity: str, role: str, unit: s
     assert (one.meaning.quantity, one.meaning.role, one.meaning.unit) == (quantity, role, unit)
 
 
-@pytest.mark.parametrize("clock", ["t", "time_s", "millis", "micros", "Zeit [ms]"])
+@pytest.mark.parametrize(
+    "clock", ["t", "time_s", "millis", "micros", "Zeit [ms]", "時間[s]", "시간", "Время, с"]
+)
 def test_the_clock_of_one_joint_is_none_of_its_signals(clock: str) -> None:
     columns = [clock, "angle_deg", "speed_rpm", "current_mA"]
     one = found(columns, ("pivot",))
     assert set(one) == set(columns[1:])
     ((_, meaning),) = single([clock], ())
     assert meaning.quantity == "time"
-    assert meaning.unit == {"time_s": "s", "millis": "ms", "micros": "us", "Zeit [ms]": "ms"}.get(
-        clock, "unknown"
-    )
+    units = {
+        "time_s": "s",
+        "millis": "ms",
+        "micros": "us",
+        "Zeit [ms]": "ms",
+        "時間[s]": "s",
+        "Время, с": "s",
+    }
+    assert meaning.unit == units.get(clock, "unknown")
 
 
 def test_a_unit_of_another_quantity_is_a_doubt() -> None:
@@ -423,6 +439,19 @@ def test_names_in_full_stand_before_names_in_part() -> None:
     _, one = choose("effort", list(found(columns, joints).values()), {})
     assert one is not None
     assert one.columns == tuple(f"{joint}_effort" for joint in joints)
+
+
+@pytest.mark.parametrize("wrist", ["wrist1", "wrist_1", "Wrist 1"])
+def test_universal_robots_joints_have_other_names_too(wrist: str) -> None:
+    names = ("base", "shoulder", "elbow", *(wrist.replace("1", k) for k in "123"))
+    (one,) = found([f"{name}_pos" for name in names], UR_JOINTS, "ur5e").values()
+    assert one.columns == tuple(f"{name}_pos" for name in names)
+    assert one.joints == UR_JOINTS
+
+
+def test_a_control_is_an_effort_where_nothing_else_is() -> None:
+    assert chosen("effort", "J#_pos", "J#_control")[0] == "J{number}_control"
+    assert chosen("effort", "J#_torque", "J#_control")[0] == "J{number}_torque"
 
 
 def test_letters_behind_numbers_name_joints() -> None:

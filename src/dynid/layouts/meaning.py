@@ -16,6 +16,7 @@ from dynid.layouts.presets import UNKNOWN, ChannelEntry, Preset
 _WORD = re.compile(
     r"%|(?<![A-Za-z])(?:[mk]N\.?m|mA|N[mM])(?![A-Za-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+"
     r"|加速度|时间|时刻|位置|角度|速度|力矩|扭矩|转矩|电流|温度|关节|目标|指令|期望|实际|反馈|测量|轴"
+    r"|時間|時刻|角速度|トルク|電流|温度|関節|軸|指令|実測|시간|위치|각도|각속도|속도|토크|전류|온도|관절|목표|실제|[а-яё]+",
 )
 # German makes one word of two.
 _COMPOUND = re.compile(
@@ -26,8 +27,9 @@ _DERIVATIVE = re.compile("(?<![A-Za-z])(dd?)(Q|Theta)(?![a-z])")
 # Dots above a letter are derivatives, accents are not.
 _DERIVED = re.compile("([qθ])(\u0307\u0307|[\u0307\u0308])")
 _GREEK = {"θ": "theta", "τ": "tau", "ω": "omega"}
+_CYRILLIC = re.compile("[А-ЯЁ]")
 _ACCENTS = re.compile("[\u0300-\u036f]")
-BRACKETED_UNIT = re.compile(r"\s*[\[(]\s*([A-Za-z/%*·.^° ]+?)\s*[\])]\s*$")
+BRACKETED_UNIT = re.compile(r"\s*[\[(]\s*([A-Za-zА-я/%*·.^° ]+?)\s*[\])]\s*$")
 
 _POSITION = {
     "q",
@@ -42,13 +44,14 @@ _POSITION = {
     "qpos",
     "jpos",
     "qj",
-    *("winkel", "lage", "angolo", "angulo", "posizione", "posicion", "位置", "角度"),
+    *("winkel", "lage", "angolo", "angulo", "posizione", "posicion", "位置", "角度", "위치", "각도"),
+    *("угол", "положение", "позиция"),
 }
 _SYMBOLS = {"q", "th", "theta"}
 # "qp" is that of Italian, Spanish and French theses: q punto, q point.
 _VELOCITY = {"dq", "qd", "qp", "dqs", "qds", "vel", "velo", "velocity", "velocities", "speed", "speeds", "omega",
              "qvel", "dtheta", "qdot", "thetadot", "jvel", "geschwindigkeit", "drehzahl", "vitesse", "velocita",
-             "velocidad", "速度"}  # fmt: skip
+             "velocidad", "速度", "角速度", "속도", "각속도", "скорость"}  # fmt: skip
 _ACCELERATION = {
     "ddq",
     "qdd",
@@ -64,13 +67,14 @@ _ACCELERATION = {
     *("beschleunigung", "accelerazione", "aceleracion", "加速度"),
 }
 _TORQUE = {"tau", "taus", "torque", "torques", "trq", "torq", "tor", "moment", "moments", "tq", "jtorque", "tauj",
-           "drehmoment", "couple", "coppia", "momento", "力矩", "扭矩", "转矩"}  # fmt: skip
+           "drehmoment", "couple", "coppia", "momento", "力矩", "扭矩", "转矩", "トルク", "토크", "момент"}  # fmt: skip
 _CURRENT = {"current", "currents", "cur", "curr", "i", "iq", "amps", "amp", "ampere", "amperes", "strom", "courant",
-            "corrente", "corriente", "电流"}  # fmt: skip
+            "corrente", "corriente", "电流", "電流", "전류", "ток"}  # fmt: skip
 _RAW = {"load", "loads", "pwm", "duty"}
-_TEMPERATURE = {"temp", "temperature", "temperatures", "temperatur", "温度"}
+_TEMPERATURE = {"temp", "temperature", "temperatures", "temperatur", "温度", "온도", "температура"}
 _TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "utime", "tm", "ts", "elapsed", "zeit",
-         "zeitstempel", "millis", "micros", "temps", "tempo", "tiempo", "时间", "时刻"}  # fmt: skip
+         "zeitstempel", "millis", "micros", "temps", "tempo", "tiempo", "时间", "时刻", "時間", "時刻", "시간",
+         "время"}  # fmt: skip
 _STAMPS = {"time", "timestamp", "stamp", "times", "timestamps", "zeitstempel"}
 # Of a controller's own clock, or counts of its rows.
 TICKS = {"tick", "ticks"}
@@ -79,13 +83,13 @@ EFFORTS = ("torque", "effort", "current", "raw")
 _EFFORT = {"effort", "efforts", "eff"}
 _TRAJECTORY = {"traj", "trajectory", "episode", "run", "experiment", "motion", "segment", "trial"}
 MEASURED = {"actual", "act", "meas", "measured", "measure", "measurement", "fb", "feedback", "present", "real",
-             "msr", "mes", "ist", "mesure", "misurato", "medido", "实际", "反馈", "测量"}  # fmt: skip
+             "msr", "mes", "ist", "mesure", "misurato", "medido", "实际", "反馈", "测量", "実測", "실제"}  # fmt: skip
 # These say so of a signal, and nothing before the name of a recorder's column.
 _SENSED = {"sensor", "sensed"}
 _COMMANDED = {"cmd", "command", "commanded", "commands", "des", "desired", "target", "targets", "tgt", "ref",
               "reference", "goal", "set", "setpoint", "sp", "soll", "action", "nominal", "planned", "plan", "ipo", "d",
               "r", "c", "input", "interpolated", "demand", "demanded", "request", "requested", "wanted",
-              "consigne", "consigna", "目标", "指令", "期望"}  # fmt: skip
+              "consigne", "consigna", "目标", "指令", "期望", "목표", "заданный", "задание"}  # fmt: skip
 # Drives call what they make of their current so; a model's torque is called so, too.
 _ESTIMATED = {"est", "estimated", "estimate"}
 _MODEL = {"model", "hat", "ext", "external", "gravity", "grav", "ff", "feedforward",
@@ -108,7 +112,7 @@ _FORCE, _JOINT = {"force", "forces"}, {"joint", "joints", "axis", "axes", "j"}
 PLAIN_WORDS = {"joint", "joints", "axis", "axes", "arm", "robot", "state", "states", "observation", "data",
                "j", "field", "msg", "log", "values", "value", "link", "topic", "header", "actuator",
                "actuators", "a", "base", "rax", "achse", "achs", "gelenk", "axe", "eje", "asse", "giunto", "dof",
-               "关节", "轴"}  # fmt: skip
+               "关节", "轴", "関節", "軸", "관절", "ось", "сустав", "звено"}  # fmt: skip
 _TURNS = ("rev", "revs", "revolutions", "turn", "turns")
 _UNITS = {
     "rad": ("position", "rad"), "radians": ("position", "rad"), "radian": ("position", "rad"),
@@ -130,14 +134,23 @@ _UNITS = {
     "usec": ("time", "us"), "ns": ("time", "ns"), "nsec": ("time", "ns"), "sec": ("time", "s"),
     "°": ("position", "deg"), "°/s": ("velocity", "deg/s"), "u/min": ("velocity", "rpm"),
     "grad": ("position", "deg"), "grad/s": ("velocity", "deg/s"),
+    "град": ("position", "deg"), "град/с": ("velocity", "deg/s"), "рад": ("position", "rad"),
+    "рад/с": ("velocity", "rad/s"), **dict.fromkeys(("нм", "н м", "н*м", "н.м", "н·м"), ("torque", "N m")),
+    "мс": ("time", "ms"), "ма": ("current", "mA"),
     "millis": ("time", "ms"), "micros": ("time", "us"),
     "secs": ("time", "s"), "seconds": ("time", "s"), "degc": ("temperature", "degC"),
     **dict.fromkeys(("pct", "percent", "prozent", "permille", "promille"), ("raw", "raw")),
 }  # fmt: skip
 # What is a unit only where brackets or its place at the end behind a fitting quantity say so.
 _LETTERS = {"s": ("time", "s"), "a": ("current", "A"), "m": ("position", "m"), "%": ("raw", "raw"),
-            **dict.fromkeys(("rot", "rots", "rotations"), ("position", "turn"))}  # fmt: skip
-_BEHIND = {"s": _TIME, "a": _CURRENT | {"motor"}, **dict.fromkeys(("rot", "rots", "rotations"), _POSITION)}
+            **dict.fromkeys(("rot", "rots", "rotations"), ("position", "turn")),
+            "с": ("time", "s"), "а": ("current", "A")}  # fmt: skip
+_BEHIND = {
+    "s": _TIME,
+    "с": _TIME,
+    "a": _CURRENT | {"motor"},
+    **dict.fromkeys(("rot", "rots", "rotations"), _POSITION),
+}
 # Of joints that slide: by the last words of a name, or its bracket; those that are words, too, by brackets alone.
 _WORDS_AND_UNITS = {"in"}
 UNITS_OF_SLIDES = {
@@ -200,7 +213,10 @@ def words(name: str) -> tuple[str, ...]:
     )
     for letter, spelt in _GREEK.items():
         plain = plain.replace(letter, spelt)
-    plain = _COMPOUND.sub(r"\1 ", _ACCENTS.sub("", plain))
+    plain = unicodedata.normalize("NFC", _ACCENTS.sub("", plain))  # Hangul in one piece again
+    plain = _COMPOUND.sub(
+        r"\1 ", plain if plain.isascii() else _CYRILLIC.sub(lambda one: one[0].lower(), plain)
+    )
     plain = _DERIVATIVE.sub(lambda one: one[0].lower(), plain)
     return tuple(word.lower() for word in _WORD.findall(plain))
 
@@ -363,6 +379,8 @@ def _stated_unit(template: str, place: str) -> tuple[str, str] | None:
         if word in _UNITS:
             if word in ("rad", "deg") and spelt[k + 1 : k + 2] in (("s",), ("per",), ("sec",)):
                 return _UNITS[f"{word}/s"]
+            if word in ("рад", "град") and spelt[k + 1 : k + 2] == ("с",):
+                return _UNITS[f"{word}/с"]
             return _UNITS[word]
     if len(spelt) > 1 and spelt[-1] in _BEHIND and spelt[-1] not in spelt[:-1]:
         quantity, unit = _LETTERS[spelt[-1]]

@@ -59,15 +59,44 @@ def held_joints(
     """Where the joints stand that the log does not have."""
     taken = {column for one in chosen.values() for column in one.columns}
     left = [name for name in look.names if name not in taken]
+    alike = _alike(chosen["position"], left) if "position" in chosen else []
     return [
-        _held(robot, joint, _apart(robot, joint, missing), answers, naming(joint, left)) for joint in missing
+        _held(
+            robot,
+            joint,
+            _apart(robot, joint, missing),
+            answers,
+            naming(joint, left),
+            (alike, alike[k : k + 1]),
+        )
+        for k, joint in enumerate(missing)
     ]
 
 
-def _held(robot: RobotModel, joint: str, apart: bool, answers: Answers, named: Sequence[str]) -> Decision:
+def _alike(family: Family, left: Sequence[str]) -> list[str]:
+    """Columns that are called as those of a group, but for names that are no joints': they may be of missing joints."""
+    before, joint, behind = family.template.partition("{joint}")
+    if not joint or not before + behind:
+        return []
+    return [
+        name
+        for name in left
+        if len(name) > len(before + behind) and name.startswith(before) and name.endswith(behind)
+    ]
+
+
+def _held(
+    robot: RobotModel,
+    joint: str,
+    apart: bool,
+    answers: Answers,
+    named: Sequence[str],
+    alike: tuple[Sequence[str], Sequence[str]],
+) -> Decision:
     """Where a joint stands that the log does not have.
 
     apart: whether that matters to none that it has.    named: columns of the log that name it nevertheless.
+    alike: those that may be its under another name, and the one at its place.
     """
     key, j = f"{LOCK}{joint}", robot.joint_names.index(joint)
     rest = rest_position(robot, joint)
@@ -87,7 +116,13 @@ def _held(robot: RobotModel, joint: str, apart: bool, answers: Answers, named: S
         )
     else:
         unit = "m" if robot.prismatic[j] else "rad"
-        found = Decision(key, None, (why,), f"at which position does '{joint}' stand, in {unit}?")
+        question = f"at which position does '{joint}' stand, in {unit}?"
+        if alike[0]:
+            question += (
+                f" Or does the log call it otherwise ({few(alike[0], _NAMED)}): --answer "
+                f"'log.position.columns.{joint}={(*alike[1], alike[0][0])[0]}', and so for velocity and effort?"
+            )
+        found = Decision(key, None, (why,), question)
     if key in answers:
         try:
             value = float(answers[key])

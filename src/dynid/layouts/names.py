@@ -71,8 +71,17 @@ class Labels:
 _ALONE = {
     "": Meaning("position", said_by="columns with the names of the joints alone are their positions"),
     "v": Meaning("velocity", said_by="name"),
-    "u": Meaning("effort", said_by="name"),
+    **dict.fromkeys(("u", "control", "controls", "ctrl"), Meaning("effort", said_by="name")),
     **dict.fromkeys(("enc", "encoder"), Meaning("position", said_by="name")),
+}
+# What Universal Robots' own pages and programs call the joints of their descriptions.
+_OTHERWISE = {
+    "shoulder_pan": "base",
+    "shoulder_lift": "shoulder",
+    "elbow": "elbow",
+    "wrist_1": "wrist_1",
+    "wrist_2": "wrist_2",
+    "wrist_3": "wrist_3",
 }
 # So many joints that are named in full have their columns, however many more the robot has: one arm of two, a leg of
 # four. Shortened names have to cover two joints in three.
@@ -265,9 +274,12 @@ def _named_groups(columns: Sequence[str], joints: Sequence[str]) -> list[tuple[s
                     template = column[: place[0]] + _PLACE + column[place[1] :]
                     fresh.setdefault(template, {}).setdefault(joint, column)
                     break
-        taken = {c for group in groups.values() for c in group.values()}
+        taken = {c: template for template, group in groups.items() for c in group.values()}
         for template, group in fresh.items():
-            if not taken & set(group.values()):
+            others = {taken[c] for c in group.values() if c in taken}
+            # Where a way that comes later knows all columns of a group, and more joints, it is the right one.
+            fuller = others == {template} and set(groups[template].values()) < set(group.values())
+            if not others or (fuller and template not in in_full):
                 groups[template] = group
                 in_full |= {template} if all(aliases[joint] == joint for joint in group) else set()
     for template, group in _lettered_groups(columns, joints).items():
@@ -324,8 +336,12 @@ def _aliases(joints: Sequence[str]) -> list[dict[str, str]]:
         {j: without(j) for j in joints},
         {j: without(j[len(common) :]) for j in joints},
     ]
+    own = {joint: name.removesuffix("_joint") for joint, name in ways[1].items()}
+    if set(own.values()) == set(_OTHERWISE):
+        ways.append({joint: _OTHERWISE[name] for joint, name in own.items()})
     kept = []
-    for in_full, way in zip((True, False, False, False), ways, strict=True):
+    for k, way in enumerate(ways):
+        in_full = k == 0
         names = [alias.strip("_-. /") for alias in way.values()]
         # A letter is a name of its own, as of a gantry's x, y and z, but what is left of one by chance.
         shortest = 1 if in_full else 2
