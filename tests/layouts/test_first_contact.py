@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -64,3 +65,14 @@ def test_joints_that_the_log_may_call_otherwise_are_asked_for_with_their_columns
         for channel, kind in (("position", "pos"), ("effort", "torque"))
     }
     assert not propose(UR.robot, path, answers).open
+
+
+def test_encoders_at_the_motors_of_doosan_are_its_positions(tmp_path: Path) -> None:
+    robot = replace(ARM.robot, name="m1013")
+    columns = {"time_stamp": ARM.t} | numbered("actual_joint_torque_#", ARM.tau, 0)
+    for end, values in (("", ARM.q), ("abs_", ARM.q + 0.01)):
+        columns |= numbered(f"actual_joint_position_{end}#", values * 180 / np.pi, 0)
+    found = propose(robot, csv(tmp_path / "log.csv", columns))
+    assert not found.open
+    assert found["log.position.columns"].value == "actual_joint_position_{index}"
+    assert found["log.position.unit"].value == "deg"
