@@ -52,7 +52,8 @@ def spoilt(change: str, joint: int = 1) -> ResidualAnalysis:
     path = FourierTrajectory.random(robot, 20.0, 5, 4, 0.1)
     q, dq, ddq = path.motion(np.arange(0.0, 20.0, 1.0 / RATE))
     theta = np.array([0.0 if np.isnan(c.prior) else c.prior for c in DEFAULT_TERMS.columns(robot)])
-    real = replace(robot, gravity=np.zeros(3)) if change == "gravity" else robot
+    acting = {"gravity": np.zeros(3), "wall": np.array([9.81, 0.0, 0.0])}.get(change, robot.gravity)
+    real = replace(robot, gravity=acting)
     tau = inverse(real, DEFAULT_TERMS, theta, q, dq, ddq)
     tau += 0.01 * np.abs(tau).max(axis=0) * np.random.default_rng(0).normal(size=tau.shape)
     sign, order = np.where(np.arange(3) == joint, -1.0, 1.0), [0, 2, 1]
@@ -79,6 +80,7 @@ def spoilt(change: str, joint: int = 1) -> ResidualAnalysis:
         ("positions", "joint-order", "positions of 'shoulder' and 'elbow'"),
         ("joints", "joint-order", "columns of 'shoulder' and 'elbow'"),
         ("gravity", "gravity-compensated", "without gravity"),
+        ("wall", "tilted-base", "--gravity=9.81,0,0"),
     ],
 )
 def test_the_reading_that_fits_is_named_without_any_description(

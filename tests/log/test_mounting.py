@@ -58,6 +58,25 @@ def test_a_mount_is_found_and_a_wrong_sign_is_none(name: str, seed: int) -> None
         assert found @ np.array(gravity) / 9.81**2 > np.cos(np.deg2rad(NEAR)), mount
 
 
+def test_a_small_robot_that_hangs_is_found_as_a_large_one_is() -> None:
+    """Torque is linear in masses: a thousandth of both is the same robot to the checks."""
+    one, log = recorded(next(iter(REPORTED)), 0, MOUNTS["ceiling"])
+    small = replace(one, described=replace(one.described, inertia_prior=1e-3 * one.described.inertia_prior))
+    (claim,) = claims(small, replace(log, tau=1e-3 * log.tau), np.ones(one.described.n))
+    assert claim[0] == "tilted-base"
+    assert claim[1].endswith("--gravity=0,0,9.81; or accept it: --accept tilted-base")
+
+
+def test_a_cable_on_the_first_joint_hides_no_ceiling() -> None:
+    """A torque over a vertical joint's position looks like gravity from aside, which falsifies the direction."""
+    one, log = recorded(next(iter(REPORTED)), 0, MOUNTS["ceiling"])
+    tau = log.tau.copy()
+    tau[:, 0] += 30.0 * np.abs(tau).max() * np.sin(log.q[:, 0])
+    (claim,) = claims(one, replace(log, tau=tau), np.ones(one.described.n))
+    assert claim[0] == "tilted-base"
+    assert claim[1].endswith("--gravity=0,0,9.81; or accept it: --accept tilted-base")
+
+
 @pytest.mark.parametrize("name", REPORTED)
 def test_joints_that_are_exchanged_are_no_other_mount(name: str) -> None:
     """Of two joints with all their columns exchanged; where an exchange is named it is that one."""

@@ -1,4 +1,4 @@
-"""Other readings of a log: joints exchanged, signs turned, gravity taken off."""
+"""Other readings of a log: joints exchanged, signs turned, gravity taken off or from elsewhere."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dynid.base.diagnostics import Claim, Diagnostics
 from dynid.base.errors import Place
 from dynid.base.explanation import TRAPS, Explanation
 from dynid.base.records import dataclass
+from dynid.diagnosis.mounting_check import best_mounting, degrees_between
 from dynid.diagnosis.proof import CHANCE, HeldOut, Reading, chance_of_gain, gated
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.kernel import cho_factor, cho_solve
@@ -40,9 +41,10 @@ Columns = Callable[[RobotModel, Terms, Samples, Bool], tuple[Float, bool]]
 
 # How the readings of a log are compared.
 _READINGS = f"""The plain model is fitted to the log as declared and read otherwise: every two joints exchanged, every
-sign turned, gravity taken off. It is reported where the product of the joints' mean square errors falls by a factor of
-{DECISIVE:g}, the joints concerned then miss at most {100 * FITS:g} % of their torque and at most half of what they
-missed before, and held-out blocks are predicted better beyond chance, and than by plain friction. {TRAPS}"""
+sign turned, gravity taken off or from any side. It is reported where the product of the joints' mean square errors
+falls by a factor of {DECISIVE:g}, the joints concerned then miss at most {100 * FITS:g} % of their torque and at most
+half of what they missed before, and held-out blocks are predicted better beyond chance, and than by plain friction.
+{TRAPS}"""
 EXPLANATIONS = (
     Explanation(
         "joint-order",
@@ -139,7 +141,7 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
     Warns of joints that miss most of their torque in every reading, and of a motor that turns with a second joint,
     where that mends as much as what it would be taken for.
     Returns whether a reading is doubted: what else residuals show of joints rests on their columns.
-    Claims: joint-order, torque-sign, position-sign or gravity-compensated.
+    Claims: joint-order, torque-sign, position-sign, gravity-compensated or tilted-base.
     """
     if not analysis.enough or len(analysis.joints) < analysis.robot.n:
         # The torque of motion that was not logged makes any reading look better than another.
@@ -153,7 +155,7 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
         return False
     readings = [without_gravity(analysis.robot, samples)]
     if (declared > POOR).any():
-        readings += list(wirings(analysis.robot, samples))
+        readings += [*wirings(analysis.robot, samples), *mounted(analysis, samples, declared)]
     found = _better(analysis, samples, declared, readings)
     coupled = _coupled(analysis, samples, declared, None if found is None else found[0])
     if coupled is not None and (found is None or coupled.gain > _gain(found[1] ** 2, found[2] ** 2)):
@@ -263,7 +265,11 @@ def _predicts(analysis: ResidualAnalysis, reading: Interpretation) -> bool:
     joints move once or twice.
     """
     samples = gated(analysis)
-    readings = (without_gravity(analysis.robot, samples), *wirings(analysis.robot, samples))
+    readings = (
+        without_gravity(analysis.robot, samples),
+        *wirings(analysis.robot, samples),
+        replace(reading, samples=samples),
+    )
     same = next(one for one in readings if (one.identifier, one.what, one.joints) == _key(reading))
     plain = Reading(analysis.robot, samples)
     fits = [
@@ -389,6 +395,29 @@ def without_gravity(robot: RobotModel, samples: Samples) -> Interpretation:
         "log the measured torque, not the one that is left after gravity compensation",
         tuple(range(robot.n)),
         replace(robot, gravity=np.zeros(3)),
+        samples,
+    )
+
+
+def mounted(analysis: ResidualAnalysis, samples: Samples, declared: Float) -> Iterator[Interpretation]:
+    """A robot that stands another way, where that makes misfits less than `declared` (n,)."""
+
+    def gain_of(gravity: Float) -> float:
+        after = misfits(analysis, replace(analysis.robot, gravity=gravity), samples)
+        return -np.inf if after is None else _gain(declared, after)
+
+    gravity = best_mounting(analysis.robot, gain_of)
+    if gravity is None:
+        return
+    direction = [f"{g:.4g}" for g in gravity.round(6) + 0.0]  # no -0
+    yield Interpretation(
+        "tilted-base",
+        "torque of a robot that is mounted another way, with gravity "
+        f"{degrees_between(gravity, analysis.robot.gravity):.0f} degrees off the declared direction",
+        f"declare how it stands, in the base frame: gravity = [{', '.join(direction)}] under [robot] in the "
+        f"experiment file, or --gravity={','.join(direction)}",
+        tuple(range(analysis.robot.n)),
+        replace(analysis.robot, gravity=gravity),
         samples,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +17,9 @@ from dynid.robot.model import RobotModel
 TURNED = 30.0
 # Directions that are as near to an axis of the base are that axis: mounts are square.
 SQUARE = 5.0
-# Gravity's torque on a joint counts from this share of the largest, and from so much (N m or N).
-SHARE, LEAST = 0.2, 0.3
+# Gravity's torque on a joint counts from this share of the largest, and of what inertia makes of the motion: by ratios
+# a camera's gimbal counts as an arm does.
+SHARE, OF_INERTIAL = 0.2, 0.02
 # Of what inertia and friction leave, the share that gravity explains at least, in any direction. Of that the found
 # direction leaves at most this share, and of what the declared one leaves with a factor of its own for each joint.
 GRAVITY, LEFT = 0.5, 0.3
@@ -33,6 +35,22 @@ class Mounting:
 
     gravity: Float
     degrees: float
+
+
+def hangs_turned(
+    robot: RobotModel, gravity: Float, inertial: Float, dq: Float, tau: Float, opposed: Sequence[int]
+) -> Mounting | None:
+    """Gravity from the other side, where joints `opposed` to it resist their motion; None = their signs are turned.
+
+    gravity, inertial, dq, tau: (S, n).    One joint alone may have its centre of mass on the other side.
+    """
+    if len(opposed) < 2:
+        return None
+    resist = sum(
+        _with_the_motion(_others(inertial[:, j], dq[:, j]), gravity[:, j, None], tau[:, j], -np.ones(1))
+        for j in opposed
+    )
+    return Mounting(-robot.gravity, 180.0) if resist > 0 else None
 
 
 def find_mounting(
@@ -55,12 +73,12 @@ def find_mounting(
         axis=2,
     )
     swing = np.linalg.norm(along.std(axis=0), axis=1)
-    heavy = (swing > SHARE * swing.max(initial=0.0)) & (swing > LEAST)
+    heavy = weighs(swing, inertial)
     if balanced is not None:
         heavy &= ~balanced
     columns, rest, others = [], [], []
     for j in np.flatnonzero(heavy):
-        other = np.column_stack([inertial[:, j], dq[:, j], np.tanh(dq[:, j] / SIGN_WIDTH), np.ones(len(q))])
+        other = _others(inertial[:, j], dq[:, j])
         Q, _ = np.linalg.qr(other)
         X, y = (values - Q @ (Q.T @ values) for values in (along[:, j], tau[:, j]))
         # Joints count alike, be they at the foot or at the hand.
@@ -85,7 +103,17 @@ def find_mounting(
         return None
     if sum(_with_the_motion(*one, direction) for one in others) <= 0:
         return None
-    return Mounting(_square(direction / length) * size, degrees)
+    return Mounting(square(direction / length) * size, degrees)
+
+
+def _others(inertial: Float, dq: Float) -> Float:
+    """What a joint's torque (S,) holds besides gravity's: inertia, viscous and dry friction, an offset, (S, 4)."""
+    return np.column_stack([inertial, dq, np.tanh(dq / SIGN_WIDTH), np.ones(len(dq))])
+
+
+def weighs(swing: Float, inertial: Float) -> Bool:
+    """Joints (n,) whose gravity torque, of standard deviation `swing` (n,), counts beside their inertial one (S, n)."""
+    return np.asarray((swing > SHARE * swing.max(initial=0.0)) & (swing > OF_INERTIAL * inertial.std(axis=0)))
 
 
 def _left_by(x: Float, y: Float) -> float:
@@ -101,7 +129,8 @@ def _with_the_motion(other: Float, along: Float, tau: Float, direction: Float) -
     return float(np.sign(coefficients[0]) * inertia.var() + np.sign(friction @ other[:, 1]) * friction.var())
 
 
-def _square(direction: Float) -> Float:
+def square(direction: Float) -> Float:
+    """A unit vector (3,), or the axis of the base that is within SQUARE degrees of it."""
     k = int(np.argmax(np.abs(direction)))
     if np.degrees(np.arccos(min(abs(float(direction[k])), 1.0))) > SQUARE:
         return direction

@@ -13,7 +13,7 @@ from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.log.effort_size import size_advice
 from dynid.log.exchanged import find_exchange
-from dynid.log.mounting import Mounting, find_mounting
+from dynid.log.mounting import Mounting, find_mounting, hangs_turned, weighs
 from dynid.robot.model import RobotModel
 
 LEAST_STATES, MOST_STATES = 50, 400  # the latter of a chunk
@@ -83,7 +83,7 @@ def check_against_prior(
             _claim_mounting(diagnostics, mounting)
         return
     swing = g.std(axis=0)
-    heavy = [int(j) for j in np.flatnonzero((swing > 0.2 * swing.max(initial=0.0)) & (swing > 0.3))]
+    heavy = np.flatnonzero(weighs(swing, h)).tolist()
     heavy = [j for j in heavy if balanced is None or not balanced[j]]
     if not heavy:
         return
@@ -101,6 +101,11 @@ def check_against_prior(
             return
         light = [j for j in np.flatnonzero(swing > LIGHT * swing.max()).tolist() if j not in heavy]
         _report_without_gravity(robot.joint_names, fits, {j: fit(j) for j in light}, diagnostics)
+    opposed = [j for j, one in fits.items() if one.opposes_gravity(j)]
+    hung = hangs_turned(robot, g, h, states.dq, tau, opposed) if len(opposed) == len(fits) else None
+    if hung is not None:
+        _claim_mounting(diagnostics, hung)
+        return
     _claim_by_joint(robot, fits, diagnostics)
 
 
@@ -144,7 +149,7 @@ def _claim_by_joint(robot: RobotModel, fits: Mapping[int, _PriorFit], diagnostic
                 expected="columns mapped to their joints",
                 place=place,
             )
-        elif fit.slope[j] < 0 and fit.certainty[j] > 0.7:
+        elif fit.opposes_gravity(j):
             diagnostics.claim(
                 "torque-sign",
                 found=f"torque opposed to gravity ({fit.slope[j]:.3g} times the expected)",
@@ -228,6 +233,10 @@ class _PriorFit:
     certainty: Float
     inertial: Float
     inertial_deviation: Float
+
+    def opposes_gravity(self, j: int) -> bool:
+        """Whether a column follows the joint's gravity the other way round, which explains most of it."""
+        return bool(self.slope[j] < 0 and self.certainty[j] > 0.7)
 
     def carries_gravity(self, j: int) -> bool:
         """Whether a column holds more than half of the joint's gravity beyond chance, which explains much of it."""

@@ -62,7 +62,7 @@ class GravityTilt(NominalTerm):
             rivals are a cosine of each joint's own position (cables, springs) and a joint's zero that is off.
             What is not proven is a note. From {TURNED:g} degrees on, on a wall or ceiling, it is found in the torque
             itself with the description's masses, while inertia and friction resist the motion: torques of the
-            wrong sign do not. {TRAPS}""",
+            wrong sign do not. Without masses it is found as a reading of the log, as `joint-order` is. {TRAPS}""",
             """Accept it if you have measured that the base is level to half a degree: then something else, a cable
             for instance, imitates a lean.""",
         ),
