@@ -14,12 +14,13 @@ ROBOT = load_example("ur5e")
 RATE = 200.0
 
 
-def log(seed: int, seconds: float, period: float) -> dynid.Log:
+def log(seed: int, seconds: float, period: float, in_step: bool = False) -> dynid.Log:
     """Of a robot with a hose on every joint, which the model lacks."""
     rng = np.random.default_rng(seed)
     t, number = np.arange(0.0, seconds, 1.0 / RATE), np.arange(1, 5)
     w, size = 2 * np.pi / period * number, 0.5 * rng.normal(size=(ROBOT.n, 4)) / number
-    angle = t[:, None, None] * w + rng.uniform(0, 6, (ROBOT.n, 4))
+    angle = t[:, None, None] * w + rng.uniform(0, 6, (1 if in_step else ROBOT.n, 4))
+    size = size[:1] * np.linspace(0.5, 1.0, ROBOT.n)[:, None] if in_step else size
     forms = np.sin(angle), w * np.cos(angle), -(w**2) * np.sin(angle)
     q, dq, ddq = ((size * form).sum(axis=2) for form in forms)
     theta = np.array([0.0 if np.isnan(c.prior) else c.prior for c in DEFAULT_TERMS.columns(ROBOT)])
@@ -44,3 +45,15 @@ def test_held_out_blocks_of_a_motion_that_repeats_are_not_unseen_motion() -> Non
         found = dynid.identify(ROBOT, one, settings, validation=validation)
         assert not [one for one in found.verdict.findings if one.code == "motion-repeats"]
         assert "On data it has not seen the model misses" in found.verdict.headline
+
+
+def test_held_out_blocks_of_joints_that_move_in_step_are_no_proof() -> None:
+    settings = dynid.Settings(terms=DEFAULT_TERMS, estimator=WLS())
+    found = dynid.identify(ROBOT, log(1, 24.0, 24.0, in_step=True), settings)
+    (said,) = (one for one in found.verdict.findings if one.code == "moves-in-step")
+    assert "6 joints move in step, along 1 of 6 directions" in said.text
+    assert found.verdict.level != "good"
+    assert "On blocks held out of joints that move in step the model misses" in found.verdict.headline
+    assert not any("every direction" in one.text for one in found.verdict.findings)
+    unseen = dynid.validate(found, log(2, 24.0, 24.0)).scores.total_relative
+    assert found.validations[0].scores.total_relative < 0.7 * unseen

@@ -21,7 +21,8 @@ from dynid.rows.motor import MotorRows
 from dynid.rows.torque import TorqueRows
 from dynid.run.result import Validation
 from dynid.run.validation import origin_of, score_log
-from dynid.run.verdict import MOTION_REPEATS
+from dynid.run.verdict import MOTION_REPEATS, MOVES_IN_STEP
+from dynid.signals.in_step import directions_of
 from dynid.signals.repetition import periods
 from dynid.signals.samples import Samples
 
@@ -75,6 +76,15 @@ def _scores(
             MOTION_REPEATS,
             f"The motion of '{name}' repeats after {seconds:.3g} s: held-out blocks hold what the model was fitted on "
             "a repetition before; validate on another motion (--validate) to see what it misses of that.",
+        )
+    moved = directions_of(batches)
+    if moved.in_step:
+        diagnostics.warn(
+            MOVES_IN_STEP,
+            f"{moved.joints} joints move in step, along {moved.directions} of {moved.joints} directions: their shares "
+            "of a torque are told apart by little, and held-out blocks hold the same motion; what the model misses of "
+            "another motion may be many times as much. Move the joints independently of each other (dynid excite), or "
+            "validate on another motion (--validate)",
         )
     if nonlinear.estimated and not set(fitted.factors.group_names) & set(search.robot.joint_names):
         diagnostics.warn(

@@ -34,10 +34,12 @@ PRIOR_MANY, VALUES_FEW = 0.25, 5.0
 # An effect that makes up most of what a joint misses, and so much of its torque, has bent the parameters; another form
 # of friction bends those of friction first.
 SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.1
-MOTION_REPEATS = "motion-repeats"
-# Warnings about the model itself: it is known to fit worse than it could, or knows nothing of a joint's friction.
+MOTION_REPEATS, MOVES_IN_STEP = "motion-repeats", "moves-in-step"
+# Warnings about the model itself: it is known to fit worse than it could, or knows nothing of a joint's friction, or of
+# other motion.
 SPOILING = (
     "large-misfit", "constraints-cost", "negative-friction", "undeclared-coupling", "zero-offset", "joint-at-rest",
+    MOVES_IN_STEP,
 )  # fmt: skip
 FRICTION_SIGNIFICANCE = 4.0
 FAULTS_SHOWN = 3
@@ -98,7 +100,8 @@ def judge(
                 "not-validated",
             )
         )
-    _identifiability(estimate, structural, training.scores, findings)
+    in_step = any(warning.identifier == MOVES_IN_STEP for warning in diagnostics.warnings)
+    _identifiability(estimate, structural, training.scores, in_step, findings)
     thin = _thin_findings(estimate, training, bandwidth)
     if thin:
         # What the data hardly determine has to be shown to predict.
@@ -142,6 +145,7 @@ def judge(
         level = _worse(level, "doubtful")
         findings.append(Finding("doubt", f"Doubt: {doubt.identifier}", _placed(doubt), code=doubt.identifier))
     held_out = "blocks held out of a motion that repeats" if repeated else "data it has not seen"
+    held_out = "blocks held out of joints that move in step" if in_step else held_out
     headline = _headline(level, unseen, held_out, headline_scores, diagnostics.doubts)
     return Verdict(level, headline, tuple(findings), diagnostics.accepted)
 
@@ -357,7 +361,7 @@ def _bends(finding: ResidualFinding, scores: Scores) -> bool:
 
 
 def _identifiability(
-    estimate: Estimate, structural: BaseMap, scores: Scores, findings: list[Finding]
+    estimate: Estimate, structural: BaseMap, scores: Scores, in_step: bool, findings: list[Finding]
 ) -> None:
     base = estimate.base
     silent = [j for j, name in enumerate(scores.joint_names) if name in scores.unmeasured]
@@ -386,7 +390,7 @@ def _identifiability(
             )
             findings.append(Finding("note", title, text, code="from-description"))
         else:
-            text = "The motion informs every direction."
+            text = "" if in_step else "The motion informs every direction."
             findings.append(Finding("good", title, text, code="excited"))
     if CONDITION_HIGH < base.condition <= CONDITION_BAD:
         findings.append(
