@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.base.arrays import Float
 from dynid.layouts.physics import (
     DECISIVE,
     Motion,
@@ -99,3 +100,24 @@ def test_the_description_tells_what_the_effort_is_worth() -> None:
     assert slope[clear] == pytest.approx(np.full(int(clear.sum()), 1 / 12.0), rel=0.25)
     blind = replace(ONE.robot, inertia_prior=np.full_like(ONE.robot.inertia_prior, np.nan))
     assert description_scale(blind, truth) is None
+
+
+def test_long_stands_before_and_after_take_no_evidence_from_the_motion() -> None:
+    """A robot that waits for 24 parts of 25 of the log shows as well as one that does not whose columns are whose."""
+    truth = motion()
+    assert truth.tau is not None
+    T = len(truth.q)
+
+    def waits(values: Float, still: float) -> Float:
+        before, after = (np.repeat(still * values[k : k + 1], 12 * T, axis=0) for k in (0, -1))
+        return np.concatenate([before, values, after])
+
+    long = Motion(
+        waits(truth.q, 1.0), waits(truth.dq, 0.0), waits(truth.ddq, 0.0), waits(truth.tau, 1.0), None
+    )
+    declared = misfit(ONE.robot, long)
+    assert declared is not None
+    for i, j, order in exchanges(range(7)):
+        other = misfit(ONE.robot, long.read_as(1.0, order))
+        assert other is not None
+        assert gain(declared, other) > DECISIVE, (i, j)

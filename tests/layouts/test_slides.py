@@ -368,3 +368,46 @@ def test_the_answer_that_a_question_for_columns_shows_answers_it(tmp_path: Path)
         own = heads[1 + 3 * k : 4 + 3 * k]
         answers |= {f"{one.key}.{joint}": name for joint, name in zip(robot.joint_names, own, strict=True)}
     assert not propose(robot, log_file, answers).open
+
+
+@pytest.mark.parametrize(
+    ("turning", "sliding", "scale"),
+    [
+        (("slew_pos_deg", "slew_torque_kNm"), ("trolley_pos_m", "trolley_force_kN"), (1.0, 1e-3)),
+        (("slew_pos_deg", "slew_torque_kNm"), ("trolley_pos_mm", "trolley_force_N"), (1e3, 1.0)),
+        (("slew (deg)", "slew (kNm)"), ("trolley position (m)", "trolley force (kN)"), (1.0, 1e-3)),
+    ],
+)
+def test_a_joint_that_turns_beside_one_that_slides_is_read(
+    turning: tuple[str, str], sliding: tuple[str, str], scale: tuple[float, float], tmp_path: Path
+) -> None:
+    """Two joints of which no two columns are alike, as of a tower crane."""
+    robot_file, log_file = tmp_path / "crane.urdf", tmp_path / "log.csv"
+    robot_file.write_text(
+        '<robot name="crane"><link name="tower"/>'
+        + LINK.format("jib", "4 0 0", 900.0, 5e3)
+        + LINK.format("carriage", "0 0 0", 600.0, 60.0)
+        + JOINT.format("slew", "revolute", "tower", "jib", 0, -6, 6)
+        + JOINT.format("trolley", "prismatic", "jib", "carriage", 0, 3, 30).replace("0 0 1", "1 0 0")
+        + "</robot>"
+    )
+    model = pin.buildModelFromUrdf(str(robot_file))
+    data, t = model.createData(), np.arange(3000) / 50.0
+    rate, middle, size = np.array([0.5, 0.8]), np.array([0.0, 15.0]), np.array([1.0, 6.0])
+    angle = t[:, None] * rate + np.array([0.0, 1.0])
+    q, dq, ddq = middle + size * np.sin(angle), size * rate * np.cos(angle), -size * rate**2 * np.sin(angle)
+    tau = np.array([pin.rnea(model, data, *one) for one in zip(q, dq, ddq, strict=True)]) + 50.0 * np.sign(dq)
+    heads = ["t", turning[0], sliding[0], turning[1], sliding[1]]
+    factors = np.array([np.rad2deg(1.0), scale[0], 1e-3, scale[1]])
+    table = np.column_stack([t, np.column_stack([q, tau]) * factors])
+    np.savetxt(log_file, table, delimiter=",", header=",".join(heads), comments="", fmt="%.9g")
+    robot = load_robot(robot_file)
+    found = propose(robot, log_file, {})
+    assert not found.open
+    assert not found.locked
+    log = read_log(log_file, robot, tomllib.loads(experiment_text(found, "dynid init"))["log"])
+    chunk = next(iter(log.chunks(log.trajectories[0])))
+    assert chunk.q is not None
+    assert chunk.tau is not None
+    np.testing.assert_allclose(chunk.q, q, atol=1e-5, rtol=1e-6)
+    np.testing.assert_allclose(chunk.tau, tau, atol=1e-3, rtol=1e-6)

@@ -72,13 +72,14 @@ def _of_turning(
 ) -> list[Family]:
     """The groups of a robot some of whose joints slide, with those of joints that turn in place of slides' alone.
 
-    Slides are then found by their own columns, as a single one is beside many joints that turn.
+    Slides are then found by their own columns, as a single one is beside many joints that turn; so are those of two
+    joints of which one slides, whose columns are no group.
     () where no group is of slides alone, or no column names the position of a joint that turns.
     """
     slides = [joint for joint, slide in zip(robot.joint_names, robot.prismatic, strict=True) if slide]
     turning = [joint for joint in robot.joint_names if joint not in slides]
     positions = [one for one in found if one.meaning.quantity == "position"]
-    if not turning or all(set(one.joints) & set(turning) for one in positions):
+    if not turning or not slides or (positions and all(set(one.joints) & set(turning) for one in positions)):
         return []
     kept = [one for one in found if set(one.joints) & set(turning)]
     taken = {column for one in kept for column in one.columns}

@@ -202,7 +202,7 @@ def _torque_or_not(
         if said.unit in CURRENTS and scale.middle * CURRENTS[said.unit] < 1 / NEAR:
             reason = f"{doubt}it is {compared}: too little for {by_size[0]}, as {said.unit} is"
             return Decision(UNIT, said.unit, (reason,), options=units)
-        why = f"{doubt}it is {compared}: no {by_size[0]} at the joints"
+        why = f"{doubt}it is {compared}, too far off for {by_size[0]} at the joints"
         advice = size_advice(scale.middle, all(robot.prismatic))
         return Decision(UNIT, None, (why, advice) if advice else (why,), question, units)
     limits = robot.limits.effort
@@ -221,6 +221,13 @@ def _torque_or_not(
             )
             return Decision(UNIT, by_size[0], (reason,), options=units)
     why = f"{doubt}the description knows no masses that the effort could be compared with"
+    described = None if motion is None or motion.tau is None else description_scale(robot, motion)
+    if described is not None:
+        most = int(np.argmax(described[1]))
+        why = (
+            f"{doubt}the description's masses explain too little of it to compare sizes, "
+            f"{100 * described[1][most]:.0f} % of '{robot.joint_names[most]}' at most"
+        )
     if motion is None:
         why = f"{doubt}it may follow from the description's masses once time, positions and their order are known"
     return Decision(UNIT, None, (why,), question, units)

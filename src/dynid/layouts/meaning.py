@@ -14,7 +14,7 @@ from dynid.layouts.presets import UNKNOWN, ChannelEntry, Preset
 
 # Camel case, runs of capitals and numbers are words of their own; "%" begins the time column of rostopic.
 _WORD = re.compile(
-    r"%|(?<![A-Za-z])(?:[mk]N\.?m|mA|N[mM])(?![A-Za-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+"
+    r"%|(?<![A-Za-z])(?:[mk]N\.?m|kN|mA|N[mM])(?![A-Za-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+"
     r"|加速度|时间|时刻|位置|角度|速度|力矩|扭矩|转矩|电流|温度|关节|目标|指令|期望|实际|反馈|测量|轴"
     r"|時間|時刻|角速度|トルク|電流|温度|関節|軸|指令|実測|시간|위치|각도|각속도|속도|토크|전류|온도|관절|목표|실제|[а-яё]+",
 )

@@ -27,6 +27,8 @@ RIDGE = 1e-8
 FITS = 0.25
 # Coulomb friction turns over within this share of the greatest speed.
 WIDTH = 0.03
+# Of as many samples in motion, this share is looked at where all joints stand.
+STANDING = 0.1
 # Seconds cut from both ends of a run, where the filter swings.
 ENDS = 0.5
 LEAST_SAMPLES = 60
@@ -313,8 +315,13 @@ def _friction(dq: Float) -> Float:
 
 
 def _thinned(motion: Motion) -> Motion:
-    T = len(motion.q)
-    at = np.unique(np.linspace(0, T - 1, min(SAMPLES, T)).astype(np.int64))
+    # A log that stands for most of the time has little to say there, and its motion is what readings are told apart by.
+    fastest = np.maximum(np.abs(motion.dq).max(axis=0, initial=0.0), np.finfo(float).tiny)
+    moves = (np.abs(motion.dq) > WIDTH * fastest).any(axis=1)
+    share = np.cumsum(np.where(moves, 1.0, STANDING))
+    T = len(share)
+    wanted = np.linspace(0.0, share[-1], min(SAMPLES, T)) if T else share
+    at = np.unique(np.minimum(np.searchsorted(share, wanted), max(T - 1, 0)))
     return Motion(
         motion.q[at],
         motion.dq[at],

@@ -358,9 +358,9 @@ OF_FITS = (
         "joints that move in step",
         ("warning",),
         """The joints' velocities lie in half of the directions of their space or fewer, as where a snake undulates,
-        legs walk, or an arm goes to and fro between two poses. Torque that follows one joint's motion is then as well put
-        down to another's: the model fits such motion, held-out blocks of it included, and may miss another motion by
-        more than its torque. The verdict is at best usable.""",
+        legs walk, or an arm goes to and fro between two poses. Torque that follows one joint's motion is then as well
+        put down to another's: the model fits such motion, held-out blocks of it included, and may miss another motion
+        by more than its torque. The verdict is at best usable.""",
         """Move the joints independently of each other: `dynid excite` plans it. Or hold out another motion,
         `--validate OTHER_LOG`, which says what the model is worth.""",
         """Eigenvalues of the correlation of the joints' velocities are counted from 1 % of their mean on. A simulated
