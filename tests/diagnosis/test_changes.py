@@ -115,6 +115,17 @@ def test_friction_that_drifts_is_reported_with_its_size(share: float) -> None:
     assert reported(analysis) == ["friction-drift"]
 
 
+@pytest.mark.parametrize("start", [11.0, 15.0])
+def test_friction_that_is_less_from_some_time_on_is_no_other_robot(start: float) -> None:
+    """As of two logs of which one was recorded with cold drives and the other with warm ones."""
+
+    def warm(motion: TrueMotion, rng: np.random.Generator) -> np.ndarray:
+        friction = VISCOUS * motion.dq + DRY * np.tanh(motion.dq / 0.02)
+        return np.where((motion.t >= start)[:, None], -0.5 * friction, 0.0)
+
+    assert reported(analysis_of(ARM, warm, seed=1)) == ["friction-drift"]
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_what_would_push_at_one_end_of_the_log_is_no_friction(seed: int) -> None:
     """A torque against the motion in the beginning and with it in the end, as no friction does: no drift."""

@@ -62,7 +62,7 @@ EXPLANATIONS = (
         estimated side by side.""",
         f"""Parameters of their own have to take {100 * LEAST_GAIN:g} % off the held-out mean square error, and to
         gain {BEYOND_PLACE:g} times as much as those of either half of the positions or speeds, which follow
-        what the model lacks there; friction that drifts is the simpler cause, and is named instead where it
+        what the model lacks there; friction that drifts, or that is another from then on, is the simpler cause where it
         explains {100 * AS_WELL:g} % of it. Joints that move in one part of the log alone have no say. A load that is
         taken up and put down again and again has to take as much off by its mass and first moments. Whether it is held
         an unused column of two values says, as of a gripper's output, or else, of each joint's equation, all others at
@@ -292,7 +292,12 @@ def find_change(analysis: ResidualAnalysis) -> Change | None:
     if found is None:
         return None
     gain, by_joint = found
-    if gain_of(before, heard * _following(analysis, plain, whole, trend, friction=True)) > AS_WELL * gain:
+    # Logs of a cold and a warm robot: friction is another one from their border on.
+    courses = [trend] if np.isnan(seconds) else [trend, np.where(t >= seconds, 0.5, -0.5)]
+    if any(
+        gain_of(before, heard * _following(analysis, plain, whole, course, friction=True)) > AS_WELL * gain
+        for course in courses
+    ):
         return None
     if any(
         BEYOND_PLACE * gain_of(before, heard * _apart(analysis, plain, whole, half)) > gain
