@@ -554,3 +554,19 @@ def test_friction_that_drives_a_robot_of_commands_is_a_matter_of_their_delay(com
     assert ("--loop" in found.text) == commanded
     assert ("effort" in found.text) != commanded
     assert not (commanded and sink.doubts)
+
+
+def test_friction_that_stands_in_for_most_of_a_torque_says_nothing_of_a_sign() -> None:
+    """A torque that no model has, far larger than the joint's own, with friction that drives besides."""
+
+    def foreign(motion: TrueMotion, rng: np.random.Generator) -> Float:
+        torque = motion.dq * [0.0, 0.0, -24.0]
+        torque[:, 2] += np.abs(torque[:, 2]).max() * np.sin(23.0 * motion.t)
+        return torque
+
+    sink = Diagnostics()
+    check_negative_friction(analysis_of(small_arm(), foreign, seed=3), sink)
+    (found,) = list(sink)
+    assert (found.identifier, found.place.joint) == ("negative-friction", "elbow")
+    assert not sink.doubts
+    assert "misses more than 50 %" in found.text

@@ -13,7 +13,7 @@ from dynid.base.explanation import Explanation
 from dynid.base.records import dataclass
 from dynid.diagnosis.proof import Reading, gated, prove
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
-from dynid.diagnosis.wiring_checks import sign_readings
+from dynid.diagnosis.wiring_checks import LARGE, misfits, sign_readings, thinned
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.residuals import Residuals
 from dynid.robot.model import RobotModel
@@ -38,7 +38,8 @@ EXPLANATIONS = (
         of commands declare the drives' `delay`, `hold` and `loop` (see [servos](servos.md)).""",
         f"""The power lies {SIGNIFICANCE:g} standard deviations below zero, and is at least {100 * LEAST_POWER:g} %
         of what the joint moves. It is a doubt where the log fits as well with the other sign, and a warning
-        where the other joints contradict both signs beyond chance, or torque is made of commands.""",
+        where the other joints contradict both signs beyond chance, where a plain fit misses more than
+        {100 * LARGE:g} % of the joint's torque with either sign, or torque is made of commands.""",
         """Accept it if you know both signs to be right; the verdict then rests on the held-out error alone.""",
     ),
 )
@@ -81,7 +82,8 @@ def check_negative_friction(
 
     commanded: whether torque is made of commands, which has no sign of its own: a warning then.
     Claims: negative-friction, where an effort or a position of the other sign would explain the log as well. Where the
-    other joints contradict both signs, the model lacks something, which is a warning.
+    other joints contradict both signs, or neither explains most of the torque, the model lacks something, which is a
+    warning.
     """
     if not analysis.enough:
         return
@@ -110,6 +112,13 @@ def check_negative_friction(
                 "gives the joint power (a spring, a cable, another form of friction), or the log is short",
                 place,
             )
+        elif _lacks_most(analysis, one.joint):
+            diagnostics.warn(
+                "negative-friction",
+                f"{found}; with either sign the model misses more than {100 * LARGE:g} % of this joint's torque: it "
+                "lacks what makes it up, and friction stands in for that",
+                place,
+            )
         else:
             diagnostics.claim(
                 "negative-friction",
@@ -118,3 +127,14 @@ def check_negative_friction(
                 do="check the sign of this joint's effort and position ([log] effort.sign)",
                 place=place,
             )
+
+
+def _lacks_most(analysis: ResidualAnalysis, joint: int) -> bool:
+    """Whether a plain fit misses most of a joint's torque as declared and with either sign."""
+    samples = thinned(analysis)
+    readings = [
+        (analysis.robot, samples),
+        *((one.robot, one.samples) for one in sign_readings(analysis.robot, samples, joint)),
+    ]
+    missed = [misfits(analysis, robot, motion) for robot, motion in readings]
+    return all(one is not None and one[joint] > LARGE**2 for one in missed)

@@ -114,8 +114,8 @@ EXPLANATIONS = (
         f"""Of a joint's torque the model misses more than {100 * LARGE:g} %, and no exchange of two joints, no
         turned sign and no missing gravity mends it. The verdict is at best usable.""",
         """Look at that joint's residual against velocity and position in the report: friction in place of nearly
-        all torque, a spring or counterbalance, a coupling of two joints, or more than one wrong channel. Plot
-        the raw columns once.""",
+        all torque, a spring or counterbalance, motors that drive several joints together, or more than one wrong
+        channel. Plot the raw columns once.""",
         """It says what it sees: the error of a least squares fit.""",
     ),
 )
@@ -340,7 +340,8 @@ def _add_large(analysis: ResidualAnalysis, missed: Float, diagnostics: Diagnosti
     diagnostics.warn(
         "large-misfit",
         f"{model}: misses {names}. No exchange of two joints, no sign and no missing gravity mends it: either the "
-        "model lacks what makes up this torque, friction for one, or more than one channel is wrong",
+        "model lacks what makes up this torque, friction for one, or it is that of motors that drive several joints "
+        "together (a differential, bars, belts), or more than one channel is wrong",
     )
 
 
