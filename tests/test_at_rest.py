@@ -177,6 +177,16 @@ def test_a_log_without_stops_says_nothing_of_them(pendulum: RobotModel) -> None:
     assert "; half of that of the last motion" in scores.at_rest_text
 
 
+def test_friction_whose_square_underflows_says_nothing_of_what_is_kept() -> None:
+    """As of a filter's tail in which a joint stands: half is predicted, and no warning of NumPy's said."""
+    stands = np.tile((np.arange(400) // 50) % 2 == 1, (2, 1))
+    tau = np.ones((2, 400))
+    dry = np.stack([np.full(400, 1e-100), np.full(400, 1.25)])
+    share = StopSums.of(tau, dry, stands, 100.0).share
+    assert share[0] == HALF
+    assert 0.75 < share[1] < 0.8
+
+
 def test_sums_over_stops() -> None:
     rng = np.random.default_rng(4)
     tau, dry = rng.normal(size=(2, 3, 400))

@@ -54,7 +54,8 @@ class StopSums:
         (S k + V HALF) / (S + V): k the mean over stops, weighted by w, V the variance of k from stop to stop over their
         effective number (sum w)^2 / sum w^2, S = VARIANCE that of the guess of a half.
         """
-        known = self.weight > 0
+        # Of friction so small that its square is none nothing is known.
+        known = self.weight_square > 0
         weight = np.where(known, self.weight, 1.0)
         mean = self.weighted / weight
         stops = weight**2 / np.where(known, self.weight_square, 1.0)

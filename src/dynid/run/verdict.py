@@ -38,9 +38,14 @@ MOTION_REPEATS, MOVES_IN_STEP = "motion-repeats", "moves-in-step"
 # Warnings about the model itself: it is known to fit worse than it could, or knows nothing of a joint's friction, or of
 # other motion.
 SPOILING = (
-    "large-misfit", "constraints-cost", "negative-friction", "undeclared-coupling", "zero-offset", "joint-at-rest",
+    "large-misfit",
+    "constraints-cost",
+    "negative-friction",
+    "undeclared-coupling",
+    "zero-offset",
+    "joint-at-rest",
     MOVES_IN_STEP,
-)  # fmt: skip
+)
 FRICTION_SIGNIFICANCE = 4.0
 FAULTS_SHOWN = 3
 
