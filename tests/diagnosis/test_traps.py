@@ -102,25 +102,43 @@ def test_the_reading_that_fits_is_named_without_any_description(
     assert float(reported[3]) < 0.5 * float(reported[1])
 
 
-@pytest.mark.parametrize(("motor", "joint", "factor"), [(2, 1, 1.0), (2, 1, -1.0), (1, 2, 1.0)])
-def test_a_motor_that_turns_with_a_second_joint_is_named(motor: int, joint: int, factor: float) -> None:
-    """Virtual work of the motors is that of the joints: tau_joint = u_joint + factor u_motor."""
+def read_at_motors(N: Float) -> tuple[RobotModel, Diagnostics]:
+    """What is said of torque u of motors that turn by N q, as virtual work has it: tau_joint = N' u."""
     robot = small_arm()
     path = FourierTrajectory.random(robot, 20.0, 5, 4, 0.1)
     q, dq, ddq = path.motion(np.arange(0.0, 20.0, 1.0 / RATE))
-    tau = rigid_torque(robot, robot.inertia_prior, q, dq, ddq)
-    tau[:, joint] -= factor * tau[:, motor]
-    speed = dq.copy()
-    speed[:, motor] += factor * dq[:, joint]
+    tau = rigid_torque(robot, robot.inertia_prior, q, dq, ddq) @ np.linalg.inv(N)
+    speed = dq @ N.T
     tau += robot.friction_prior[:, 0] * speed + robot.friction_prior[:, 1] * np.tanh(speed / 0.02)
     tau += 0.01 * np.abs(tau).max(axis=0) * np.random.default_rng(0).normal(size=tau.shape)
     samples = Samples.from_motion(q, dq, ddq, tau, RATE)
     sink = Diagnostics()
     check_wiring(fitted(robot, replace(samples, keep=np.abs(dq).max(axis=1) > 0.02), DEFAULT_TERMS), sink)
+    return robot, sink
+
+
+@pytest.mark.parametrize(("motor", "joint", "factor"), [(2, 1, 1.0), (2, 1, -1.0), (1, 2, 1.0)])
+def test_a_motor_that_turns_with_a_second_joint_is_named(motor: int, joint: int, factor: float) -> None:
+    N = np.eye(3)
+    N[motor, joint] = factor
+    robot, sink = read_at_motors(N)
     (found,) = list(sink)
     assert found.identifier == "undeclared-coupling"
     names = robot.joint_names
     assert f'motor = "{names[motor]}", joint = "{names[joint]}", factor = {factor:.3g}' in found.text
+
+
+@pytest.mark.parametrize(("factor", "sign"), [(1.0, 1.0), (-0.6, -1.0), (1.7, -1.0), (-2.5, 1.0)])
+def test_the_motors_of_a_differential_are_named_with_its_transmission(factor: float, sign: float) -> None:
+    N = np.eye(3)
+    N[1:, 1:] = [[1.0, factor], [sign, -sign * factor]]
+    _, sink = read_at_motors(N)
+    (found,) = list(sink)
+    assert found.identifier == "undeclared-coupling"
+    rows = re.search(r"transmission = \[\[(.*)\]\]", found.text)
+    assert rows is not None
+    shown = np.array([[float(one) for one in row.split(", ")] for row in rows[1].split("], [")])
+    np.testing.assert_allclose(shown, N, rtol=0.05)
 
 
 def test_the_declared_reading_passes() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
-from itertools import combinations, product
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from dynid.base.records import dataclass
 from dynid.diagnosis.mounting_check import best_mounting, degrees_between
 from dynid.diagnosis.proof import CHANCE, HeldOut, Reading, chance_of_gain, gated
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
+from dynid.diagnosis.shared_gears import SharedGears, shared_gears
 from dynid.kernel import cho_factor, cho_solve
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Scale, Side, Terms
+from dynid.terms.term import Scale, Terms
 
 SAMPLES = 250
 # A joint that misses more than this share of its torque's variance makes other wirings worth a try.
@@ -32,8 +33,6 @@ FITS, MENDS = 0.25, 0.5
 # A joint that misses more than this share of its torque is far from any use.
 LARGE = 0.5
 WIRING = ("joint-order", "torque-sign", "position-sign")
-# By which motors turn with joints before theirs: bevel gears of wrists and bars of a parallelogram.
-GEARS = (1.0, -1.0)
 LEAST_SAMPLES = 30
 # Writes down a model's columns, as `regressor` does.
 Columns = Callable[[RobotModel, Terms, Samples, Bool], tuple[Float, bool]]
@@ -95,17 +94,17 @@ EXPLANATIONS = (
     ),
     Explanation(
         "undeclared-coupling",
-        "a motor that turns with a second joint",
+        "motors that turn with two joints",
         ("warning",),
-        """The torque is that of motors which share gears, as in wrists with bevel gears and in parallelograms: a
-        motor turns by the angle of its own joint and of another one, and feels the friction and inertia of both.
-        Read as the joints' torque it looks like exchanged columns.""",
-        """Write the couplings into a TOML file of the robot (`[[drive.coupling]]`, see [robot files](robot-file.md)),
-        with `torque_side = "motor"` under `[drive]`, or log the joints' torque.""",
+        """The torque is that of motors which share gears, as in wrists with bevel gears, in parallelograms and in
+        differentials: a motor turns by the angle of its own joint and of another one, and feels the friction and
+        inertia of both. Read as the joints' torque it looks like exchanged columns.""",
+        """Write the couplings, or the `transmission` of a differential, into a TOML file of the robot (see
+        [robot files](robot-file.md)), with `torque_side = "motor"` under `[drive]`, or log the joints' torque.""",
         f"""The plain model is fitted with one such gear, of factor 1 or -1, for each motor that misses more than
-        {100 * FITS:g} % of its torque or that would be exchanged with another. It is reported where the product of
-        the joints' mean square errors falls by a factor of {DECISIVE:g}, and further than by an exchange or another
-        sign.""",
+        {100 * FITS:g} % of its torque or that would be exchanged with another, and with a differential of any ratio
+        for neighbouring joints that both miss more. It is reported where the product of the joints' mean square errors
+        falls by a factor of {DECISIVE:g}, and further than by an exchange or another sign.""",
     ),
     Explanation(
         "large-misfit",
@@ -159,7 +158,7 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
     found = _better(analysis, samples, declared, readings)
     coupled = _coupled(analysis, samples, declared, None if found is None else found[0])
     if coupled is not None and (found is None or coupled.gain > _gain(found[1] ** 2, found[2] ** 2)):
-        diagnostics.warn("undeclared-coupling", coupled.text(analysis.robot.joint_names))
+        diagnostics.warn("undeclared-coupling", coupled.text(analysis.robot))
         return False
     if found is not None and _predicts(analysis, found[0]):
         best, before, after = found
@@ -214,47 +213,25 @@ def _better(
 
 
 @dataclass(frozen=True, eq=False)
-class Turns:
-    """A motor that turns by its joint's angle and so many times another's.    gain: of that reading, see `_gain`.
+class _Shared:
+    """A reading of shared gears and its gain, see `_gain`.    before, after: (n,) shares of torque that are missed."""
 
-    before, after: (n,) shares of torque that are missed as declared, and so.
-    """
+    gears: SharedGears
+    gain: float
+    before: Float
+    after: Float
 
-    motor: int
-    joint: int
-    factor: float
-    gain: float = 0.0
-    before: Float = field(default_factory=lambda: np.zeros(0))
-    after: Float = field(default_factory=lambda: np.zeros(0))
-
-    def regressor(
-        self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool
-    ) -> tuple[Float, bool]:
-        """Columns of the motors' torque: motors feel their own motion, and the joint's motor less of the bodies'."""
-        Y, complete = regressor(robot, terms, samples, wanted)
-        dq, ddq = samples.dq.copy(), samples.ddq.copy()
-        for values in (dq, ddq):
-            values[:, self.motor] += self.factor * values[:, self.joint]
-        of_motors, _ = regressor(robot, terms, replace(samples, dq=dq, ddq=ddq), wanted)
-        sides = [np.full(len(term.columns(robot)), term.side is Side.MOTOR) for term in terms]
-        motors = np.concatenate(sides)[wanted]
-        Y[self.joint] -= self.factor * Y[self.motor]
-        Y[:, :, motors] = of_motors[:, :, motors]
-        return Y, complete
-
-    def text(self, names: tuple[str, ...]) -> str:
+    def text(self, robot: RobotModel) -> str:
         """What was found, and what to declare."""
-        motor, joint, worst = (
-            names[self.motor],
-            names[self.joint],
-            int(np.nanargmax(self.before - self.after)),
-        )
+        worst, names = int(np.nanargmax(self.before - self.after)), robot.joint_names
+        what, declare = self.gears.words(names)
+        if np.isfinite(robot.drive.drive_gain).any():
+            # A gain is N m at the joint, whatever turns with it.
+            declare += ", with torque_constant, N m of a motor per ampere, in place of drive_gain for a log of currents"
         return (
-            f"torque of motors of which that of '{motor}' turns with '{joint}', too: so read, the fit misses "
-            f"{100 * self.after[worst]:.3g} % of the torque of '{names[worst]}', and {100 * self.before[worst]:.3g} % "
-            f'as declared; declare what turns with what ([[drive.coupling]] motor = "{motor}", joint = "{joint}", '
-            f'factor = {self.factor:.3g}) and torque_side = "motor" under [drive] in a TOML file of the robot, '
-            "which takes the rest from the one at hand (urdf = its name), or log the joints' torque"
+            f"{what}: so read, the fit misses {100 * self.after[worst]:.3g} % of the torque of '{names[worst]}', and "
+            f"{100 * self.before[worst]:.3g} % as declared; {declare}, in a TOML file of the robot, which takes the "
+            "rest from the one at hand (urdf = its name), or log the joints' torque"
         )
 
 
@@ -299,25 +276,32 @@ def _key(reading: Interpretation) -> tuple[str, str, tuple[int, ...]]:
 
 def _coupled(
     analysis: ResidualAnalysis, samples: Samples, declared: Float, rival: Interpretation | None
-) -> Turns | None:
-    """The shared gear that mends most, if it does decisively, among motors that miss much or that a rival names."""
+) -> _Shared | None:
+    """The shared gears that mend most, if they do decisively, among motors that miss much or that a rival names."""
     if samples.theta is not None:
         return None
-    n, found = analysis.robot.n, []
+
+    def read(gears: SharedGears) -> _Shared | None:
+        after = misfits(analysis, analysis.robot, samples, gears.regressor)
+        if after is None:
+            return None
+        return _Shared(gears, _gain(declared, after), np.sqrt(declared), np.sqrt(after))
+
+    def gain_of(gears: SharedGears) -> float:
+        found = read(gears)
+        return -np.inf if found is None else found.gain
+
+    n = analysis.robot.n
     named = rival.joints if rival is not None and rival.identifier in WIRING else ()
-    for motor in (j for j in range(n) if declared[j] > FITS**2 or j in named):
-        for joint, factor in product(range(n), GEARS):
-            one = Turns(motor, joint, factor)
-            after = None if joint == motor else misfits(analysis, analysis.robot, samples, one.regressor)
-            if after is not None:
-                gain = _gain(declared, after)
-                found.append(replace(one, gain=gain, before=np.sqrt(declared), after=np.sqrt(after)))
-    best = max(found, key=lambda one: one.gain, default=None)
+    poor = [j for j in range(n) if declared[j] > FITS**2]
+    motors = [j for j in range(n) if j in poor or j in named]
+    tried = [read(one) for one in shared_gears(n, motors, poor, gain_of)]
+    best = max((one for one in tried if one is not None), key=lambda one: one.gain, default=None)
     if best is None or best.gain <= np.log(DECISIVE):
         return None
     worst = int(np.nanargmax(best.before - best.after))
-    fits = best.after[best.motor] <= FITS and best.after[worst] <= MENDS * best.before[worst]
-    return best if fits else None
+    fits = best.after[list(best.gears.motors)].max() <= FITS
+    return best if fits and best.after[worst] <= MENDS * best.before[worst] else None
 
 
 def _gain(before: Float, after: Float) -> float:
