@@ -239,6 +239,20 @@ def test_warnings_name_their_joint_and_doubts_about_the_model_lower_the_verdict(
         assert verdict.findings[-1].text == "joint 'elbow': 5 % of the effort lies at its end"
 
 
+def test_a_poor_models_headline_names_a_cause_that_is_known() -> None:
+    diagnostics = Diagnostics()
+    diagnostics.warn("undeclared-coupling", "two motors of a differential; declare it")
+    (poor, good) = (
+        reported(scored(Origin.HELD_OUT_LOG, 0.1, one), diagnostics=diagnostics) for one in (3.0, 0.1)
+    )
+    assert poor.level == "poor"
+    assert poor.headline.startswith(
+        "Do not use this model yet. undeclared-coupling: two motors of a differential; declare it. On "
+    )
+    assert good.level == "usable"
+    assert "undeclared" not in good.headline
+
+
 @pytest.mark.parametrize(
     ("noise", "level", "start"),
     [

@@ -195,6 +195,8 @@ def test_next_steps_are_commands_that_can_be_copied(identification: Identificati
     # How to mend what is doubted comes first.
     assert next_steps(one)[0].text.startswith("tilted-base: ")
     assert "gravity" in next_steps(one)[0].text
+    one.diagnostics.warn("undeclared-coupling", "two motors of a differential; declare it")
+    assert [step.text.split(":")[0] for step in next_steps(one)].index("undeclared-coupling") == 2
     commands = [command for step in next_steps(one) for command in step.commands]
     accept = "dynid identify 'an arm.urdf' log.csv --config c.toml --accept tilted-base --out ../again"
     assert accept in commands

@@ -48,7 +48,8 @@ def _warn_of_rest(at_rest: tuple[str, ...], diagnostics: Diagnostics) -> None:
     for name in at_rest:
         diagnostics.warn(
             "joint-at-rest",
-            f"joint '{name}' never moved: its friction and rotor inertia are not identified",
+            f"joint '{name}' never moved: its friction and rotor inertia are not identified; move it, or take it out "
+            f"of the model (--lock {name}=VALUE)",
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dynid.base.records import dataclass
 from dynid.run.explanations import explanation
 from dynid.run.result import Identification
-from dynid.run.verdict import CONDITION_HIGH
+from dynid.run.verdict import CAUSES, CONDITION_HIGH
 from dynid.terms.term import Of
 
 _MENDED = 3
@@ -25,7 +25,7 @@ class Step:
 
 def next_steps(one: Identification) -> tuple[Step, ...]:
     """What is to be done next, the most urgent first; commands are for a terminal in the folder of the run."""
-    return (*_settle(one), *_mend(one), *_record(one), *_validate(one), *_use(one))
+    return (*_settle(one), *_declare(one), *_mend(one), *_record(one), *_validate(one), *_use(one))
 
 
 def _mend(one: Identification) -> Iterable[Step]:
@@ -43,6 +43,13 @@ def _settle(one: Identification) -> Iterable[Step]:
         again = _again(one.files, "--accept", code)
         text = f"If what '{code}' doubts is right on your robot, accept it; the verdict then names it as accepted."
         yield Step(text, again)
+
+
+def _declare(one: Identification) -> Iterable[Step]:
+    # What the whole model is known to lack is the cause of what single joints miss.
+    for warning in one.diagnostics.warnings:
+        if warning.identifier in CAUSES:
+            yield Step(f"{warning.identifier}: {warning.text}")
 
 
 def _again(files: Mapping[str, object], *further: str) -> tuple[str, ...]:

@@ -46,6 +46,8 @@ SPOILING = (
     "joint-at-rest",
     MOVES_IN_STEP,
 )
+# Those of them that name what bends the whole model, and how to mend it.
+CAUSES = ("undeclared-coupling",)
 FRICTION_SIGNIFICANCE = 4.0
 FAULTS_SHOWN = 3
 
@@ -151,7 +153,8 @@ def judge(
         findings.append(Finding("doubt", f"Doubt: {doubt.identifier}", _placed(doubt), code=doubt.identifier))
     held_out = "blocks held out of a motion that repeats" if repeated else "data it has not seen"
     held_out = "blocks held out of joints that move in step" if in_step else held_out
-    headline = _headline(level, unseen, held_out, headline_scores, diagnostics.doubts)
+    causes = [one for one in diagnostics.warnings if level == "poor" and one.identifier in CAUSES]
+    headline = _headline(level, unseen, held_out, headline_scores, diagnostics.doubts or causes)
     return Verdict(level, headline, tuple(findings), diagnostics.accepted)
 
 
