@@ -13,6 +13,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import InputError, Place
 from dynid.base.numbers import number_of
 from dynid.log.log import ColumnInfo, Table, Text
+from dynid.log.python_text import with_plain_numbers
 
 # [1, 2], (1, 2), [1 2], array('d', [1, 2]), array([1, 2]), tensor([1, 2])
 _LIST = re.compile(
@@ -22,8 +23,6 @@ _LIST = re.compile(
 _BARE = re.compile(r"[-+.\deE]+(?:\s+[-+.\deE]+)+")
 # 1.0,2.0 in a cell of its own: two numbers without points may be one with a decimal comma.
 _COMMAS = re.compile(r"[-+.\deE]+(?:[,;]\s*[-+.\deE]+){2,}|[-+\d]*\.[\deE+-]*[,;]\s*[-+\d]*\.[\deE+-]*")
-# What NumPy 2 prints of a number in a list: np.float64(0.1)
-_WRAPPED = re.compile(r"\b(?:np|numpy)\.\w+\(\s*([-+.\w]*)\s*\)")
 _BETWEEN = re.compile(r"\s*[,;]\s*|\s+")
 _MOST = 512
 
@@ -49,7 +48,7 @@ def with_lists_apart(table: Table) -> Table:
 
 
 def _parts(cell: str) -> list[str]:
-    plain = _WRAPPED.sub(r"\1", cell.strip()) if "(" in cell else cell.strip()
+    plain = with_plain_numbers(cell.strip())
     if _BARE.fullmatch(plain):
         return plain.split()
     if _COMMAS.fullmatch(plain):

@@ -10,6 +10,7 @@ from typing import Any
 
 from dynid.base.numbers import number_of
 from dynid.log.arrays import ArrayTable, Budget, reading
+from dynid.log.dialect import COMMENT
 from dynid.log.records import arrays_of
 
 # Python's objects take so many times the bytes of the text.
@@ -18,7 +19,6 @@ _TIMES_TEXT = 8
 _LONGEST_LINE = 4096
 # So many lines of one form, and this share of all, make a log; a program that starts prints others first.
 _LEAST_LINES, _SHARE = 3, 0.8
-_COMMENTS = ("#", "%", "//")
 _NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf)"
 _LIST = rf"[\[(]\s*{_NUMBER}(?:[\s,;]+{_NUMBER})*\s*[\])]"
 _PAIR = re.compile(
@@ -56,7 +56,7 @@ class NamedValuesReader:
 
 def _rows(lines: Iterable[str]) -> list[str]:
     plain = (line.strip() for line in lines)
-    return [line for line in plain if line and not line.startswith(_COMMENTS)]
+    return [line for line in plain if line and not COMMENT.match(line)]
 
 
 def _pairs(line: str) -> list[tuple[str, str]]:

@@ -9,13 +9,13 @@ import numpy as np
 
 from dynid.base.numbers import number_of
 from dynid.log.arrays import ArrayTable, Budget, StoredArray
+from dynid.log.dialect import COMMENT
 
 # Lines of a turned table, and cells of each: of a log there are more rows, and fewer columns.
 _MOST_LINES, _LEAST_CELLS = 128, 500
 _TIMES_LINES = 4
 _MOST_BYTES = 1 << 28
 _BETWEEN = re.compile(r"\s*[,;\t]\s*|\s+")
-_COMMENTS = ("#", "%", "//")
 
 
 def signals_in_rows(path: Path) -> ArrayTable | None:
@@ -28,7 +28,7 @@ def signals_in_rows(path: Path) -> ArrayTable | None:
         return None
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         for line in file:
-            if line.strip() and not line.lstrip().startswith(_COMMENTS):
+            if line.strip() and not COMMENT.match(line):
                 lines.append(line.strip())
             if len(lines) > _MOST_LINES or (lines and len(lines[-1]) < _LEAST_CELLS):
                 return None
