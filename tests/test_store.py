@@ -13,6 +13,7 @@ import pytest
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError
+from dynid.base.findings import Finding
 from dynid.base.tables import read_table, write_table
 from dynid.estimate.residuals import Residuals
 from dynid.estimate.scores import Origin, Sums
@@ -362,6 +363,17 @@ def test_summaries(result: Identification) -> None:
     assert difference_lines([("one", result), ("other", result)]) == [
         "base parameters that differ beyond their 95 % intervals: 0"
     ]
+
+
+def test_many_findings_of_a_kind_are_one_line_of_a_summary(result: Identification) -> None:
+    same = [Finding("warning", "Log: inertia-not-psd", f"link {k}", code="inertia-not-psd") for k in range(4)]
+    other = Finding("warning", "Log: payload", "0.9 kg", code="payload")
+    for count, lines in ((2, 2), (4, 1)):
+        verdict = replace(result.verdict, findings=(*same[:count], other))
+        said = "\n".join(identification_lines(replace(result, verdict=verdict)))
+        assert said.count("Log: inertia-not-psd") == lines
+        assert said.count("Log: payload") == 1
+    assert "3 more of this kind" in said
 
 
 def test_scores_are_written_once(result: Identification, tmp_path: Path) -> None:

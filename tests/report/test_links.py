@@ -93,7 +93,9 @@ def test_what_the_data_do_not_tell_is_the_descriptions_and_has_no_interval(run: 
         assert "description" not in far.said
         assert "moments" in far.said
     assert replace(first, guessed=True).said == "a guess"
-    assert replace(first, mass=replace(first.mass, data=(1 + DATAS) / 2)).said == "the data"
+    datas = replace(first.mass, data=(1 + DATAS) / 2, half=0.5 * first.mass.value)
+    assert replace(first, mass=datas).said == "the data"
+    assert replace(first, mass=replace(datas, half=1.1 * datas.value)).said == "the data; may be none"
 
 
 def test_a_body_that_is_hardly_there_or_at_a_limit_is_said(run: Identification) -> None:

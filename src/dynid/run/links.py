@@ -88,7 +88,9 @@ class Link:
     @property
     def said(self) -> str:
         """Who says the mass, in words, and whether the body stands at a limit of what can be."""
-        limit = self.limit or ("may be none" if self.guessed and self.mass.noise >= self.mass.value else "")
+        # A mass that the data alone say is no better for it where the model fits them badly.
+        uncertain = self.mass.noise if self.guessed else self.mass.half
+        limit = self.limit or ("may be none" if uncertain >= self.mass.value else "")
         source = _source(self.mass, "a guess" if self.guessed else _DESCRIPTION)
         return f"{source}; {limit}" if limit else source
 

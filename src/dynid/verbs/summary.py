@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.base.atomic_write import refuse_existing, staged_files
 from dynid.base.explanation import see
+from dynid.base.findings import Finding
 from dynid.estimate.scores import Scores
 from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts
 from dynid.run.links import Value, joint_values, links, total_said
@@ -23,15 +24,19 @@ if TYPE_CHECKING:
 
 # Characters of a column of names, at least and at most.
 _NARROW, _WIDE = 20, 48
+# Findings of the same title that are shown in full.
+_OF_A_KIND = 2
 
 
 def identification_lines(result: Identification) -> list[str]:
     """Verdict, findings and scores."""
     marks = {"good": "+", "warning": "!", "doubt": "?", "problem": "x"}
     lines = [f"{result.verdict.word}: {result.verdict.headline}", ""]
-    for finding in result.verdict.findings:
+    for of_a_kind in _by_kind(result.verdict.findings):
+        finding, others = of_a_kind[0], len(of_a_kind) - 1
         advice = f" {finding.advice}" if finding.advice else ""
-        lines.append(f" {marks.get(finding.level, '-')} {finding.title}. {finding.text}{advice}")
+        more = f" (And {others} more of this kind: the report has them.)" if others else ""
+        lines.append(f" {marks.get(finding.level, '-')} {finding.title}. {finding.text}{advice}{more}")
     codes = [one.code for one in result.verdict.findings if one.code and one.level != "good"]
     lines += [f" {see(codes)}"] if codes else []
     lines += ["", *link_lines(result), "", *parameter_lines(result)]
@@ -41,6 +46,18 @@ def identification_lines(result: Identification) -> list[str]:
     for validation in (result.training, *result.validations):
         lines += ["", *score_lines(validation.scores)]
     return lines
+
+
+def _by_kind(findings: Sequence[Finding]) -> list[list[Finding]]:
+    # Each in its place; of the same title and code a third one and more with the first: six links of one description
+    # whose inertias are slightly impossible say nothing that the first does not.
+    kinds: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault((finding.level, finding.title, finding.code), []).append(finding)
+    shown = []
+    for same in kinds.values():
+        shown += [same] if len(same) > _OF_A_KIND else [[one] for one in same]
+    return shown
 
 
 def link_lines(result: Identification) -> list[str]:
