@@ -142,6 +142,12 @@ def test_visual_shapes_stand_in_and_what_cannot_be_read_is_named(tmp_path: Path)
     broken = robot_shapes(load_robot(arm(tmp_path, MESH.format("missing.stl"))))
     assert len(broken.faults) == 1
     assert "the collision shape of two" in broken.faults[0]
+    # What could not be read is kept apart as a capsule, which says so, and not as nothing.
+    assert broken.derived == ("two",)
+    assert [(s.kind, s.size[1]) for s in broken.shapes if s.body == 1] == [("capsule", pytest.approx(0.3))]
+    assert not collision_model(load_robot(arm(tmp_path, MESH.format("missing.stl"))), broken).exact
+    meshes = MESH.format("missing.stl").replace("<collision>", "<collision name='other'>")
+    assert len(robot_shapes(load_robot(arm(tmp_path, MESH.format("missing.stl") + meshes))).faults) == 1
     with pytest.raises(RefusedError, match="outside"):
         robot_shapes(load_robot(arm(tmp_path / "deep", MESH.format("../../secret.stl"))))
     for shape in ('<cone radius="1"/>', "<sphere/>", '<box size="1 2"/>'):
@@ -337,6 +343,17 @@ def test_without_coal_the_output_says_what_was_not_checked(
     assert first.startswith("NOT CHECKED: ")
     assert "independent library (pip install 'dynid[collision]')" in first
     assert (tmp_path / "without" / "motion.csv").read_text().splitlines()[0] == f"# {first}"
+
+
+def test_shapes_that_could_not_be_read_are_not_said_to_be_checked(run: Run, tmp_path: Path) -> None:
+    few = SHORT_SEARCH | {"search.iterations": 1}
+    path = arm(tmp_path, MESH.format("missing.stl"))
+    done = run("excite", path, *planned(tmp_path, few), "--floor", -1.0, "--out", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert done.out.startswith(
+        "NOT CHECKED: the robot's own shapes (two are taken as capsules from joint to joint"
+    )
+    assert "checked on the robot's collision shapes and capsules in place of two" in done.out
 
 
 def test_tools_and_obstacles_are_kept_apart(run: Run, tmp_path: Path) -> None:

@@ -64,10 +64,10 @@ def _unsure(collision: CollisionModel) -> list[str]:
     shapes, found = collision.shapes, []
     if shapes is not None:
         if shapes.derived:
-            radius = max(one.size[0] for one in shapes.shapes)
+            radius = max(one.size[0] for one in shapes.shapes if one.link in shapes.derived)
+            which = "none could be read: its links" if shapes.kind == "derived" else _listed(shapes.derived)
             found.append(
-                "the robot's own shapes (none could be read: its links are taken as capsules from joint to joint, "
-                f"of {radius:.3f} m radius)"
+                f"the robot's own shapes ({which} are taken as capsules from joint to joint, of {radius:.3f} m radius)"
             )
         found += list(shapes.faults)
     if collision.overlapping:
@@ -75,7 +75,7 @@ def _unsure(collision: CollisionModel) -> list[str]:
     if collision.closer:
         found.append(f"the clearance of {_listed(collision.closer)} (they stand closer by themselves)")
     if collision.coarse:
-        derived = shapes is not None and shapes.kind == "derived"
+        derived = shapes is not None and bool(shapes.derived)
         why = "" if derived else f"; {EXTRA} for their own shapes"
         found.append(f"{_listed(collision.coarse)} (their capsules come too close in most poses{why})")
     return found
@@ -86,7 +86,9 @@ def _notes(collision: CollisionModel | None, verified: Verified | None) -> list[
         return []
     found = []
     if collision.shapes is not None:
-        found.append(f"checked on the robot's {collision.shapes.kind} shapes")
+        kind, made_up = collision.shapes.kind, collision.shapes.derived
+        beside = f" and capsules in place of {_listed(made_up)}" if made_up and kind != "derived" else ""
+        found.append(f"checked on the robot's {kind} shapes{beside}")
     if verified is not None and verified.nearest is not None:
         found.append(
             f"the final motion again at {verified.rate:g} Hz by {verified.library}: "

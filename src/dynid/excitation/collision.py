@@ -203,7 +203,7 @@ def collision_model(
     if not (np.isfinite(clearance) and clearance >= 0):
         raise UsageError("clearance", found=f"a clearance of {clearance} m", expected="0 or more")
     if exact is None:
-        exact = has_coal() and shapes.kind != "derived"
+        exact = has_coal() and not shapes.derived
     parts = [part for shape in shapes.shapes for part in _parts(shape)]
     fixed = [part for shape in obstacles for part in _parts(shape, obstacle=True)]
     of: dict[tuple[str, int], list[int]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,43 +24,65 @@ _KINDS: tuple[Geometry, ...] = ("collision", "visual")
 class RobotShapes:
     """Shapes of all links.
 
-    kind: "collision", "visual", "collision and visual" or "derived".
-    faults: what of the robot's own shapes could not be read, in words.
+    kind: of the robot's own: "collision", "visual", "collision and visual", or "derived" where there are none.
+    faults: what of the robot's own shapes could not be read, in words.    derived: links whose shapes dynid made up.
     """
 
     shapes: tuple[Shape, ...]
     kind: str
     faults: tuple[str, ...] = ()
+    derived: tuple[str, ...] = ()
 
-    @property
-    def derived(self) -> tuple[str, ...]:
-        """Links whose shapes dynid made up."""
-        return tuple(dict.fromkeys(one.link for one in self.shapes)) if self.kind == "derived" else ()
+    @staticmethod
+    def made_up(shapes: Sequence[Shape], faults: Sequence[str] = ()) -> RobotShapes:
+        """Derived shapes alone."""
+        return RobotShapes(tuple(shapes), "derived", tuple(faults), _links(shapes))
 
 
 def robot_shapes(robot: RobotModel, radius: Float | None = None) -> RobotShapes:
     """The shapes of the file that a robot was read from, link by link, as `described_shapes`.
 
-    Collision shapes of a link, else its visual ones; where no link has any that can be read, `derived_shapes`.
+    Collision shapes of a link, else its visual ones; of bodies of which some cannot be read, and where no link has any
+    that can, `derived_shapes`.
     radius: m, of derived capsules in place of the robot's own shapes, one for all bodies or (nb,).
     Raises RefusedError for a mesh outside its folder.
     """
     if radius is not None:
-        return RobotShapes(derived_shapes(robot, radius), "derived")
-    faults: list[str] = []
+        return RobotShapes.made_up(derived_shapes(robot, radius))
+    faults: dict[str, list[tuple[Geometry, str]]] = {}
+    bare: set[int] = set()
     shapes: list[Shape] = []
     kinds: set[str] = set()
     for link, own in by_link(described_shapes(robot)).items():
         made, kind = _first_readable(link, own, faults)
         shapes += made
         kinds |= {kind} if made else set()
+        bare |= set() if made else {own[0].body}
+    said = tuple(f"the {what} ({why})" for why, of in faults.items() for what in _counted(of))
     if not any(shape.body >= 0 for shape in shapes):
-        return RobotShapes(derived_shapes(robot), "derived", tuple(faults))
-    return RobotShapes(tuple(shapes), " and ".join(sorted(kinds)), tuple(faults))
+        return RobotShapes.made_up(derived_shapes(robot), said)
+    # A link that is there and has no shape would be kept from nothing.
+    capsules = [shape for shape in derived_shapes(robot) if shape.body in bare] if bare else []
+    whole = (*shapes, *capsules)
+    return RobotShapes(whole, " and ".join(sorted(kinds)), said, _links(capsules))
+
+
+def _links(shapes: Sequence[Shape]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.link for one in shapes))
+
+
+def _counted(faults: Sequence[tuple[Geometry, str]]) -> list[str]:
+    # Shapes that cannot be read for one and the same reason.
+    kinds: dict[str, list[str]] = {}
+    for kind, link in faults:
+        kinds.setdefault(kind, []).append(link)
+    return [
+        f"{kind} shape{'s' if len(links) > 1 else ''} of {', '.join(links)}" for kind, links in kinds.items()
+    ]
 
 
 def _first_readable(
-    link: str, described: list[DescribedShape], faults: list[str]
+    link: str, described: list[DescribedShape], faults: dict[str, list[tuple[Geometry, str]]]
 ) -> tuple[list[Shape], Geometry]:
     # The collision shapes of a link if all of them can be read, then the visual ones.
     for kind in _KINDS:
@@ -68,7 +91,7 @@ def _first_readable(
         except RefusedError:
             raise
         except DynidError as error:
-            faults.append(f"the {kind} shape of {link} ({error.found})")
+            faults.setdefault(error.found, []).append((kind, link))
             continue
         if made:
             return made, kind

@@ -100,9 +100,9 @@ def _checked(plan: Sheet) -> list[Surface] | None:
         return None
     from dynid.scene.surface import surface_of
 
-    own = "capsule" if collision.shapes.derived else ""
+    made_up = collision.shapes.derived
     return [
-        *(surface_of(shape, own) for shape in collision.shapes.shapes),
+        *(surface_of(shape, "capsule" if shape.link in made_up else "") for shape in collision.shapes.shapes),
         *(surface_of(shape, "obstacle", OBSTACLE_PARTS) for shape in collision.obstacles),
     ]
 

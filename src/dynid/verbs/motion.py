@@ -23,7 +23,7 @@ from dynid.excitation.plan import Progress, Sheet, Stop, coefficients_of, design
 from dynid.excitation.quantities import loaded, payload_information, prediction_focus
 from dynid.excitation.sequences import poses_plan, sweep_plan
 from dynid.excitation.settings import MotionSettings, MotionTable, PerJoint, SolidTable
-from dynid.excitation.shapes import RobotShapes, robot_shapes
+from dynid.excitation.shapes import robot_shapes
 from dynid.excitation.torque_plan import design_torque
 from dynid.excitation.torque_task import TorqueTask
 from dynid.robot.mesh import mesh_triangles
@@ -105,7 +105,7 @@ def _collision(robot: RobotModel, settings: MotionSettings) -> CollisionModel:
     own = robot_shapes(robot, None if radius is None else np.atleast_1d(radius))
     last = robot.n_bodies - 1
     held = tuple(_solid(one, last) for one in settings.tool.solids)
-    shapes = RobotShapes((*own.shapes, *held), own.kind, own.faults)
+    shapes = replace(own, shapes=(*own.shapes, *held))
     obstacles = [
         Shape(
             one.label or f"obstacle {number}",
