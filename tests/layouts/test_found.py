@@ -64,6 +64,22 @@ def test_what_names_leave_open_is_answered(robot: RobotModel, tmp_path: Path) ->
         dynid.read_log(path, robot, mapping)
 
 
+def test_a_table_without_names_is_read_where_its_numbers_say_all(robot: RobotModel, tmp_path: Path) -> None:
+    own, _ = renamed(robot, tmp_path, {"joint_position": "q", "joint_torque": "tau"})
+    raw = own.read(own.trajectories[0])
+    dq = np.gradient(raw.q, raw.t, axis=0)
+    np.savetxt(tmp_path / "log.txt", np.column_stack([raw.q, dq, raw.tau]))
+    found = dynid.read_log(tmp_path / "log.txt", robot)
+    assert "columns-found" in [one.identifier for one in found.remarks]
+    theirs = found.read(found.trajectories[0])
+    np.testing.assert_allclose(theirs.q, raw.q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(theirs.tau, raw.tau, rtol=0, atol=1e-12)
+    # Without a velocity nothing says how often rows come.
+    np.savetxt(tmp_path / "log.txt", np.column_stack([raw.q, raw.tau]))
+    with pytest.raises(InputError, match="leave open"):
+        dynid.read_log(tmp_path / "log.txt", robot)
+
+
 def test_gains_of_drives_take_an_experiment(robot: RobotModel, tmp_path: Path) -> None:
     _, path = renamed(robot, tmp_path, {"joint_position": "q", "motor_current": "tau"})
     with pytest.raises(InputError, match=r"no-mapping.*gains of the drives.*dynid init"):

@@ -12,6 +12,7 @@ import dynid
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError
+from dynid.kernel import inverse_dynamics
 from dynid.layouts.missing_joints import _apart
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
@@ -20,6 +21,7 @@ from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 
 LIMIT = '<limit lower="-2" upper="2" velocity="3" effort="50"/>'
+LIMIT_OF_FINGER = '<limit lower="0" upper="0.04" velocity="1" effort="20"/>'
 INERTIAL = (
     '<inertial><origin xyz="0.1 0 0"/><mass value="2"/><inertia ixx="0.02" ixy="0" ixz="0" iyy="0.02" iyz="0" '
     'izz="0.02"/></inertial>'
@@ -211,3 +213,31 @@ def test_an_opening_on_another_scale_is_no_position_of_a_hand(
     if opening is not None:
         (why,) = [one for one in found["log.position.columns"].why if "no position of that joint" in one]
         assert f"to {opening:g}" in why
+
+
+def test_an_opening_among_numbered_columns_is_held_where_the_torque_says_their_order(tmp_path: Path) -> None:
+    """A finger that slides, logged from 0 to 1: as metres it would be far away."""
+    arm_with_finger(tmp_path)
+    head, finger = (tmp_path / "arm.urdf").read_text().split('<joint name="finger_joint"')
+    finger = finger.replace('"revolute"', '"prismatic"').replace(LIMIT, LIMIT_OF_FINGER)
+    for mass in (5, 4, 3):  # one mass for all bodies would be a placeholder
+        head = head.replace('mass value="2"', f'mass value="{mass}"', 1)
+    (tmp_path / "arm.urdf").write_text(f'{head}<joint name="finger_joint"{finger}')
+    arm = load_robot(tmp_path / "arm.urdf", diagnostics=Diagnostics())
+    t = np.arange(0.0, 20.0, 0.01)
+    q = np.column_stack([0.6 * np.sin(w * t + k) for k, w in enumerate((1.1, 1.7, 2.3))] + [0.02 + 0 * t])
+    dq, ddq = np.gradient(q, t, axis=0), np.gradient(np.gradient(q, t, axis=0), t, axis=0)
+    tau = inverse_dynamics(arm.tree, arm.inertia_prior, q, dq, ddq)
+    q[:, 3] = 0.5 + 0.45 * np.sin(2.0 * t)
+    dq[:, 3], tau[:, 3] = np.gradient(q[:, 3], t), 0.5 * np.sign(np.cos(2.0 * t))
+    groups = {"qpos": q, "qvel": dq, "effort": tau}
+    columns = {"t": t} | {f"{kind}[{k}]": values[:, k] for kind, values in groups.items() for k in range(4)}
+    found = propose(arm, write_arm(tmp_path, columns))
+    assert found.open == ()
+    assert found.locked == {"finger_joint": 0.0}
+    for kind, name in (("position", "qpos"), ("velocity", "qvel"), ("effort", "effort")):
+        assert tuple(found.groups[kind].columns.values()) == tuple(f"{name}[{k}]" for k in range(3))
+    # Nothing moves it where it is within its limits.
+    columns["qpos[3]"] = 0.04 * columns["qpos[3]"]
+    columns["qvel[3]"] = 0.04 * columns["qvel[3]"]
+    assert propose(arm, write_arm(tmp_path, columns)).locked == {}

@@ -65,7 +65,8 @@ EXPLANATIONS = (
         ("doubt",),
         """A joint's effort drives the wrong way: it opposes gravity, or the motion fits decisively better with its
         sign turned.""",
-        """Set `effort.sign = { JOINT = -1 }` under `[log]`, the joint's name in place of JOINT.""",
+        """Set `effort.sign = { JOINT = -1 }` under `[log]`, the joint's name in place of JOINT; where the message
+        names several, of all joints: a sensor, and some drives, log the torque on the drive.""",
         f"""{_READINGS} Where the description has masses, torque that opposes its gravity is seen before any fit.""",
         """Accept it if the joint's axis in the description is the one that is turned, and you correct it there.""",
     ),

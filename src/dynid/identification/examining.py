@@ -31,8 +31,9 @@ def examine(
         return tuple
     terms, diagnostics = found.nonlinear.terms, call.diagnostics
     misread = check_guidance(analysis, diagnostics) or check_wiring(analysis, diagnostics)
-    # What a known friction lacks may have either sign.
-    if not any(term.knows_friction for term in terms):
+    # What a known friction lacks may have either sign, and so may the friction of a torque whose sign is in doubt.
+    turned = any(one.identifier == "torque-sign" for one in diagnostics.doubts)
+    if not turned and not any(term.knows_friction for term in terms):
         check_negative_friction(analysis, diagnostics, call.log.mapping.commanded)
     diagnosed = beside(
         lambda: diagnose(analysis), call.threads

@@ -173,6 +173,8 @@ def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Ch
     asked = settings.estimator != default_estimator()
 
     def cause(consistent: FeasibleFit) -> str:
+        if any(one.identifier == "torque-sign" for one in call.diagnostics.doubts):
+            return ""  # the bodies that such a torque needs are not possible ones
         # Causes are compared where models are; a prior that holds against fewer equations weighs as much less.
         there = fitted if trial.share == 1.0 else trial.fit(nonlinear.terms)
         weaker = replace(consistent, strength=float(consistent.strength) * trial.share)

@@ -7,9 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.layouts.decision import Decision
+from dynid.layouts.clock import Clock
+from dynid.layouts.decision import Answers, Decision
 from dynid.layouts.excerpt import Excerpt
+from dynid.layouts.measured_motion import measured_motion
 from dynid.layouts.names import Family
+from dynid.layouts.order import in_order
+from dynid.layouts.row_clock import rate_from_velocity
 from dynid.layouts.units import stays_within_limits, units_within_limits
 from dynid.log.absent import WITHOUT_EFFORT, hand_joints
 from dynid.robot.model import RobotModel
@@ -55,10 +59,48 @@ def on_common_joints(
 def without_other_scales(
     robot: RobotModel, look: Excerpt, position: Family, decisions: dict[str, Decision]
 ) -> Family:
-    """The columns without those of a hand that are no position of its joints: 0 to 255, or percent."""
-    hand = sorted(hand_joints(robot).intersection(position.joints), key=position.joints.index)
-    if not position.named or not hand or len(hand) == len(position.joints):
+    """The columns, by joint, without those of a hand that are no position of its joints: 0 to 255, or percent."""
+    ends, units, strange = _other_scales(robot, look, position) if position.named else ({}, (), [])
+    if not strange:
         return position
+    said = ", ".join(f"'{joint}' from {ends[joint][0]:.4g} to {ends[joint][1]:.4g}" for joint in strange)
+    why = f"{said}: no position of that joint in {' or '.join(units)} or m, so that it is held"
+    _add_why(decisions, "position", why)
+    return _of_joints(position, [joint for joint in position.joints if joint not in strange])
+
+
+def in_known_order(
+    robot: RobotModel, look: Excerpt, clock: Clock, chosen: dict[str, Family], answers: Answers
+) -> dict[str, Family]:
+    """Numbered columns by joint, where one of a hand is no position of its joint and the motion says their order."""
+    position = chosen.get("position")
+    if position is None or position.named or len(position.columns) != len(position.joints):
+        return chosen
+    clock = rate_from_velocity(look, clock, chosen)
+    if clock.column.value is None or not clock.runs:
+        return chosen
+    alike = {kind: one for kind, one in chosen.items() if not one.named and one.joints == position.joints}
+    if any(len(one.columns) != len(one.joints) for one in alike.values()):
+        return chosen
+    if not _other_scales(robot, look, position)[2]:
+        return chosen
+    found = measured_motion(robot, look, clock, chosen, answers)
+    if not found.order.sure:
+        return chosen
+    by_joint = {
+        kind: replace(one, columns=in_order(one.columns, found.columns), named=True, ordered=found.order.why)
+        for kind, one in alike.items()
+    }
+    return chosen | by_joint if _other_scales(robot, look, by_joint["position"])[2] else chosen
+
+
+def _other_scales(
+    robot: RobotModel, look: Excerpt, position: Family
+) -> tuple[dict[str, tuple[float, float]], tuple[str, ...], list[str]]:
+    """Ends of every joint's columns, units that fit the others, and joints of a hand whose columns fit none."""
+    hand = sorted(hand_joints(robot).intersection(position.joints), key=position.joints.index)
+    if not hand or len(hand) == len(position.joints):
+        return {}, (), []
     values = look.table(position.columns)
     with np.errstate(invalid="ignore"):
         low, high = (
@@ -77,12 +119,7 @@ def without_other_scales(
         own[j] = ends[joint][1] - ends[joint][0]
         if units and not any(stays_within_limits(robot, own, unit)[j] for unit in units):
             strange.append(joint)
-    if not strange:
-        return position
-    said = ", ".join(f"'{joint}' from {ends[joint][0]:.4g} to {ends[joint][1]:.4g}" for joint in strange)
-    why = f"{said}: no position of that joint in {' or '.join(units)} or m, so that it is held"
-    _add_why(decisions, "position", why)
-    return _of_joints(position, [joint for joint in position.joints if joint not in strange])
+    return ends, units, strange
 
 
 def _add_why(decisions: dict[str, Decision], kind: str, why: str) -> None:

@@ -66,6 +66,7 @@ _OTHERS = (
     "log.sort",
     "log.order",
     "log.position.offset",
+    "log.effort.sign",
     "robot.drive_gain",
     "drive.kp",
     "drive.kd",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from dynid.robot.actuator_gains import actuator_gains
 from dynid.robot.model import RobotModel
 
 UNIT, SIDE, GAINS = "log.effort.unit", "log.effort.side", "robot.drive_gain"
+SIGN, TURNED = "log.effort.sign", "-1"
 RAW = "raw"
 _OTHERS = (
     Option("A", "current"),
@@ -49,10 +51,11 @@ LOWEST_USE, HIGHEST_USE = 0.01, 1.3
 
 @dataclass(frozen=True)
 class Effort:
-    """What was decided.    gains: None = not needed, or known to the description already."""
+    """What was decided.    sign, gains: None = not asked, or known to the description already."""
 
     unit: Decision
     side: Decision
+    sign: Decision | None
     gains: Decision | None
     values: Mapping[str, float]
     source: str
@@ -62,7 +65,8 @@ class Effort:
 class Scale:
     """The logged effort per N m of the description.
 
-    middle: over the informative joints, by their torque.    joints: how many they are.
+    middle: over the informative joints, by their torque.    joints: how many they are.    negative: those of them on
+    which the effort falls where the torque rises.
     """
 
     middle: float
@@ -139,6 +143,9 @@ def decide_effort(
 ) -> Effort:
     """Unit and side of the effort, and the gains of currents.    joints: of the log, in the robot's order."""
     scale = scale_of(robot, motion)
+    sign = _sign(robot, scale)
+    if sign is not None and scale is not None:
+        sign, scale = decided(sign, answers), replace(scale, negative=())
     actuator = said.actuator or _actuator(robot, said, scale)
     unit = _of_actuators(robot, said, actuator, scale) or _unit(robot, said, motion, scale, known)
     unit = decided(unit, answers)
@@ -146,7 +153,25 @@ def decide_effort(
     gains, values, source = _gains(
         robot, actuator if unit.value == RAW else None, unit, scale, known, answers, joints
     )
-    return Effort(unit, side, gains, values, source)
+    return Effort(unit, side, sign, gains, values, source)
+
+
+def _sign(robot: RobotModel, scale: Scale | None) -> Decision | None:
+    """Whether all efforts are of the other sign, where several joints say so and none says otherwise; None = no."""
+    if scale is None or scale.joints < 2 or len(scale.negative) < scale.joints:
+        return None
+    load = load_of(robot)
+    why = f"the effort of {', '.join(scale.negative)} falls where the description's {load} rises, and no effort rises"
+    return Decision(
+        SIGN,
+        None,
+        (why,),
+        f"is the effort what the drives give (1), or of the other sign (-1), as the {load} on a sensor may be?",
+        (
+            Option(TURNED, "of the other sign"),
+            Option("1", f"as the drives give it; the {load} opposes gravity then"),
+        ),
+    )
 
 
 def _unit(

@@ -13,7 +13,6 @@ from dynid.layouts.commands import GAINS_OF_DRIVES
 from dynid.layouts.decision import Decision
 from dynid.layouts.effort import UNIT as EFFORT_UNIT
 from dynid.layouts.excerpt import excerpt
-from dynid.layouts.nameless import is_nameless
 from dynid.layouts.propose import propose
 from dynid.layouts.write import answer_option, columns_in_words, experiment_text
 from dynid.layouts.zero import OFFSET
@@ -30,11 +29,9 @@ def found_tables(
     """The tables of an experiment, [log] among them, as `dynid init` writes them, and the note that says so.
 
     source: of the robot's description.    answers: to questions, by key.    unknown: what stands against the log
-    without a mapping. Raises it as it is where columns have no names, and with the questions that are open.
+    without a mapping. Raises it with the questions that are open.
     """
     look = excerpt(log, model.joint_names)
-    if unknown is not None and is_nameless(look):
-        raise unknown
     proposal, place = propose(model, log, answers), Place(file=str(log))
     given = "".join(f" --answer '{key}={value}'" for key, value in answers.items())
     call = f"dynid init {source} {log}"

@@ -39,7 +39,8 @@ class Family:
     template: their name with {joint}, {number} or {index}.    columns: by joint, in the robot's order, where names of
     joints were found; else by number.    named: whether they were.    first: the first number, 0 or 1.
     missing: joints without a column.    labels: the columns of text whose cells name the joint of each number.
-    in_part: whether the columns hold the names of the joints without what these have in common.
+    in_part: whether the columns hold the names of the joints without what these have in common.    ordered: what says
+    which joints the numbers are of, where that was found out.
     """
 
     template: str
@@ -51,6 +52,7 @@ class Family:
     meaning: Meaning
     labels: str = ""
     in_part: bool = False
+    ordered: tuple[str, ...] = ()
 
     @property
     def spare(self) -> int:

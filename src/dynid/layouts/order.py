@@ -34,6 +34,8 @@ def decide_order(
     """
     joints = family.joints
     if family.named:
+        if family.ordered:
+            return Decision(KEY, BASE_TO_TIP, family.ordered, likely=True), tuple(range(len(joints)))
         why = f"'{family.labels}' name the joints" if family.labels else "each column names its joint"
         return Decision(KEY, BASE_TO_TIP, (why,)), tuple(range(len(joints)))
     ways = _ways(joints)

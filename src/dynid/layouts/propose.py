@@ -13,7 +13,7 @@ from dynid.layouts.channels import choose_channels
 from dynid.layouts.clock import Clock, choose_clock, on_rows_of_positions
 from dynid.layouts.column_groups import column_groups, without_silent
 from dynid.layouts.commands import stand_in, with_gains
-from dynid.layouts.common_joints import on_common_joints, without_other_scales
+from dynid.layouts.common_joints import in_known_order, on_common_joints, without_other_scales
 from dynid.layouts.decision import Answers, Decision, by_key, require_questions
 from dynid.layouts.effort import Effort, decide_effort
 from dynid.layouts.excerpt import Excerpt, excerpt
@@ -53,6 +53,7 @@ def propose(
     columns, chosen = choose_channels(robot, look, clock, known, found, silent, given)
     decisions |= columns
     chosen = without_spare(look, chosen, decisions, given)
+    chosen = in_known_order(robot, look, clock, chosen, given)
     if "position" in chosen:
         chosen["position"] = without_other_scales(robot, look, chosen["position"], decisions)
     efforts = chosen.get("effort")
@@ -127,6 +128,7 @@ def _of_motion(
     found = [clock.trajectory, units.time, motion.order, units.position]
     found += [one for one in (motion.zero, units.calibration, units.velocity) if one is not None]
     found += [effort.unit, effort.side] if effort is not None else []
+    found += [effort.sign] if effort is not None and effort.sign is not None else []
     return found + ([effort.gains] if effort is not None and effort.gains is not None else [])
 
 

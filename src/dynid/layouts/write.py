@@ -12,7 +12,7 @@ from dynid.layouts.channels import NONE
 from dynid.layouts.clock import SORT
 from dynid.layouts.commands import GAINS_OF_DRIVES
 from dynid.layouts.decision import Decision
-from dynid.layouts.effort import GAINS, RAW
+from dynid.layouts.effort import GAINS, RAW, SIGN, TURNED
 from dynid.layouts.missing_joints import LOCK
 from dynid.layouts.order import KEY as ORDER
 from dynid.layouts.presets import UNKNOWN
@@ -215,9 +215,10 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     which, calibration = p[f"log.{kind}.which"], p[f"log.{kind}.calibration"]
     order = p[ORDER] if kind == "position" else Decision(ORDER, None)
     zero = p[OFFSET] if kind == "position" else Decision(OFFSET, None)
+    sign = p[SIGN] if kind == "effort" else Decision(SIGN, None)
     decided = tuple(
         one
-        for one in (columns, which, order, unit, zero, calibration, side)
+        for one in (columns, which, order, unit, zero, calibration, side, sign)
         if one.why and (one.value is not None or one.question)
     )
     if kind == "velocity" and (columns.value is None or unit.value is None):
@@ -236,6 +237,9 @@ def _channel(p: Proposal, kind: str) -> list[str]:
         entry += ['offset = "?"']
     elif group is not None and (offsets := _offsets(zero, group)):
         entry += [f"offset = {_table({joint: _number(one) for joint, one in offsets.items()})}"]
+    if sign.value == TURNED and group is not None:
+        turned = dict.fromkeys([*group.columns, *group.slides], TURNED)
+        entry += [f"sign = {_table(turned)}"]
     if group is not None and group.apart:
         clock = f"column = {_quoted(p['log.time.column'].value)}, unit = {_quoted(p['log.time.unit'].value)}"
         entry += [f"time = {{ {clock} }}"]
@@ -243,7 +247,7 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     if kind == "position":
         # Left out, positions would be looked for under dynid's own names: a line with "?" or "unknown" stops instead.
         return [*lines, line]
-    doubt = not all(one.sure for one in (columns, unit, side, which, p[ORDER])) or group is None
+    doubt = not all(one.sure for one in (columns, unit, side, sign, which, p[ORDER])) or group is None
     return [*lines, f"# {line}" if doubt else line]
 
 

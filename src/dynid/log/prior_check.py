@@ -106,6 +106,11 @@ def check_against_prior(
     if hung is not None:
         _claim_mounting(diagnostics, hung)
         return
+    if len(opposed) == len(fits):
+        others = np.flatnonzero(swing > LIGHT * swing.max()).tolist()
+        every = fits | {j: fit(j) for j in others if j not in fits and (balanced is None or not balanced[j])}
+        if _claim_turned(robot.joint_names, every, diagnostics):
+            return
     _claim_by_joint(robot, fits, diagnostics)
 
 
@@ -134,6 +139,21 @@ def _report_without_gravity(
         f"{found}{seen}: a spring or counterbalance carries it, which is a term of the model (gas_spring, "
         "torsion_spring, spring), or it was taken off the logged torque",
     )
+
+
+def _claim_turned(names: Sequence[str], fits: Mapping[int, _PriorFit], diagnostics: Diagnostics) -> bool:
+    """Claims that every effort is of the other sign, where several joints say so and none carries its gravity."""
+    turned = [j for j, one in fits.items() if one.opposes_gravity(j)]
+    if len(turned) < 2 or any(one.carries_gravity(j) for j, one in fits.items()):
+        return False
+    sizes = ", ".join(f"'{names[j]}' ({fits[j].slope[j]:.3g} times the expected)" for j in turned)
+    diagnostics.claim(
+        "torque-sign",
+        found=f"torque opposed to gravity on {sizes}, and on no joint torque that carries it",
+        expected="torque of the drives; that on a sensor may be of the other sign",
+        do=f"set effort.sign = {{ {', '.join(f'{name} = -1' for name in names)} }} under [log]",
+    )
+    return True
 
 
 def _claim_by_joint(robot: RobotModel, fits: Mapping[int, _PriorFit], diagnostics: Diagnostics) -> None:
