@@ -102,16 +102,20 @@ def test_the_reading_that_fits_is_named_without_any_description(
     assert float(reported[3]) < 0.5 * float(reported[1])
 
 
-def read_at_motors(N: Float) -> tuple[RobotModel, Diagnostics]:
-    """What is said of torque u of motors that turn by N q, as virtual work has it: tau_joint = N' u."""
+def read_at_motors(N: Float, counted: bool = False) -> tuple[RobotModel, Diagnostics]:
+    """What is said of torque u of motors that turn by N q, as virtual work has it: tau_joint = N' u.
+
+    counted: the log has the angles N q, and the torque of the joints.
+    """
     robot = small_arm()
     path = FourierTrajectory.random(robot, 20.0, 5, 4, 0.1)
     q, dq, ddq = path.motion(np.arange(0.0, 20.0, 1.0 / RATE))
-    tau = rigid_torque(robot, robot.inertia_prior, q, dq, ddq) @ np.linalg.inv(N)
-    speed = dq @ N.T
+    tau = rigid_torque(robot, robot.inertia_prior, q, dq, ddq) @ (np.eye(3) if counted else np.linalg.inv(N))
+    speed = dq if counted else dq @ N.T
     tau += robot.friction_prior[:, 0] * speed + robot.friction_prior[:, 1] * np.tanh(speed / 0.02)
     tau += 0.01 * np.abs(tau).max(axis=0) * np.random.default_rng(0).normal(size=tau.shape)
-    samples = Samples.from_motion(q, dq, ddq, tau, RATE)
+    logged = [x @ N.T if counted else x for x in (q, dq, ddq)]
+    samples = Samples.from_motion(logged[0], logged[1], logged[2], tau, RATE)
     sink = Diagnostics()
     check_wiring(fitted(robot, replace(samples, keep=np.abs(dq).max(axis=1) > 0.02), DEFAULT_TERMS), sink)
     return robot, sink
@@ -126,6 +130,21 @@ def test_a_motor_that_turns_with_a_second_joint_is_named(motor: int, joint: int,
     assert found.identifier == "undeclared-coupling"
     names = robot.joint_names
     assert f'motor = "{names[motor]}", joint = "{names[joint]}", factor = {factor:.3g}' in found.text
+    assert found.text.startswith("torque of motors")
+
+
+@pytest.mark.parametrize("factor", [1.0, -1.0])
+def test_an_angle_to_the_horizontal_is_named(factor: float) -> None:
+    """As controllers show the third joint of an arm, whose own torque they log."""
+    N = np.eye(3)
+    N[2, 1] = factor
+    robot, sink = read_at_motors(N, counted=True)
+    (found,) = list(sink)
+    assert found.identifier == "undeclared-coupling"
+    names = robot.joint_names
+    assert f"an angle of '{names[2]}' that counts that of '{names[1]}'" in found.text
+    assert f"the logged one {'minus' if factor > 0 else 'plus'} that of '{names[1]}'" in found.text
+    assert f'factor = {factor:.3g}) with position.side = "motor" and effort.side = "link"' in found.text
 
 
 @pytest.mark.parametrize(("factor", "sign"), [(1.0, 1.0), (-0.6, -1.0), (1.7, -1.0), (-2.5, 1.0)])

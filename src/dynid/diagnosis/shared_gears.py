@@ -1,4 +1,4 @@
-"""Motors that share gears as a reading of the log: bevel gears of wrists, parallelograms, differentials."""
+"""Motors that share gears, and angles that count other joints', as readings of the log."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ class SharedGears:
     """Motors that turn by theta = N q, and torque that is theirs: u = N^-T tau.
 
     N: (n, n), 1 on the lines of motors with gears of their own.    motors: those that share gears.
+    counted: whether the log has theta and tau, in place of q and u.
     """
 
     N: Float
     motors: tuple[int, ...]
+    counted: bool = False
 
     @staticmethod
-    def of_motor(n: int, motor: int, joint: int, factor: float) -> SharedGears:
+    def of_motor(n: int, motor: int, joint: int, factor: float, counted: bool = False) -> SharedGears:
         """A motor that turns by its joint's angle and so many times another's."""
         N = np.eye(n)
         N[motor, joint] = factor
-        return SharedGears(N, (motor,))
+        return SharedGears(N, (motor,), counted)
 
     @staticmethod
     def differential(n: int, first: int, second: int, factor: float, sign: float) -> SharedGears:
@@ -49,7 +51,11 @@ class SharedGears:
     def regressor(
         self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool
     ) -> tuple[Float, bool]:
-        """Columns of the motors' torque: motors feel their own motion, and the bodies through the gears."""
+        """Columns of the logged torque: motors feel their own motion, and the bodies through the gears."""
+        if self.counted:
+            at_joints = np.linalg.inv(self.N).T
+            moved = (samples.q @ at_joints, samples.dq @ at_joints, samples.ddq @ at_joints)
+            return regressor(robot, terms, replace(samples, q=moved[0], dq=moved[1], ddq=moved[2]), wanted)
         Y, complete = regressor(robot, terms, samples, wanted)
         at_motors = replace(samples, dq=samples.dq @ self.N.T, ddq=samples.ddq @ self.N.T)
         of_motors, _ = regressor(robot, terms, at_motors, wanted)
@@ -63,11 +69,25 @@ class SharedGears:
         if len(self.motors) == 1:
             (motor,) = self.motors
             joint = next(j for j in np.flatnonzero(self.N[motor]).tolist() if j != motor)
+            if self.counted:
+                return self._words_of_angles(names[motor], names[joint], float(self.N[motor, joint]))
             return (
                 f"torque of motors of which that of '{names[motor]}' turns with '{names[joint]}', too",
                 f'declare what turns with what ([[drive.coupling]] motor = "{names[motor]}", joint = "{names[joint]}", '
                 f'factor = {self.N[motor, joint]:.3g}) and torque_side = "motor" under [drive]',
             )
+        return self._words_of_differential(names)
+
+    def _words_of_angles(self, motor: str, joint: str, factor: float) -> tuple[str, str]:
+        other = "minus" if factor > 0 else "plus"
+        return (
+            f"an angle of '{motor}' that counts that of '{joint}', too, as one to the horizontal does: the joint's is "
+            f"the logged one {other} that of '{joint}'",
+            f'correct the log, or declare it ([[drive.coupling]] motor = "{motor}", joint = "{joint}", factor = '
+            f'{factor:.3g}) with position.side = "motor" and effort.side = "link" under [log]',
+        )
+
+    def _words_of_differential(self, names: tuple[str, ...]) -> tuple[str, str]:
         first, second = self.motors
         rows = ", ".join(f"[{', '.join(f'{one:.3g}' for one in row)}]" for row in self.N)
         return (
@@ -80,13 +100,14 @@ class SharedGears:
 def shared_gears(
     n: int, motors: Collection[int], poor: Collection[int], gain_of: Callable[[SharedGears], float]
 ) -> Iterator[SharedGears]:
-    """Gears of each motor with every other joint, and the best differential of neighbours that both miss much.
+    """Gears and angles of each motor with every other joint, and the best differential of neighbours that both miss much.
 
     gain_of: of a reading over the log as declared, more is better.
     """
     for motor, joint, factor in product(motors, range(n), GEARS):
         if joint != motor:
             yield SharedGears.of_motor(n, motor, joint, factor)
+            yield SharedGears.of_motor(n, motor, joint, factor, counted=True)
     for first in range(n - 1):
         if first in poor and first + 1 in poor:
             for turned, sign in product((1.0, -1.0), repeat=2):

@@ -99,13 +99,16 @@ EXPLANATIONS = (
         ("warning",),
         """The torque is that of motors which share gears, as in wrists with bevel gears, in parallelograms and in
         differentials: a motor turns by the angle of its own joint and of another one, and feels the friction and
-        inertia of both. Read as the joints' torque it looks like exchanged columns.""",
+        inertia of both. Read as the joints' torque it looks like exchanged columns. Or a logged angle counts that of
+        another joint, as controllers show the third angle of an arm relative to the horizontal.""",
         """Write the couplings, or the `transmission` of a differential, into a TOML file of the robot (see
-        [robot files](robot-file.md)), with `torque_side = "motor"` under `[drive]`, or log the joints' torque.""",
-        f"""The plain model is fitted with one such gear, of factor 1 or -1, for each motor that misses more than
-        {100 * FITS:g} % of its torque or that would be exchanged with another, and with a differential of any ratio
-        for neighbouring joints that both miss more. It is reported where the product of the joints' mean square errors
-        falls by a factor of {DECISIVE:g}, and further than by an exchange or another sign.""",
+        [robot files](robot-file.md)), with `torque_side = "motor"` under `[drive]`, or log the joints' torque. An
+        angle that counts another one is corrected in the log, or declared in the same way with
+        `position.side = "motor"` and `effort.side = "link"` under `[log]`.""",
+        f"""The plain model is fitted with one such gear or angle, of factor 1 or -1, for each motor that misses more
+        than {100 * FITS:g} % of its torque or that would be exchanged with another, and with a differential of any
+        ratio for neighbouring joints that both miss more. It is reported where the product of the joints' mean square
+        errors falls by a factor of {DECISIVE:g}, and further than by an exchange or another sign.""",
     ),
     Explanation(
         "large-misfit",
@@ -226,13 +229,14 @@ class _Shared:
         """What was found, and what to declare."""
         worst, names = int(np.nanargmax(self.before - self.after)), robot.joint_names
         what, declare = self.gears.words(names)
-        if np.isfinite(robot.drive.drive_gain).any():
+        if not self.gears.counted and np.isfinite(robot.drive.drive_gain).any():
             # A gain is N m at the joint, whatever turns with it.
             declare += ", with torque_constant, N m of a motor per ampere, in place of drive_gain for a log of currents"
         return (
             f"{what}: so read, the fit misses {100 * self.after[worst]:.3g} % of the torque of '{names[worst]}', and "
             f"{100 * self.before[worst]:.3g} % as declared; {declare}, in a TOML file of the robot, which takes the "
-            "rest from the one at hand (urdf = its name), or log the joints' torque"
+            "rest from the one at hand (urdf = its name)"
+            + ("" if self.gears.counted else ", or log the joints' torque")
         )
 
 
