@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
-from dynid.choose.choose_model import FORMS_A_JOINT, _shared, _worthwhile
+from dynid.choose import choose_model
+from dynid.choose.choose_model import FORMS_A_JOINT, _friction_beside_faults, _shared, _worthwhile
 from dynid.choose.comparison import NEGLIGIBLE, Option
 from dynid.terms.choice import Role
 
@@ -101,3 +102,34 @@ def test_it_joins_the_forms_of_a_joint_up_to_their_number() -> None:
     found = _shared(comparison, (), {**forms, 3: form("load", joint=3), 4: full}, search)
     assert found[3].labels == form("load", "memory", joint=3).labels
     assert found[4] == full
+
+
+@pytest.mark.parametrize("alone", [0.4, 1.2])
+def test_friction_is_chosen_beside_a_delay_only_where_that_predicts_more(
+    alone: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A delay of all joints gains more at once than friction of one, and keeps out what it imitates.
+
+    alone: error of the forms that are found without it, beside 1 of those found with it.
+    """
+
+    def by_joint(_: Any, base: Sequence[tuple[str, int]], __: Any) -> dict[int, Option]:
+        joints = (1,) if ("delay", -1) in base else (0, 1)
+        return {j: Option("form", (("form", j),)) for j in joints}
+
+    def squares(models: Sequence[Sequence[tuple[str, int]]]) -> Float:
+        return np.array([[1.0 if ("delay", -1) in one else alone] for one in models])
+
+    monkeypatch.setattr(choose_model, "_friction_by_joint", by_joint)
+    wide = SimpleNamespace(
+        replaced=lambda labels: (),
+        proposal=lambda label: SimpleNamespace(alike="lag" * (label[0] == "delay")),
+    )
+    two: Any = SimpleNamespace(wide=wide, friction_squares=squares)
+    nothing: Any = SimpleNamespace()
+    plain = (("viscous", 0), ("tilt", -1))
+    base, forms = _friction_beside_faults(two, (*plain, ("delay", -1)), nothing)
+    assert base == (plain if alone < 1.0 else (*plain, ("delay", -1)))
+    assert set(forms) == ({0, 1} if alone < 1.0 else {1})
+    # Without a delay there is nothing to choose between.
+    assert _friction_beside_faults(two, plain, SimpleNamespace())[0] == plain  # type: ignore[arg-type]

@@ -104,8 +104,8 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     gives the weights of the joints and the torque that delay, tilt and elasticity are linearised about; then the log is
     worked through once with every column that any candidate has, and all candidates are fitted and scored on what is
     left of it. What the log shows is added first, faults beside forms of friction that imitate them; friction is
-    chosen beside those faults, and then all options in all combinations. Deterministic. A log too short to hold blocks
-    out keeps the terms it came with.
+    chosen beside those faults, or all but a delay, and then all options in all combinations. Deterministic. A log too
+    short to hold blocks out keeps the terms it came with.
     """
     robot = search.robot
     kept = kept_terms(terms)
@@ -138,7 +138,7 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
             break
     comparison = wide_fit.comparison
     base = (*plain_labels, *(label for label in shown if comparison.wide.role(label) is Role.LOG))
-    forms = _friction_by_joint(comparison, base, search)
+    base, forms = _friction_beside_faults(comparison, base, search)
     friction = _joint_forms(comparison, base, forms)
 
     def among(shown: Sequence[Label]) -> Chosen:
@@ -201,6 +201,27 @@ class _WideFit:
         """Those effects of the log that are linear about the nominal model alone."""
         found = [(label, self.comparison.wide.proposal(label)) for label in labels]
         return [label for label, one in found if one.role is Role.LOG and one.variants[0].linearised]
+
+
+def _friction_beside_faults(
+    comparison: ModelComparison, base: tuple[Label, ...], search: Search
+) -> tuple[tuple[Label, ...], dict[int, Option]]:
+    """Forms of friction chosen beside the faults of the log, and these; beside no delay where that predicts more.
+
+    A delay of all joints is one effect, which gains more at once than a form of friction on one of them does: it may
+    have joined first and kept out what it imitates. It stays among the options that are then combined.
+    """
+    beside = _friction_by_joint(comparison, base, search)
+    in_step = tuple(label for label in base if not comparison.wide.proposal(label).alike)
+    if in_step == base:
+        return base, beside
+    alone = _friction_by_joint(comparison, in_step, search)
+    models = [
+        _with_form(comparison.wide, labels, *forms.values())
+        for labels, forms in ((base, beside), (in_step, alone))
+    ]
+    delayed, prompt = comparison.friction_squares(models).sum(axis=1)
+    return (in_step, alone) if prompt < delayed else (base, beside)
 
 
 def _friction_by_joint(

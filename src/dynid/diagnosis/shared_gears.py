@@ -100,7 +100,7 @@ class SharedGears:
 def shared_gears(
     n: int, motors: Collection[int], poor: Collection[int], gain_of: Callable[[SharedGears], float]
 ) -> Iterator[SharedGears]:
-    """Gears and angles of each motor with every other joint, and the best differential of neighbours that both miss much.
+    """Gears and angles of each motor with every other joint, and the best differential of poor neighbours.
 
     gain_of: of a reading over the log as declared, more is better.
     """
