@@ -22,7 +22,7 @@ from dynid.rows import EnergyRows
 from dynid.run.result import Identification
 from dynid.run.validation import validate
 from dynid.signals.resting_joints import unexplained_hands
-from dynid.verbs.summary import score_lines
+from dynid.verbs.summary import link_lines, score_lines
 
 SILENT = 1  # of the finger's three joints: it carries one and is carried by one
 BESIDE = Unmodelled(cable=0.005, torque_step=0.002)
@@ -80,6 +80,11 @@ def test_the_other_joints_are_predicted_as_if_all_had_been_measured() -> None:
     assert {"Ia2", "fv2"} <= known
     named = {own.estimate.columns[k].name for k in own.estimate.base.independent}
     assert not named & {"Ia2", "fv2", "fc2", "fo2"}
+
+    # Zeros would read as what was found.
+    joint = one.described.joint_names[SILENT]
+    (line,) = [text for text in link_lines(own) if text.startswith(f"  {joint} ")]
+    assert line.split() == [joint, "effort", "not", "measured"]
 
 
 @pytest.mark.parametrize("settings", [Settings(estimator=OE()), Settings(rows=EnergyRows())])

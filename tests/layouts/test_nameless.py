@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dynid.base.errors import NOWHERE, InputError
+from dynid.base.errors import NOWHERE, InputError, UsageError
 from dynid.base.units import factor
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
@@ -184,6 +185,28 @@ def test_multiples_of_units(unit: str, quantity: str, value: float) -> None:
     for wrong in (f"-{unit}", unit.replace(" ", ""), f"{unit} {unit}", "2 raw", "2 furlongs"):
         with pytest.raises(InputError, match="unit"):
             factor(wrong, (quantity,), NOWHERE)
+
+
+RATIOS = (101.0, 121.0, 101.0, -81.0, 80.0, -50.0)
+
+
+def test_counts_of_motors_are_read_through_the_gears_of_the_description(tmp_path: Path) -> None:
+    geared = replace(UR.robot, drive=UR.robot.drive.with_constants(gear_ratio=dict(enumerate(RATIOS))))
+    counts = np.round(UR.q * RATIOS / COUNT)
+    table = np.column_stack([UR.t, counts, UR.tau])
+    np.savetxt(tmp_path / "log.csv", table, delimiter=",", header="time," + NAMED, comments="")
+    asked = propose(geared, tmp_path / "log.csv")["log.position.unit"]
+    assert "log.position.side=motor" in asked.question
+    answers = {"log.position.unit": "1/4096 turn", "log.position.side": "motor", "log.effort.side": "link"}
+    found = propose(geared, tmp_path / "log.csv", answers)
+    assert found.open == ()
+    mapping = tomllib.loads(experiment_text(found, "dynid init"))["log"]
+    log = read_log(tmp_path / "log.csv", geared, mapping)
+    np.testing.assert_allclose(log.read(log.trajectories[0]).q, UR.q, rtol=0, atol=COUNT / 50)
+    with pytest.raises(UsageError, match="unknown-answer"):
+        propose(geared, tmp_path / "log.csv", answers | {"log.position.side": "shaft"})
+    with pytest.raises(UsageError, match="no question"):
+        propose(geared, tmp_path / "log.csv", answers | {"log.velocity.side": "motor"})
 
 
 def test_gains_are_asked_for_and_guessed_in_amperes(tmp_path: Path) -> None:

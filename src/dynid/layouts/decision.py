@@ -59,13 +59,15 @@ def by_key(*decisions: Decision) -> dict[str, Decision]:
 
 
 # What questions are about: of a channel, of the log and of the drives.
-_OF_CHANNELS = ("columns", "unit", "side", "which", "calibration")
+_OF_CHANNELS = ("columns", "unit", "which", "calibration")
 _OTHERS = (
     "log.time.column",
     "log.trajectory",
     "log.sort",
     "log.order",
     "log.position.offset",
+    "log.position.side",
+    "log.effort.side",
     "log.effort.sign",
     "robot.drive_gain",
     "drive.kp",

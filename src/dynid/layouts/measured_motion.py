@@ -10,7 +10,7 @@ from dynid.base.arrays import Float
 from dynid.base.records import dataclass
 from dynid.layouts.calibration import rad_by_joint
 from dynid.layouts.clock import Clock
-from dynid.layouts.decision import Answers, Decision
+from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.names import Family
 from dynid.layouts.order import Order, decide_order, in_order
@@ -19,12 +19,15 @@ from dynid.layouts.units import Units, decide_units
 from dynid.layouts.zero import answered_offsets, decide_offset, moved_by
 from dynid.robot.model import RobotModel
 
+SIDE = "log.position.side"
+
 
 @dataclass(frozen=True)
 class MeasuredMotion:
     """How the columns are to be read.
 
-    columns: number of the column of each joint.    zero: None = that of the description.
+    columns: number of the column of each joint.    zero: None = that of the description.    side: of positions and
+    velocities, where it is answered; None = that of the joints.
     motion: in SI units; None where unit or zero are not known.
     """
 
@@ -33,6 +36,7 @@ class MeasuredMotion:
     columns: Order
     zero: Decision | None
     motion: Motion | None
+    side: Decision | None = None
 
 
 def measured_motion(
@@ -42,10 +46,12 @@ def measured_motion(
     family = chosen["position"]
     said = {kind: one.meaning for kind, one in chosen.items()}
     per_percent = rad_by_joint(robot, family, answers)
+    side = _side(answers)
+    geared = side is not None and side.value == "motor"
     offsets = answered_offsets(family.joints, answers)
 
     def read(at: Order) -> tuple[Units, Decision | None, Motion | None]:
-        recording = moved_by(_recording(robot, look, clock, chosen, at), robot, offsets)
+        recording = moved_by(_recording(robot, look, clock, chosen, at, geared), robot, offsets)
         units = decide_units(
             robot, recording, clock, family, said.get("velocity"), answers, per_percent, said.get("effort")
         )
@@ -60,15 +66,34 @@ def measured_motion(
     if at != plain:
         # Limits and masses are those of the joints: units are looked at again in the order that was found.
         units, zero, motion = read(at)
-    return MeasuredMotion(units, order, at, zero, motion)
+    return MeasuredMotion(units, order, at, zero, motion, side)
+
+
+def _side(answers: Answers) -> Decision | None:
+    """Whether positions are those of motors before their gears, where that is answered: nothing else says so."""
+    if SIDE not in answers:
+        return None
+    question = "are positions those of the joints (link) or of the motors (motor)?"
+    options = (Option("link", "of the joints"), Option("motor", "before the gears"))
+    return decided(Decision(SIDE, None, (), question, options, optional=True), answers)
 
 
 def _recording(
-    robot: RobotModel, look: Excerpt, clock: Clock, chosen: Mapping[str, Family], at: Sequence[int]
+    robot: RobotModel,
+    look: Excerpt,
+    clock: Clock,
+    chosen: Mapping[str, Family],
+    at: Sequence[int],
+    geared: bool,
 ) -> Recording:
+    """What was logged, by joint.    geared: whether positions and velocities are those of the motors."""
     t = look.table([clock.column.value or ""])[:, 0]
     read = {kind: _table(robot, look, family, at) for kind, family in chosen.items()}
-    return Recording(t, unwrapped(read["position"]), read.get("velocity"), read.get("effort"), clock.runs)
+    q, dq = unwrapped(read["position"]), read.get("velocity")
+    if geared:
+        at_joints = np.linalg.inv(robot.drive.transmission).T
+        q, dq = q @ at_joints, None if dq is None else dq @ at_joints
+    return Recording(t, q, dq, read.get("effort"), clock.runs)
 
 
 def _table(robot: RobotModel, look: Excerpt, family: Family, at: Sequence[int]) -> Float:

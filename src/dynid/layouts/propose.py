@@ -126,7 +126,7 @@ def _of_motion(
         return [clock.trajectory, time_unit(clock, answers)]
     units = motion.units
     found = [clock.trajectory, units.time, motion.order, units.position]
-    found += [one for one in (motion.zero, units.calibration, units.velocity) if one is not None]
+    found += [one for one in (motion.side, motion.zero, units.calibration, units.velocity) if one is not None]
     found += [effort.unit, effort.side] if effort is not None else []
     found += [effort.sign] if effort is not None and effort.sign is not None else []
     return found + ([effort.gains] if effort is not None and effort.gains is not None else [])

@@ -352,6 +352,15 @@ def _velocity_decision(
     )
 
 
+def _gears(robot: RobotModel) -> str:
+    """Where the gears of motors are known from."""
+    if (np.abs(robot.drive.gear_ratio) == 1).all():
+        return (
+            "and the ratios of their gears in a TOML file of the robot (urdf = its name, gear_ratio by joint)"
+        )
+    return "and are divided by the gear ratios of the description"
+
+
 def _by_torque(
     robot: RobotModel, motion: Motion | None, left: Sequence[str], said: Meaning
 ) -> tuple[str | None, tuple[str, ...], str]:
@@ -369,7 +378,7 @@ def _by_torque(
                 "and their zero is an offset under [log] position",
             ),
             f"which unit have the positions? {kind.neither.capitalize()}; of counts it is what one is worth: "
-            "1/4096 turn, 0.01 deg",
+            f"1/4096 turn, 0.01 deg; those of motors take --answer log.position.side=motor, too, {_gears(robot)}",
         )
     named = said.unit in kind.all_positions and not said.doubt
     best = said.unit if named and said.unit in left else left[0]

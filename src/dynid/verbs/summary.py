@@ -85,7 +85,11 @@ def link_lines(result: Identification) -> list[str]:
         )
     if values:
         lines += ["", "joints"]
+    unmeasured = result.training.scores.unmeasured
     for joint in dict.fromkeys(value.joint for value in values):
+        if joint in unmeasured:
+            lines.append(f"  {_cell(joint, wide)}effort not measured")
+            continue
         own = ", ".join(
             f"{v.column.name} {v.value:.4g}"
             + (f" +- {v.half:.2g}" if np.isfinite(v.half) else "")
