@@ -50,8 +50,12 @@ def test_names_that_say_all_need_no_mapping(robot: RobotModel, tmp_path: Path) -
 
 def test_what_names_leave_open_is_answered(robot: RobotModel, tmp_path: Path) -> None:
     own, path = renamed(robot, tmp_path, {"joint_position": "q", "motor_current": "tau"})
-    with pytest.raises(InputError, match=r"leave open: robot\.drive_gain|leave open: log\.effort\.unit"):
+    with pytest.raises(
+        InputError, match=r"leave open: log\.effort\.unit.*of currents.* robot\.drive_gain, too"
+    ) as open_:
         dynid.read_log(path, robot)
+    # Both are answered at once.
+    assert "--answer 'robot.drive_gain=...'" in str(open_.value)
     found = dynid.read_log(path, robot, answers={"log.effort.unit": "N m"})
     raw, wanted = found.read(found.trajectories[0]), own.read(own.trajectories[0])
     np.testing.assert_array_equal(raw.tau, wanted.tau)

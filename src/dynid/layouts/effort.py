@@ -287,6 +287,11 @@ def _preset_gains(
     return None
 
 
+def knows_gains(robot: RobotModel) -> bool:
+    """Whether the description says what currents are worth at the joints."""
+    return _known_gains(robot) is not None
+
+
 def _known_gains(robot: RobotModel) -> Float | None:
     drive = robot.drive
     if np.isfinite(drive.drive_gain).all():

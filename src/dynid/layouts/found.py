@@ -11,6 +11,7 @@ from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
 from dynid.layouts.commands import GAINS_OF_DRIVES
 from dynid.layouts.decision import Decision
+from dynid.layouts.effort import GAINS, knows_gains
 from dynid.layouts.effort import UNIT as EFFORT_UNIT
 from dynid.layouts.excerpt import excerpt
 from dynid.layouts.propose import propose
@@ -41,6 +42,9 @@ def found_tables(
         look.refuse_words(() if look.bag else [name for name in look.names if name not in look.numeric])
         instead = next((one.instead for one in asked if one.instead), "")
         questions = "; ".join(f"{one.key}: {_asked(one)} ({answer_option(one)})" for one in asked)
+        if any(one.key == EFFORT_UNIT for one in asked) and not (GAINS in answers or knows_gains(model)):
+            questions += f"; of currents and raw values {GAINS}, too: N m at the joint per A or per 1, from base to tip"
+            questions += f" (--answer '{GAINS}=...')"
         error = unknown or InputError(
             "no-mapping",
             found=f"answers to {', '.join(answers)}",
