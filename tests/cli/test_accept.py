@@ -173,6 +173,16 @@ def test_a_doubt_caps_the_verdict_until_it_is_accepted(
     assert load(tmp_path / "run").verdict.accepted == tuple(doubts)
 
 
+def test_efforts_that_are_all_turned_are_one_doubt(run: Run, robot_file: Path, tmp_path: Path) -> None:
+    """Friction that drives every joint, and bodies that cannot be, follow from it and have no other cause."""
+    log = spoilt_log(robot_file, tmp_path / "log.parquet", lambda robot, seed: -torque(robot, seed))
+    done = run("identify", robot_file, log, *PLAIN, "--out", tmp_path / "run")
+    assert doubts_in(done.err) == ["torque-sign"]
+    assert all(f"{joint} = -1" in done.err for joint in load_robot(robot_file).joint_names)
+    assert "negative-friction" not in done.err
+    assert "likely-cause" not in done.err
+
+
 def test_a_mended_log_is_good_and_an_accepted_one_says_so(run: Run, robot_file: Path, tmp_path: Path) -> None:
     """The first line of a leaning robot, before and after either way on."""
     log = spoilt_log(robot_file, tmp_path / "log.parquet", tilted)

@@ -20,6 +20,7 @@ from dynid.diagnosis.negative_friction import check_negative_friction
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.identification.steps import Call, Data, Found
+from dynid.log.prior_check import all_turned
 from dynid.rows.momentum import MomentumRows
 
 
@@ -31,9 +32,8 @@ def examine(
         return tuple
     terms, diagnostics = found.nonlinear.terms, call.diagnostics
     misread = check_guidance(analysis, diagnostics) or check_wiring(analysis, diagnostics)
-    # What a known friction lacks may have either sign, and so may the friction of a torque whose sign is in doubt.
-    turned = any(one.identifier == "torque-sign" for one in diagnostics.doubts)
-    if not turned and not any(term.knows_friction for term in terms):
+    # What a known friction lacks may have either sign, and so may the friction of torque that is turned throughout.
+    if not all_turned(diagnostics) and not any(term.knows_friction for term in terms):
         check_negative_friction(analysis, diagnostics, call.log.mapping.commanded)
     diagnosed = beside(
         lambda: diagnose(analysis), call.threads

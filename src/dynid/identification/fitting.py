@@ -35,6 +35,7 @@ from dynid.factor.thinning import thinned
 from dynid.identification.encoders import check_negative_stiffness, report_stiffness
 from dynid.identification.settings import default_estimator
 from dynid.identification.steps import Call, Data, Found
+from dynid.log.prior_check import all_turned
 from dynid.log.switches import switches_of
 from dynid.run.result import Validation
 from dynid.run.scoring import score
@@ -173,7 +174,7 @@ def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Ch
     asked = settings.estimator != default_estimator()
 
     def cause(consistent: FeasibleFit) -> str:
-        if any(one.identifier == "torque-sign" for one in call.diagnostics.doubts):
+        if all_turned(call.diagnostics):
             return ""  # the bodies that such a torque needs are not possible ones
         # Causes are compared where models are; a prior that holds against fewer equations weighs as much less.
         there = fitted if trial.share == 1.0 else trial.fit(nonlinear.terms)
