@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 
@@ -178,18 +177,24 @@ def times_of_messages(t: Float, q: Float, step: float) -> Float:
     # Rows from AROUND before the gap's end to as many behind those that may be late; of a neighbour's gap once more.
     rows = gaps[:, None] + np.arange(-AROUND, LATE_ROWS + AROUND)
     lost = elapsed[gaps - 1]
+    near = q[:, rows]
     for _ in range(2):
         now = found[rows]
-        best, times = _unevenness(now, q[:, rows]), now.copy()
+        best, times = _unevenness(now, near), now.copy()
         enough = CLEARLY * best
-        for late, length in product(range(1, int(lost.max(initial=1))), range(1, LATE_ROWS + 1)):
-            tried, own = now.copy(), slice(AROUND, AROUND + length)
-            tried[:, own] = t[rows[:, own]] - step * late
-            error = _unevenness(tried, q[:, rows])
-            better = (late < lost) & (error < np.minimum(best, enough))
-            best, times[better] = np.where(better, error, best), tried[better]
+        for late in range(1, int(lost.max(initial=1))):
+            roomy = np.flatnonzero(late < lost)
+            there = near[:, roomy]
+            for length in range(1, LATE_ROWS + 1):
+                tried, own = now[roomy], slice(AROUND, AROUND + length)
+                tried[:, own] = t[rows[roomy, own]] - step * late
+                error = _unevenness(tried, there)
+                better = error < np.minimum(best, enough)[roomy]
+                best[roomy[better]], times[roomy[better]] = error[better], tried[better]
         changed, own = (times != now).any(axis=1), slice(AROUND, AROUND + LATE_ROWS)
         found[rows[changed, own]] = times[changed, own]
+        again = (found[rows] != now).any(axis=1)
+        rows, near, lost = rows[again], near[:, again], lost[again]
     return found
 
 
