@@ -15,8 +15,9 @@ import pytest
 
 from tests.command_line import other_log, robot_file, run, train_log
 from tests.kernels import kernel, native_kernel
+from tests.unexamined import unexamined
 
-__all__ = ["data_dir", "kernel", "native_kernel", "other_log", "robot_file", "run", "train_log"]
+__all__ = ["data_dir", "kernel", "native_kernel", "other_log", "robot_file", "run", "train_log", "unexamined"]
 
 
 @pytest.hookimpl(wrapper=True)

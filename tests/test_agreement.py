@@ -32,6 +32,8 @@ from dynid.verbs.agreement import agreement_data, agreement_lines
 from dynid.verbs.save import save
 from tests.command_line import Run
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 ROBOT = load_example("puma560")
 RATE, SECONDS = 100.0, 40.0
 PASSED = np.linspace(0.0, 1.0, round(SECONDS * RATE))

@@ -32,6 +32,8 @@ from dynid.terms.friction_shapes import Stribeck
 from dynid.terms.term import Term, Terms
 from dynid.testing import random_robot
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 PENDULUM = """
 <robot name="pendulum"><link name="base"/><link name="arm"/>
 <joint name="shoulder" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from benchmarks.plants import Plant
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
+from dynid.estimate import WLS
 from dynid.estimate.scores import Origin
 from dynid.factor.folds import folds_of, moved_once
 from dynid.identification.pipeline import identify
@@ -27,6 +29,7 @@ SMOOTHED = 0.12
 JOGGED = [
     (1, 1), (3, 2), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((1, 2), (3, 1)))
 ]  # fmt: skip
+LEVEL, LINEAR = RigidBody() + Offset(), RigidBody() + Viscous()
 
 
 @cache
@@ -40,8 +43,7 @@ def identified(
     seed: int, times: int, held: bool = False, terms: Terms | None = None
 ) -> tuple[Identification, Diagnostics]:
     one, _, log = made(seed, times, held)
-    sink, usual = Diagnostics(), Settings()
-    settings = usual if terms is None else Settings(terms=terms)
+    sink, settings = Diagnostics(), Settings(terms=terms, estimator=WLS())
     return identify(one.described, log.log(one), settings, threads=1, diagnostics=sink), sink
 
 
@@ -101,13 +103,19 @@ def test_it_predicts_other_jogs_as_well_as_plain_least_squares(seed: int, times:
     assert ours < 1.1 * np.sqrt((plain**2 * size).sum() / size.sum())
 
 
-@pytest.mark.parametrize("terms", [RigidBody() + Offset(), RigidBody() + Viscous()])
 @pytest.mark.parametrize(
-    ("seed", "times", "held"),
+    ("seed", "times", "held", "terms"),
     [
-        (3, 2, False),
-        (4, 2, True),
-        *(pytest.param(*one, marks=pytest.mark.slow) for one in ((1, 2, False), (3, 1, True))),
+        (3, 2, False, LEVEL),
+        (4, 2, True, LINEAR),
+        *(
+            pytest.param(*one, terms, marks=pytest.mark.slow)
+            for one, terms in (
+                ((3, 2, False), LINEAR),
+                ((4, 2, True), LEVEL),
+                *product(((1, 2, False), (3, 1, True)), (LEVEL, LINEAR)),
+            )
+        ),
     ],
 )
 def test_a_model_without_friction_is_no_proof_of_another_reading_or_of_change(
@@ -124,7 +132,11 @@ def test_a_joint_whose_motion_lies_in_one_block_is_not_judged() -> None:
     one, real = arm(1)
     log = jogged(one, real, [0, 1, 2, 3, 4] * 4 + [5], 11, False)
     run = identify(
-        one.described, log.log(one), Settings(block_seconds=3.0), threads=1, diagnostics=Diagnostics()
+        one.described,
+        log.log(one),
+        Settings(block_seconds=3.0, automatic=False, estimator=WLS()),
+        threads=1,
+        diagnostics=Diagnostics(),
     )
     scores = run.validations[0].scores
     assert scores.origin is Origin.HELD_OUT_BLOCKS

@@ -10,7 +10,9 @@ import pytest
 from benchmarks.plants import Plant, Recorded, Stop, Unmodelled, plant, record
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.residual_analysis import MOVED
+from dynid.estimate import WLS
 from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.run.result import Identification
 from dynid.run.validation import validate
@@ -24,6 +26,10 @@ PLANTS = {
     # The last joint moves a gripper alone, at the end.
     "talos_left_arm": Unmodelled(cable=0.01, gear_friction=0.1, torque_step=0.003),
 }
+
+
+# What the first lacks, the last lacks as well.
+JUDGED = [pytest.param(name, marks=[pytest.mark.slow] if name == "ur5" else []) for name in PLANTS]
 
 
 def in_turns(joints: int) -> list[Stop]:
@@ -60,7 +66,9 @@ def log_of(one: Plant, made: Recorded) -> Log:
 def identified(name: str) -> tuple[Identification, Diagnostics]:
     one, first, _ = logs(name)
     sink = Diagnostics()
-    return identify(one.described, log_of(one, first), threads=1, diagnostics=sink), sink
+    # Doubts and friction stand on the fit without constraints.
+    settings = Settings(estimator=WLS())
+    return identify(one.described, log_of(one, first), settings, threads=1, diagnostics=sink), sink
 
 
 @pytest.mark.parametrize("name", PLANTS)
@@ -71,7 +79,7 @@ def test_one_joint_moves_at_a_time(name: str) -> None:
     assert (np.ptp(first.q, axis=0) > MOVED).all()
 
 
-@pytest.mark.parametrize("name", PLANTS)
+@pytest.mark.parametrize("name", JUDGED)
 def test_such_a_log_gives_a_usable_model_with_the_joints_friction_and_no_doubt(name: str) -> None:
     found, sink = identified(name)
     assert not sink.doubts
@@ -81,7 +89,7 @@ def test_such_a_log_gives_a_usable_model_with_the_joints_friction_and_no_doubt(n
     assert rubbed == set(found.robot.joint_names)
 
 
-@pytest.mark.parametrize("name", PLANTS)
+@pytest.mark.parametrize("name", JUDGED)
 def test_it_predicts_joints_that_move_together(name: str) -> None:
     """Within the share that is usable."""
     one, _, other = logs(name)

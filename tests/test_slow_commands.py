@@ -49,15 +49,22 @@ def servo_of(robot: RobotModel) -> Servo:
     return robot.drive.servo
 
 
+@pytest.mark.parametrize(
+    ("seeds", "count", "least"), [((10,), 10, 8), pytest.param((10, 11), 15, 12, marks=pytest.mark.slow)]
+)
 def test_viscous_friction_and_armature_of_the_default_are_inside_their_intervals(
-    seventh: tuple[Arm, dynid.Log, Identification], tmp_path: Path
+    seeds: Sequence[int],
+    count: int,
+    least: int,
+    seventh: tuple[Arm, dynid.Log, Identification],
+    tmp_path: Path,
 ) -> None:
     """With the lag of the torque alone, 3 to 10 ms short, none was, and viscous friction was a third off.
 
-    Of 15 intervals of 95 % 11 or fewer hold the truth in 1 of 180 such sets.
+    Of 15 intervals of 95 % 11 or fewer hold the truth in 1 of 180 such sets, of 10 of them 7 or fewer in 1 of 90.
     """
     inside: list[bool] = []
-    others = ((arm, log) for arm, log, _ in (arm_and_log(tmp_path, seed) for seed in (10, 11)))
+    others = ((arm, log) for arm, log, _ in (arm_and_log(tmp_path, seed) for seed in seeds))
     drawn = [(arm, dynid.identify(log.robot, log)) for arm, log in others]
     for arm, found in ((seventh[0], seventh[2]), *drawn):
         servo, estimate = servo_of(found.robot), found.estimate
@@ -69,17 +76,17 @@ def test_viscous_friction_and_armature_of_the_default_are_inside_their_intervals
         by_drive = [i for i, name in enumerate(estimate.names) if name[:2] in ("fv", "Ia")]
         assert np.abs(estimate.value[by_drive] / truth[by_drive] - 1.0).max() < 0.05
         inside += (np.abs(estimate.value - truth) < half)[by_drive].tolist()
-    assert len(inside) == 15
-    assert sum(inside) > 11
+    assert len(inside) == count
+    assert sum(inside) >= least
 
 
-def test_the_lag_is_inside_its_interval(tmp_path: Path) -> None:
-    for seed in (8, 9):
-        _, log, servo = arm_and_log(tmp_path, seed)
-        timing = find_drive_timing(log.robot, log, servo, 0, 1)
-        assert timing.simulated
-        assert timing.lag is not None
-        assert abs(timing.lag.seconds - (BUS + 0.5 * ROW)) < timing.lag.half_width < 2e-3
+@pytest.mark.parametrize("seed", [8, pytest.param(9, marks=pytest.mark.slow)])
+def test_the_lag_is_inside_its_interval(seed: int, tmp_path: Path) -> None:
+    _, log, servo = arm_and_log(tmp_path, seed)
+    timing = find_drive_timing(log.robot, log, servo, 0, 1)
+    assert timing.simulated
+    assert timing.lag is not None
+    assert abs(timing.lag.seconds - (BUS + 0.5 * ROW)) < timing.lag.half_width < 2e-3
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(2, marks=pytest.mark.slow)])

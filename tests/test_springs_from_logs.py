@@ -14,7 +14,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate import WLS
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
+from dynid.identification.settings import Settings, default_estimator
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot.drive import TorqueSide
@@ -26,7 +26,7 @@ from dynid.verbs.spring_search import search_geometry
 
 WITHOUT = RigidBody() + MotorInertia() + OnMotor(Viscous()) + OnMotor(Coulomb(width=3.0))
 PREPARATION = Preparation(cutoff=10.0)
-SETTINGS = Settings(terms=WITHOUT + SPRINGS, preparation=PREPARATION)
+SETTINGS = Settings(terms=WITHOUT + SPRINGS, preparation=PREPARATION, estimator=WLS())
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,9 @@ def test_the_geometry_of_a_lever_is_found(robot: RobotModel, log: Log) -> None:
     assert found.at_bound == (False, False)
     assert found.agreeing >= 1 / 3
     assert found.misfit < 0.7 * found.misfit_without
-    refined = identify(robot, log, replace(SETTINGS, terms=WITHOUT + found.term))
+    refined = identify(
+        robot, log, replace(SETTINGS, terms=WITHOUT + found.term, estimator=default_estimator())
+    )
     assert refined.verdict.level == "good"
 
 
@@ -171,7 +173,7 @@ def test_the_wrong_side_of_the_gear_is_determined_by_the_prior(
     terms = RigidBody() + MotorInertia()
     log = log_of(tmp_path, robot, terms, values(terms, {}), scale=scale)
     # No consistent bodies are 150 times too heavy or too light: the fit without constraints is what is compared.
-    found = identify(robot, log, replace(SETTINGS, terms=terms, estimator=WLS()))
+    found = identify(robot, log, replace(SETTINGS, terms=terms))
     doubts = [one for one in found.diagnostics.doubts if one.identifier == "gear-ratio-side"]
     assert doubts
     assert all(re.search(says, one.text) for one in doubts)
@@ -184,6 +186,6 @@ def test_a_spring_that_carries_gravity_is_no_wrong_sign(tmp_path: Path) -> None:
     strong = Spring(Triangle("j2", 0.9, 0.45, -1.3), label="springs")
     terms = RigidBody() + MotorInertia() + strong
     log = log_of(tmp_path, robot, terms, values(terms, {"k_springs": 1.2e4, "c_springs": 0.0}))
-    lacking = identify(robot, log, replace(SETTINGS, terms=RigidBody() + MotorInertia(), estimator=WLS()))
+    lacking = identify(robot, log, replace(SETTINGS, terms=RigidBody() + MotorInertia()))
     assert any("opposed to gravity" in one.text for one in lacking.diagnostics.doubts)
     assert identify(robot, log, replace(SETTINGS, terms=terms)).verdict.level == "good"

@@ -40,7 +40,7 @@ def identified(robot: RobotModel, seed: int, stops: bool) -> Identification:
     return identify(robot, train, Settings(), validation=other, threads=1, diagnostics=Diagnostics())
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_stops_of_all_joints_spoil_no_model(robot: RobotModel, seed: int) -> None:
     """A log of moves with pauses of 0.3 to 0.8 s says nearly as much of another motion as one without a pause."""
     run, free = (identified(robot, seed, stops) for stops in (True, False))

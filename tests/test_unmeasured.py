@@ -13,7 +13,7 @@ from benchmarks.plants import Plant, Recorded, Unmodelled, plant, record
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
-from dynid.estimate import OE
+from dynid.estimate import OE, WLS
 from dynid.exporters.torque_replay import replay_torque
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
@@ -26,6 +26,8 @@ from dynid.verbs.summary import link_lines, score_lines
 
 SILENT = 1  # of the finger's three joints: it carries one and is carried by one
 BESIDE = Unmodelled(cable=0.005, torque_step=0.002)
+# What a joint's equation is worth does not depend on what is chosen of its friction, nor on consistent bodies.
+PLAIN = Settings(automatic=False, estimator=WLS())
 
 
 @cache
@@ -49,7 +51,7 @@ def logged(one: Plant, made: Recorded, effort: float | None = None) -> Log:
 def identified(effort: float | None) -> Identification:
     one, first, _ = finger()
     log = logged(one, first, effort)
-    return identify(one.described, log, threads=1, diagnostics=Diagnostics())
+    return identify(one.described, log, PLAIN, threads=1, diagnostics=Diagnostics())
 
 
 def others(values: Float) -> Float:
@@ -126,7 +128,7 @@ def test_a_brake_that_is_on_in_one_trajectory_spoils_no_joint(motor: float) -> N
     """Whatever its motor gives: all joints are predicted as if the trajectory had not been recorded, or better."""
     one, first, unseen = finger()
     log = braked(one, first, held_still(), motor)
-    found = identify(one.described, log, threads=1, diagnostics=Diagnostics())
+    found = identify(one.described, log, PLAIN, threads=1, diagnostics=Diagnostics())
     (warning,) = [item for item in found.diagnostics.warnings if item.identifier == "held-in-part"]
     assert "stands still in 'held'" in warning.text
     errors = [
@@ -140,7 +142,7 @@ def test_a_brake_that_is_on_in_one_trajectory_spoils_no_joint(motor: float) -> N
 def test_a_joint_that_its_servo_holds_keeps_its_equation() -> None:
     one, first, _ = finger()
     log = braked(one, first, held_still(), None)
-    found = identify(one.described, log, threads=1, diagnostics=Diagnostics())
+    found = identify(one.described, log, PLAIN, threads=1, diagnostics=Diagnostics())
     assert not [item for item in found.diagnostics if item.identifier == "held-in-part"]
     assert found.training.scores.count[SILENT] == found.training.scores.count[0]
 
@@ -174,7 +176,7 @@ def test_a_gripper_that_grips_spoils_no_arm() -> None:
     """One warning, and every other joint is predicted as well as with the gripper's true torque."""
     one, made = with_hand("so101")
     runs = {
-        how: identify(one.described, gripping(one, made, how), threads=1, diagnostics=Diagnostics())
+        how: identify(one.described, gripping(one, made, how), PLAIN, threads=1, diagnostics=Diagnostics())
         for how in ("torque", "two forces")
     }
     said = [item.text for item in runs["two forces"].diagnostics if item.identifier == "joint-unmeasured"]

@@ -241,7 +241,7 @@ def test_intervals_know_of_noise_that_stays_alike_for_long() -> None:
     clean = TERMS.torque(robot, Samples.from_motion(q, dq, ddq), theta)
     kept = np.exp(-0.004 / 0.5)
     ratios, white = [], []
-    for seed in range(5):
+    for seed in range(3):
         drawn = np.random.default_rng(seed).normal(size=clean.shape)
         noise = lfilter([np.sqrt(1.0 - kept**2)], [1.0, -kept], drawn, axis=0)
         watcher = Watcher(robot, WatchSettings(TERMS))

@@ -20,6 +20,8 @@ from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Terms, Vis
 from dynid.terms.friction_shapes import ZolloFriction
 from tests.elastic_arms import STRIBECK, Arm, Motion, planar, recorded, stribeck
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 TERMS = RigidBody() + SpinningRotor() + Viscous() + Coulomb(width=0.01) + Stiffness()
 ORDER = [*range(22), 24, 25, 22, 23, 26, 27]  # of Arm.theta in that of TERMS
 COUNT = 2 * np.pi / 1250000

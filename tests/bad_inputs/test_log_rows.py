@@ -435,7 +435,7 @@ def test_51_identical_rows_are_dropped(robot: RobotModel, clean: Columns, tmp_pa
     assert not warnings
 
 
-@pytest.mark.parametrize("chunk", [7, 100, 32768])
+@pytest.mark.parametrize("chunk", [7, pytest.param(100, marks=pytest.mark.slow), 32768])
 @pytest.mark.parametrize(
     ("name", "says"),
     [

@@ -16,7 +16,6 @@ from dynid.diagnosis.proof import (
     Proof,
     Reading,
     friction_forms,
-    gated,
     position_waves,
     prove,
     reading,
@@ -118,7 +117,7 @@ def test_a_lag_is_proven_and_shifts_are_scanned() -> None:
 
 def test_a_wrong_sign_is_contradicted_by_the_log() -> None:
     analysis = analysis_of(small_arm(), seed=5)
-    for turned_round in sign_readings(analysis.robot, gated(analysis), 2):
+    for turned_round in sign_readings(analysis.robot, analysis.gated, 2):
         proof = prove(analysis, Reading(turned_round.robot, turned_round.samples))
         assert proof is not None
         assert proof.contradicted
@@ -127,7 +126,7 @@ def test_a_wrong_sign_is_contradicted_by_the_log() -> None:
 def test_a_column_that_one_block_holds_predicts_nothing_there() -> None:
     """Friction of the lowest speeds before the motion begins: of the rest of the log its coefficient is noise."""
     analysis = analysis_of(small_arm(), seed=5)
-    plain = Reading(analysis.robot, gated(analysis))
+    plain = Reading(analysis.robot, analysis.gated)
     n, N = analysis.robot.n, len(analysis.index)
     slow = 1e-4 * np.random.default_rng(0).normal(size=(n, N, 1))
     usable = np.flatnonzero(~analysis.reverses.any(axis=1) & (analysis.block == 0))

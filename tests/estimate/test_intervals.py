@@ -132,13 +132,14 @@ def test_the_prior_decides_what_the_data_do_not() -> None:
     assert (strong <= 1.0).all()
 
 
-def test_coverage_of_simulated_experiments() -> None:
-    """A dose of benchmarks/coverage.py: 24 experiments on 3 robots with correlated residuals; the full table has 1000.
+@pytest.mark.parametrize("count", [9, pytest.param(24, marks=pytest.mark.slow)])
+def test_coverage_of_simulated_experiments(count: int) -> None:
+    """A dose of benchmarks/coverage.py: experiments on 3 robots with correlated residuals; the full table has 1000.
 
     Base parameters of one experiment are correlated: by the spread over 1000 experiments they count as two thirds as
     many independent ones. Bounds are binomial ones of the claim that the true coverage lies in 92 to 98 %.
     """
-    results = [coverage.experiment(number, default=False) for number in range(24)]
+    results = [coverage.experiment(number, default=False) for number in range(count)]
     total = sum(r["parameters"] for r in results)
     independent = 2 * total // 3
     low, high = binom.ppf(0.001, independent, 0.92), binom.ppf(0.999, independent, 0.98)

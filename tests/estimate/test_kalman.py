@@ -215,7 +215,9 @@ def filtered_run(kind: str, seed: int, elastic: bool = False) -> tuple[JointFilt
     return found, squares, truth[-1]
 
 
-@pytest.mark.parametrize(("kind", "elastic"), [("ekf", False), ("ukf", False), ("ekf", True)])
+@pytest.mark.parametrize(
+    ("kind", "elastic"), [("ekf", False), ("ukf", False), pytest.param("ekf", True, marks=pytest.mark.slow)]
+)
 def test_errors_are_as_large_as_the_covariance_says(kind: str, elastic: bool) -> None:
     runs = [filtered_run(kind, seed, elastic) for seed in range(4)]
     size, measured = len(runs[0][2]), runs[0][0].model.size
@@ -261,7 +263,7 @@ def test_a_step_is_that_of_the_unscented_filter_where_the_model_is_nearly_linear
     assert (np.abs(one.covariance - other.covariance) < bend * np.outer(size, size)).all()
 
 
-@pytest.mark.parametrize("elastic", [False, True])
+@pytest.mark.parametrize("elastic", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_filter_over_a_whole_log_finds_what_least_squares_find(elastic: bool) -> None:
     case = measured_regression(1, elastic=elastic, seconds=2.0)
     plain, found = WLS().fit(case.regression), EKF(rounds=3).fit(case.regression)

@@ -91,7 +91,7 @@ def correlated(seed: int) -> Synthetic:
 def test_intervals_are_honest_under_autocorrelation(kind: type[OLS] | type[WLS]) -> None:
     honest: list[bool] = []
     textbook: list[bool] = []
-    for seed in range(60):
+    for seed in range(30):
         case = correlated(seed)
         found = kind().fit(case.regression)
         error = np.abs(found.value - case.beta)

@@ -103,8 +103,15 @@ def masses(found: Estimate) -> Float:
 UNKNOWN = float("nan")
 
 
-@pytest.mark.parametrize("known", [(1.1, 0.9, UNKNOWN, UNKNOWN), (UNKNOWN,) * 4])
-@pytest.mark.parametrize("strength", ["held-out", 1e4])
+@pytest.mark.parametrize(
+    ("known", "strength"),
+    [
+        ((1.1, 0.9, UNKNOWN, UNKNOWN), 1e4),
+        ((UNKNOWN,) * 4, "held-out"),
+        pytest.param((1.1, 0.9, UNKNOWN, UNKNOWN), "held-out", marks=pytest.mark.slow),
+        pytest.param((UNKNOWN,) * 4, 1e4, marks=pytest.mark.slow),
+    ],
+)
 def test_unknown_bodies_stay_free_beside_known_ones(
     tmp_path: Path, known: tuple[float, ...], strength: float | str
 ) -> None:
@@ -224,7 +231,7 @@ def test_bodies_that_predict_a_little_worse_are_kept_and_said_to(tmp_path: Path)
     assert 1.0 < float(ratio) <= MUCH_WORSE
 
 
-@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("asked", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_bodies_that_no_model_without_rotors_has_are_reported_with_what_holds_them(
     tmp_path: Path, asked: bool
 ) -> None:

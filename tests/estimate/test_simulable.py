@@ -70,7 +70,9 @@ def test_planes_are_the_slopes_of_their_eigenvalues() -> None:
     np.testing.assert_allclose((moved - least)[at], planes @ change, rtol=1e-3, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", [IV(), DIDIM(), CLIE(), CLOE(), OE()])
+@pytest.mark.parametrize(
+    "method", [IV(), CLIE(), OE(), *(pytest.param(one, marks=pytest.mark.slow) for one in (DIDIM(), CLOE()))]
+)
 def test_a_run_that_stops_is_no_good_status_and_names_something_to_do(
     monkeypatch: pytest.MonkeyPatch, method: Estimator
 ) -> None:

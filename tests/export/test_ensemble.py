@@ -32,6 +32,8 @@ from dynid.verbs.save import save
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def folder(

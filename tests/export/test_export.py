@@ -30,6 +30,8 @@ from dynid.verbs.save import save
 from tests.command_line import Run
 from tests.export.models import AGREE, states
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def identified(robot_file: Path, train_log: Path) -> Identification:
@@ -163,7 +165,7 @@ def test_limits_of_a_feasible_run_hold_for_its_ensemble(
     robot = load_robot(robot_file)
     light = FeasibleFit(limits=({"body": 1, "mass": (0.3, 0.4)},))
     run = identify(robot, read_log(train_log, robot), Settings(estimator=light, automatic=False), threads=1)
-    drawn = sample_parameters(run, 4, feasible=True)
+    drawn = sample_parameters(run, 2, feasible=True)
     assert (drawn.parameters[:, 0] <= 0.4 + 1e-5).all()
     assert (drawn.parameters[:, 0] >= 0.3 - 1e-5).all()
 

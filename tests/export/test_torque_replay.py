@@ -33,6 +33,8 @@ from dynid.terms import (
     Viscous,
 )
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 pytest.importorskip("mujoco")
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()
 

@@ -24,6 +24,7 @@ from dynid.run.result import Identification
 from dynid.testing import EstimatorContract, measured_regression
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
+from tests.unexamined import not_examined
 
 
 class TestFeasible(EstimatorContract):
@@ -46,7 +47,7 @@ def half(estimator: Estimator, log: Path, first: bool) -> Identification:
         open_log(experiment, [log], robot, [SelectionEntry(part=part)], Diagnostics())
         for part in (parts if first else parts[::-1])
     )
-    with pytest.MonkeyPatch.context() as patch:
+    with not_examined(), pytest.MonkeyPatch.context() as patch:
         # What may have caused the cost is looked for by fits of every candidate: half the time, and not asked here.
         patch.setattr(fitting, "likely_causes", lambda *anything: None)
         patch.setattr(fitting, "cause_text", lambda found: "")

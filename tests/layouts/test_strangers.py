@@ -65,7 +65,9 @@ SCOPE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("mark", "decimal"), [("\t", ","), (";", ","), ("\t", ".")])
+@pytest.mark.parametrize(
+    ("mark", "decimal"), [("\t", ","), (";", ","), pytest.param("\t", ".", marks=pytest.mark.slow)]
+)
 def test_a_time_before_each_channel_of_scope_view(mark: str, decimal: str, tmp_path: Path) -> None:
     head = [["Name", "Project"], ["File", "C:\\scope"], ["Starttime of export", "133500000000000000"], [""]]
     head += [[cell for name in SCOPE for cell in ("Name", name)]]

@@ -62,7 +62,7 @@ def test_figures_of_a_log(robot: RobotModel, tmp_path: Path) -> None:
     assert len(summary.lines()) == 1 + 1 + 2 + 2
 
 
-@pytest.mark.parametrize("rows", [1, 2, 100, 999])
+@pytest.mark.parametrize("rows", [1, 100, *(pytest.param(one, marks=pytest.mark.slow) for one in (2, 999))])
 def test_findings_do_not_depend_on_the_chunk(rows: int, robot: RobotModel, tmp_path: Path) -> None:
     t = np.arange(T) / 500.0
     t[700:] += 0.1

@@ -29,6 +29,8 @@ from dynid.robot.model import RobotModel
 from dynid.terms import RigidBody, Viscous
 from tests.log import formats
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 T = 300
 t = np.arange(T) / 200.0
 rng = np.random.default_rng(5)

@@ -30,7 +30,7 @@ VALUES = st.one_of(
 def test_round_trip(ending: str, robot: RobotModel) -> None:
     @given(q=arrays(np.float64, st.tuples(st.integers(1, 20), st.just(2)), elements=VALUES), name=st.text(
         st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=12))  # fmt: skip
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20, deadline=None)
     def holds(q: np.ndarray, name: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             t = np.arange(len(q)) * 0.1

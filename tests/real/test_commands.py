@@ -19,6 +19,8 @@ from dynid.identification.pipeline import identify
 from dynid.log.read import Log
 from dynid.run.result import Identification
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 def by_default(folder: Path, scratch: Path) -> tuple[Identification, Log]:
     """By the default command."""

@@ -18,6 +18,8 @@ from dynid.robot import load_robot
 from dynid.verbs.external_torque import external_torque, thresholds
 from tests.robot_files import ROBOTS
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 FREE = [f"val/ur-20_01_17-p{k}" for k in range(1, 11)] + ["val/ur-20_01_17-ptp_10_points"]
 # When the motors' currents of an arm at rest change by more than noise, s from the start of the record.
 PUSHES = {

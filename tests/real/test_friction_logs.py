@@ -21,6 +21,8 @@ from dynid.run.result import Identification
 from dynid.terms import Coulomb, FrictionChoice, Offset, RigidBody, RotorInertia, Sigmoid, Terms, Viscous
 from tests.robot_files import ROBOTS
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 def run(
     robot_name: str,

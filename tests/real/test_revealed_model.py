@@ -17,6 +17,8 @@ from dynid.rows import MomentumRows, Rows, TorqueRows
 from dynid.terms import RigidBody, RotorInertia
 from tests.robot_files import ROBOTS
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.mark.parametrize("rows", [TorqueRows(), MomentumRows()])
 def test_ur10e_target_moment(rows: Rows, data_dir: Path, tmp_path: Path) -> None:

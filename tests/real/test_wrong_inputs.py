@@ -43,7 +43,10 @@ def run(
 
 @pytest.mark.parametrize(("robot", "experiment", "folder", "trajectory"), SOUND)
 def test_sound_logs_pass(robot: str, experiment: str, folder: str, trajectory: str, data_dir: Path) -> None:
-    found = run(robot, experiment, data_dir / folder / "data.parquet", trajectory)
+    # Doubts stand on the fit without constraints. The short run of a KR300 knows masses by its description alone, which
+    # consistent bodies lean on.
+    estimator = None if robot == "kr300_cad" else WLS()
+    found = run(robot, experiment, data_dir / folder / "data.parquet", trajectory, estimator)
     assert not found.diagnostics.doubts
     reported = {item.identifier for item in found.diagnostics.warnings}
     assert not reported & FALSE
@@ -112,9 +115,14 @@ def changed(data_dir: Path, tmp_path: Path, change: dict[str, str], sign: dict[s
     ("change", "sign", "identifier", "joint"),
     [
         ({"tau2": "tau4", "tau4": "tau2"}, {}, "joint-order", "j2"),
-        ({"q3": "q5", "q5": "q3", "dq3": "dq5", "dq5": "dq3"}, {}, "joint-order", "j3"),
-        ({}, {"tau4": -1.0}, "torque-sign", "j4"),
         ({}, {"q2": -1.0, "dq2": -1.0}, "position-sign", "j2"),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in (
+                ({"q3": "q5", "q5": "q3", "dq3": "dq5", "dq5": "dq3"}, {}, "joint-order", "j3"),
+                ({}, {"tau4": -1.0}, "torque-sign", "j4"),
+            )
+        ),
     ],
 )
 def test_wrong_wiring_of_a_panda_is_named_without_its_inertias(

@@ -121,8 +121,9 @@ def test_links_without_an_inertia_beside_them_are_named_by_themselves(tmp_path: 
     assert sorted(said) == ["inertial-missing", "inertial-placeholder"]
 
 
-def log_of(one: Plant) -> Log:
-    made = record(one, np.random.default_rng(3), Unmodelled(cable=0.01, torque_step=0.003), 24.0)
+def log_of(one: Plant, seed: int, seconds: float) -> Log:
+    effects = Unmodelled(cable=0.01, torque_step=0.003)
+    made = record(one, np.random.default_rng(seed), effects, seconds, machine=np.random.default_rng(9))
     return Log.from_arrays(one.described, made.t, made.q, made.tau, made.dq)
 
 
@@ -131,7 +132,9 @@ def test_a_log_is_not_doubted_for_masses_that_nobody_knows(tmp_path: Path) -> No
     describe("z1", "placeholders", np.random.default_rng(0), tmp_path / "z1.urdf")
     said = Diagnostics()
     robot = load_robot(tmp_path / "z1.urdf", diagnostics=said)
-    found = identify(robot, log_of(one), threads=1, diagnostics=said)
+    log, unseen = log_of(one, 3, 24.0), log_of(one, 4, 12.0)
+    # With a log to validate on no blocks are held out.
+    found = identify(robot, log, validation=unseen, threads=1, diagnostics=said)
     assert not said.doubts
     assert found.verdict.level in ("good", "usable")
     assert "inertial-placeholder" in {one.identifier for one in said.warnings}

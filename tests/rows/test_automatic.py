@@ -42,6 +42,8 @@ from dynid.trajectories.trajectory import FourierTrajectory
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 BODIES = RigidBody() + RotorInertia()
 RATE, SECONDS = 1000.0, 31.0
 LOOSE = Preparation(cutoff=200.0, state_cutoff=200.0)

@@ -22,7 +22,7 @@ def test_a_clean_log_shows_none(tmp_path: Path) -> None:
     assert inside(found) > 0.85
 
 
-@pytest.mark.parametrize("samples", [1.5, 3.0, 4.5])
+@pytest.mark.parametrize("samples", [1.5, pytest.param(3.0, marks=pytest.mark.slow), 4.5])
 def test_a_delay_of_all_joints_is_one_and_nothing_else(tmp_path: Path, samples: float) -> None:
     found = chosen(tmp_path, lambda _: torque(samples / RATE))
     assert options(found) == PLAIN | {"time": "delayed"}
@@ -59,7 +59,7 @@ def test_a_wrong_gain_is_taken_out_to_its_size(tmp_path: Path, gain: float) -> N
     assert f"'joint2' that is {100 * abs(value):.3g}" in reported(found)["drive-gain"]
 
 
-@pytest.mark.parametrize("seed", [None, 1, 7])
+@pytest.mark.parametrize("seed", [None, 1, pytest.param(7, marks=pytest.mark.slow)])
 def test_effort_of_the_other_sign_is_no_gain(tmp_path: Path, seed: int | None) -> None:
     """Gains of two joints beside a third explain as much, whichever they are: rounding must not choose among them."""
 
@@ -124,7 +124,7 @@ def test_a_late_log_of_a_robot_with_a_cable_is_late_and_not_coupled(tmp_path: Pa
     assert abs(adopted(found)["delay"][0] - 0.015) < 0.001
 
 
-@pytest.mark.parametrize("share", [0.05, 0.1, 0.4])
+@pytest.mark.parametrize("share", [0.05, pytest.param(0.1, marks=pytest.mark.slow), 0.4])
 def test_crosstalk_of_a_heavier_joint_is_no_gain(tmp_path: Path, share: float) -> None:
     """Of a light joint's sensor that feels the joint before it: its torque was doubted as up to twice too large."""
     found = chosen(tmp_path, lambda tau: tau + np.array([0.0, 0.0, share]) * tau[:, [1]])

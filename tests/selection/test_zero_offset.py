@@ -33,7 +33,7 @@ def degrees(of: dict[int, float]) -> Float:
     return found
 
 
-@pytest.fixture(scope="module", params=ZEROS)
+@pytest.fixture(scope="module", params=[pytest.param("one", marks=pytest.mark.slow), "three"])
 def wrong(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Identification, Float]:

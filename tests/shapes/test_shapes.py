@@ -45,6 +45,8 @@ from dynid.terms.transmission import OnMotor
 from dynid.testing import random_robot, smooth_samples
 from dynid.verbs.save import save
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 ROBOT = random_robot(21, 2, 0.0)
 # Where blocks are not looked at, the log itself is given to validate on: to hold blocks out is a search for each.
 SETTINGS = Settings(
@@ -259,7 +261,7 @@ def test_a_memory_is_found_and_survives_windows(tmp_path: Path) -> None:
     assert found.training.scores.total_relative < 0.02
 
 
-@pytest.mark.parametrize("load", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("load", [0.1, pytest.param(0.5, marks=pytest.mark.slow), 0.9])
 def test_the_load_may_be_that_of_the_bodies_that_are_sought(load: float, tmp_path: Path) -> None:
     prior = tuple(np.ravel(ROBOT.inertia_prior).tolist())
     true = BODIES + Coulomb(WIDTH) + LoadFriction(inertia=prior) + Offset()

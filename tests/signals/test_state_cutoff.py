@@ -29,6 +29,8 @@ from dynid.signals.settings import Preparation
 from dynid.signals.state_cutoff import LOWEST, NEGLIGIBLE, STEPS_AN_OCTAVE, choose_state_cutoffs
 from tests.signals.plant import ROBOT, Run, simulate
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 NAMES, RATE, COMMON = ("a", "b", "c"), 250.0, 10.0
 USED = Preparation(cutoff=COMMON, velocity="differentiate")
 FINE, COARSE = 1e-5, 2.0 * np.pi / 2**11  # rad a count

@@ -294,9 +294,13 @@ def test_one_step_in_thirty_two_is_watched() -> None:
 
 @pytest.mark.parametrize(
     ("joints", "coupling", "held"),
-    [("rigid", Coupling.SIMPLIFIED, True), ("rigid", Coupling.FULL, False), ("elastic", Coupling.FULL, False),
-     ("elastic", Coupling.SIMPLIFIED, False)],
-)  # fmt: skip
+    [
+        ("rigid", Coupling.SIMPLIFIED, True),
+        ("elastic", Coupling.FULL, False),
+        pytest.param("rigid", Coupling.FULL, False, marks=pytest.mark.slow),
+        pytest.param("elastic", Coupling.SIMPLIFIED, False, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.usefixtures("native_kernel")
 def test_compiled_steps_are_those_of_numpy(joints: str, coupling: Coupling, held: bool) -> None:
     """Under a controller that holds the weight, with smooth friction; both kernels give one motion."""

@@ -29,6 +29,8 @@ from dynid.simulation.plant import Plant
 from dynid.trajectories.trajectory import FourierTrajectory
 from tests.simulate.robots import geared
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 POSITION, ACCELERATION = 1e-10, 1e-8
 
 
@@ -59,7 +61,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("joints", "coupling", "coupled"), CASES)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_stepped_by_mujoco_or_by_dynid_the_motion_is_the_same(
     joints: str, coupling: Coupling, coupled: bool, seed: int
 ) -> None:

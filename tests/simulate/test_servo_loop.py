@@ -91,9 +91,27 @@ def test_limits_and_dead_bands_move_the_joints() -> None:
     assert (missed > 0.05 * np.ptp(log.q, axis=0)).all()
 
 
-@pytest.mark.parametrize("loop", ["computer", "drive"])
-@pytest.mark.parametrize("servo", [LINEAR, HARD])
-@pytest.mark.parametrize("delay", [0.0, 0.7, 2.8])
+@pytest.mark.parametrize(
+    ("delay", "servo", "loop"),
+    [
+        (0.0, LINEAR, "computer"),
+        (0.7, HARD, "computer"),
+        (0.7, LINEAR, "drive"),
+        (2.8, LINEAR, "computer"),
+        (2.8, HARD, "drive"),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in (
+                (0.0, LINEAR, "drive"),
+                *((0.0, HARD, loop) for loop in ("computer", "drive")),
+                (0.7, LINEAR, "computer"),
+                (0.7, HARD, "drive"),
+                (2.8, HARD, "computer"),
+                (2.8, LINEAR, "drive"),
+            )
+        ),
+    ],
+)
 def test_both_kernels_give_one_run_and_one_tangent(servo: Servo, delay: float, loop: str) -> None:
     robot = random_robot(3, 2, 0.0)
     log, controllers = log_of_plant(robot, replace(servo, loop=loop), delay, 60)

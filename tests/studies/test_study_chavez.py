@@ -8,6 +8,8 @@ from dynid_studies.rotradi import POLE, STEP, TABLE_3, TABLE_4, THETA, exciting,
 from dynid_studies.run import results_dict, run_study
 from dynid_studies.study import Drawing, Study
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def study() -> Study:

@@ -19,6 +19,8 @@ from dynid_studies.panda import (
 from dynid_studies.run import results_dict, run_study
 from dynid_studies.study import Dose, Drawing, Study, Table, Text
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def study() -> Study:

@@ -10,6 +10,8 @@ from dynid_studies.madsen_real import add_real
 from dynid_studies.run import results_dict, run_study
 from dynid_studies.study import Drawing, Study, StudyPage, Table, Text
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def study() -> Study:

@@ -14,6 +14,8 @@ from dynid_studies.study import Drawing, Study, Table
 from dynid.spatial.inertia import pseudo_inertia
 from dynid.terms import RigidBody, Terms
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def study() -> Study:

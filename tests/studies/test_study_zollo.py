@@ -11,6 +11,8 @@ from dynid_studies.study import Drawing, Study
 from dynid_studies.zollo_arms import paper_map, planar
 from dynid_studies.zollo_tables import FIXES, PUMA_ESTIMATED, PUMA_REAL, TABLE_1, TABLE_2, last_digit
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def study() -> Study:

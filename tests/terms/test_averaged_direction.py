@@ -23,6 +23,8 @@ from dynid.terms.friction import direction, direction_sides, smooth_sign
 from dynid.testing import random_robot
 from dynid.trajectories.trajectory import FourierTrajectory
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 SPAN = 0.02
 WIDTHS = (0.0, 1e-4, 0.02, 5.0)
 

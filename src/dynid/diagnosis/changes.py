@@ -21,7 +21,6 @@ from dynid.diagnosis.proof import (
     Reading,
     decisive,
     gain_of,
-    gated,
 )
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.terms.residual_tests import ALARM, moves_throughout
@@ -270,7 +269,7 @@ def find_change(analysis: ResidualAnalysis) -> Change | None:
     positions or speeds of a joint, by which a model that lacks something gains as well. Joints that move in one part of
     the log alone have no say: nothing is known of what they were like at other times.
     """
-    plain = Reading(analysis.robot, gated(analysis))
+    plain = Reading(analysis.robot, analysis.gated)
     fit, seen = HeldOut.of(analysis, plain), _throughout(analysis)
     if fit is None or max((analysis.relevance(j, 1.0) for j in seen), default=0.0) < LEAST_TORQUE:
         return None
@@ -347,7 +346,6 @@ def _halves(analysis: ResidualAnalysis) -> list[Bool]:
 
 def _apart(analysis: ResidualAnalysis, plain: Reading, before: Float, half: Bool) -> Float:
     """Held-out squared error (n, M) with parameters of their own for a half (N,) of the samples."""
-    terms, wanted = analysis.plain_model
-    Y, _ = regressor(plain.robot, terms, plain.samples, wanted)
+    Y, _ = analysis.plain_columns
     fit = HeldOut.of(analysis, plain, Y * half[None, :, None])
     return before if fit is None else fit.error()

@@ -10,7 +10,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.explanation import Explanation
 from dynid.base.records import dataclass
-from dynid.diagnosis.proof import FOLDS, LEAST_GAIN, HeldOut, decisive, gated
+from dynid.diagnosis.proof import FOLDS, LEAST_GAIN, HeldOut, decisive
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
@@ -60,11 +60,11 @@ def check_guidance(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool
 
     Claims: hand-guided.
     """
-    samples = gated(analysis)
+    samples = analysis.gated
     terms, wanted = analysis.plain_model
     if not analysis.enough or samples.theta is not None or not any(term.of_bodies for term in terms):
         return False
-    Y, complete = regressor(analysis.robot, terms, samples, wanted)
+    Y, complete = analysis.plain_columns
     if not complete or len(np.unique(analysis.block)) < FOLDS:
         return False
     still = standing(analysis.robot, terms, samples, wanted)

@@ -11,7 +11,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.distributions import student_quantile
 from dynid.base.explanation import PROVEN, Explanation
 from dynid.base.records import dataclass
-from dynid.diagnosis.proof import RIVALS, Reading, gated, prove
+from dynid.diagnosis.proof import RIVALS, Reading, prove
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
@@ -81,7 +81,7 @@ def check_link_lengths(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> 
         :1
     ]:
         longer, shorter = (_stretched(analysis.robot, one.joint, sign * one.change) for sign in (1.0, -1.0))
-        samples = gated(analysis)
+        samples = analysis.gated
         rivals = {
             str(rival): RIVALS[rival](analysis) for rival in (Rival.POSITION, Rival.FRICTION, Rival.ZERO)
         }

@@ -13,7 +13,6 @@ from dynid.diagnosis.proof import (
     chance_of_gain,
     gain_by_joint,
     gain_of,
-    gated,
 )
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.kernel import inverse_dynamics, torque_regressor
@@ -35,7 +34,7 @@ def prove_load(analysis: ResidualAnalysis, body: int) -> Proof | None:
     scale of the described torque, and zeros of the joints.
     None without a description of every body, where the model reads more than motion, or where there are too few blocks.
     """
-    robot, samples = analysis.robot, gated(analysis)
+    robot, samples = analysis.robot, analysis.gated
     described = robot.inertia_prior
     if (
         not np.isfinite(described).all()

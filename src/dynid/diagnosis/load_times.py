@@ -10,8 +10,8 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
 from dynid.diagnosis.load_proof import TEN, body_columns
-from dynid.diagnosis.proof import FOLDS, LEAST_GAIN, LEAST_TORQUE, RIDGE, decisive, gain_of, gated
-from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
+from dynid.diagnosis.proof import FOLDS, LEAST_GAIN, LEAST_TORQUE, RIDGE, decisive, gain_of
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.factor.folds import folds_of_samples
 from dynid.kernel import cho_factor, cho_solve
 
@@ -64,13 +64,12 @@ def find_load_times(analysis: ResidualAnalysis) -> LoadTimes | None:
     folds the samples before and after one, but not those whose errors are its own, say its state; where they
     contradict each other it is half. The rival is a constant torque on every joint at times of its own.
     """
-    robot, samples = analysis.robot, gated(analysis)
+    robot, samples = analysis.robot, analysis.gated
     if not analysis.enough or int(analysis.block.max(initial=-1)) + 1 < FOLDS:
         return None
     if max(analysis.relevance(j, 1.0) for j in analysis.joints) < LEAST_TORQUE:
         return None
-    terms, wanted = analysis.plain_model
-    Y, complete = regressor(robot, terms, samples, wanted)
+    Y, complete = analysis.plain_columns
     if not complete:
         return None
     n, N = Y.shape[:2]

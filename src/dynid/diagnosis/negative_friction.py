@@ -11,7 +11,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.base.explanation import Explanation
 from dynid.base.records import dataclass
-from dynid.diagnosis.proof import Reading, gated, prove
+from dynid.diagnosis.proof import Reading, prove
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.diagnosis.wiring_checks import LARGE, misfits, sign_readings, thinned
 from dynid.estimate.estimator import Estimate
@@ -103,7 +103,7 @@ def check_negative_friction(
             continue
         proofs = [
             prove(analysis, Reading(turned.robot, turned.samples))
-            for turned in sign_readings(analysis.robot, gated(analysis), one.joint)
+            for turned in sign_readings(analysis.robot, analysis.gated, one.joint)
         ]
         if all(proof is not None and proof.contradicted for proof in proofs):
             diagnostics.warn(

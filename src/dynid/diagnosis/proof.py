@@ -113,7 +113,7 @@ def prove(
     takes the joints' columns that gain on held-out blocks, so that it does not pay for those that do not.
     None where the model reads more than motion, or where there are too few blocks.
     """
-    plain = Reading(analysis.robot, gated(analysis))
+    plain = Reading(analysis.robot, analysis.gated)
     fit = HeldOut.of(analysis, plain)
     other = HeldOut.of(analysis, declared)
     if fit is None or other is None:
@@ -180,11 +180,6 @@ def chance_of_gain(before: Float, after: Float) -> float:
     return 1.0 if spread == 0 else float(student_cumulative(M - 1, -gains.mean() / (spread / np.sqrt(M))))
 
 
-def gated(analysis: ResidualAnalysis) -> Samples:
-    """The thinned samples, with that gate."""
-    return replace(analysis.motion, gate=~analysis.reverses)
-
-
 @dataclass(frozen=True, eq=False)
 class HeldOut:
     """Weighted equations of the plain model and further columns, by fold.
@@ -204,11 +199,12 @@ class HeldOut:
     @staticmethod
     def of(analysis: ResidualAnalysis, reading: Reading, further: Float | None = None) -> HeldOut | None:
         """Equations of a reading, each column of length one; None where the model reads more than motion."""
-        samples = reading.samples
         if int(analysis.block.max(initial=-1)) + 1 < FOLDS or not analysis.enough:
             return None
+        robot, samples = reading.robot, reading.samples
+        as_logged = robot is analysis.robot and samples is analysis.gated
         terms, wanted = analysis.plain_model
-        Y, complete = regressor(reading.robot, terms, samples, wanted)
+        Y, complete = analysis.plain_columns if as_logged else regressor(robot, terms, samples, wanted)
         if not complete:
             return None
         return HeldOut.weighted(analysis, Y, samples.tau, further)
@@ -357,7 +353,7 @@ RIVALS: dict[Rival, Callable[[ResidualAnalysis], Float]] = {
 
 def reading(analysis: ResidualAnalysis, declared: Declared) -> Reading:
     """The log as it is declared."""
-    robot, samples = analysis.robot, gated(analysis)
+    robot, samples = analysis.robot, analysis.gated
     if declared.gravity is not None:
         robot = replace(robot, gravity=declared.gravity)
     if declared.factors:

@@ -341,6 +341,17 @@ class ResidualAnalysis:
             first += count
         return Terms(tuple(kept)), np.concatenate(masks)
 
+    @cached_property
+    def gated(self) -> Samples:
+        """The thinned samples, without those in which a joint reverses."""
+        return replace(self.motion, gate=~self.reverses)
+
+    @cached_property
+    def plain_columns(self) -> tuple[Float, bool]:
+        """The plain model's columns (n, N, w) at these, for claims that are tried beside it; see `regressor`."""
+        terms, wanted = self.plain_model
+        return regressor(self.robot, terms, self.gated, wanted)
+
     def partial_share(self, joint: int, columns: Float, known: Float) -> float:
         """Share of a joint's residual that features (N, k) explain on top of others (N, l); 0 where none are free."""
         free = [column for column in known.T if self.test_joint(joint, column[:, None]) is not None]

@@ -14,7 +14,7 @@ from dynid.base.errors import Place
 from dynid.base.explanation import TRAPS, Explanation
 from dynid.base.records import dataclass
 from dynid.diagnosis.mounting_check import best_mounting, degrees_between
-from dynid.diagnosis.proof import CHANCE, HeldOut, Reading, chance_of_gain, gated
+from dynid.diagnosis.proof import CHANCE, HeldOut, Reading, chance_of_gain
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.diagnosis.shared_gears import SharedGears, shared_gears
 from dynid.kernel import cho_factor, cho_solve
@@ -246,7 +246,7 @@ def _predicts(analysis: ResidualAnalysis, reading: Interpretation) -> bool:
     What it fits it may have merely bent to; a sign that is turned, or another joint's torque, looks like friction where
     joints move once or twice.
     """
-    samples = gated(analysis)
+    samples = analysis.gated
     readings = (
         without_gravity(analysis.robot, samples),
         *wirings(analysis.robot, samples),

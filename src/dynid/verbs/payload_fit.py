@@ -226,6 +226,30 @@ class _Problem:
 
         described: relative error of the description's inertias; factor: declared over true torque, about.
         """
+        mean, described_mean, precision, loose = self._loosely
+        base, own, covariance = self.eq.run.estimate.base, self.at["robot"], loose.copy()
+        for ten, _, relative in self._described:
+            covariance[np.ix_(ten, ten)] = (described * factor) ** 2 * relative
+        precision = precision.copy()
+        precision[own, own] = np.linalg.inv(base.B @ covariance @ base.B.T)
+        return mean, described_mean, precision
+
+    @cached_property
+    def _described(self) -> list[tuple[Int, Float, Float]]:
+        """Bodies whose description scales the torque: columns (10,), parameters (10,), `relative_covariance`."""
+        found: list[tuple[Int, Float, Float]] = []
+        columns = self.eq.run.estimate.columns
+        for ten in body_columns(columns) if self._by_description else ():
+            body = np.array([columns[i].prior for i in ten])
+            if is_described(body):
+                # Inertias of exporters are often a little impossible: the mass is known all the same.
+                body = nearest_possible(body, THINNEST)
+                found.append((ten, body, relative_covariance(body)))
+        return found
+
+    @cached_property
+    def _loosely(self) -> tuple[Float, Float, Float, Float]:
+        """What `prior` starts from: mean, described mean, precision, and covariance (p, p) of what is loosely known."""
         eq, at, sd = self.eq, self.at, self.sd
         mean, described_mean, std = np.zeros(self.count), np.zeros(self.count), np.ones(self.count)
         rms = eq.column_rms
@@ -251,19 +275,12 @@ class _Problem:
         columns, base = eq.run.estimate.columns, eq.run.estimate.base
         influence = np.max(rms[:, : eq.p] / eq.torque_rms[:, None], axis=0)
         spread = parameter_spread(eq.run.robot, columns, np.where(influence > 0, influence, np.nan))
-        covariance = np.diag((sd.loose * spread) ** 2)
         if self._by_description:
             prior = np.zeros(eq.p)
-            for ten in body_columns(columns):
-                body = np.array([columns[i].prior for i in ten])
-                if is_described(body):
-                    # Inertias of exporters are often a little impossible: the mass is known all the same.
-                    body = nearest_possible(body, THINNEST)
-                    prior[ten] = body
-                    covariance[np.ix_(ten, ten)] = (described * factor) ** 2 * relative_covariance(body)
+            for ten, body, _ in self._described:
+                prior[ten] = body
             described_mean[at["robot"]] = base.B @ prior
-        precision[at["robot"], at["robot"]] = np.linalg.inv(base.B @ covariance @ base.B.T)
-        return mean, described_mean, precision
+        return mean, described_mean, precision, np.diag((sd.loose * spread) ** 2)
 
     @property
     def _by_description(self) -> bool:
