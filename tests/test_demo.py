@@ -33,7 +33,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[demo.DemoResult,
     return demo.run_demo(tmp_path_factory.mktemp("demo") / "run", fast=True, progress=progress), reported
 
 
-@pytest.mark.parametrize("command", ["identify", "report", "compare"])
+@pytest.mark.parametrize("command", ["identify", "report", pytest.param("compare", marks=pytest.mark.slow)])
 def test_commands_load_nothing_heavy(
     finished: tuple[demo.DemoResult, dict[str, float]], command: str, tmp_path: Path
 ) -> None:

@@ -163,7 +163,13 @@ def test_what_the_model_lacks_is_no_change(seed: int) -> None:
 
 @DRAWN
 @pytest.mark.parametrize(
-    ("period", "mass"), [(0.6, 1.0), (1.1, 0.5), (1.1, 2.0), (3.0, 1.0), (5.0, 0.5), (7.0, 2.0)]
+    ("period", "mass"),
+    [
+        (0.6, 1.0),
+        (1.1, 0.5),
+        (7.0, 2.0),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in ((1.1, 2.0), (3.0, 1.0), (5.0, 0.5))),
+    ],
 )
 def test_a_load_that_is_taken_up_and_put_down_is_found_with_its_mass_and_its_times(
     period: float, mass: float, seed: int

@@ -256,6 +256,7 @@ class Simulating(MotionEstimatorContract):
         return {"kp": 3.0}, {"kp": [1.0, -1.0], "kd": 1.0}, {"kp": np.inf, "kd": 1.0}
 
 
+@pytest.mark.slow
 class TestDIDIM(Simulating):
     def estimator(self) -> Estimator:
         return DIDIM()
@@ -272,6 +273,7 @@ class TestCLIE(Simulating):
         return CLIE(rounds=1, tolerance=1e-9)
 
 
+@pytest.mark.slow
 class TestCLOE(Simulating):
     def estimator(self) -> Estimator:
         return CLOE()

@@ -113,7 +113,7 @@ def test_stopping_keeps_the_best_so_far() -> None:
     assert found.value <= found.first
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_progress_reaches_its_end(workers: int) -> None:
     reported: list[tuple[int, int, float]] = []
     task = Task(BASIS, INFORMATION, Bounds(MotionLimits.of(ROBOT)))

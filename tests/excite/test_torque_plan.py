@@ -207,7 +207,7 @@ def test_the_command_writes_torque_that_the_simulator_follows(
     out, log = tmp_path / "traj", tmp_path / "log.parquet"
     keys = {
         "motion.family": "torque-sines", "motion.seconds": 4.0, "motion.frequency": 0.3, "motion.harmonics": 2,
-        "search.starts": 1, "search.iterations": 8, "output.formats": ["csv", "parquet"], "output.rate": 500.0,
+        "search.starts": 1, "search.iterations": 4, "output.formats": ["csv", "parquet"], "output.rate": 500.0,
     }  # fmt: skip
     done = run("excite", arm_file, *planned(tmp_path, keys), "--out", out)
     assert done.code == 0, done.err

@@ -97,7 +97,7 @@ def test_conflicts_do_not_count_as_unsolved_strengths() -> None:
         held_out_strength(excluded)
 
 
-@pytest.mark.parametrize("strength", ["held-out", "l-curve"])
+@pytest.mark.parametrize("strength", ["held-out", pytest.param("l-curve", marks=pytest.mark.slow)])
 def test_the_experiment_file_and_the_panda(data_dir: Path, tmp_path: Path, strength: str) -> None:
     path = tmp_path / "experiment.toml"
     path.write_text(

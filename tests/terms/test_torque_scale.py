@@ -56,7 +56,7 @@ def as_unsure_as_assumed(robot: RobotModel, rng: np.random.Generator) -> RobotMo
     return replace(robot, inertia_prior=np.array(bodies))
 
 
-@pytest.mark.parametrize("name", ["arm7", "kr300"])
+@pytest.mark.parametrize("name", ["arm7", pytest.param("kr300", marks=pytest.mark.slow)])
 def test_the_error_of_the_factor_is_what_descriptions_make_of_it(name: str) -> None:
     """Of log k, over descriptions that are off as much as assumed; beyond its limits only by chance."""
     rng = np.random.default_rng(3)
@@ -67,7 +67,7 @@ def test_the_error_of_the_factor_is_what_descriptions_make_of_it(name: str) -> N
     assert beyond <= SCALE_CHANCE * DRAWS + 3.0 * np.sqrt(SCALE_CHANCE * DRAWS)
 
 
-@pytest.mark.parametrize("factor", [0.5, 2.0])
+@pytest.mark.parametrize("factor", [0.5, pytest.param(2.0, marks=pytest.mark.slow)])
 def test_a_factor_on_all_torque_is_measured(factor: float) -> None:
     found = scale_of(MACHINES["arm7"].robot, "arm7", factor)
     assert found.factor == pytest.approx(factor, rel=0.03)
@@ -76,7 +76,7 @@ def test_a_factor_on_all_torque_is_measured(factor: float) -> None:
     assert low < factor < high
 
 
-@pytest.mark.parametrize("name", ["kr300", "polar"])
+@pytest.mark.parametrize("name", ["kr300", pytest.param("polar", marks=pytest.mark.slow)])
 def test_wrong_descriptions_are_no_scale_and_a_scale_is_one(name: str) -> None:
     """Masses, centres and inertias 20 to 30 % off, each body's by itself, or up to 15 % and all torque by a factor."""
     rng, robot = np.random.default_rng(0), MACHINES[name].robot
@@ -119,7 +119,7 @@ def test_nothing_is_said_without_masses_or_gravity() -> None:
     assert common_scale(replace(one, robot=replace(one.robot, gravity=np.zeros(3)))) is None
 
 
-@pytest.mark.parametrize("seed", [1001, 1009])
+@pytest.mark.parametrize("seed", [1001, pytest.param(1009, marks=pytest.mark.slow)])
 def test_two_heavy_bodies_that_are_off_the_same_way_are_no_scale(seed: int) -> None:
     """Two joints of a heavy robot carry most weight: gravity's torque is 0.71 and 1.46 times the described one."""
     result = outcome(MACHINES["kr300"], BY_NAME[CLEAN], seed)
