@@ -30,6 +30,8 @@ from dynid.terms import Coulomb, RigidBody, Viscous
 from dynid.testing import random_robot
 from dynid.verbs.summary import score_lines
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 ROBOT = random_robot(21, 3, 0.0)
 TERMS = RigidBody() + Viscous() + Coulomb()
 SETTINGS = Settings(terms=TERMS, preparation=Preparation(cutoff=8.0), estimator=WLS())

@@ -33,6 +33,8 @@ from tests.servo_plant import (
     robot_file,
 )
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 LATE = 0.020  # s, of a command
 
 

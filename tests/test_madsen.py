@@ -46,6 +46,8 @@ from dynid.testing import smooth_samples
 from dynid.trajectories.trajectory import FourierTrajectory
 from tests.robot_files import ROBOTS
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 ROBOT = load_robot(ROBOTS / "ur5e.toml")
 BODIES = Terms((RigidBody(),))
 

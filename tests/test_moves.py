@@ -15,6 +15,8 @@ from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 SECONDS = 20.0
 PLANTS = {
     "ur5 at 500 Hz": Unmodelled(cable=0.0135, stale=0.045),

@@ -42,6 +42,8 @@ from dynid.spatial.inertia import transformed
 from dynid.terms import MotorInertia, OnMotor, Points, RigidBody, SpinningRotor, Spring, Terms, Viscous
 from dynid.verbs.statics import static_base
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 OUTER = Terms((OnMotor(Viscous()), SPRINGS))
 DH = (
     (0.20, np.pi / 2, 0.75),

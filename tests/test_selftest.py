@@ -18,6 +18,8 @@ from dynid.run.result import Identification
 from dynid.verbs.selftest import _drawn, selftest
 from tests.command_line import Run
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def log(robot_file: Path, train_log: Path) -> Log:

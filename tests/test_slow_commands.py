@@ -25,6 +25,8 @@ from dynid.robot.servo import Servo
 from dynid.run.result import Identification
 from tests.play_plant import BUS, COUNT, ROW, Arm, recorded
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 SECONDS = 12.0
 
 

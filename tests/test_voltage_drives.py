@@ -20,6 +20,8 @@ from dynid.robot.servo_settings import ServoSettings
 from tests.command_line import Run
 from tests.servo_plant import ARMATURE, DAMPING, FRICTION, ROW, STEP, Recording, arm_text, robot_file
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 # At the joint: torque constant, N m/A; resistance, ohm; supply, V; duty cycle per error, 1/rad.
 KT, R, V, DUTY = np.array([2.0, 1.5]), np.array([1.0, 1.2]), 12.0, np.array([6.0, 8.0])
 SHEET = ServoSettings(

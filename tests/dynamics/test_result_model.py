@@ -13,6 +13,8 @@ from dynid.robot import load_example
 from dynid.terms import Coulomb, Offset, PositionFriction, RigidBody, RotorInertia, Viscous
 from dynid.terms.term import Terms
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 PLAIN = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()
 
 

@@ -24,6 +24,8 @@ from dynid.terms.friction_shapes import Presliding
 from dynid.testing import random_inertia, random_robot, simulated_log, smooth_samples
 from dynid.verbs.save import save
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 ROBOT: RobotModel = random_robot(2, 3, 0.0)
 TERMS = RigidBody() + Viscous() + Coulomb(0.05)
 THETA = np.concatenate([random_inertia(3, 3).ravel(), np.full(6, 0.5)])

@@ -16,6 +16,8 @@ from dynid.terms.default import DEFAULT_TERMS
 from dynid.terms.joint_term import sharpened
 from tests.play_plant import Arm, recorded
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 MADE_BY_DRIVES = ("Ia", "fv", "fc")
 
 

@@ -23,6 +23,8 @@ from dynid.testing import measured_regression, simulated_log
 from dynid.testing.motion import exact_samples, true_parameters, two_joints
 from tests.command_line import Run
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 ROBOT = two_joints()
 TERMS = RigidBody() + Viscous() + Coulomb(width=0.1) + Offset()
 THETA = true_parameters(ROBOT, TERMS)

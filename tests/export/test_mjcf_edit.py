@@ -25,6 +25,8 @@ from dynid.spatial.inertia import from_com
 from tests.export.models import AGREE, check_in_mujoco, model_of, mujoco_torque, states
 from tests.robot_files import ROBOTS
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 # Degrees, defaults by class, a joint off the body's origin and with a reference, a frame, a body without joint, masses
 # from a geom, every way to write an inertia.
 ARM = """<!-- calibrated by hand -->

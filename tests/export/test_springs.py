@@ -39,6 +39,8 @@ from dynid.testing.builders import random_robot
 from tests.export.models import AGREE, compiled, model_of, states
 from tests.export.test_c_code import call, library
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 NO_COULOMB = RigidBody() + RotorInertia() + Viscous() + Offset()
 SEEDS = (1, 2, 3, 4)
 

@@ -20,6 +20,8 @@ from dynid.testing import random_robot, smooth_samples
 from dynid.verbs.schemes import compare_on_unseen, compare_schemes, scheme_lines
 from tests.command_line import Run
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(0.02) + Offset()
 
 

@@ -207,9 +207,18 @@ def highest_peak(
         low_side = density[max(1, int(k / REACH)) : k - 2]
         high_side = density[k + 3 : int(k * REACH) + 1]
         if min(len(low_side), len(high_side)) >= 3:
-            ratios[i] = density[k] / max(float(np.median(low_side)), float(np.median(high_side)), 1e-300)
+            ratios[i] = density[k] / max(_median(low_side), _median(high_side), 1e-300)
     if not ratios.any():
         return None
     best = int(np.argmax(ratios))
     width: Bool = np.abs(np.arange(len(frequency)) - searched[best]) <= 2
     return float(frequency[searched[best]]), float(ratios[best]), width, len(searched)
+
+
+def _median(values: Float) -> float:
+    # That of NumPy, which takes ten times as long on so few: it asks for nan and for axes first.
+    half = len(values) // 2
+    if len(values) % 2:
+        return float(np.partition(values, half)[half])
+    low, high = np.partition(values, (half - 1, half))[half - 1 : half + 1]
+    return float(0.5 * (low + high))
