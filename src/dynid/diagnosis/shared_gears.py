@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -48,21 +49,26 @@ class SharedGears:
         N[np.ix_(pair, pair)] = [[1.0, factor], [sign, -sign * factor]]
         return SharedGears(N, (first, second))
 
-    def regressor(
-        self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool
-    ) -> tuple[Float, bool]:
-        """Columns of the logged torque: motors feel their own motion, and the bodies through the gears."""
+    def regressor(self, Y: Float, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Float:
+        """Columns of the logged torque: motors feel their own motion, and the bodies through the gears.
+
+        Y: (n, N, w) columns of the joints' torque, see `dynid.diagnosis.residual_analysis.regressor`.
+        """
         if self.counted:
             at_joints = np.linalg.inv(self.N).T
-            moved = (samples.q @ at_joints, samples.dq @ at_joints, samples.ddq @ at_joints)
-            return regressor(robot, terms, replace(samples, q=moved[0], dq=moved[1], ddq=moved[2]), wanted)
-        Y, complete = regressor(robot, terms, samples, wanted)
+            moved = replace(
+                samples, q=samples.q @ at_joints, dq=samples.dq @ at_joints, ddq=samples.ddq @ at_joints
+            )
+            return regressor(robot, terms, moved, wanted)[0]
         at_motors = replace(samples, dq=samples.dq @ self.N.T, ddq=samples.ddq @ self.N.T)
-        of_motors, _ = regressor(robot, terms, at_motors, wanted)
-        sides = [np.full(len(term.columns(robot)), term.side is Side.MOTOR) for term in terms]
-        motors = np.concatenate(sides)[wanted]
-        through = np.tensordot(np.linalg.inv(self.N).T, Y, 1)
-        return np.where(motors, of_motors, through), complete
+        found = np.tensordot(np.linalg.inv(self.N).T, Y, 1)
+        first, place = 0, np.cumsum(wanted) - 1
+        for term in terms:
+            own = slice(first, first := first + len(term.columns(robot)))
+            if term.side is Side.MOTOR and wanted[own].any():
+                of_motors, _ = regressor(robot, Terms((term,)), at_motors, wanted[own])
+                found[:, :, place[own][wanted[own]]] = of_motors
+        return np.asarray(found)
 
     def words(self, names: tuple[str, ...]) -> tuple[str, str]:
         """What the motors do, and how it is declared."""
@@ -120,8 +126,11 @@ def _best_differential(
     def at(exponent: float) -> SharedGears:
         return SharedGears.differential(n, first, first + 1, turned * STEP**exponent, sign)
 
-    best = max(map(float, range(-STEPS, STEPS + 1)), key=lambda exponent: gain_of(at(exponent)))
+    @cache
+    def gain_at(exponent: float) -> float:
+        return gain_of(at(exponent))
+
+    best = max(map(float, range(-STEPS, STEPS + 1)), key=gain_at)
     for k in range(1, HALVED + 1):
-        near = (best, best - 0.5**k, best + 0.5**k)
-        best = max(near, key=lambda exponent: gain_of(at(exponent)))
+        best = max((best, best - 0.5**k, best + 0.5**k), key=gain_at)
     return at(best)

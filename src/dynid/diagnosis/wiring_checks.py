@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Float
 from dynid.base.diagnostics import Claim, Diagnostics
 from dynid.base.errors import Place
 from dynid.base.explanation import TRAPS, Explanation
@@ -20,7 +20,7 @@ from dynid.diagnosis.shared_gears import SharedGears, shared_gears
 from dynid.kernel import cho_factor, cho_solve
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Scale, Terms
+from dynid.terms.term import Scale
 
 SAMPLES = 250
 # A joint that misses more than this share of its torque's variance makes other wirings worth a try.
@@ -34,8 +34,6 @@ FITS, MENDS = 0.25, 0.5
 LARGE = 0.5
 WIRING = ("joint-order", "torque-sign", "position-sign")
 LEAST_SAMPLES = 30
-# Writes down a model's columns, as `regressor` does.
-Columns = Callable[[RobotModel, Terms, Samples, Bool], tuple[Float, bool]]
 
 
 # How the readings of a log are compared.
@@ -286,8 +284,13 @@ def _coupled(
     if samples.theta is not None:
         return None
 
+    robot, (terms, wanted) = analysis.robot, analysis.plain_model
+    Y, complete = regressor(robot, terms, samples, wanted)
+    if not complete:
+        return None
+
     def read(gears: SharedGears) -> _Shared | None:
-        after = misfits(analysis, analysis.robot, samples, gears.regressor)
+        after = misfits(analysis, robot, samples, gears.regressor(Y, robot, terms, samples, wanted))
         if after is None:
             return None
         return _Shared(gears, _gain(declared, after), np.sqrt(declared), np.sqrt(after))
@@ -348,16 +351,18 @@ def thinned(analysis: ResidualAnalysis) -> Samples:
 
 
 def misfits(
-    analysis: ResidualAnalysis, robot: RobotModel, samples: Samples, columns: Columns = regressor
+    analysis: ResidualAnalysis, robot: RobotModel, samples: Samples, Y: Float | None = None
 ) -> Float | None:
     """Mean square error over variance of a least-squares fit by joint, (n,), at least 1e-12; nan with few samples.
 
+    Y: (n, N, w) columns of the plain model where they are not those of this robot and these samples.
     Returns None if a term of the model reads more than motion.
     """
     terms, wanted = analysis.plain_model
-    Y, complete = columns(robot, terms, samples, wanted)
-    if not complete:
-        return None
+    if Y is None:
+        Y, complete = regressor(robot, terms, samples, wanted)
+        if not complete:
+            return None
     y = samples.tau - terms.known_torque(robot, samples)
     gate = np.ones(y.shape) if samples.gate is None else samples.gate.astype(np.float64)
     count = gate.sum(axis=0)
