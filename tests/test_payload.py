@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -55,6 +56,11 @@ def arm() -> RobotModel:
     return replace(robot, inertia_prior=np.array(bodies))
 
 
+def first_joints(count: int) -> RobotModel:
+    """The same with the others held."""
+    return lock_joints(arm(), dict.fromkeys(arm().joint_names[count:], 0.0)).robot
+
+
 def write(
     robot: RobotModel, path: Path, seed: int, load: np.ndarray, noise: float = 0.05, hose: float = 0.0
 ) -> Log:
@@ -94,6 +100,23 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Log:
     return write(arm(), tmp_path_factory.mktemp("logs") / "alone.parquet", 1, np.zeros(10))
 
 
+class Logs(NamedTuple):
+    """A run without a load, a log with one, and the run's log."""
+
+    unloaded: Identification
+    loaded: Log
+    bare: Log
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Logs:
+    """An arm of four joints, whose load takes half the time."""
+    robot, folder = first_joints(4), tmp_path_factory.mktemp("short")
+    bare = write(robot, folder / "bare.parquet", 1, np.zeros(10))
+    run = identify(robot, bare, Settings(automatic=False), threads=1)
+    return Logs(run, write(robot, folder / "loaded.parquet", 2, LOAD), bare)
+
+
 @pytest.fixture(scope="module")
 def found(unloaded: Identification, loaded: Log, bare: Log) -> Payload:
     return find_payload(unloaded, loaded, unloaded=bare, threads=1)
@@ -115,10 +138,9 @@ def test_a_simulated_load_is_found(found: Payload) -> None:
         assert abs(mass - 2.0) < half
 
 
-def test_gains_that_are_off_are_no_part_of_the_mass_by_the_description(
-    unloaded: Identification, loaded: Log, bare: Log
-) -> None:
+def test_gains_that_are_off_are_no_part_of_the_mass_by_the_description(short: Logs) -> None:
     """Torques logged 30 % too great at all joints: the description's masses see it, declared gains do not."""
+    unloaded, loaded, bare = short
 
     def scaled(log: Log) -> Log:
         table = pq.read_table(log.tables[0].path)
@@ -142,7 +164,7 @@ def test_gains_that_are_off_are_no_part_of_the_mass_by_the_description(
 
 def test_bodies_of_impossible_inertia_fix_the_scale_as_the_nearest_possible_ones(tmp_path: Path) -> None:
     """Ixx + Iyy < Izz by a few per cent, as exporters round and users scale, of all bodies but the last."""
-    short = lock_joints(arm(), dict.fromkeys(arm().joint_names[3:], 0.0)).robot
+    short = first_joints(3)
     bare, loaded = (
         write(short, tmp_path / f"{seed}.parquet", seed, load)
         for seed, load in ((1, np.zeros(10)), (2, LOAD))
@@ -192,7 +214,8 @@ def test_the_rule_of_the_scale() -> None:
     assert scale_rule(unknown) is ScaleRule.GAINS
 
 
-def test_no_load_is_reported_and_never_negative(unloaded: Identification, bare: Log, tmp_path: Path) -> None:
+def test_no_load_is_reported_and_never_negative(short: Logs, tmp_path: Path) -> None:
+    unloaded, _, bare = short
     log = write(unloaded.robot, tmp_path / "bare.parquet", 3, np.zeros(10))
     diagnostics = Diagnostics()
     nothing = find_payload(unloaded, log, unloaded=bare, threads=1, diagnostics=diagnostics)
@@ -413,7 +436,8 @@ def test_a_log_of_another_arm_is_doubted_and_of_other_joints_refused(
         find_payload(unloaded, log, unloaded=bare, threads=1)
 
 
-def test_the_command(run: Run, unloaded: Identification, loaded: Log, bare: Log, tmp_path: Path) -> None:
+def test_the_command(run: Run, short: Logs, tmp_path: Path) -> None:
+    unloaded, loaded, bare = short
     save(unloaded, tmp_path / "run")
     log, alone = loaded.trajectories[0].file, bare.trajectories[0].file
     out = ("--out", tmp_path / "p.json")

@@ -25,9 +25,11 @@ FALSE = {"tilted-base", "payload", "unit-suspicion", "saturated", "torque-lag"}
 SOUND = [
     ("kr300_cad", "kr300_rptu", "kr300_rptu", "C"),
     ("ur10e_innopolis", "ur10e_innopolis", "ur10e_innopolis", "id/ur-19_12_23_free"),
-    ("ur10e_innopolis", "ur10e_innopolis", "ur10e_innopolis", "id/ur-20_01_13-load_2600"),
-    ("ur10e_innopolis", "ur10e_innopolis", "ur10e_innopolis", "id/ur-20_02_12-40sec_12harm"),
     ("ur10e_innopolis", "ur10e_innopolis", "ur10e_innopolis", "val/ur-20_01_17-ptp_10_points"),
+    *(
+        pytest.param("ur10e_innopolis", "ur10e_innopolis", "ur10e_innopolis", one, marks=pytest.mark.slow)
+        for one in ("id/ur-20_01_13-load_2600", "id/ur-20_02_12-40sec_12harm")
+    ),
 ]
 
 
