@@ -233,11 +233,10 @@ def humanoid_run(seed: int, off: float, folder: Path) -> Identification:
     return identify(robot, log, Settings(automatic=False), threads=1, diagnostics=Diagnostics())
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(6, marks=pytest.mark.slow)])
-def test_intervals_hold_the_truth_where_a_description_is_off(count: int, tmp_path: Path) -> None:
+def test_intervals_hold_the_truth_where_a_description_is_off(tmp_path: Path) -> None:
     """The first two masses are in no torque: the sum of all cannot be sharper than the description says them."""
     held = []
-    for seed, off in ((seed, off) for seed in range(count) for off in (0.1, 0.2)):
+    for seed, off in ((seed, off) for seed in range(4) for off in (0.1, 0.2)):
         one = humanoid_run(seed, off, tmp_path)
         found, total = links(one)
         assert [link.said for link in found[:2]] == ["the description"] * 2
@@ -249,7 +248,7 @@ def test_intervals_hold_the_truth_where_a_description_is_off(count: int, tmp_pat
         assert not np.isfinite(total.half)
         assert total_said(found, total).endswith("the description")
         assert link_lines(one)[2 + len(found)].endswith(total_said(found, total))
-    assert len(held) >= count
+    assert len(held) >= 4
     assert np.mean(held) >= 0.9
 
 
