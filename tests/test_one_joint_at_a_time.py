@@ -10,9 +10,7 @@ import pytest
 from benchmarks.plants import Plant, Recorded, Stop, Unmodelled, plant, record
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.residual_analysis import MOVED
-from dynid.estimate import WLS
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.run.result import Identification
 from dynid.run.validation import validate
@@ -66,9 +64,7 @@ def log_of(one: Plant, made: Recorded) -> Log:
 def identified(name: str) -> tuple[Identification, Diagnostics]:
     one, first, _ = logs(name)
     sink = Diagnostics()
-    # Doubts and friction stand on the fit without constraints.
-    settings = Settings(estimator=WLS())
-    return identify(one.described, log_of(one, first), settings, threads=1, diagnostics=sink), sink
+    return identify(one.described, log_of(one, first), threads=1, diagnostics=sink), sink
 
 
 @pytest.mark.parametrize("name", PLANTS)
