@@ -86,7 +86,7 @@ def run(seed: int, folder: Path) -> dict[str, Any]:
     lacks = replace(lacks, at_rest=float(rng.choice([0.0, 1.0])))
     gears, joints = int(rng.integers(2**31)), one.described.n
 
-    def made(kind: str, length: float, other: bool = False) -> Recorded:
+    def made(kind: str, length: float, *, other: bool = False) -> Recorded:
         return record(
             one,
             np.random.default_rng([seed, MOTIONS.index(kind), *([1] if other else [])]),
@@ -125,7 +125,7 @@ def run(seed: int, folder: Path) -> dict[str, Any]:
     cutoff = float(np.max(found["preparation"]["settings"]["cutoff"]))
     parameters = None
     for kind in ("moves", "fourier"):
-        other = made(kind, SCORED, True)
+        other = made(kind, SCORED, other=True)
         test = write_log(
             folder / f"{kind}.csv", other.t, canonical_columns(names, other.q, dq=other.dq, tau=other.tau)
         )

@@ -374,6 +374,13 @@ def test_many_findings_of_a_kind_are_one_line_of_a_summary(result: Identificatio
         assert said.count("Log: inertia-not-psd") == lines
         assert said.count("Log: payload") == 1
     assert "3 more of this kind" in said
+    apart = replace(result.verdict, findings=(same[0], other, same[1]))
+    lines = [line for line in identification_lines(replace(result, verdict=apart)) if "Log: " in line]
+    assert [line.split("Log: ")[1].split(".")[0] for line in lines] == [
+        "inertia-not-psd",
+        "payload",
+        "inertia-not-psd",
+    ]
 
 
 def test_scores_are_written_once(result: Identification, tmp_path: Path) -> None:

@@ -49,14 +49,18 @@ def identification_lines(result: Identification) -> list[str]:
 
 
 def _by_kind(findings: Sequence[Finding]) -> list[list[Finding]]:
-    # Each in its place; of the same title and code a third one and more with the first: six links of one description
-    # whose inertias are slightly impossible say nothing that the first does not.
+    # Each by itself, but for more than a few of the same title and code, which are with the first: six links of one
+    # description whose inertias are slightly impossible say nothing that the first does not.
     kinds: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in findings:
-        kinds.setdefault((finding.level, finding.title, finding.code), []).append(finding)
+    for one in findings:
+        kinds.setdefault((one.level, one.title, one.code), []).append(one)
     shown = []
-    for same in kinds.values():
-        shown += [same] if len(same) > _OF_A_KIND else [[one] for one in same]
+    for one in findings:
+        same = kinds[one.level, one.title, one.code]
+        if len(same) <= _OF_A_KIND:
+            shown.append([one])
+        elif one is same[0]:
+            shown.append(same)
     return shown
 
 
