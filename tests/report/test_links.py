@@ -21,7 +21,8 @@ from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.report.section import Page
 from dynid.report.sections.joints import JointsSection
-from dynid.report.sections.links import LinksSection
+from dynid.report.sections.links import LinksSection, _row
+from dynid.report.text import number
 from dynid.robot import load_robot
 from dynid.run.links import DATAS, DESCRIBED_OFF, PRIORS, joint_values, links, mass_findings, total_said
 from dynid.run.result import Identification
@@ -363,3 +364,12 @@ def test_centres_are_whole_millimetres_where_these_are_numbers(
     centre: tuple[float, float, float], shown: str
 ) -> None:
     assert _millimetres(centre) == shown
+
+
+def test_a_mass_that_may_be_none_is_shown_as_exports_hold_it(run: Identification) -> None:
+    link = links(run)[0][0]
+    vague = replace(link, mass=replace(link.mass, value=0.5345, half=14.0, data=1.0))
+    row = _row(vague)
+    assert row["mass"] == {"value": "0.5345", "half": "14", "described": number(vague.mass.described, 4)}
+    assert row["css"] == "weak"
+    assert _row(replace(vague, mass=replace(vague.mass, half=0.01)))["css"] == "identified"

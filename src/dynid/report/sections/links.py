@@ -47,15 +47,24 @@ def _row(link: Link) -> dict[str, object]:
         "moved": _moved(link),
         "shape": _SHAPE[link.inside],
         "share": _share(link.mass.data),
-        "css": "prior" if link.mass.data < PRIORS else "identified" if link.mass.data > DATAS else "weak",
+        "css": _css(link.mass),
         "said": link.said,
     }
+
+
+def _css(mass: Value) -> str:
+    if mass.data < PRIORS:
+        return "prior"
+    return "identified" if mass.data > DATAS and not mass.half >= mass.value else "weak"
 
 
 def _shown(value: Value) -> dict[str, str]:
     shown, half = (
         interval(value.value, value.half) if math.isfinite(value.half) else (number(value.value, 4), "")
     )
+    if value.half >= value.value:
+        # To the digits of its interval 0.53 +- 14 kg would be 1 kg, which is not what exports hold.
+        shown = number(value.value, 4)
     return {"value": shown, "half": half, "described": number(value.described, 4)}
 
 
