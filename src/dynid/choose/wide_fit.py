@@ -40,7 +40,7 @@ def wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Fa
     panels = tried.torque_regressor(robot, random_states(robot, FEW, 0), wanted[common:])
     lines = sum(len(f.columns) + 1 for f in fitted.factors.total) + sum(len(c) for c in panels.columns)
     made = replace(assembly, terms=wide.terms, wanted=wanted)
-    factors = made.factors(search.within_memory(fitted, lines), search.threads)
+    factors = made.factors(search.within_memory(fitted, lines), search.threads).repetitions_merged()
     names = [column.name for column in wide.terms.columns(robot)]
     weights = np.asarray(fitted.estimate.weights)
     columns, folds = np.flatnonzero(wanted), folds_of(factors, search.folds)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from functools import partial
 from itertools import zip_longest
 
@@ -39,6 +39,7 @@ class Assembly:
     wanted: (p,) mask of the columns to write down.
     parallel: the filter run over both sides of the equations.
     block_seconds: length of a block.
+    periods: seconds after which a trajectory's motion repeats, by its name.
     """
 
     robot: RobotModel
@@ -47,6 +48,7 @@ class Assembly:
     wanted: Bool
     parallel: ParallelFilter
     block_seconds: float
+    periods: Mapping[str, float] = field(default_factory=dict)
 
     def factors(
         self,
@@ -172,8 +174,15 @@ class Assembly:
             )
             start = float(origin + number[a] * size / samples.rate)
             end = float(times[b - 1])
-            block = Block(samples.trajectory, samples.segment, start, end, groups, motion[a:b].sum(axis=0))
+            moved, part = motion[a:b].sum(axis=0), self._part(samples.trajectory, start)
+            block = Block(samples.trajectory, samples.segment, start, end, groups, moved, part)
             yield int(number[a]), block
+
+    def _part(self, trajectory: str, start: float) -> int | None:
+        period = self.periods.get(trajectory)
+        if period is None:
+            return None
+        return round(start % period / self.block_seconds) % max(round(period / self.block_seconds), 1)
 
     def filtered(self, equations: Equations, samples: Samples) -> tuple[Equations, Float]:
         """The equations after the parallel filter and decimation, and the times that are left."""
@@ -228,7 +237,7 @@ def _gated(panel: Float, gate: Bool | None, joint: int) -> Float:
 def _joined(a: Block, b: Block) -> Block:
     groups = tuple(x.merge(y) for x, y in zip(a.groups, b.groups, strict=True))
     motion = None if a.motion is None or b.motion is None else a.motion + b.motion
-    return Block(a.trajectory, a.segment, a.start, b.end, groups, motion)
+    return replace(a, end=b.end, groups=groups, motion=motion)
 
 
 def _without_stubs(blocks: list[Block]) -> list[Block]:

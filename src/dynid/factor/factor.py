@@ -119,6 +119,7 @@ class Block:
     """Factors of consecutive samples of one segment: the unit of cross-validation and of the jackknife.
 
     motion: (n,) sum of the squared velocities of every joint at the samples that its equation is of; None = not known.
+    part: which part of a motion that repeats, the same in every repetition; None = the motion does not repeat.
     """
 
     trajectory: str
@@ -127,6 +128,7 @@ class Block:
     end: float
     groups: tuple[Factor, ...]
     motion: Float | None = None
+    part: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +160,39 @@ class Factors:
         found = [block.motion for block in self.blocks if block.motion is not None]
         return np.array(found) if found and len(found) == len(self.blocks) else None
 
+    def repetitions_merged(self) -> Factors:
+        """With one block for each part of a motion that repeats, of all its repetitions.
+
+        What a model lacks is the same in each of them, so that they are as one where errors of models are compared.
+        """
+        if all(block.part is None for block in self.blocks):
+            return self
+        same: dict[tuple[str, int, int], list[Block]] = {}
+        for i, block in enumerate(self.blocks):
+            key = (i, 0) if block.part is None else (-1, block.part)
+            same.setdefault((block.trajectory, *key), []).append(block)
+        blocks = [
+            replace(
+                those[0],
+                end=those[-1].end,
+                groups=tuple(
+                    merged([block.groups[g] for block in those]) for g in range(len(self.group_names))
+                ),
+                motion=_sum_of([block.motion for block in those]),
+            )
+            for those in same.values()
+        ]
+        whole = Factors(self.group_names, self.parameter_count, tuple(blocks))
+        return whole.subset(whole.in_order_of_parts())
+
+    def in_order_of_parts(self) -> Int:
+        """Numbers (M,) of the blocks, trajectory by trajectory, those of a motion that repeats by its parts."""
+        names = list(dict.fromkeys(block.trajectory for block in self.blocks))
+        keys = [
+            (names.index(b.trajectory), i if b.part is None else b.part, i) for i, b in enumerate(self.blocks)
+        ]
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+
     def subset(self, indices: Iterable[int]) -> Factors:
         """Only some blocks: a fold, a bootstrap sample, a trajectory."""
         return Factors(self.group_names, self.parameter_count, tuple(self.blocks[i] for i in indices))
@@ -188,6 +223,11 @@ class Factors:
                 "factor-model", found="factors of two different models", expected="the same groups"
             )
         return Factors(self.group_names, self.parameter_count, self.blocks + other.blocks)
+
+
+def _sum_of(motion: Sequence[Float | None]) -> Float | None:
+    known = [one for one in motion if one is not None]
+    return np.sum(known, axis=0) if len(known) == len(motion) else None
 
 
 def without_traces(blocks: Sequence[Block]) -> tuple[Block, ...]:

@@ -138,8 +138,10 @@ def can_hold_out(factors: Factors) -> bool:
 
 
 def folds_of(factors: Factors, wanted: int = 5) -> tuple[Fold, ...]:
-    """Folds of the blocks of factors."""
-    return folds(block_counts(factors), wanted, factors.motion)
+    """Folds of the blocks of factors; of a motion that repeats, each of the same parts of every repetition."""
+    order, counts, motion = factors.in_order_of_parts(), block_counts(factors), factors.motion
+    made = folds(counts[order], wanted, None if motion is None else motion[order])
+    return tuple(Fold(np.sort(order[fold.training]), np.sort(order[fold.held_out])) for fold in made)
 
 
 def folds_of_samples(block: Int, dq: Float, wanted: int) -> tuple[Fold, ...]:

@@ -117,7 +117,7 @@ def _fit(call: Call, data: Data) -> Found:
         structural = structural_base(robot, terms, data.rows, settings.seed)
         alive = np.concatenate([term.alive(robot, moved) for term in terms])
         wanted, parallel = structural.mask & alive, data.prepared.parallel_filter()
-        assembly = Assembly(robot, terms, data.rows, wanted, parallel, data.seconds)
+        assembly = Assembly(robot, terms, data.rows, wanted, parallel, data.seconds, data.held_out)
         if data.prepared.measured is not None:
             assembly = replace(assembly, wanted=wanted & assembly.of_joints(data.prepared.measured))
         known = None if like is None else assembly.unchanged(like.assembly, like.factors)

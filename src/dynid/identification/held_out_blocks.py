@@ -21,9 +21,8 @@ from dynid.rows.motor import MotorRows
 from dynid.rows.torque import TorqueRows
 from dynid.run.result import Validation
 from dynid.run.validation import origin_of, score_log
-from dynid.run.verdict import MOTION_REPEATS, MOVES_IN_STEP
+from dynid.run.verdict import MOTION_REPEATS, MOVES_IN_STEP, PARTS_HELD_OUT
 from dynid.signals.in_step import directions_of
-from dynid.signals.repetition import periods
 from dynid.signals.samples import Samples
 
 
@@ -49,17 +48,17 @@ def score_held_out_log(
 def hold_out_blocks(call: Call, data: Data, found: Found) -> tuple[Validation, ...]:
     """Contiguous blocks of the log held out in turn; without constraints where no consistent bodies are found."""
     try:
-        validations = _scores(found, data.batches, found.estimator, call.diagnostics)
+        validations = _scores(found, data, found.estimator, call.diagnostics)
     except SolverError as error:
         warn_or_raise(error, data.settings.estimator != default_estimator(), call.diagnostics)
-        validations = _scores(found, data.batches, unconstrained(found.estimator), call.diagnostics)
+        validations = _scores(found, data, unconstrained(found.estimator), call.diagnostics)
     return tuple(one.with_rest(data.summary.at_rest) for one in validations)
 
 
 def _scores(
-    found: Found, batches: Iterable[Samples], estimator: Estimator, diagnostics: Diagnostics
+    found: Found, data: Data, estimator: Estimator, diagnostics: Diagnostics
 ) -> tuple[Validation, ...]:
-    left_out, fitted = found.left_out, found.fitted
+    left_out, fitted, batches = found.left_out, found.fitted, data.batches
     nonlinear, search = found.nonlinear, found.trial
     blocks = len(fitted.regression.factors.blocks)
     made = len(folds_of(fitted.regression.factors, search.folds))
@@ -70,13 +69,7 @@ def _scores(
         diagnostics.note(
             "folds", f"{made} folds in place of {search.folds}: the log has {blocks} blocks of time"
         )
-    trajectories = {block.trajectory for block in fitted.regression.factors.blocks}
-    for name, seconds in periods(batches, trajectories).items():
-        diagnostics.note(
-            MOTION_REPEATS,
-            f"The motion of '{name}' repeats after {seconds:.3g} s: held-out blocks hold what the model was fitted on "
-            "a repetition before; validate on another motion (--validate) to see what it misses of that.",
-        )
+    _note_repetitions(found, data, diagnostics)
     moved = directions_of(batches)
     if moved.in_step:
         diagnostics.warn(
@@ -104,6 +97,24 @@ def _scores(
             )
         ),
     )
+
+
+def _note_repetitions(found: Found, data: Data, diagnostics: Diagnostics) -> None:
+    parts = {block.trajectory: block.part for block in found.fitted.regression.factors.blocks}
+    for name, seconds in data.periods.items():
+        if name in data.held_out and parts.get(name) is not None:
+            count = round(seconds / data.seconds)
+            diagnostics.note(
+                PARTS_HELD_OUT,
+                f"The motion of '{name}' repeats after {seconds:.3g} s, in {count} parts; the same parts of every "
+                "repetition are held out together, so that the model was fitted on no repetition of what it predicts.",
+            )
+        elif name in parts:
+            diagnostics.note(
+                MOTION_REPEATS,
+                f"The motion of '{name}' repeats after {seconds:.3g} s: held-out blocks hold what the model was fitted "
+                "on a repetition before; validate on another motion (--validate) to see what it misses of that.",
+            )
 
 
 def _torque_factors(found: Found, batches: Iterable[Samples]) -> Factors | None:

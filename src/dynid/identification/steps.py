@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.progress import Progress
@@ -43,7 +43,8 @@ class Data:
     """The log as equations want it.
 
     settings: with the terms that its encoders ask for.    still: seconds at rest, which samples leave out.
-    seconds: length of the blocks of time.
+    seconds: length of the blocks of time.    periods: seconds after which a trajectory's motion repeats, by its name.
+    held_out: those of which a part can be held out of all repetitions together.
     """
 
     settings: Settings
@@ -54,6 +55,8 @@ class Data:
     summary: LogSummary
     still: float
     seconds: float
+    periods: Mapping[str, float]
+    held_out: Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)

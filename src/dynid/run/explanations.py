@@ -15,6 +15,7 @@ from dynid.run.verdict import (
     MOTION_REPEATS,
     MOVES_IN_STEP,
     OVERFIT_RATIO,
+    PARTS_HELD_OUT,
     PRIOR_MANY,
     USABLE_R2,
     VALUES_FEW,
@@ -344,11 +345,22 @@ OF_FITS = (
         """Nothing, or a longer log.""",
     ),
     Explanation(
+        PARTS_HELD_OUT,
+        "parts of a motion that repeats, held out of every repetition",
+        ("note",),
+        """The motion is gone through again and again, as in most excitation experiments. What a model lacks is the same
+        in every repetition, so that blocks of one repetition, predicted by a fit to the others, would say nothing of
+        it. The motion is cut into parts, and each is held out of all repetitions together; models are compared on what
+        they miss of each part.""",
+        """Nothing. Another motion is further away still: `--validate OTHER_LOG`.""",
+    ),
+    Explanation(
         MOTION_REPEATS,
         "held-out blocks of a motion that repeats",
         ("note",),
-        """The motion is gone through again and again, as in most excitation experiments. The blocks that are held out
-        hold motion that the model was fitted on a repetition before: their score tells noise from model, but hardly
+        """The motion is gone through again and again, in so short a time or so often that its parts cannot be held out
+        of every repetition (or `block_seconds` is given, and too long). The blocks that are held out hold motion that
+        the model was fitted on a repetition before: their score tells noise from model, but hardly
         how far the model is off on another motion. On simulated arms whose model lacked a spring or a linkage it was a
         half to a tenth of that.""",
         """`--validate OTHER_LOG`, of another motion: ten seconds say more than ten repetitions.""",

@@ -239,13 +239,15 @@ def write_factors(one: Identification, path: Path) -> None:
             "sums",
             "abs",
             "motion",
+            "part",
         )
     }
     for index, block in enumerate(one.factors.blocks):
         for group, factor in zip(one.factors.group_names, block.groups, strict=True):
             entry = (index, group, block.trajectory, block.segment, block.start, block.end, factor.count)
             motion = np.zeros(0) if block.motion is None else block.motion
-            arrays = (factor.columns, factor.R.ravel(), factor.sums, factor.target_abs, motion)
+            part = -1 if block.part is None else block.part
+            arrays = (factor.columns, factor.R.ravel(), factor.sums, factor.target_abs, motion, part)
             for name, value in zip(rows, entry + arrays, strict=True):
                 rows[name].append(value)
     write_table(path, rows)
@@ -275,6 +277,7 @@ def read_factors(path: Path, parameter_count: int) -> Factors:
             )
         start, end = float(table["start"][first]), float(table["end"][first])
         motion = np.array(table["motion"][first] if "motion" in table else (), dtype=np.float64)
+        part = int(table["part"][first]) if "part" in table else -1
         blocks.append(
             Block(
                 trajectory=table["trajectory"][first],
@@ -283,6 +286,7 @@ def read_factors(path: Path, parameter_count: int) -> Factors:
                 end=end,
                 groups=tuple(factors),
                 motion=of_size(motion, "motion") if len(motion) else None,
+                part=part if part >= 0 else None,
             )
         )
     return Factors(tuple(groups), parameter_count, tuple(blocks))

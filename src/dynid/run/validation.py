@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,6 +47,10 @@ RESIDUAL_BYTES = 20e6
 # blocks than this, blocks are shorter, down to two periods: twenty give a standard error that is known to a sixth and
 # three folds or more of several blocks, and intervals keep their coverage (benchmarks/coverage.py --short).
 BLOCKS_WANTED, FEW_BLOCKS = 60, 20
+# Parts of a motion that repeats, however often it does: a fault of the log has to gain three standard errors over them,
+# which twenty seldom show where some hold most of it; with fewer than ten none is known well enough. And blocks of the
+# log in all, each of which is kept with a triangle a joint.
+PARTS, LEAST_PARTS, MOST_BLOCKS = 30, 10, 600
 BLOCK_CYCLES, LEAST_CYCLES = 8.0, 2.0
 # Of a log, at rest: above it blocks are of the motion alone. Below it half of them hold motion at least, which are
 # enough, and blocks do not change with the seconds before and after a motion.
@@ -98,10 +103,7 @@ def block_seconds(prepared: Prepared, wanted: float | None = None, still: float 
     wanted: what was asked for; None = from the log.    still: seconds at rest, which are left out of the equations.
     Raises UsageError for less than one period of the cut-off frequency, within which filtered samples are as one.
     """
-    # Of a robot that stands most of the time, blocks a sixtieth of the log long would hold all its motion in a few.
-    moving = prepared.duration - still
-    stands = still > MOSTLY * prepared.duration
-    chosen = usual_block(moving if stands else prepared.duration, prepared.bandwidth)
+    chosen = usual_block(_seconds_of_motion(prepared, still), prepared.bandwidth)
     least = 1.0 / prepared.bandwidth
     if wanted is not None and wanted < least:
         raise UsageError(
@@ -112,6 +114,30 @@ def block_seconds(prepared: Prepared, wanted: float | None = None, still: float 
             do=f"leave it out ({chosen:.3g} s for this log), or take {LEAST_CYCLES * least:.2g} s or more",
         )
     return chosen if wanted is None else wanted
+
+
+def _seconds_of_motion(prepared: Prepared, still: float) -> float:
+    # Of a robot that stands most of the time, blocks a sixtieth of the log long would hold all its motion in a few.
+    stands = still > MOSTLY * prepared.duration
+    return prepared.duration - still if stands else prepared.duration
+
+
+def parts_of_period(
+    periods: Collection[float], seconds: float, prepared: Prepared, still: float = 0.0
+) -> float:
+    """Length of a block, s, of which the period is a multiple where the motion repeats, `seconds` elsewhere.
+
+    The same parts of all repetitions are held out together: PARTS of them, or fewer, down to LEAST_PARTS, where they
+    would be too short to count as independent or too many. Where even these are, it stays as it is.
+    """
+    if not periods:
+        return seconds
+    period = min(periods)
+    most = min(
+        period * prepared.bandwidth / LEAST_CYCLES, MOST_BLOCKS * period / _seconds_of_motion(prepared, still)
+    )
+    parts = math.floor(min(max(PARTS, period / seconds), most))
+    return period / parts if parts >= LEAST_PARTS else seconds
 
 
 def usual_block(seconds: float, bandwidth: float) -> float:

@@ -34,7 +34,7 @@ PRIOR_MANY, VALUES_FEW = 0.25, 5.0
 # An effect that makes up most of what a joint misses, and so much of its torque, has bent the parameters; another form
 # of friction bends those of friction first.
 SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.1
-MOTION_REPEATS, MOVES_IN_STEP = "motion-repeats", "moves-in-step"
+MOTION_REPEATS, PARTS_HELD_OUT, MOVES_IN_STEP = "motion-repeats", "parts-held-out", "moves-in-step"
 # Warnings about the model itself: it is known to fit worse than it could, or knows nothing of a joint's friction, or of
 # other motion.
 SPOILING = (
