@@ -76,7 +76,7 @@ def test_more_folds_than_a_log_has_room_for_are_reported(whole: Identification, 
     log = read_log(folder / "log.parquet", ROBOT)
     settings = Settings(terms=MODEL, preparation=Preparation(cutoff=6.0), folds=500)
     found = identify(ROBOT, log, settings, threads=1, diagnostics=Diagnostics())
-    blocks = len(found.factors.blocks)
+    blocks = len(found.factors.repetitions())
     (note,) = [one for one in found.diagnostics if one.identifier == "folds"]
     assert f"{blocks // 2} folds in place of 500" in note.text
     assert found.validations[0].scores.origin == "held-out blocks"

@@ -49,7 +49,7 @@ def test_parts_of_a_motion_that_repeats_are_held_out_of_every_repetition() -> No
     assert {block.part for block in blocks} == set(range(24))
     for one, other in pairwise(sorted(blocks, key=lambda block: block.part or 0)):
         if one.part == other.part:  # at the same place of different repetitions
-            assert (other.start - one.start + 4.0) % 8.0 == pytest.approx(4.0, abs=0.05)
+            assert (other.start - one.start + 4.0) % 8.0 == pytest.approx(4.0, abs=1.0 / RATE)
     for fold in folds_of(found.factors):
         assert not {blocks[i].part for i in fold.held_out} & {blocks[i].part for i in fold.training}
     # Blocks of time, each of which the other repetitions hold as well, would say less than half of it.

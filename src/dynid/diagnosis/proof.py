@@ -199,7 +199,7 @@ class HeldOut:
     @staticmethod
     def of(analysis: ResidualAnalysis, reading: Reading, further: Float | None = None) -> HeldOut | None:
         """Equations of a reading, each column of length one; None where the model reads more than motion."""
-        if int(analysis.block.max(initial=-1)) + 1 < FOLDS or not analysis.enough:
+        if int(analysis.part.max(initial=-1)) + 1 < FOLDS or not analysis.enough:
             return None
         robot, samples = reading.robot, reading.samples
         as_logged = robot is analysis.robot and samples is analysis.gated
@@ -212,7 +212,7 @@ class HeldOut:
     @staticmethod
     def weighted(analysis: ResidualAnalysis, Y: Float, tau: Float, further: Float | None = None) -> HeldOut:
         """Columns (n, N, w) and torque (N, n) at the thinned samples, joints weighted by their residuals."""
-        block = analysis.block
+        block = analysis.part
         count = int(block.max(initial=-1)) + 1
         Y = Y if further is None else np.concatenate([Y, further], axis=2)
         n = len(Y)

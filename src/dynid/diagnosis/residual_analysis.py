@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,7 @@ class ResidualAnalysis:
     source_rate: of the log, Hz; nan = that of the residuals.    accelerations: whether they can be trusted.
     measured: (n,) joints whose effort was measured, None = all; nothing is left over of the others.
     switches: reads the log's unused columns of two values.
+    periods: seconds after which a trajectory's motion repeats, by its name.
     """
 
     robot: RobotModel
@@ -60,6 +61,7 @@ class ResidualAnalysis:
     accelerations: bool = True
     measured: Bool | None = None
     switches: Callable[[], tuple[Switch, ...]] = tuple
+    periods: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if np.isnan(self.source_rate):
@@ -207,6 +209,22 @@ class ResidualAnalysis:
         seconds = len(self.residuals.t) / self.residuals.rate
         count = int(np.clip(seconds * self.bandwidth / BLOCK_CYCLES, LEAST_BLOCKS, MOST_BLOCKS))
         return np.asarray(np.arange(N) * count // max(N, 1), dtype=np.int64)
+
+    @cached_property
+    def part(self) -> Int:
+        """(N,) number of the part of the log that each thinned sample lies in: a block of time, or of a repetition.
+
+        Of a motion that repeats, the same part of every repetition is one: what the model lacks is the same there.
+        """
+        r, found = self.residuals, self.block.copy()
+        for k, name in enumerate(r.trajectories):
+            own = np.flatnonzero(r.trajectory[self.index] == k)
+            if name in self.periods and len(own):
+                period = self.periods[name]
+                count = int(np.clip(period * self.bandwidth / BLOCK_CYCLES, LEAST_BLOCKS, MOST_BLOCKS))
+                phase = (r.t[self.index[own]] % period) / period
+                found[own] = found[own[0]] + np.minimum((phase * count).astype(np.int64), count - 1)
+        return np.unique(found, return_inverse=True)[1].reshape(found.shape).astype(np.int64)
 
     @property
     def enough(self) -> bool:

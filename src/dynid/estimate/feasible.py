@@ -21,7 +21,7 @@ from dynid.estimate.prior_share import prior_share
 from dynid.estimate.reach import centre_limits
 from dynid.factor.base import Category
 from dynid.factor.factor import Factors, stack
-from dynid.factor.folds import folds_of, judged_equations, why_none_held_out
+from dynid.factor.folds import folds_by_time, judged_equations, why_none_held_out
 from dynid.feasible.bodies import body_columns
 from dynid.feasible.constraints import ColumnBounds, Convex, DensityLimit, PhysicalBodies, TotalMass
 from dynid.feasible.density import DENSEST, UNLIMITED
@@ -449,7 +449,9 @@ class _Parts:
     @staticmethod
     def of(regression: Regression, weights: Float, among: Among) -> _Parts:
         factors, folds = regression.factors, []
-        made = folds_of(factors, FOLDS)
+        # Not by parts of a motion that repeats: strengths chosen so were weaker, and missed more of another motion (the
+        # LWR4 4.8 in place of 4.6 %, a simulated UR10 0.92 in place of 0.88 %).
+        made = folds_by_time(factors, FOLDS)
         seen = judged_equations(factors, made)
         for fold in made:
             kept = factors.subset(fold.training)

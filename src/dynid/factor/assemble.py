@@ -161,8 +161,11 @@ class Assembly:
         gate = samples.gate[kept] if samples.gate is not None else None
         owner = group_joints(self.rows, self.robot)
         origin = samples.t[0] - samples.first / samples.rate
-        size = max(round(self.block_seconds * samples.rate), 1)
-        number = (samples.first + kept) // size
+        size = float(max(round(self.block_seconds * samples.rate), 1))
+        if samples.trajectory in self.periods:
+            # A whole number of samples would drift away from the period, repetition by repetition.
+            size = max(self.block_seconds * samples.rate, 1.0)
+        number = ((samples.first + kept) // size).astype(np.int64)
         edges = np.flatnonzero(np.diff(number)) + 1
         motion = samples.dq[kept] ** 2 if gate is None else np.where(gate, samples.dq[kept] ** 2, 0.0)
         for a, b in zip([0, *edges], [*edges, len(times)], strict=True):

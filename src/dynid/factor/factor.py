@@ -160,6 +160,19 @@ class Factors:
         found = [block.motion for block in self.blocks if block.motion is not None]
         return np.array(found) if found and len(found) == len(self.blocks) else None
 
+    def repetitions(self) -> tuple[Int, ...]:
+        """Numbers of the blocks that go together, trajectory by trajectory.
+
+        Each block by itself, in the order of time; of a motion that repeats, the same part of all repetitions.
+        """
+        names = list(dict.fromkeys(block.trajectory for block in self.blocks))
+        same: dict[tuple[int, int], list[int]] = {}
+        for i, block in enumerate(self.blocks):
+            same.setdefault(
+                (names.index(block.trajectory), i if block.part is None else block.part), []
+            ).append(i)
+        return tuple(np.array(same[key], dtype=np.int64) for key in sorted(same))
+
     def repetitions_merged(self) -> Factors:
         """With one block for each part of a motion that repeats, of all its repetitions.
 
@@ -167,11 +180,8 @@ class Factors:
         """
         if all(block.part is None for block in self.blocks):
             return self
-        same: dict[tuple[str, int, int], list[Block]] = {}
-        for i, block in enumerate(self.blocks):
-            key = (i, 0) if block.part is None else (-1, block.part)
-            same.setdefault((block.trajectory, *key), []).append(block)
-        blocks = [
+        together = [[self.blocks[i] for i in numbers] for numbers in self.repetitions()]
+        blocks = tuple(
             replace(
                 those[0],
                 end=those[-1].end,
@@ -180,18 +190,9 @@ class Factors:
                 ),
                 motion=_sum_of([block.motion for block in those]),
             )
-            for those in same.values()
-        ]
-        whole = Factors(self.group_names, self.parameter_count, tuple(blocks))
-        return whole.subset(whole.in_order_of_parts())
-
-    def in_order_of_parts(self) -> Int:
-        """Numbers (M,) of the blocks, trajectory by trajectory, those of a motion that repeats by its parts."""
-        names = list(dict.fromkeys(block.trajectory for block in self.blocks))
-        keys = [
-            (names.index(b.trajectory), i if b.part is None else b.part, i) for i, b in enumerate(self.blocks)
-        ]
-        return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+            for those in together
+        )
+        return replace(self, blocks=blocks)
 
     def subset(self, indices: Iterable[int]) -> Factors:
         """Only some blocks: a fold, a bootstrap sample, a trajectory."""

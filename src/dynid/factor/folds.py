@@ -139,9 +139,22 @@ def can_hold_out(factors: Factors) -> bool:
 
 def folds_of(factors: Factors, wanted: int = 5) -> tuple[Fold, ...]:
     """Folds of the blocks of factors; of a motion that repeats, each of the same parts of every repetition."""
-    order, counts, motion = factors.in_order_of_parts(), block_counts(factors), factors.motion
-    made = folds(counts[order], wanted, None if motion is None else motion[order])
-    return tuple(Fold(np.sort(order[fold.training]), np.sort(order[fold.held_out])) for fold in made)
+    together, counts, motion = factors.repetitions(), block_counts(factors), factors.motion
+    made = folds(
+        np.array([counts[those].sum() for those in together]),
+        wanted,
+        None if motion is None else np.array([motion[those].sum(axis=0) for those in together]),
+    )
+
+    def blocks(parts: Int) -> Int:
+        return np.sort(np.concatenate([together[k] for k in parts]))
+
+    return tuple(Fold(blocks(fold.training), blocks(fold.held_out)) for fold in made)
+
+
+def folds_by_time(factors: Factors, wanted: int = 5) -> tuple[Fold, ...]:
+    """Folds of the blocks of factors, contiguous in time whether the motion repeats or not."""
+    return folds(block_counts(factors), wanted, factors.motion)
 
 
 def folds_of_samples(block: Int, dq: Float, wanted: int) -> tuple[Fold, ...]:

@@ -100,6 +100,7 @@ def _fit_and_score(call: Call, data: Data) -> tuple[Found, Validation, ResidualA
         data.choice.trusted,
         data.prepared.measured,
         partial(switches_of, call.log),
+        data.held_out,
     )
     return found, training, analysis
 

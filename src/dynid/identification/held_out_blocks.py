@@ -60,7 +60,7 @@ def _scores(
 ) -> tuple[Validation, ...]:
     left_out, fitted, batches = found.left_out, found.fitted, data.batches
     nonlinear, search = found.nonlinear, found.trial
-    blocks = len(fitted.regression.factors.blocks)
+    blocks = len(fitted.regression.factors.repetitions())
     made = len(folds_of(fitted.regression.factors, search.folds))
     if not made:
         diagnostics.warn("too-short-to-hold-out", f"{why_none_held_out(blocks)}; validate on another log")
