@@ -59,6 +59,30 @@ def test_sandwich_is_the_textbook_formula_on_blocks() -> None:
     np.testing.assert_allclose(sandwich(blocks_of(case, weights)), bread @ meat @ bread, rtol=1e-7)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_repetitions_of_the_same_equations_add_no_certainty(kind: str) -> None:
+    """What a model lacks comes back with the motion: three repetitions say of it what one does."""
+    once = synthetic_regression(5, blocks=24).regression
+    parts = tuple(replace(block, part=k) for k, block in enumerate(once.factors.blocks))
+    seconds = parts[-1].end + 1.0
+    again = tuple(
+        replace(block, start=block.start + k * seconds, end=block.end + k * seconds)
+        for k in range(3)
+        for block in parts
+    )
+    repeated = replace(once, factors=replace(once.factors, blocks=again))
+    as_if_others = tuple(replace(block, part=None) for block in again)
+    one, three, others = (
+        OLS(intervals=kind).fit(each)
+        for each in (once, repeated, replace(once, factors=replace(once.factors, blocks=as_if_others)))
+    )
+    np.testing.assert_allclose(three.value, one.value, rtol=1e-9)
+    np.testing.assert_allclose(three.std, one.std, rtol=1e-6)
+    assert three.degrees_of_freedom == one.degrees_of_freedom == 23
+    assert len(three.block_leverage) == 72
+    assert np.median(others.std / one.std) < 0.7
+
+
 def test_hac_without_lags_is_the_sandwich_and_segments_do_not_mix() -> None:
     blocks = blocks_of(synthetic_regression(3, correlation=0.8))
     np.testing.assert_allclose(hac(blocks, 1.0), sandwich(blocks), rtol=1e-12)

@@ -9,7 +9,19 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
-from tests.selection.logs import CHOOSING, RATE, ROBOT, TIME, adopted, chosen, inside, motion, options, reported, torque
+from tests.selection.logs import (
+    CHOOSING,
+    RATE,
+    ROBOT,
+    TIME,
+    adopted,
+    chosen,
+    inside,
+    motion,
+    options,
+    reported,
+    torque,
+)
 
 PLAIN = {"friction": "viscous + coulomb", "rotors": "rotors", "offsets": "offsets"}
 

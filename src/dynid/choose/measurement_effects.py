@@ -121,5 +121,6 @@ def _fit(factors: Factors, index: Int, weights: Float) -> _Fit:
     theta = np.zeros(factors.parameter_count)
     theta[index] = value
     blocks = BlockScores.of(factors.select(mask), index, theta, inverse, weights)
+    blocks = blocks.grouped(factors.repetitions())
     std = np.sqrt(np.diag(jackknife(blocks)))
     return _Fit(index, value, float(student_quantile(blocks.count - 1, 0.975)) * std)

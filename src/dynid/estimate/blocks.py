@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.linalg import LinAlgError
 
@@ -75,6 +77,15 @@ class BlockScores:
             np.add.reduceat(self.information, at, axis=0),
             np.add.reduceat(self.score, at, axis=0),
             self.segment[at],
+        )
+
+    def grouped(self, together: Sequence[Int]) -> BlockScores:
+        """Blocks that depend on each other as one each.    together: numbers of the blocks of each group."""
+        return BlockScores(
+            self.inverse,
+            np.array([self.information[those].sum(axis=0) for those in together]),
+            np.array([self.score[those].sum(axis=0) for those in together]),
+            np.array([self.segment[those[0]] for those in together]),
         )
 
     def leverage(self) -> Float:

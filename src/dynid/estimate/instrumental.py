@@ -104,8 +104,15 @@ class Solved:
 
     def estimate(self, name: str, regression: Regression, status: Status, intervals: str) -> Estimate:
         """The estimate with its covariance from blocks."""
-        A, M = self.A.sum(axis=0), len(self.A)
-        segment = np.array([block.segment for block in regression.factors.blocks], dtype=np.int64)
+        A, together = self.A.sum(axis=0), regression.factors.repetitions()
+        segment = np.array(
+            [regression.factors.blocks[those[0]].segment for those in together], dtype=np.int64
+        )
+        independent = replace(
+            self,
+            A=np.array([self.A[those].sum(axis=0) for those in together]),
+            score=np.array([self.score[those].sum(axis=0) for those in together]),
+        )
         share = np.maximum(np.trace(np.linalg.solve(A, self.A), axis1=1, axis2=2) / len(A), 0.0)
         return Estimate(
             method=name,
@@ -113,9 +120,9 @@ class Solved:
             base=regression.base,
             group_names=regression.factors.group_names,
             value=self.value,
-            covariance=self.covariance(intervals, segment),
+            covariance=independent.covariance(intervals, segment),
             textbook_covariance=self.textbook,
-            degrees_of_freedom=float(M - 1),
+            degrees_of_freedom=float(len(together) - 1),
             sigma=self.sigma,
             weights=self.weights,
             parameters=regression.base.lift(self.value, regression.prior, regression.spread),

@@ -127,6 +127,7 @@ class KalmanFit:
         information = inverse.T @ found.information @ inverse
         segment = np.array([block.segment for block in regression.factors.blocks], dtype=np.int64)
         blocks = BlockScores(inverse, information, found.score @ inverse, segment)
+        independent = blocks.grouped(regression.factors.repetitions())
         sigma = residual_sigma(regression, value)
         return Estimate(
             method=self.name,
@@ -134,9 +135,9 @@ class KalmanFit:
             base=base,
             group_names=regression.factors.group_names,
             value=value,
-            covariance=covariance_of(self.intervals, blocks),
+            covariance=covariance_of(self.intervals, independent),
             textbook_covariance=inverse @ inverse.T,
-            degrees_of_freedom=float(len(regression.factors.blocks) - 1),
+            degrees_of_freedom=float(independent.count - 1),
             sigma=sigma,
             weights=1.0 / sigma**2,
             parameters=base.lift(value, regression.prior, regression.spread),

@@ -100,6 +100,7 @@ class ML:
             information[m] = np.einsum("tgi,tgj->ij", whitened[own], whitened[own])
         segment = np.array([block.segment for block in regression.factors.blocks], dtype=np.int64)
         blocks = BlockScores(inverse, information, scores, segment)
+        independent = blocks.grouped(regression.factors.repetitions())
         sigma = residual_sigma(regression, point.value)
         return Estimate(
             method=self.name,
@@ -107,9 +108,9 @@ class ML:
             base=regression.base,
             group_names=regression.factors.group_names,
             value=point.value,
-            covariance=covariance_of(self.intervals, blocks),
+            covariance=covariance_of(self.intervals, independent),
             textbook_covariance=inverse @ inverse.T,
-            degrees_of_freedom=float(M - 1),
+            degrees_of_freedom=float(independent.count - 1),
             sigma=sigma,
             weights=1.0 / sigma**2,
             parameters=regression.base.lift(point.value, regression.prior, regression.spread),

@@ -49,11 +49,11 @@ class GainError(NominalTerm):
             "torque of one joint on another scale, or gains that nobody declared",
             ("doubt", "warning", "note", "error"),
             """One joint's torque is too large or too small for the bodies that the other joints' torque shows: its
-            torque constant, gear ratio or unit is off. For logs of commands it says that the position
+            torque constant, gear ratio, torque sensor or unit is off. For logs of commands it says that the position
             controllers' gains were not declared: they are found on the scale of the description's masses, and
             so is everything else. As an error: currents are declared, and nobody says what they are worth.""",
-            """Check the torque constant, gear ratio and `effort.unit` of that joint. For commands give the drives'
-            gains: `--kp` and `--kd`, or `kp` and `kd` under `[drive]` (see [servos](servos.md)).""",
+            """Check the torque constant or torque sensor, gear ratio and `effort.unit` of that joint. For commands
+            give the drives' gains: `--kp` and `--kd`, or `kp` and `kd` under `[drive]` (see [servos](servos.md)).""",
             f"""From {100 * WARN:g} % on, 95 % interval included, a doubt over {100 * DOUBT:g} %. {PROVEN}; rivals
             are a cosine of each joint's own position, friction of another form, a joint's zero that is off and a share
             of the neighbouring joints' torque (cross-talk of sensors).
@@ -110,7 +110,8 @@ class GainError(NominalTerm):
                 f"torque of '{name}' that is {100 * abs(value):.3g} +- {100 * half:.2g} % too "
                 f"{'large' if value > 0 else 'small'} for the bodies that the other joints' torque shows",
                 "one scale of all joints' torque",
-                size_advice(factor) or "check this joint's torque constant, gear ratio and effort unit",
+                size_advice(factor)
+                or "check this joint's torque constant or sensor, gear ratio and effort unit",
                 name,
                 declared=Declared(factors={j: factor}),
                 lesser=lesser,
