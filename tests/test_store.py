@@ -374,6 +374,14 @@ def test_many_findings_of_a_kind_are_one_line_of_a_summary(result: Identificatio
         assert said.count("Log: inertia-not-psd") == lines
         assert said.count("Log: payload") == 1
     assert "3 more of this kind" in said
+    ripple = [
+        Finding("warning", f"joint{k}: torque ripple of the gear", f"{k} waves", code="gear-ripple")
+        for k in range(1, 5)
+    ]
+    verdict = replace(result.verdict, findings=(ripple[0], other, *ripple[1:]))
+    said = [line for line in identification_lines(replace(result, verdict=verdict)) if "ripple" in line]
+    assert [line.split(" (")[0] for line in said[:1]] == [" ! joint1: torque ripple of the gear. 1 waves"]
+    assert said[0].endswith("(And 3 more of this kind, of joint2, joint3, joint4: the report has them.)")
     apart = replace(result.verdict, findings=(same[0], other, same[1]))
     lines = [line for line in identification_lines(replace(result, verdict=apart)) if "Log: " in line]
     assert [line.split("Log: ")[1].split(".")[0] for line in lines] == [

@@ -98,6 +98,18 @@ def test_correlated_samples_are_not_independent(analysis: ResidualAnalysis) -> N
         assert drawn.independent[joint] / len(r.t) == pytest.approx(0.2 / 1.8, rel=0.5)
 
 
+def test_a_joint_that_stands_adds_nothing_to_what_is_known_of_it(analysis: ResidualAnalysis) -> None:
+    """A joint that moved once, for a tenth of the log, was said to have ripple and friction with p < 1e-12."""
+    r, joint = analysis.residuals, 1
+    T = len(r.t)
+    moves = np.ones((T, 3))
+    moves[T // 10 :, joint] = 0.0
+    e = np.random.default_rng(2).normal(size=(T, 3)) * moves
+    drawn = replace(analysis, residuals=replace(r, dq=r.dq * moves, measured=r.predicted + e))
+    assert drawn.independent[joint] <= T // 10
+    assert drawn.independent[0] > 0.5 * T
+
+
 def test_terms_that_read_channels_are_left_out(analysis: ResidualAnalysis) -> None:
     terms = Terms((*analysis.terms, ChannelTorque("cable", "elbow")))
     count = len(terms.columns(analysis.robot))

@@ -412,7 +412,7 @@ class ResidualAnalysis:
 
     @cached_property
     def independent(self) -> Float:
-        """About how many independent values each joint's residual holds, (n,): samples over correlation time."""
+        """About how many independent values each joint's residual holds, (n,): samples in motion over correlation time."""
         best = max(self.runs, key=lambda run: run.stop - run.start)
         e = self.residuals.error_counted[best]
         size = 2 ** int(np.ceil(np.log2(2 * len(e))))
@@ -422,7 +422,10 @@ class ResidualAnalysis:
         # Up to the first lag without correlation; what follows is noise of the estimate.
         positive = np.cumprod(correlation > 0, axis=0)
         seconds = 1.0 + 2.0 * (correlation * positive)[1:].sum(axis=0)
-        return np.asarray(len(self.residuals.t) / seconds)
+        # A joint that stands says nothing of what depends on its own motion, however long it does.
+        speed, counted = np.abs(self.residuals.dq), self.residuals.counted
+        moves = speed > REVERSAL_SPEED * speed.max(axis=0, initial=0.0)
+        return np.asarray((moves if counted is None else moves & counted).sum(axis=0) / seconds)
 
     def shares(self, joint: int, pairs: Float) -> Float:
         """About the share of a joint's residual that each pair of columns (N, m, 2) explains: quick, for scans."""

@@ -12,6 +12,7 @@ import numpy as np
 from dynid.base.atomic_write import refuse_existing, staged_files
 from dynid.base.explanation import see
 from dynid.base.findings import Finding
+from dynid.base.overview import listed
 from dynid.estimate.scores import Scores
 from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts
 from dynid.run.links import Value, joint_values, links, total_said
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 # Characters of a column of names, at least and at most.
 _NARROW, _WIDE = 20, 48
-# Findings of the same title that are shown in full.
-_OF_A_KIND = 2
+# Findings of the same kind that are shown in full, and what stands between a joint and what was found at it.
+_OF_A_KIND, _OF = 2, ": "
 
 
 def identification_lines(result: Identification) -> list[str]:
@@ -33,9 +34,9 @@ def identification_lines(result: Identification) -> list[str]:
     marks = {"good": "+", "warning": "!", "doubt": "?", "problem": "x"}
     lines = [f"{result.verdict.word}: {result.verdict.headline}", ""]
     for of_a_kind in _by_kind(result.verdict.findings):
-        finding, others = of_a_kind[0], len(of_a_kind) - 1
+        finding = of_a_kind[0]
         advice = f" {finding.advice}" if finding.advice else ""
-        more = f" (And {others} more of this kind: the report has them.)" if others else ""
+        more = f" ({_others(of_a_kind[1:])}: the report has them.)" if len(of_a_kind) > 1 else ""
         lines.append(f" {marks.get(finding.level, '-')} {finding.title}. {finding.text}{advice}{more}")
     codes = [one.code for one in result.verdict.findings if one.code and one.level != "good"]
     lines += [f" {see(codes)}"] if codes else []
@@ -49,19 +50,29 @@ def identification_lines(result: Identification) -> list[str]:
 
 
 def _by_kind(findings: Sequence[Finding]) -> list[list[Finding]]:
-    # Each by itself, but for more than a few of the same title and code, which are with the first: six links of one
-    # description whose inertias are slightly impossible say nothing that the first does not.
+    # Each by itself, but for more than a few of the same code and title, the joint's name aside, which are with the
+    # first: six links of one description whose inertias are slightly impossible say nothing that the first does not.
     kinds: dict[tuple[str, str, str], list[Finding]] = {}
     for one in findings:
-        kinds.setdefault((one.level, one.title, one.code), []).append(one)
+        kinds.setdefault(_kind(one), []).append(one)
     shown = []
     for one in findings:
-        same = kinds[one.level, one.title, one.code]
+        same = kinds[_kind(one)]
         if len(same) <= _OF_A_KIND:
             shown.append([one])
         elif one is same[0]:
             shown.append(same)
     return shown
+
+
+def _kind(one: Finding) -> tuple[str, str, str]:
+    return one.level, one.title.rpartition(_OF)[2], one.code
+
+
+def _others(findings: Sequence[Finding]) -> str:
+    joints = list(dict.fromkeys(one.title.rpartition(_OF)[0] for one in findings))
+    said = f"And {len(findings)} more of this kind"
+    return f"{said}, of {listed(joints)}" if len(joints) > 1 else said
 
 
 def link_lines(result: Identification) -> list[str]:
