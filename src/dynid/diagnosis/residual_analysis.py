@@ -412,7 +412,7 @@ class ResidualAnalysis:
 
     @cached_property
     def independent(self) -> Float:
-        """About how many independent values each joint's residual holds, (n,): samples in motion over correlation time."""
+        """About how many independent values a joint's residual holds, (n,): samples in motion by correlation time."""
         best = max(self.runs, key=lambda run: run.stop - run.start)
         e = self.residuals.error_counted[best]
         size = 2 ** int(np.ceil(np.log2(2 * len(e))))
