@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import dynid
 from dynid.estimate import WLS
 from dynid.estimate.scores import cross_validate
 from dynid.factor.folds import folds_of
+from dynid.log.read import read_log
+from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_example
 from dynid.simulation.rigid import inverse
 from dynid.terms.default import DEFAULT_TERMS
@@ -24,6 +27,14 @@ USUAL = np.array([3.0, 80.0, 30.0, 4.0, 1.5, 0.3])
 
 def log(seed: int, seconds: float, period: float, in_step: bool = False) -> dynid.Log:
     """Of a robot with a hose on every joint, which the model lacks."""
+    t, q, tau = recorded(seed, seconds, period, in_step)
+    return dynid.Log.from_arrays(ROBOT, t, q, tau=tau)
+
+
+def recorded(
+    seed: int, seconds: float, period: float, in_step: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """t, q, tau of it."""
     rng = np.random.default_rng(seed)
     t, number = np.arange(0.0, seconds, 1.0 / RATE), np.arange(1, 5)
     w, size = 2 * np.pi / period * number, 0.5 * rng.normal(size=(ROBOT.n, 4)) / number
@@ -35,7 +46,7 @@ def log(seed: int, seconds: float, period: float, in_step: bool = False) -> dyni
     tau = inverse(ROBOT, DEFAULT_TERMS, theta, q, dq, ddq)
     tau += USUAL * (0.2 * np.sin(2.0 * q) + 0.1 * q**3 + 0.02 * np.sign(dq))
     tau += 0.01 * USUAL * rng.normal(size=q.shape)
-    return dynid.Log.from_arrays(ROBOT, t, q, tau=tau)
+    return t, q, tau
 
 
 def test_parts_of_a_motion_that_repeats_are_held_out_of_every_repetition() -> None:
@@ -74,6 +85,45 @@ def test_where_no_part_can_be_held_out_of_every_repetition_it_is_said() -> None:
         found = dynid.identify(ROBOT, training, settings, validation=validation)
         assert not [one for one in found.verdict.findings if one.code == "motion-repeats"]
         assert "On data it has not seen the model misses" in found.verdict.headline
+
+
+def test_recordings_of_one_motion_are_held_out_part_by_part(tmp_path: Path) -> None:
+    """Played twice, each time into a file of its own on a clock of its own, beside another motion."""
+    t, q, tau = recorded(1, 23.0, 60.0)
+    late = round(2.5 * RATE)
+    noise = 0.01 * USUAL * np.random.default_rng(9).normal(size=tau.shape)
+    runs = {
+        "first": (t, q, tau),
+        "again": (t[late:] - t[late] + 50.0, q[late:], (tau + noise)[late:]),
+        "other": recorded(2, 20.0, 60.0),
+    }
+    files = [
+        write_log(tmp_path / f"{name}.csv", one[0], canonical_columns(ROBOT.joint_names, one[1], tau=one[2]))
+        for name, one in runs.items()
+    ]
+    settings = dynid.Settings(terms=DEFAULT_TERMS, estimator=WLS())
+    found = dynid.identify(ROBOT, read_log(files, ROBOT), settings)
+    (said,) = (one for one in found.diagnostics if one.identifier == "parts-held-out")
+    assert "'first', 'again' is the same, of 23 s" in said.text
+    blocks = found.factors.blocks
+    names = {block.part: set[str]() for block in blocks if block.part is not None}
+    for block in blocks:
+        if block.part is not None:
+            names[block.part].add(block.trajectory)
+    assert sum(one == {"first", "again"} for one in names.values()) >= 0.8 * len(names) >= 10
+    assert all(block.part is None for block in blocks if block.trajectory == "other")
+    for fold in folds_of(found.factors):
+        held_out, fitted = ({blocks[i].part for i in own} - {None} for own in (fold.held_out, fold.training))
+        assert not held_out & fitted
+    # And where one of them is what the model is validated on, it says that the motion is the same.
+    first, again, other = (read_log(one, ROBOT) for one in files)
+    for unseen, same in ((again, True), (other, False)):
+        found = dynid.identify(ROBOT, first, settings, validation=unseen)
+        said = [one.text for one in found.verdict.findings if one.code == "same-motion"]
+        assert len(said) == same
+        assert ("On another recording of the motion" in found.verdict.headline) == same
+        if same:
+            assert "('again') goes through the motion that the model was fitted on ('first')" in said[0]
 
 
 def test_repetitions_merged_are_the_same_equations() -> None:

@@ -1,14 +1,14 @@
-"""After how many seconds a motion repeats."""
+"""After how many seconds a motion repeats, and which trajectories go through the same one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from dynid.signals.repetition import periods
+from dynid.signals.repetition import Motion, repetitions, same_motion
 from dynid.signals.samples import Samples
 
 RATE = 33.3
@@ -23,6 +23,13 @@ def fourier(seconds: float, base: float, seed: int, noise: float = 1e-3) -> Samp
     q, dq = (amplitude * np.sin(angle)).sum(axis=2), (amplitude * w * np.cos(angle)).sum(axis=2)
     q, ddq = q + noise * rng.normal(size=q.shape), np.zeros_like(q)
     return replace(Samples.from_motion(q, dq, ddq, rate=RATE), trajectory="one")
+
+
+def periods(parts: Iterable[Samples], names: list[str]) -> dict[str, float]:
+    found = repetitions(parts, names)
+    assert all(np.isfinite(one.period) and one.seconds == one.period for one in found.values())
+    assert len({one.motion for one in found.values()}) == len(found)
+    return {name: one.period for name, one in found.items()}
 
 
 def batches(samples: Samples, size: int) -> list[Samples]:
@@ -78,3 +85,56 @@ def test_no_more_is_read_than_says_it() -> None:
         raise AssertionError
 
     assert periods(endless(), ["one"])["one"] == pytest.approx(10.0, abs=0.5 / RATE)
+
+
+def later(samples: Samples, seconds: float, name: str, start: float = 0.0) -> Samples:
+    """The motion behind so many seconds of rest, on a clock that starts at `start`."""
+    rest = round(seconds * RATE)
+    q = np.concatenate([np.repeat(samples.q[:1], rest, 0), samples.q])
+    dq = np.concatenate([np.zeros((rest, 3)), samples.dq])
+    moved = Samples.from_motion(q, dq, np.zeros_like(q), rate=RATE)
+    return replace(moved, t=moved.t + start, trajectory=name)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("base", [0.04, 0.1])
+def test_trajectories_that_go_through_the_same_motion(seed: int, base: float) -> None:
+    """Experiments are played several times, each into a file of its own: once through, or several times."""
+    runs = [
+        fourier(25.0, base, seed, 1e-3),
+        replace(later(fourier(25.0, base, seed, 2e-3), 3.0, "two", 100.0), segment=1),
+        replace(later(fourier(25.0, base, seed + 50), 0.0, "other"), segment=2),
+    ]
+    found = repetitions(runs, ["one", "two", "other"])
+    if base == 0.04:
+        assert set(found) == {"one", "two"}
+        assert np.isinf(found["one"].period)
+        assert found["one"].seconds == pytest.approx(25.0, abs=0.1)
+    else:
+        assert set(found) == {"one", "two", "other"}
+        assert found["other"].motion != found["one"].motion
+        assert found["two"].period == pytest.approx(10.0, abs=0.5 / RATE)
+    assert found["one"].motion == found["two"].motion
+    # What the first does at 12 s, the second does at 100 + 3 + 12 s.
+    first, second = (found[name].phase(np.array(t)) for name, t in (("one", 12.0), ("two", 115.0)))
+    length = found["one"].seconds
+    assert (float(second - first) + length / 2) % length == pytest.approx(length / 2, abs=1.0 / RATE)
+    parts = {found["one"].part(float(t), 1.25) for t in np.arange(0.0, 24.0, 1.25)}
+    assert {found["two"].part(float(t) + 103.0, 1.25) for t in np.arange(0.0, 24.0, 1.25)} == parts
+    if "other" in found:
+        assert not {found["other"].part(float(t), 1.25) for t in np.arange(0.0, 24.0, 1.25)} & parts
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_held_out_recording_of_the_same_motion(seed: int) -> None:
+    def motion(samples: Samples) -> Motion:
+        return Motion(samples.t, samples.q, samples.dq, samples.rate)
+
+    one, again = fourier(25.0, 0.04, seed), later(fourier(25.0, 0.04, seed, 2e-3), 2.0, "two", 50.0)
+    coarse = Motion(again.t[::2], again.q[::2], again.dq[::2], RATE / 2)
+    other = motion(fourier(25.0, 0.04, seed + 50))
+    assert same_motion({"one": motion(one)}, {"two": motion(again), "other": other}) == {"two": "one"}
+    assert same_motion({"one": motion(one)}, {"two": coarse}) == {"two": "one"}
+    # The last third of a motion that is not gone through again was not fitted.
+    training = motion(one.part(0, 2 * len(one) // 3))
+    assert same_motion({"one": training}, {"one": motion(one.part(2 * len(one) // 3, len(one)))}) == {}

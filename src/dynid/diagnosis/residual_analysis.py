@@ -17,6 +17,7 @@ from dynid.diagnosis.raw import RawTorque
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.residuals import Residuals
 from dynid.robot.model import RobotModel
+from dynid.signals.repetition import Repetition
 from dynid.signals.samples import Samples
 from dynid.terms.residual_tests import AlikeTest, BodyParameters, FeatureTest, Remains
 from dynid.terms.term import Of, Terms
@@ -48,7 +49,7 @@ class ResidualAnalysis:
     source_rate: of the log, Hz; nan = that of the residuals.    accelerations: whether they can be trusted.
     measured: (n,) joints whose effort was measured, None = all; nothing is left over of the others.
     switches: reads the log's unused columns of two values.
-    periods: seconds after which a trajectory's motion repeats, by its name.
+    repeated: trajectories whose motion is gone through more than once, by name.
     """
 
     robot: RobotModel
@@ -61,7 +62,7 @@ class ResidualAnalysis:
     accelerations: bool = True
     measured: Bool | None = None
     switches: Callable[[], tuple[Switch, ...]] = tuple
-    periods: Mapping[str, float] = field(default_factory=dict)
+    repeated: Mapping[str, Repetition] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if np.isnan(self.source_rate):
@@ -214,16 +215,18 @@ class ResidualAnalysis:
     def part(self) -> Int:
         """(N,) number of the part of the log that each thinned sample lies in: a block of time, or of a repetition.
 
-        Of a motion that repeats, the same part of every repetition is one: what the model lacks is the same there.
+        Of a motion that repeats, in a trajectory or in others, the same part of every repetition is one: what the model
+        lacks is the same there.
         """
         r, found = self.residuals, self.block.copy()
         for k, name in enumerate(r.trajectories):
             own = np.flatnonzero(r.trajectory[self.index] == k)
-            if name in self.periods and len(own):
-                period = self.periods[name]
-                count = int(np.clip(period * self.bandwidth / BLOCK_CYCLES, LEAST_BLOCKS, MOST_BLOCKS))
-                phase = (r.t[self.index[own]] % period) / period
-                found[own] = found[own[0]] + np.minimum((phase * count).astype(np.int64), count - 1)
+            if name in self.repeated and len(own):
+                one = self.repeated[name]
+                count = int(np.clip(one.seconds * self.bandwidth / BLOCK_CYCLES, LEAST_BLOCKS, MOST_BLOCKS))
+                place = (one.phase(r.t[self.index[own]]) / one.seconds * count).astype(np.int64)
+                # Behind the blocks of time, a stretch of numbers for every motion.
+                found[own] = (1 + one.motion) * len(found) + np.minimum(place, count - 1)
         return np.unique(found, return_inverse=True)[1].reshape(found.shape).astype(np.int64)
 
     @property

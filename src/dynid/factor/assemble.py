@@ -20,6 +20,7 @@ from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations, Rows, group_joints
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
+from dynid.signals.repetition import Repetition
 from dynid.signals.samples import REST, Samples
 from dynid.signals.side_by_side import SideBySide, gathered
 from dynid.terms.term import Term, Terms
@@ -39,7 +40,7 @@ class Assembly:
     wanted: (p,) mask of the columns to write down.
     parallel: the filter run over both sides of the equations.
     block_seconds: length of a block.
-    periods: seconds after which a trajectory's motion repeats, by its name.
+    repeated: trajectories whose motion is gone through more than once, by name.
     """
 
     robot: RobotModel
@@ -48,7 +49,7 @@ class Assembly:
     wanted: Bool
     parallel: ParallelFilter
     block_seconds: float
-    periods: Mapping[str, float] = field(default_factory=dict)
+    repeated: Mapping[str, Repetition] = field(default_factory=dict)
 
     def factors(
         self,
@@ -162,7 +163,7 @@ class Assembly:
         owner = group_joints(self.rows, self.robot)
         origin = samples.t[0] - samples.first / samples.rate
         size = float(max(round(self.block_seconds * samples.rate), 1))
-        if samples.trajectory in self.periods:
+        if samples.trajectory in self.repeated:
             # A whole number of samples would drift away from the period, repetition by repetition.
             size = max(self.block_seconds * samples.rate, 1.0)
         number = ((samples.first + kept) // size).astype(np.int64)
@@ -182,10 +183,8 @@ class Assembly:
             yield int(number[a]), block
 
     def _part(self, trajectory: str, start: float) -> int | None:
-        period = self.periods.get(trajectory)
-        if period is None:
-            return None
-        return round(start % period / self.block_seconds) % max(round(period / self.block_seconds), 1)
+        repetition = self.repeated.get(trajectory)
+        return None if repetition is None else repetition.part(start, self.block_seconds)
 
     def filtered(self, equations: Equations, samples: Samples) -> tuple[Equations, Float]:
         """The equations after the parallel filter and decimation, and the times that are left."""

@@ -12,6 +12,7 @@ from dynid.base.arrays import Bool, Float, Int, locked, locked_int
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.kernel import qr_panel
+from dynid.signals.repetition import PARTS_OF_A_MOTION
 
 # Share of a column, over all blocks, below which what a block has of it is what filters keep of a motion long past.
 TRACE = 1e-9
@@ -119,7 +120,8 @@ class Block:
     """Factors of consecutive samples of one segment: the unit of cross-validation and of the jackknife.
 
     motion: (n,) sum of the squared velocities of every joint at the samples that its equation is of; None = not known.
-    part: which part of a motion that repeats, the same in every repetition; None = the motion does not repeat.
+    part: which part of a motion that repeats, the same in every repetition, of the same trajectory or of another that
+    goes through it; None = the motion does not repeat.
     """
 
     trajectory: str
@@ -161,16 +163,19 @@ class Factors:
         return np.array(found) if found and len(found) == len(self.blocks) else None
 
     def repetitions(self) -> tuple[Int, ...]:
-        """Numbers of the blocks that go together, trajectory by trajectory.
+        """Numbers of the blocks that go together.
 
-        Each block by itself, in the order of time; of a motion that repeats, the same part of all repetitions.
+        Each block by itself, trajectory by trajectory in the order of time; of a motion that repeats, the same part of
+        all repetitions, motion by motion.
         """
         names = list(dict.fromkeys(block.trajectory for block in self.blocks))
+        first: dict[int, int] = {}
         same: dict[tuple[int, int], list[int]] = {}
         for i, block in enumerate(self.blocks):
-            same.setdefault(
-                (names.index(block.trajectory), i if block.part is None else block.part), []
-            ).append(i)
+            own, part = names.index(block.trajectory), block.part
+            if part is not None:
+                own = first.setdefault(part // PARTS_OF_A_MOTION, own)
+            same.setdefault((own, i if part is None else part), []).append(i)
         return tuple(np.array(same[key], dtype=np.int64) for key in sorted(same))
 
     def repetitions_merged(self) -> Factors:

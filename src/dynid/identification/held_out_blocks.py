@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import SolverError
+from dynid.base.overview import listed
 from dynid.choose.held_out import held_out_scores
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.physical import unconstrained, warn_or_raise
+from dynid.estimate.residuals import Residuals
 from dynid.estimate.scores import cross_validate
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, why_none_held_out
@@ -21,8 +25,9 @@ from dynid.rows.motor import MotorRows
 from dynid.rows.torque import TorqueRows
 from dynid.run.result import Validation
 from dynid.run.validation import origin_of, score_log
-from dynid.run.verdict import MOTION_REPEATS, MOVES_IN_STEP, PARTS_HELD_OUT
+from dynid.run.verdict import MOTION_REPEATS, MOVES_IN_STEP, PARTS_HELD_OUT, SAME_MOTION
 from dynid.signals.in_step import directions_of
+from dynid.signals.repetition import Motion, same_motion
 from dynid.signals.samples import Samples
 
 
@@ -31,7 +36,7 @@ def score_held_out_log(
 ) -> Validation:
     """Scores and residuals on another log, beside those of the training."""
     origin = origin_of(validation, call.log.identity(), call.diagnostics)
-    return score_log(
+    scored = score_log(
         call.robot,
         found.nonlinear.terms,
         found.estimate,
@@ -43,6 +48,9 @@ def score_held_out_log(
         call.progress,
         training.scores,
     )
+    if training.residuals is not None and scored.residuals is not None:
+        _note_same_motion(training.residuals, scored.residuals, call.diagnostics)
+    return scored
 
 
 def hold_out_blocks(call: Call, data: Data, found: Found) -> tuple[Validation, ...]:
@@ -100,21 +108,55 @@ def _scores(
 
 
 def _note_repetitions(found: Found, data: Data, diagnostics: Diagnostics) -> None:
-    parts = {block.trajectory: block.part for block in found.fitted.regression.factors.blocks}
-    for name, seconds in data.periods.items():
-        if name in data.held_out and parts.get(name) is not None:
-            count = round(seconds / data.seconds)
+    fitted = {block.trajectory: block.part for block in found.fitted.regression.factors.blocks}
+    motions: dict[int, list[str]] = {}
+    for name in fitted:
+        if name in data.repeated:
+            motions.setdefault(data.repeated[name].motion, []).append(name)
+    for names in motions.values():
+        one = data.repeated[names[0]]
+        if len(names) == 1 and not np.isfinite(one.period):
+            continue
+        again = f"repeats after {one.seconds:.3g} s"
+        if len(names) > 1:
+            again = f"is the same, of {one.seconds:.3g} s"
+        who = listed([f"'{name}'" for name in names])
+        if all(name in data.held_out and fitted[name] is not None for name in names):
             diagnostics.note(
                 PARTS_HELD_OUT,
-                f"The motion of '{name}' repeats after {seconds:.3g} s, in {count} parts; the same parts of every "
+                f"The motion of {who} {again}, in {round(one.seconds / data.seconds)} parts; the same parts of every "
                 "repetition are held out together, so that the model was fitted on no repetition of what it predicts.",
             )
-        elif name in parts:
+        else:
             diagnostics.note(
                 MOTION_REPEATS,
-                f"The motion of '{name}' repeats after {seconds:.3g} s: held-out blocks hold what the model was fitted "
-                "on a repetition before; validate on another motion (--validate) to see what it misses of that.",
+                f"The motion of {who} {again}: held-out blocks hold what the model was fitted on a repetition before; "
+                "validate on another motion (--validate) to see what it misses of that.",
             )
+
+
+def _note_same_motion(training: Residuals, unseen: Residuals, diagnostics: Diagnostics) -> None:
+    found = same_motion(_motions(training), _motions(unseen))
+    if found:
+        unseen_names, known = (
+            listed([f"'{name}'" for name in dict.fromkeys(names)]) for names in (found, found.values())
+        )
+        diagnostics.note(
+            SAME_MOTION,
+            f"What is held out ({unseen_names}) goes through the motion that the model was fitted on ({known}): what "
+            "it misses of another motion is not seen there; validate on another (--validate) to see it.",
+        )
+
+
+def _motions(residuals: Residuals) -> dict[str, Motion]:
+    found: dict[str, Motion] = {}
+    for k, name in enumerate(residuals.trajectories):
+        own = np.flatnonzero(residuals.trajectory == k)
+        if len(own):
+            # Of one segment alone: the clock runs on without a gap there.
+            own = own[residuals.segment[own] == residuals.segment[own[0]]]
+            found[name] = Motion(residuals.t[own], residuals.q[own], residuals.dq[own], residuals.rate)
+    return found
 
 
 def _torque_factors(found: Found, batches: Iterable[Samples]) -> Factors | None:

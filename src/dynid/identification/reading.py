@@ -12,9 +12,9 @@ from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.rows.automatic import choose_rows
 from dynid.rows.rows import Rows
-from dynid.run.validation import LEAST_PARTS, block_seconds, parts_of_period, read_samples, stage
+from dynid.run.validation import LEAST_PARTS, block_seconds, parts_of_motion, read_samples, stage
 from dynid.signals.prepare import prepare
-from dynid.signals.repetition import periods
+from dynid.signals.repetition import repetitions
 from dynid.terms.catalogue import with_described
 from dynid.terms.term import Scale, Terms
 
@@ -42,10 +42,10 @@ def read_data(call: Call) -> Data:
     )
     _warn_of_rest(summary.at_rest, diagnostics)
     seconds = block_seconds(prepared, settings.block_seconds, still)
-    found = periods(batches, {one.name for one in log.trajectories})
+    found = repetitions(batches, {one.name for one in log.trajectories})
     if settings.block_seconds is None:
-        seconds = parts_of_period(found.values(), seconds, prepared, still)
-    held_out = {name: period for name, period in found.items() if period > (LEAST_PARTS - 0.5) * seconds}
+        seconds = parts_of_motion([one.seconds for one in found.values()], seconds, prepared, still)
+    held_out = {name: one for name, one in found.items() if one.seconds > (LEAST_PARTS - 0.5) * seconds}
     return Data(settings, prepared, choice, rows, batches, summary, still, seconds, found, held_out)
 
 

@@ -19,6 +19,7 @@ from dynid.robot.model import RobotModel
 from dynid.rows.automatic import RowsChoice
 from dynid.rows.rows import Rows
 from dynid.signals.prepare import Prepared
+from dynid.signals.repetition import Repetition
 from dynid.signals.samples import Samples
 
 
@@ -43,8 +44,8 @@ class Data:
     """The log as equations want it.
 
     settings: with the terms that its encoders ask for.    still: seconds at rest, which samples leave out.
-    seconds: length of the blocks of time.    periods: seconds after which a trajectory's motion repeats, by its name.
-    held_out: those of which a part can be held out of all repetitions together.
+    seconds: length of the blocks of time.    repeated: trajectories whose motion is gone through more than once, by
+    name.    held_out: those of which a part can be held out of all repetitions together.
     """
 
     settings: Settings
@@ -55,8 +56,8 @@ class Data:
     summary: LogSummary
     still: float
     seconds: float
-    periods: Mapping[str, float]
-    held_out: Mapping[str, float]
+    repeated: Mapping[str, Repetition]
+    held_out: Mapping[str, Repetition]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from dynid.run.verdict import (
     OVERFIT_RATIO,
     PARTS_HELD_OUT,
     PRIOR_MANY,
+    SAME_MOTION,
     USABLE_R2,
     VALUES_FEW,
 )
@@ -353,6 +354,17 @@ OF_FITS = (
         it. The motion is cut into parts, and each is held out of all repetitions together; models are compared on what
         they miss of each part.""",
         """Nothing. Another motion is further away still: `--validate OTHER_LOG`.""",
+    ),
+    Explanation(
+        SAME_MOTION,
+        "held-out recording of the motion of the training",
+        ("note",),
+        """The log that is held out goes through the motion that the model was fitted on: the same excitation, played
+        again. What the model lacks is the same in both, so that the score tells noise and drift from model, but hardly
+        how far the model is off on another motion.""",
+        """`--validate OTHER_LOG`, of another motion: ten seconds say more than ten repetitions.""",
+        """Positions of all joints, in standard deviations, come within 0.1 of the training's at half of the samples
+        in motion or more, at one shift in time.""",
     ),
     Explanation(
         MOTION_REPEATS,

@@ -122,17 +122,17 @@ def _seconds_of_motion(prepared: Prepared, still: float) -> float:
     return prepared.duration - still if stands else prepared.duration
 
 
-def parts_of_period(
-    periods: Collection[float], seconds: float, prepared: Prepared, still: float = 0.0
+def parts_of_motion(
+    motions: Collection[float], seconds: float, prepared: Prepared, still: float = 0.0
 ) -> float:
-    """Length of a block, s, of which the period is a multiple where the motion repeats, `seconds` elsewhere.
+    """Length of a block, s, of which the shortest motion that is gone through again is a multiple, or `seconds`.
 
     The same parts of all repetitions are held out together: PARTS of them, or fewer, down to LEAST_PARTS, where they
     would be too short to count as independent or too many. Where even these are, it stays as it is.
     """
-    if not periods:
+    if not motions:
         return seconds
-    period = min(periods)
+    period = min(motions)
     most = min(
         period * prepared.bandwidth / LEAST_CYCLES, MOST_BLOCKS * period / _seconds_of_motion(prepared, still)
     )

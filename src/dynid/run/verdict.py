@@ -34,7 +34,8 @@ PRIOR_MANY, VALUES_FEW = 0.25, 5.0
 # An effect that makes up most of what a joint misses, and so much of its torque, has bent the parameters; another form
 # of friction bends those of friction first.
 SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.1
-MOTION_REPEATS, PARTS_HELD_OUT, MOVES_IN_STEP = "motion-repeats", "parts-held-out", "moves-in-step"
+MOTION_REPEATS, PARTS_HELD_OUT, SAME_MOTION = "motion-repeats", "parts-held-out", "same-motion"
+MOVES_IN_STEP = "moves-in-step"
 # Warnings about the model itself: it is known to fit worse than it could, or knows nothing of a joint's friction, or of
 # other motion.
 SPOILING = (
@@ -136,7 +137,7 @@ def judge(
         findings.append(
             Finding("warning", "The fit did not converge", estimate.status.text, code="not-converged")
         )
-    repeated = [note for note in diagnostics if note.identifier == MOTION_REPEATS]
+    repeated = [note for note in diagnostics if note.identifier in (MOTION_REPEATS, SAME_MOTION)]
     findings += [
         Finding("note", "Held out, but not unseen", note.text, code=note.identifier) for note in repeated
     ]
@@ -152,6 +153,8 @@ def judge(
         level = _worse(level, "doubtful")
         findings.append(Finding("doubt", f"Doubt: {doubt.identifier}", _placed(doubt), code=doubt.identifier))
     held_out = "blocks held out of a motion that repeats" if repeated else "data it has not seen"
+    if any(note.identifier == SAME_MOTION for note in repeated):
+        held_out = "another recording of the motion that it was fitted on"
     held_out = "blocks held out of joints that move in step" if in_step else held_out
     causes = [one for one in diagnostics.warnings if level == "poor" and one.identifier in CAUSES]
     headline = _headline(level, unseen, held_out, headline_scores, diagnostics.doubts or causes)

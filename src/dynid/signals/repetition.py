@@ -1,8 +1,10 @@
-"""Motion that repeats: after how many seconds."""
+"""Motion that is gone through more than once: within a trajectory, or by several of them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -18,16 +20,49 @@ EVIDENCE, FINE = 20_000, 25.0
 RETURNED, MOST = 0.1, 0.5
 # Of the mean square difference of positions without relation: motion has to leave where it was before it returns.
 LEFT = 0.3
-# Of the samples, with a later one to compare with: a motion that was not gone through again for a third.
-OVERLAP = 0.25
+# Of the samples, with a later one to compare with: a motion that was not gone through again for a third. And of the
+# shorter of two trajectories, that the other has as well.
+OVERLAP, SHARED = 0.25, 0.5
 # Of a joint's root mean square speed, from which on it moves; and shifts that are looked at closely.
 MOVING, CLOSE = 0.1, 12
 LEAST = 100  # samples
 COMPARED = 5_000  # samples in a comparison of two places of the log: a median of more says no more
+MOST_MOTIONS = 32  # that a trajectory is compared with: of more, each is its own
+# Numbers of parts that each motion has for itself: more than any has.
+PARTS_OF_A_MOTION = 1_000_000
 
 
-def periods(batches: Iterable[Samples], trajectories: Collection[str]) -> dict[str, float]:
-    """Seconds after which the motion of a trajectory repeats, by its name; those that do not are left out.
+@dataclass(frozen=True)
+class Repetition:
+    """A trajectory whose motion is gone through more than once, by itself or by others.
+
+    motion: number of the motion, the same for all trajectories that go through it.    first: name of the first of them.
+    origin: s of the trajectory's clock at which the motion is where it was at that of the first.
+    period: s after which it repeats within a trajectory, inf = each goes through it once.
+    seconds: of the motion: its period, or how long the first trajectory lasts.
+    """
+
+    motion: int
+    first: str
+    origin: float
+    period: float
+    seconds: float
+
+    def phase(self, t: Float) -> Float:
+        """Seconds (N,) since the motion began, at times of the trajectory's clock."""
+        since = np.asarray(t - self.origin)
+        return since % self.period if np.isfinite(self.period) else np.maximum(since, 0.0)
+
+    def part(self, t: float, seconds: float) -> int:
+        """Number of the part of some seconds that begins nearest to a time; another one for every motion."""
+        number = round(float(self.phase(np.asarray(t))) / seconds)
+        if np.isfinite(self.period):
+            number %= max(round(self.period / seconds), 1)
+        return self.motion * PARTS_OF_A_MOTION + number
+
+
+def repetitions(batches: Iterable[Samples], trajectories: Collection[str]) -> dict[str, Repetition]:
+    """Trajectories whose motion is gone through more than once, by name.
 
     trajectories: those that are asked for: batches are read until enough is known of them.
     """
@@ -44,98 +79,207 @@ def periods(batches: Iterable[Samples], trajectories: Collection[str]) -> dict[s
             left.remove(samples.trajectory)
             if not left:
                 break
-    found = {name: _period(own) for name, own in parts.items()}
-    return {name: period for name, period in found.items() if period is not None}
+    tracks = {}
+    for name, own in parts.items():
+        t, q, dq = (np.concatenate([getattr(one, key) for one in own]) for key in ("t", "q", "dq"))
+        track = _Track.of(t, q, dq, own[0].rate)
+        if track is not None:
+            tracks[name] = track
+    return _grouped(tracks)
+
+
+def same_motion(known: Mapping[str, Motion], other: Mapping[str, Motion]) -> dict[str, str]:
+    """Trajectories whose motion is that of a known one, and that one, by name."""
+    rate = min((one.rate for one in (*known.values(), *other.values())), default=1.0)
+    tracks, tried = (
+        {name: track for name, one in motions.items() if (track := _Track.of(one.t, one.q, one.dq, rate))}
+        for motions in (known, other)
+    )
+    found: dict[str, str] = {}
+    for name, track in tried.items():
+        seen = [first for first in list(tracks)[:MOST_MOTIONS] if _shift(tracks[first], track) is not None]
+        if seen:
+            found[name] = seen[0]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """t (T,) s, q and dq (T, n), and how many samples there are a second."""
+
+    t: Float
+    q: Float
+    dq: Float
+    rate: float
+
+
+def _grouped(tracks: Mapping[str, _Track]) -> dict[str, Repetition]:
+    motions: list[tuple[str, list[tuple[str, float]]]] = []
+    for name, track in tracks.items():
+        for first, members in motions[:MOST_MOTIONS]:
+            shift = _shift(tracks[first], track)
+            if shift is not None:
+                rate = track.rate
+                members.append((name, track.start - tracks[first].start - shift / rate))
+                break
+        else:
+            motions.append((name, [(name, 0.0)]))
+    found: dict[str, Repetition] = {}
+    for first, members in motions:
+        own = (_period(tracks[name]) for name, _ in members)
+        period = next((one for one in own if one is not None), np.inf)
+        if len(members) == 1 and not np.isfinite(period):
+            continue
+        start = 0.0 if np.isfinite(period) else tracks[first].start
+        seconds = period if np.isfinite(period) else len(tracks[first].q) / tracks[first].rate
+        number = len({one.motion for one in found.values()})
+        for name, later in members:
+            found[name] = Repetition(number, first, start + later, period, seconds)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class _Track:
-    """Positions (N, n) in standard deviations, zero where unknown, and whether each is known and in motion, (N,)."""
+    """Positions (N, n) on a grid from `start` s on, whether each is known and in motion, (N,), and what scales them.
 
-    x: Float
+    mean, size: (n,) of positions; joints of size zero do not move.
+    """
+
+    q: Float
     known: Bool
     moves: Bool
+    mean: Float
+    size: Float
+    start: float
+    rate: float
+
+    @staticmethod
+    def of(t: Float, q: Float, dq: Float, rate: float) -> _Track | None:
+        """None of too few samples, or where nothing moves."""
+        place = np.round((t - t[0]) * rate).astype(np.int64)
+        N = int(place[-1]) + 1
+        if N < LEAST:
+            return None
+        on, speeds, known = np.zeros((N, q.shape[1])), np.zeros((N, q.shape[1])), np.zeros(N, dtype=np.bool_)
+        own = (place >= 0) & (place < N)
+        on[place[own]], speeds[place[own]], known[place[own]] = q[own], dq[own], True
+        size, speed = on[known].std(axis=0), np.sqrt(np.mean(speeds[known] ** 2, axis=0))
+        moved = size > STILL
+        if not moved.any():
+            return None
+        moves = known & (np.abs(speeds) > MOVING * speed)[:, moved].any(axis=1)
+        mean = on[known].mean(axis=0)
+        return _Track(on, known, moves, mean, np.where(moved, size, 0.0), float(t[0]), rate)
+
+    @cached_property
+    def x(self) -> Float:
+        """Positions of the joints that move, in standard deviations; zero where unknown."""
+        moved = self.size > 0
+        return np.where(self.known[:, None], (self.q - self.mean)[:, moved] / self.size[moved], 0.0)
+
+    def scaled_as(self, other: _Track) -> _Track:
+        """By the mean and size of another's positions."""
+        return replace(self, mean=other.mean, size=other.size)
 
     def thinned(self, step: int) -> _Track:
-        return _Track(self.x[::step], self.known[::step], self.moves[::step])
-
-    def apart(self) -> tuple[Float, Float]:
-        """Mean square difference of positions by shift (N,), 1 = without relation, and the share of known ones."""
-        N, size = len(self.x), 2 * len(self.x)
-        known = np.fft.rfft(self.known.astype(np.float64), size)
-        square = np.fft.rfft(np.sum(self.x**2, axis=1), size)
-        product = np.sum(np.abs(np.fft.rfft(self.x, size, axis=0)) ** 2, axis=1)
-        both = np.conj(square) * known + np.conj(known) * square - 2.0 * product
-        total, pairs = np.fft.irfft(both, size)[:N], np.fft.irfft(np.abs(known) ** 2, size)[:N]
-        return total / np.maximum(pairs, 1.0) / (2.0 * self.x.shape[1]), pairs / max(N, 1)
-
-    def differences(self, shift: int) -> Float:
-        """The greatest difference of a joint's positions so many samples apart, at samples in motion."""
-        thinned = slice(None, None, max((len(self.x) - shift) // COMPARED, 1))
-        here, there = (self.x[part][thinned] for part in (slice(None, -shift), slice(shift, None)))
-        asked = self.moves[:-shift][thinned] & self.known[shift:][thinned]
-        away: Float = np.abs(there[asked] - here[asked]).max(axis=1, initial=0.0)
-        return away
+        """Every so many samples."""
+        return replace(
+            self,
+            q=self.q[::step],
+            known=self.known[::step],
+            moves=self.moves[::step],
+            rate=self.rate / step,
+        )
 
 
-def _period(batches: list[Samples]) -> float | None:
-    rate = batches[0].rate
-    track = _track(batches, rate)
-    if track is None:
+def _apart(later: _Track, track: _Track) -> tuple[Float, Float]:
+    """Mean square difference of positions, 1 = without relation, and pairs of known ones, by shift modulo their number.
+
+    Entry s compares sample i + s of the first with sample i of the second.
+    """
+    size = 2 ** int(np.ceil(np.log2(len(later.q) + len(track.q))))
+
+    def lagged(x: Float, y: Float) -> Float:
+        product = np.fft.rfft(x, size, axis=0) * np.conj(np.fft.rfft(y, size, axis=0))
+        return np.asarray(np.fft.irfft(product if product.ndim == 1 else product.sum(axis=1), size))
+
+    known, other = later.known.astype(np.float64), track.known.astype(np.float64)
+    pairs = lagged(known, other)
+    total = lagged(np.sum(later.x**2, axis=1), other) + lagged(known, np.sum(track.x**2, axis=1))
+    total -= 2.0 * lagged(later.x, track.x)
+    return total / np.maximum(pairs, 1.0) / (2.0 * track.x.shape[1]), pairs
+
+
+def _differences(later: _Track, track: _Track, shift: int) -> Float:
+    """The greatest difference of a joint's positions so many samples apart, at samples in motion."""
+    first, last = max(0, -shift), min(len(track.q), len(later.q) - shift)
+    if last <= first:
+        return np.zeros(0)
+    step = max((last - first) // COMPARED, 1)
+    here, there = slice(first, last, step), slice(first + shift, last + shift, step)
+    asked = track.moves[here] & later.known[there]
+    away: Float = np.abs(later.x[there][asked] - track.x[here][asked]).max(axis=1, initial=0.0)
+    return away
+
+
+def _returns(later: _Track, track: _Track, shift: int) -> bool:
+    away = _differences(later, track, shift)
+    return len(away) > 0 and float(np.mean(away < RETURNED)) > MOST
+
+
+def _nearest(later: _Track, track: _Track, shift: int) -> int | None:
+    """The shift close by at which positions differ least; None = there is none within reach."""
+    tried = np.arange(shift - CLOSE, shift + CLOSE + 1)
+    missed = [
+        float(np.median(one)) if len(one := _differences(later, track, k)) else np.inf for k in tried.tolist()
+    ]
+    best = int(np.argmin(missed))
+    return int(tried[best]) if 0 < best < len(tried) - 1 else None
+
+
+def _shift(first: _Track, track: _Track) -> int | None:
+    """Samples by which the same motion is later in the first than in a trajectory; None = it is another."""
+    if first.rate != track.rate or first.q.shape[1] != track.q.shape[1]:
         return None
-    step = max(int(rate / FINE), 1)
+    track = track.scaled_as(first)
+    step = max(int(first.rate / FINE), 1)
+    coarse, other = first.thinned(step), track.thinned(step)
+    apart, pairs = _apart(coarse, other)
+    enough = pairs >= SHARED * min(np.count_nonzero(coarse.known), np.count_nonzero(other.known))
+    if not enough.any():
+        return None
+    best = int(np.argmin(np.where(enough, apart, np.inf)))
+    best = best - len(apart) if best >= len(coarse.q) else best
+    if not _returns(coarse, other, best):
+        return None
+    near = _nearest(first, track, step * best)
+    return step * best if near is None else near
+
+
+def _period(track: _Track) -> float | None:
+    step = max(int(track.rate / FINE), 1)
     coarse = track.thinned(step)
-    apart, pairs = coarse.apart()
+    apart, pairs = (one[: len(coarse.q)] for one in _apart(coarse, coarse))
     left = np.flatnonzero(apart > LEFT)
     if not len(left):
         return None
     for shift in range(int(left[0]) + 1, len(apart) - 1):
-        if pairs[shift] < OVERLAP:
+        if pairs[shift] < OVERLAP * len(coarse.q):
             return None
         lowest = apart[shift] <= min(apart[shift - 1], apart[shift + 1])
-        if lowest and _returns(coarse, shift):
-            return _refined(track, step * shift) / rate
+        if lowest and _returns(coarse, coarse, shift):
+            return _refined(track, step * shift) / track.rate
     return None
-
-
-def _returns(track: _Track, shift: int) -> bool:
-    away = track.differences(shift)
-    return len(away) > 0 and float(np.mean(away < RETURNED)) > MOST
 
 
 def _refined(track: _Track, shift: int) -> float:
     """The shift at which positions differ least, between samples, by as many repetitions as there are."""
-    found, N = float(shift), len(track.x)
+    found, N = float(shift), len(track.q)
     times = 1
     while times * found < (1.0 - OVERLAP) * N:
         near = round(times * found)
-        if near + CLOSE >= N:
+        best = _nearest(track, track, near) if CLOSE < near < N - CLOSE else None
+        if best is None:
             break
-        tried = np.arange(max(near - CLOSE, 1), near + CLOSE + 1)
-        missed = [
-            float(np.median(one)) if len(one := track.differences(k)) else np.inf for k in tried.tolist()
-        ]
-        best = int(np.argmin(missed))
-        if not 0 < best < len(tried) - 1:
-            break
-        found, times = float(tried[best]) / times, 2 * times
+        found, times = float(best) / times, 2 * times
     return found
-
-
-def _track(batches: list[Samples], rate: float) -> _Track | None:
-    start = batches[0].t[0]
-    places = [np.round((samples.t - start) * rate).astype(np.int64) for samples in batches]
-    N = int(places[-1][-1]) + 1
-    if N < LEAST:
-        return None
-    n = batches[0].q.shape[1]
-    x, dx, known = np.zeros((N, n)), np.zeros((N, n)), np.zeros(N, dtype=np.bool_)
-    for place, samples in zip(places, batches, strict=True):
-        own = (place >= 0) & (place < N)
-        x[place[own]], dx[place[own]], known[place[own]] = samples.q[own], samples.dq[own], True
-    size, speed = x[known].std(axis=0), np.sqrt(np.mean(dx[known] ** 2, axis=0))
-    moved = size > STILL
-    if not moved.any():
-        return None
-    x = np.where(known[:, None], (x - x[known].mean(axis=0)) / np.where(moved, size, 1.0), 0.0)[:, moved]
-    return _Track(x, known, known & (np.abs(dx) > MOVING * speed)[:, moved].any(axis=1))
