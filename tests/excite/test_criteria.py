@@ -253,14 +253,11 @@ def check_chain(robot: RobotModel, terms: Terms) -> None:
     layout, lines = chain.regressor(q, dq, ddq, wanted)
     weights = rng.normal(size=lines.shape)
     found = chain.of_lines(q, dq, ddq, layout, lines, weights)
-    every = np.arange(len(wanted))
-    dense = np.zeros((robot.n, len(wanted), 20))
-    for j, (columns, rows) in enumerate(zip(layout.columns, layout.spans, strict=True)):
-        dense[j, columns] = weights[rows]
-        # What torque does not depend on may have any weight.
-        dense[j, np.setdiff1d(every, panels_of(robot, terms, q, dq, ddq).columns[j])] = 1.0
-    again = chain.of_contraction(q, dq, ddq, Panels((every,) * robot.n, tuple(dense)))
-    np.testing.assert_allclose(found, again, rtol=1e-12, atol=1e-12 * np.abs(found).max())
+    # By several weights at once, each of few samples, too.
+    early = np.arange(20) < 7
+    several = chain.of_contractions(q, dq, ddq, layout, np.stack([weights * early, weights * ~early]))
+    np.testing.assert_allclose(found, several.sum(axis=0), rtol=1e-12, atol=1e-12 * np.abs(found).max())
+    np.testing.assert_array_equal(several[0][:, ~early], 0.0)
 
     def summed(x: Float, v: Float, a: Float) -> float:
         panels = panels_of(robot, terms, x, v, a, wanted)

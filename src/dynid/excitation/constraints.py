@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import chain
 
@@ -11,13 +11,11 @@ import numpy as np
 from dynid.base.arrays import Float, Int
 from dynid.base.records import dataclass
 from dynid.excitation.collision import CollisionModel
-from dynid.excitation.gradient import MotionGradient
+from dynid.excitation.gradient import Layout, MotionGradient
 from dynid.excitation.kinematics import moved, placements, point_speed
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.torque_spread import TorqueSpread
-from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
 SHARPNESS = 100.0
@@ -126,46 +124,20 @@ class SmoothBounds:
         if bounds.theta is None or not np.isfinite(bound).any():
             return [], []
         tau, J = self.chain.of_torque(motion[0], motion[1], motion[2], bounds.theta)
-        wider = [None] * X.shape[1] if bounds.spread is None else self._spread(bounds.spread, motion)
-        g, dg = [], []
-        for j in np.flatnonzero(np.isfinite(bound)):
+        limited = np.flatnonzero(np.isfinite(bound))
+        wider = None if bounds.spread is None else _Wider.of(self, bounds.spread, motion)
+        g, dg, shares = [], [], []
+        for j in limited:
             room = bound[j] / (1.0 + bounds.uncertainty)
-            x, more = tau[:, j] / room, wider[j]
-            kept = 0.0 if more is None else more[0] / bound[j]
+            x, kept = tau[:, j] / room, 0.0 if wider is None else wider.kept[j] / bound[j]
             value, share = softmax(np.stack([x, -x]) + kept - 1.0)
             w = (share[0] - share[1]) / room
-            slope = sum(self.values[k].T @ (w[:, None] * J[k, :, :, j]) for k in range(3))
-            if more is not None:
-                slope = slope + more[1](share.sum(axis=0) / bound[j])
             g.append(value)
-            dg.append(slope)
+            dg.append(sum(self.values[k].T @ (w[:, None] * J[k, :, :, j]) for k in range(3)))
+            shares.append(share.sum(axis=0) / bound[j])
+        if wider is not None:
+            dg = [a + b for a, b in zip(dg, wider.slopes(limited, shares), strict=True)]
         return g, dg
-
-    def _spread(
-        self, spread: TorqueSpread, motion: list[Float]
-    ) -> list[tuple[Float, Callable[[Float], Float]]]:
-        # By joint z sigma (T,), and what maps weights (T,) of it to derivatives (m, n) of their sum.
-        panels = spread.panels(self.robot, self.terms, *motion[:3])
-        pairs = zip(panels.columns, panels.values, strict=True)
-        return [self._widened(spread, motion, j, *pair) for j, pair in enumerate(pairs)]
-
-    def _widened(
-        self, spread: TorqueSpread, motion: list[Float], joint: int, columns: Int, values: Float
-    ) -> tuple[Float, Callable[[Float], Float]]:
-        sigma, slope = spread.slope(joint, columns, values)
-
-        def back(weights: Float) -> Float:
-            # Nearly all of the weight lies on few samples, those next to the bound.
-            at = np.flatnonzero(weights > NEGLIGIBLE * weights.max())
-            none = np.zeros(0, dtype=np.int64), np.zeros((0, len(at)))
-            lines = [none] * self.robot.n
-            lines[joint] = columns, spread.sigmas * weights[at] * slope[:, at]
-            weighted = Panels(tuple(c for c, _ in lines), tuple(v for _, v in lines))
-            q, dq, ddq = (part[at] for part in motion[:3])
-            found = self.chain.of_contraction(q, dq, ddq, weighted)
-            return np.asarray(sum(self.values[k][at].T @ found[k] for k in range(3)))
-
-        return spread.sigmas * sigma, back
 
     def _workspace(self, q: Float, X: Float) -> tuple[list[float], list[Float]]:
         space = self.bounds.workspace
@@ -205,6 +177,36 @@ class SmoothBounds:
         # Sharp as the short length, but of the size of the other functions: the search leaves the bounds on its way.
         slope = self.values[0].T @ (-np.einsum("tk,tkn->tn", share, J) / LENGTH)
         return [value * PAIR_LENGTH / LENGTH], [slope]
+
+
+@dataclass(frozen=True, eq=False)
+class _Wider:
+    # What torque limits keep free for the spread of the torque along a motion, by joint z sigma (T,), with its
+    # derivatives (w, T) by the lines of the regressor.
+    smooth: SmoothBounds
+    motion: list[Float]
+    layout: Layout
+    kept: list[Float]
+    by_line: list[Float]
+
+    @staticmethod
+    def of(smooth: SmoothBounds, spread: TorqueSpread, motion: list[Float]) -> _Wider:
+        panels = spread.panels(smooth.robot, smooth.terms, *motion[:3])
+        pairs = enumerate(zip(panels.columns, panels.values, strict=True))
+        found = [spread.slope(j, *pair) for j, pair in pairs]
+        kept, by_line = ([spread.sigmas * x for x in part] for part in zip(*found, strict=True))
+        return _Wider(smooth, motion, smooth.chain.layout(panels.columns), kept, by_line)
+
+    def slopes(self, joints: Int, shares: list[Float]) -> Float:
+        # Derivatives (c, m, n) of the sums over time of some joints' values times shares (T,).
+        motion, layout = self.motion, self.layout
+        weights = np.zeros((len(joints), layout.ends[-1], len(motion[0])))
+        for own, j, share in zip(weights, joints, shares, strict=True):
+            # Nearly all of the weight lies on few samples, those next to the bound.
+            at = np.flatnonzero(share > NEGLIGIBLE * share.max())
+            own[layout.spans[j], at] = share[at] * self.by_line[j][:, at]
+        found = self.smooth.chain.of_contractions(motion[0], motion[1], motion[2], layout, weights)
+        return np.asarray(sum(self.smooth.values[k].T @ found[:, k] for k in range(3)))
 
 
 def margins(
@@ -252,9 +254,9 @@ def _margins(
     for what, values in (("velocity", dq), ("acceleration", ddq), ("jerk", jerk)):
         if values is not None:
             yield _sizes(what, names, values, getattr(limits, what), t)
-    if bounds.theta is not None:
-        tau = terms.torque(robot, Samples.from_motion(q, dq, ddq), bounds.theta)
-        reach = np.abs(tau) + bounds.reserve(robot, terms, q, dq, ddq, tau)
+    if (predicted := bounds.torque(robot, terms, q, dq, ddq)) is not None:
+        tau, kept = predicted
+        reach = np.abs(tau) + kept
         yield _sizes("torque", names, np.copysign(reach, tau), limits.torque, t)
     if np.isfinite(bounds.tip_speed):
         speed = point_speed(robot, q, dq, robot.n_bodies - 1, bounds.tip_or_origin)[0]
@@ -309,10 +311,10 @@ def room_at_rest(robot: RobotModel, terms: Terms, bounds: Bounds, q: Float) -> F
     limits = bounds.limits
     half = 0.5 * (limits.upper - limits.lower)
     room = [(np.minimum(q - limits.lower, limits.upper - q) / half).min(axis=1)]
-    if bounds.theta is not None:
-        zero = np.zeros_like(q)
-        tau = terms.torque(robot, Samples.from_motion(q, zero, zero), bounds.theta)
-        reach = np.abs(tau) + bounds.reserve(robot, terms, q, zero, zero, tau)
+    zero = np.zeros_like(q)
+    if (predicted := bounds.torque(robot, terms, q, zero, zero)) is not None:
+        tau, kept = predicted
+        reach = np.abs(tau) + kept
         room.append((1.0 - reach / limits.torque).min(axis=1))
     placed = placements(robot, q)
     space = bounds.workspace

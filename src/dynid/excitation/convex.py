@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
@@ -75,6 +74,8 @@ def _clipped(soup: Float, axis: Float, offset: float) -> tuple[Float, Float]:
 
 
 def _volume(soup: Float) -> float:
+    from scipy.spatial import ConvexHull, QhullError
+
     try:
         return float(ConvexHull(soup.reshape(-1, 3)).volume)
     except (QhullError, ValueError):
@@ -100,6 +101,8 @@ def enclosing(vertices: Float) -> tuple[Float, Float, float]:
 
 
 def _outermost(vertices: Float) -> Float:
+    from scipy.spatial import ConvexHull, QhullError
+
     points = np.unique(vertices, axis=0)
     try:
         return np.asarray(points[ConvexHull(points).vertices])

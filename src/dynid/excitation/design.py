@@ -8,10 +8,10 @@ from contextlib import suppress
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import qmc
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.latin_hypercube import latin_hypercube
 from dynid.base.records import dataclass
 from dynid.base.scipy_functions import minimize
 from dynid.excitation.constraints import Margin, SmoothBounds, keeps, margins
@@ -180,7 +180,7 @@ def draws(problem: Problem, count: int, seed: int) -> list[Float]:
     Raises UnfitDataError naming the bound that leaves no pose, or no motion.
     """
     size = int(problem.free.sum())
-    cube = 2.0 * qmc.LatinHypercube(d=size, rng=np.random.default_rng(seed)).random(count) - 1.0
+    cube = 2.0 * latin_hypercube(count, size, np.random.default_rng(seed)) - 1.0
     rest = problem.scale.shape[0] - 1
     kept, refused = [], []
     for row in cube:

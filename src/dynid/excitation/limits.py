@@ -14,6 +14,7 @@ from dynid.base.records import dataclass
 from dynid.excitation.collision import CollisionModel
 from dynid.excitation.kinematics import placements
 from dynid.robot.model import JointType, RobotModel
+from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
 if TYPE_CHECKING:
@@ -311,9 +312,17 @@ class Bounds:
         """The tool's point, (3,)."""
         return np.zeros(3) if self.tip is None else np.asarray(self.tip, dtype=np.float64)
 
-    def reserve(self, robot: RobotModel, terms: Terms, q: Float, dq: Float, ddq: Float, tau: Float) -> Float:
-        """What torque limits keep free along a motion (T, n): a share of the model's torque tau, and z sigma."""
-        kept = self.uncertainty * np.abs(tau)
-        if self.spread is not None:
-            kept = kept + self.spread.sigmas * self.spread.std(robot, terms, q, dq, ddq)
-        return np.asarray(kept)
+    def torque(
+        self, robot: RobotModel, terms: Terms, q: Float, dq: Float, ddq: Float
+    ) -> tuple[Float, Float] | None:
+        """The model's torque along a motion, (T, n), and what limits keep free of it: a share of it, and z sigma.
+
+        None where torque is not bounded.
+        """
+        if self.theta is None:
+            return None
+        if self.spread is None:
+            tau = terms.torque(robot, Samples.from_motion(q, dq, ddq), self.theta)
+            return tau, self.uncertainty * np.abs(tau)
+        tau, sigma = self.spread.about(robot, terms, self.theta, q, dq, ddq)
+        return tau, self.uncertainty * np.abs(tau) + self.spread.sigmas * sigma

@@ -165,10 +165,14 @@ def _basis_data(basis: Basis) -> dict[str, Any]:
 
 
 def design_terms(terms: Terms, robot: RobotModel) -> Terms:
-    """The model with the sign of Coulomb friction smoothed over SMOOTH_SHARE of the velocity, for derivatives."""
+    """The model with the sign of Coulomb friction smoothed over SMOOTH_SHARE of the velocity, for derivatives.
+
+    Friction with a memory is the Coulomb friction that it is away from reversals; the parameters are the same.
+    """
     speeds = robot.limits.velocity[np.isfinite(robot.limits.velocity)]
     width = SMOOTH_SHARE * float(speeds.min()) if len(speeds) else SMOOTH_SHARE
-    return Terms(tuple(replace(t, width=width) if _is_plain_sign(t) else t for t in terms))
+    instant = (term.without_memory() for term in terms)
+    return Terms(tuple(replace(t, width=width) if _is_plain_sign(t) else t for t in instant))
 
 
 def _is_plain_sign(term: Term) -> bool:

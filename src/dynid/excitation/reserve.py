@@ -13,7 +13,6 @@ from dynid.excitation.limits import Bounds
 from dynid.excitation.torque_spread import TorqueSpread
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 from dynid.trajectories.trajectory import Trajectory
 
@@ -71,11 +70,11 @@ class Reserve:
 
 def reserve_of(robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Trajectory) -> Reserve | None:
     """What a motion's torque limits keep free, by joint; None where torque is not bounded."""
-    if bounds.theta is None:
-        return None
     q, dq, ddq = trajectory.motion(np.linspace(0.0, trajectory.duration, STATES))
-    tau = terms.torque(robot, Samples.from_motion(q, dq, ddq), bounds.theta)
-    kept = bounds.reserve(robot, terms, q, dq, ddq, tau)
+    predicted = bounds.torque(robot, terms, q, dq, ddq)
+    if predicted is None:
+        return None
+    tau, kept = predicted
     joints = tuple(
         JointReserve(
             name, float(np.abs(tau[:, j]).max()), float(kept[:, j].max()), float(bounds.limits.torque[j])

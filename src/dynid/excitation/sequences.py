@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import qmc
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.latin_hypercube import latin_hypercube
 from dynid.base.records import dataclass
 from dynid.excitation.constraints import Margin, margins, room_at_rest
 from dynid.excitation.criteria import Figures, Information
@@ -113,7 +113,7 @@ def poses_plan(
     if count < 1:
         raise UsageError("poses", found=f"{count} poses", expected="at least 1")
     limits = bounds.limits
-    cube = qmc.LatinHypercube(d=robot.n, rng=np.random.default_rng(seed)).random(candidates)
+    cube = latin_hypercube(candidates, robot.n, np.random.default_rng(seed))
     room = 1.001 * approach
     if (limits.upper - limits.lower <= 2 * room).any():
         raise UsageError(

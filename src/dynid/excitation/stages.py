@@ -11,7 +11,6 @@ from dynid.base.records import dataclass
 from dynid.excitation.constraints import Margin, margins
 from dynid.excitation.kinematics import point_speed
 from dynid.excitation.plan import Sheet
-from dynid.signals.samples import Samples
 from dynid.trajectories.slowed import slowed
 from dynid.trajectories.torque_sines import TorqueMotion
 from dynid.trajectories.trajectory import Trajectory
@@ -74,10 +73,10 @@ def stage_of(plan: Sheet, motion: Trajectory, share: float) -> Stage:
     limits = bounds.limits
     names = robot.joint_names
     torque, torque_share, power = dict.fromkeys(names, np.nan), np.nan, np.nan
-    if bounds.theta is not None:
-        tau = terms.torque(robot, Samples.from_motion(q, dq, ddq), bounds.theta)
+    if (predicted := bounds.torque(robot, terms, q, dq, ddq)) is not None:
+        tau, kept = predicted
         torque = dict(zip(names, np.abs(tau).max(axis=0).tolist(), strict=True))
-        reach = np.abs(tau) + bounds.reserve(robot, terms, q, dq, ddq, tau)
+        reach = np.abs(tau) + kept
         known = np.isfinite(limits.torque)
         torque_share = float((reach / limits.torque)[:, known].max()) if known.any() else np.nan
         power = float(np.abs(tau * dq).sum(axis=1).max())

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import qmc
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.latin_hypercube import latin_hypercube
 from dynid.base.records import dataclass
 from dynid.excitation.constraints import Margin
 from dynid.excitation.criteria import Figures, Information
@@ -92,7 +92,7 @@ def design_torque(
     check_start(task)
     size, generations = A_START * starts, max(1, iterations // AN_ITERATION)
     rng, shape = np.random.default_rng(seed), (3, len(task.pose), task.count)
-    drawn = qmc.LatinHypercube(d=math.prod(shape), rng=rng).random(size).reshape(size, *shape)
+    drawn = latin_hypercube(size, math.prod(shape), rng).reshape(size, *shape)
     parents: list[tuple[float, Float]] = []
     first, done = np.inf, 0
     broken: list[Margin] = []

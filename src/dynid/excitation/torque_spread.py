@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.base.arrays import Float, Int, locked
+from dynid.base.arrays import Bool, Float, Int, locked
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.factor.base import BaseMap
@@ -70,6 +70,10 @@ class TorqueSpread:
         return 0.5 * (1.0 + math.erf(self.sigmas / math.sqrt(2.0)))
 
     @cached_property
+    def _known(self) -> Bool:
+        return np.asarray(np.diag(self.covariance) > 0)
+
+    @cached_property
     def root(self) -> Float:
         """(p, r) with root root' the covariance; a draw of the parameters is root times normal numbers."""
         values, vectors = np.linalg.eigh(self.covariance)
@@ -78,16 +82,22 @@ class TorqueSpread:
 
     def panels(self, robot: RobotModel, terms: Terms, q: Float, dq: Float, ddq: Float) -> Panels:
         """The regressor in the columns that have a covariance."""
-        known = np.diag(self.covariance) > 0
-        return terms.torque_regressor(robot, Samples.from_motion(q, dq, ddq), known)
+        return terms.torque_regressor(robot, Samples.from_motion(q, dq, ddq), self._known)
 
-    def std(self, robot: RobotModel, terms: Terms, q: Float, dq: Float, ddq: Float) -> Float:
-        """Deviations (T, n) along a motion."""
+    def about(
+        self, robot: RobotModel, terms: Terms, theta: Float, q: Float, dq: Float, ddq: Float
+    ) -> tuple[Float, Float]:
+        """Torque of the model with parameters theta (p,) along a motion, and its deviations, (T, n) each."""
         found = self.panels(robot, terms, q, dq, ddq)
-        lines = [
-            self._std(j, *pair)[0] for j, pair in enumerate(zip(found.columns, found.values, strict=True))
-        ]
-        return np.stack(lines, axis=1)
+        # The lines of the regressor give the torque, too, but of bodies, whose recursion is quicker.
+        bodies = [np.full(len(own), term.of_bodies) for term, own in terms.with_values(robot, theta)]
+        rest = np.where(self._known & ~np.concatenate(bodies), 0.0, theta)
+        tau = terms.torque(robot, Samples.from_motion(q, dq, ddq), rest)
+        sigma = np.empty_like(tau)
+        for j, (columns, values) in enumerate(zip(found.columns, found.values, strict=True)):
+            tau[:, j] += (theta - rest)[columns] @ values
+            sigma[:, j] = self._std(j, columns, values)[0]
+        return tau, sigma
 
     def slope(self, joint: int, columns: Int, values: Float) -> tuple[Float, Float]:
         """Deviations (T,) of a joint and its derivatives (w, T) by the entries of its line of the regressor."""

@@ -11,7 +11,6 @@ from dynid.base.arrays import Float
 from dynid.excitation.checks import checks_of
 from dynid.excitation.constraints import Margin
 from dynid.excitation.plan import Sheet
-from dynid.signals.samples import Samples
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -172,10 +171,9 @@ def _joint_figure(plan: Sheet, joint: int) -> Figure:
         (f"velocity, {length}/s", dq, (-limits.velocity[joint], limits.velocity[joint])),
     ]
     reserve: tuple[Trace, ...] = ()
-    if bounds.theta is not None:
-        tau = information.terms.torque(robot, Samples.from_motion(q, dq, ddq), bounds.theta)
-        kept = bounds.reserve(robot, information.terms, q, dq, ddq, tau)[:, joint]
-        own = tau[:, joint]
+    if (predicted := bounds.torque(robot, information.terms, q, dq, ddq)) is not None:
+        tau, kept = predicted
+        own, kept = tau[:, joint], kept[:, joint]
         reserve = (band(t, own - kept, own + kept, "torque with what is kept in reserve", BLUE, 0.25),)
         room = limits.torque[joint]
         curves.append((f"torque, {effort}", tau, (-room, room) if np.isfinite(room) else ()))

@@ -253,6 +253,10 @@ class Presliding(CurveTerm):
         """Coulomb friction."""
         return Terms((Coulomb(WIDTH, joints),))
 
+    def without_memory(self) -> Coulomb:
+        """Coulomb friction with the width: z is the sign but for the distance behind each reversal."""
+        return Coulomb(self.width, self.joints)
+
     def range_of(self, motion: JointMotion) -> Float:
         """From a millionth of the range of motion to a tenth, and no more than what samples remember."""
         return np.array([[1e-6 * motion.span, min(0.1 * motion.span, motion.reach)]])

@@ -136,3 +136,8 @@ class GainError(NominalTerm):
         """The nominal torque of one joint each."""
         torque = self.nominal.torque(robot, samples)
         return tuple(torque * (np.arange(robot.n) == j) for j in self.acting(robot))
+
+    def line_slopes(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
+        """Those of the nominal torque."""
+        slopes = self.nominal.torque_slopes(robot, samples)
+        return tuple(slopes * (np.arange(robot.n) == j) for j in self.acting(robot))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -106,9 +107,7 @@ class GravityTilt(NominalTerm):
 
     def axes(self, robot: RobotModel) -> tuple[int, int]:
         """The two axes of the base frame that lie most across gravity, in order."""
-        across = np.linalg.norm(np.cross(np.eye(3), robot.gravity), axis=1)
-        a, b = sorted(np.argsort(-across, kind="stable")[:2].tolist())
-        return a, b
+        return _axes(robot)
 
     def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
         """The lean of the base."""
@@ -119,14 +118,41 @@ class GravityTilt(NominalTerm):
         still = np.zeros_like(samples.q)
         found = []
         for k in self.axes(robot):
-            turned = replace(robot, gravity=np.cross(np.eye(3)[k], robot.gravity))
-            found.append(self.nominal.rigid(turned, samples.q, still, still))
+            found.append(self.nominal.rigid(_leaning(robot, k), samples.q, still, still))
         if not robot.prismatic[0]:
             for pattern in (np.cos, np.sin):
                 line = np.zeros_like(samples.q)
                 line[:, 0] = pattern(samples.q[:, 0])
                 found.append(line)
         return tuple(found)
+
+    def line_slopes(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
+        """They depend on position alone."""
+        still, shape = np.zeros_like(samples.q), (3, *samples.q.shape, robot.n)
+        found = [
+            self.nominal.rigid_slopes(_leaning(robot, k), samples.q, still, still) for k in self.axes(robot)
+        ]
+        for one in found:
+            one[1:] = 0.0
+        if not robot.prismatic[0]:
+            q = samples.q[:, 0]
+            for slope in (-np.sin(q), np.cos(q)):
+                found.append(np.zeros(shape))
+                found[-1][0, :, 0, 0] = slope
+        return tuple(found)
+
+
+@lru_cache(maxsize=32)
+def _axes(robot: RobotModel) -> tuple[int, int]:
+    across = np.linalg.norm(np.cross(np.eye(3), robot.gravity), axis=1)
+    a, b = sorted(np.argsort(-across, kind="stable")[:2].tolist())
+    return a, b
+
+
+@lru_cache(maxsize=32)
+def _leaning(robot: RobotModel, axis: int) -> RobotModel:
+    # With the change of gravity by a unit of lean in place of gravity.
+    return replace(robot, gravity=np.cross(np.eye(3)[axis], robot.gravity))
 
 
 @dataclass(frozen=True, eq=False)

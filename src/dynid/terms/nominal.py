@@ -15,6 +15,7 @@ from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.friction import WIDTH, direction
+from dynid.terms.rigid_body import torque_slopes
 from dynid.terms.term import Side, Term
 
 
@@ -48,6 +49,21 @@ class Nominal:
             @ robot.projection
         )
 
+    def rigid_slopes(self, robot: RobotModel, q: Float, dq: Float, ddq: Float) -> Float:
+        """Derivatives (3, T, n, n) of the bodies' torque: by q, dq, ddq; sample; joint that moves; joint of torque."""
+        return torque_slopes(robot, self.bodies(robot), q, dq, ddq)
+
+    def torque_slopes(self, robot: RobotModel, samples: Samples) -> Float:
+        """The same of bodies and drives."""
+        total = self.rigid_slopes(robot, samples.q, samples.dq, samples.ddq)
+        if self.drives:
+            rotor, viscous, coulomb, _ = np.array(self.drives).reshape(4, robot.n)
+            own = np.arange(robot.n)
+            steepness = (1.0 - direction(samples, WIDTH) ** 2) / WIDTH
+            total[1][:, own, own] += viscous + coulomb * steepness
+            total[2][:, own, own] += rotor
+        return total
+
     def torque(self, robot: RobotModel, samples: Samples) -> Float:
         """Torque of bodies and drives, (T, n)."""
         total = self.rigid(robot, samples.q, samples.dq, samples.ddq)
@@ -78,6 +94,21 @@ class NominalTerm(Term):
     @abstractmethod
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """Torque (T, n) of one unit of each parameter."""
+
+    def line_slopes(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...] | None:
+        """Derivatives (3, T, n, n) of each of `lines` by q, dq, ddq; sample; joint that moves; joint of torque.
+
+        None: they are found by differences.
+        """
+        return None
+
+    def motion_slopes(self, robot: RobotModel, samples: Samples) -> Float | None:
+        """Those of all parameters on joint after joint."""
+        found = self.line_slopes(robot, samples)
+        if found is None:
+            return None
+        by_joint = np.stack(found).transpose(1, 3, 4, 0, 2)
+        return by_joint.reshape(3, robot.n, -1, len(samples))
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Every wanted parameter on all joints."""

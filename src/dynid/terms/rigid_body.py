@@ -18,6 +18,7 @@ from dynid.kernel import (
     potential_energy_regressor,
     torque_regressor,
 )
+from dynid.kernel.adjoint import torque_jacobian
 from dynid.robot.model import RobotModel
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
@@ -131,3 +132,13 @@ def _columns(robot: RobotModel, term: str) -> tuple[Column, ...]:
         for body in range(robot.n_bodies)
         for k, (symbol, unit) in enumerate(zip(INERTIAL_SYMBOLS, INERTIAL_UNITS, strict=True))
     )
+
+
+def torque_slopes(robot: RobotModel, inertia: Float, q: Float, dq: Float, ddq: Float) -> Float:
+    """Derivatives (3, T, n, n) of the bodies' torque: by q, dq, ddq; sample; joint that moves; joint of torque.
+
+    inertia: (nb, 10).    q, dq, ddq: (T, n).
+    """
+    J = torque_jacobian(robot.tree, inertia, *robot.tree_motion(q, dq, ddq))
+    P = robot.projection
+    return np.einsum("xj,ktxy,yi->ktji", P, J, P, optimize=True) if robot.has_mimic else np.array(J)

@@ -117,6 +117,13 @@ class Term(ABC):
         """Whether it is not a function of each sample alone: it has a memory, or differentiates along time."""
         return self.remembers or self.reads_rate
 
+    def without_memory(self) -> Term:
+        """What stands for it, with the same parameters, where single samples are looked at; itself unless it remembers.
+
+        Motions are designed with it: samples of a design lie farther apart than a memory reaches.
+        """
+        return self
+
     @property
     def is_open(self) -> bool:
         """Whether its form, a nonlinear parameter or the bodies that it reads are still to be found."""
@@ -150,6 +157,13 @@ class Term(ABC):
     @abstractmethod
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Returns, per joint, the wanted columns of Y in tau = Y theta; indices count within the term."""
+
+    def motion_slopes(self, robot: RobotModel, samples: Samples) -> Float | None:
+        """Derivatives (3, n, R, T) of all R lines of `torque_regressor`, joint after joint, by q, dq, ddq of joints.
+
+        None: they are found by differences, which is as good, and slower.
+        """
+        return None
 
     def filtered_regressor(
         self,

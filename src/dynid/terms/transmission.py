@@ -134,6 +134,10 @@ class OnMotor(ShapedTerm):
         object.__setattr__(self, "reads_rate", self.of.reads_rate)
         object.__setattr__(self, "joints", joints_of(self.of))
 
+    def without_memory(self) -> OnMotor:
+        """That of the term, at the motors."""
+        return replace(self, of=self.of.without_memory())
+
     @property
     def _shaped(self) -> ShapedTerm:
         if not isinstance(self.of, ShapedTerm):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -175,6 +175,16 @@ class ZeroOffset(NominalTerm):
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """Central differences, or secants, at offsets of the joints before."""
+        return self._changes(robot, samples, self.nominal.rigid)
+
+    def line_slopes(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
+        """The same of the torque's derivatives."""
+        return self._changes(robot, samples, self.nominal.rigid_slopes)
+
+    def _changes(
+        self, robot: RobotModel, samples: Samples, of: Callable[[RobotModel, Float, Float, Float], Float]
+    ) -> tuple[Float, ...]:
+        # What a unit of each offset changes in a function of the motion.
         acting = joint_indices(robot, self.joints)
         if len(self.about) not in (0, len(acting)):
             raise UsageError(
@@ -188,9 +198,7 @@ class ZeroOffset(NominalTerm):
             known = abs(about) > STEP
             ends = (0.0, about) if known else (-STEP, STEP)
             torque = [
-                self.nominal.rigid(
-                    robot, samples.q + before + end * np.eye(robot.n)[j], samples.dq, samples.ddq
-                )
+                of(robot, samples.q + before + end * np.eye(robot.n)[j], samples.dq, samples.ddq)
                 for end in ends
             ]
             change = torque[1] - torque[0]
