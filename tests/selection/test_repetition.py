@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import WLS
 from dynid.estimate.scores import cross_validate
 from dynid.factor.folds import folds_of
@@ -122,6 +123,9 @@ def test_recordings_of_one_motion_are_held_out_part_by_part(tmp_path: Path) -> N
         said = [one.text for one in found.verdict.findings if one.code == "same-motion"]
         assert len(said) == same
         assert ("On another recording of the motion" in found.verdict.headline) == same
+        noted = Diagnostics()
+        dynid.validate(found, unseen, noted)
+        assert [one.text for one in noted if one.identifier == "same-motion"] == said
         if same:
             assert "('again') goes through the motion that the model was fitted on ('first')" in said[0]
 

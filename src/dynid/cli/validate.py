@@ -43,6 +43,7 @@ def command(
     from dynid.run.serial import scores_to_dict
     from dynid.run.store import load
     from dynid.run.validation import validate
+    from dynid.run.verdict import SAME_MOTION
     from dynid.verbs.summary import score_lines, write_scores
 
     _check_picture(open_loop, picture)
@@ -59,6 +60,9 @@ def command(
     set_results(lambda: {"scores": scores_to_dict(result.scores)})
     for line in score_lines(result.scores):
         say(line)
+    for note in diagnostics:
+        if note.identifier == SAME_MOTION:
+            say(f"  {note.text}")
     if open_loop is not None:
         from dynid.report.open_loop import write_open_loop
         from dynid.verbs.schemes import drive

@@ -13,7 +13,6 @@ from dynid.base.overview import listed
 from dynid.choose.held_out import held_out_scores
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.physical import unconstrained, warn_or_raise
-from dynid.estimate.residuals import Residuals
 from dynid.estimate.scores import cross_validate
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, why_none_held_out
@@ -24,10 +23,10 @@ from dynid.rows.elastic import ElasticRows
 from dynid.rows.motor import MotorRows
 from dynid.rows.torque import TorqueRows
 from dynid.run.result import Validation
+from dynid.run.same_motion import note_same_motion
 from dynid.run.validation import origin_of, score_log
-from dynid.run.verdict import MOTION_REPEATS, MOVES_IN_STEP, PARTS_HELD_OUT, SAME_MOTION
+from dynid.run.verdict import MOTION_REPEATS, MOVES_IN_STEP, PARTS_HELD_OUT
 from dynid.signals.in_step import directions_of
-from dynid.signals.repetition import Motion, same_motion
 from dynid.signals.samples import Samples
 
 
@@ -48,8 +47,7 @@ def score_held_out_log(
         call.progress,
         training.scores,
     )
-    if training.residuals is not None and scored.residuals is not None:
-        _note_same_motion(training.residuals, scored.residuals, call.diagnostics)
+    note_same_motion(training, scored, call.diagnostics)
     return scored
 
 
@@ -133,30 +131,6 @@ def _note_repetitions(found: Found, data: Data, diagnostics: Diagnostics) -> Non
                 f"The motion of {who} {again}: held-out blocks hold what the model was fitted on a repetition before; "
                 "validate on another motion (--validate) to see what it misses of that.",
             )
-
-
-def _note_same_motion(training: Residuals, unseen: Residuals, diagnostics: Diagnostics) -> None:
-    found = same_motion(_motions(training), _motions(unseen))
-    if found:
-        unseen_names, known = (
-            listed([f"'{name}'" for name in dict.fromkeys(names)]) for names in (found, found.values())
-        )
-        diagnostics.note(
-            SAME_MOTION,
-            f"What is held out ({unseen_names}) goes through the motion that the model was fitted on ({known}): what "
-            "it misses of another motion is not seen there; validate on another (--validate) to see it.",
-        )
-
-
-def _motions(residuals: Residuals) -> dict[str, Motion]:
-    found: dict[str, Motion] = {}
-    for k, name in enumerate(residuals.trajectories):
-        own = np.flatnonzero(residuals.trajectory == k)
-        if len(own):
-            # Of one segment alone: the clock runs on without a gap there.
-            own = own[residuals.segment[own] == residuals.segment[own[0]]]
-            found[name] = Motion(residuals.t[own], residuals.q[own], residuals.dq[own], residuals.rate)
-    return found
 
 
 def _torque_factors(found: Found, batches: Iterable[Samples]) -> Factors | None:

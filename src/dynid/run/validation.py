@@ -26,6 +26,7 @@ from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.run.held_parts import without_held_parts
 from dynid.run.result import Identification, Validation
+from dynid.run.same_motion import note_same_motion
 from dynid.run.scoring import score
 from dynid.signals.last_motion import seen_travel
 from dynid.signals.past import WithPast
@@ -93,6 +94,7 @@ def validate(
         None,
         identification.training.scores,
     )
+    note_same_motion(identification.training, found, diagnostics)
     diagnostics.require_found(accept)
     return found
 
