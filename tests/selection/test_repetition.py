@@ -122,7 +122,7 @@ def test_recordings_of_one_motion_are_held_out_part_by_part(tmp_path: Path) -> N
         found = dynid.identify(ROBOT, first, settings, validation=unseen)
         said = [one.text for one in found.verdict.findings if one.code == "same-motion"]
         assert len(said) == same
-        assert ("On another recording of the motion" in found.verdict.headline) == same
+        assert ("On a repetition of the motion" in found.verdict.headline) == same
         noted = Diagnostics()
         dynid.validate(found, unseen, noted)
         assert [one.text for one in noted if one.identifier == "same-motion"] == said

@@ -126,8 +126,8 @@ def with_shape_uncertainty(
         else:
             found[owner] = replace(found[owner], note="without effect on the torque")
     plain = _jackknife(there, there, [])
-    widened = np.asarray(estimate.covariance) + (covariance[:b, :b] - plain) / share
-    return replace(estimate, covariance=_positive(widened)), tuple(found)
+    widened = widened_by(np.asarray(estimate.covariance), covariance[:b, :b] - plain, share)
+    return replace(estimate, covariance=widened), tuple(found)
 
 
 def _with_std(found: ShapeEstimate, slope: Slope, std: float) -> ShapeEstimate:
@@ -241,8 +241,20 @@ def _jackknife(fitted: Fitted, wide: Fitted, kept: list[int]) -> Float:
     return block_jackknife(_selected(fitted, wide, kept), columns, theta, inverse, weights)[0]
 
 
-def _positive(covariance: Float) -> Float:
-    """The nearest matrix without negative eigenvalues, on the scale of its diagonal."""
-    size = np.sqrt(np.maximum(np.diag(covariance), np.finfo(np.float64).tiny))
-    values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
+def widened_by(covariance: Float, change: Float, share: float) -> Float:
+    """A covariance (b, b) and what estimated shapes change of it, found on a share of the equations.
+
+    Of all equations the sum is that of a joint fit. Of a share, `change` scatters by more than what it is worked out
+    from and is divided by the share: of it counts what adds uncertainty.
+    """
+    size = np.sqrt(np.diag(covariance))
+    size = np.where(size > 0, size, 1.0)
+    if share >= 1.0:
+        return _positive(covariance + change, size)
+    return np.asarray(covariance + _positive(change / share, size))
+
+
+def _positive(matrix: Float, size: Float) -> Float:
+    """The nearest matrix without negative eigenvalues, its lines and columns taken in units of `size` (b,)."""
+    values, vectors = np.linalg.eigh(matrix / np.outer(size, size))
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(size, size))

@@ -51,7 +51,7 @@ BLOCKS_WANTED, FEW_BLOCKS = 60, 20
 # Parts of a motion that repeats, however often it does: a fault of the log has to gain three standard errors over them,
 # which twenty seldom show where some hold most of it; with fewer than ten none is known well enough. And blocks of the
 # log in all, each of which is kept with a triangle a joint.
-PARTS, LEAST_PARTS, MOST_BLOCKS = 30, 10, 600
+PARTS, LEAST_PARTS, MOST_BLOCKS = 30, 10, 240
 BLOCK_CYCLES, LEAST_CYCLES = 8.0, 2.0
 # Of a log, at rest: above it blocks are of the motion alone. Below it half of them hold motion at least, which are
 # enough, and blocks do not change with the seconds before and after a motion.

@@ -154,7 +154,7 @@ def judge(
         findings.append(Finding("doubt", f"Doubt: {doubt.identifier}", _placed(doubt), code=doubt.identifier))
     held_out = "blocks held out of a motion that repeats" if repeated else "data it has not seen"
     if any(note.identifier == SAME_MOTION for note in repeated):
-        held_out = "another recording of the motion that it was fitted on"
+        held_out = "a repetition of the motion that it was fitted on"
     held_out = "blocks held out of joints that move in step" if in_step else held_out
     causes = [one for one in diagnostics.warnings if level == "poor" and one.identifier in CAUSES]
     headline = _headline(level, unseen, held_out, headline_scores, diagnostics.doubts or causes)
