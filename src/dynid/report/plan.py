@@ -10,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.excitation.checks import checks_of
 from dynid.excitation.constraints import Margin
+from dynid.excitation.left_out import Whole, samples_at
 from dynid.excitation.plan import Sheet
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def _joint_figure(plan: Sheet, joint: int) -> Figure:
         (f"velocity, {length}/s", dq, (-limits.velocity[joint], limits.velocity[joint])),
     ]
     reserve: tuple[Trace, ...] = ()
-    if (predicted := bounds.torque(robot, information.terms, q, dq, ddq)) is not None:
+    if (predicted := bounds.torque(robot, Whole(information.terms).model, samples_at(t, q, dq, ddq))) is not None:
         tau, kept = predicted
         own, kept = tau[:, joint], kept[:, joint]
         reserve = (band(t, own - kept, own + kept, "torque with what is kept in reserve", BLUE, 0.25),)
