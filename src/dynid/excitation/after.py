@@ -76,8 +76,8 @@ def _triangle(information: Information, factors: Factors) -> Float:
             expected="torque rows of the same robot and terms",
             do="identify again with torque rows",
         )
-    R = stack(factors.total, columns, 1.0 / information.noise**2)
-    return np.asarray(R[len(apart) : -1, len(apart) : -1])
+    R, k = np.asarray(stack(factors.total, columns, 1.0 / information.noise**2)), len(apart)
+    return np.asarray(R[k:-1, k:-1])
 
 
 def _apart(information: Information, columns: Int) -> Bool:

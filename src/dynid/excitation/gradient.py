@@ -98,10 +98,7 @@ class MotionGradient:
     @cached_property
     def lines(self) -> tuple[TermLines | None, ...]:
         """The lines of each term with their derivatives; None where these are known line by line."""
-        return tuple(
-            None if _is_known(term) else TermLines.of(self.robot, term)
-            for term in self.terms
-        )
+        return tuple(None if _is_known(term) else TermLines.of(self.robot, term) for term in self.terms)
 
     def regressor(self, q: Float, dq: Float, ddq: Float, wanted: Bool) -> tuple[Layout, Float]:
         """The wanted (p,) columns of the torque regressor as lines (R, T), and where each stands; motion (T, n)."""

@@ -63,9 +63,7 @@ class Whole:
     @cached_property
     def model(self) -> Terms:
         """The terms with these put back."""
-        back = (
-            term.of if isinstance(term, LeftOut) and not term.of.of_log else term for term in self.terms
-        )
+        back = (term.of if isinstance(term, LeftOut) and not term.of.of_log else term for term in self.terms)
         return Terms(tuple(back)) if self.checked else self.terms
 
     def parameters(self, robot: RobotModel) -> Bool:

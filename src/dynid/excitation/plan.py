@@ -316,9 +316,7 @@ def _safest(task: Task, solutions: list[Solution]) -> tuple[Float, tuple[Margin,
             if worst.margin < 0:
                 continue
             trajectory, information = BasisTrajectory(task.basis, X), task.information
-            found = with_whole_torque(
-                information.robot, information.terms, task.bounds, trajectory, found
-            )
+            found = with_whole_torque(information.robot, information.terms, task.bounds, trajectory, found)
             worst = min(found, key=lambda m: m.margin)
             if worst.margin < 0:
                 continue

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float
 from dynid.base.records import dataclass
 from dynid.excitation.left_out import Whole, samples_at, stretches
 from dynid.excitation.limits import Bounds
@@ -90,9 +89,7 @@ def reserve_of(robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Traj
         if (predicted := bounds.torque(robot, whole.model, samples)) is None:
             return None
         tau, kept = (part[own] for part in predicted)
-        peak, largest = (
-            np.maximum(a, np.abs(b).max(axis=0)) for a, b in ((peak, tau), (largest, kept))
-        )
+        peak, largest = (np.maximum(a, np.abs(b).max(axis=0)) for a, b in ((peak, tau), (largest, kept)))
         if whole.checked:
             without = terms.torque(robot, samples, np.asarray(bounds.theta))[own]
             more = np.maximum(more, np.abs(tau - without).max(axis=0))
@@ -101,7 +98,9 @@ def reserve_of(robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Traj
             for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
                 torque = tau[:, j, None] + values[:, own].T @ change[columns]
                 good &= np.abs(torque).max(axis=0) <= limit[j]
-    numbers = zip(robot.joint_names, peak.tolist(), largest.tolist(), limit.tolist(), more.tolist(), strict=True)
+    numbers = zip(
+        robot.joint_names, peak.tolist(), largest.tolist(), limit.tolist(), more.tolist(), strict=True
+    )
     joints = tuple(JointReserve(*one) for one in numbers)
     if spread is None:
         return Reserve("share", 0.0, bounds.uncertainty, 0.0, joints, left_out=whole.checked)

@@ -84,9 +84,7 @@ class TorqueSpread:
         """The regressor in the columns that have a covariance."""
         return terms.torque_regressor(robot, samples, self._known)
 
-    def about(
-        self, robot: RobotModel, terms: Terms, theta: Float, samples: Samples
-    ) -> tuple[Float, Float]:
+    def about(self, robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> tuple[Float, Float]:
         """Torque of the model with parameters theta (p,) along a motion, and its deviations, (T, n) each."""
         found = self.panels(robot, terms, samples)
         # The lines of the regressor give the torque, too, but of bodies, whose recursion is quicker.
