@@ -90,5 +90,5 @@ def _rest(R: Float, apart: Bool) -> Float:
     if not apart.any():
         return R
     first = np.concatenate([R[:, apart], R[:, ~apart]], axis=1)
-    k = int(apart.sum())
-    return np.asarray(np.linalg.qr(first, mode="r")[k:, k:])
+    triangle, k = np.asarray(np.linalg.qr(first, mode="r"), dtype=np.float64), int(apart.sum())
+    return np.asarray(triangle[k:, k:])

@@ -194,7 +194,8 @@ class _Wider:
 
     @staticmethod
     def of(smooth: SmoothBounds, spread: TorqueSpread, motion: list[Float]) -> _Wider:
-        panels = spread.panels(smooth.robot, smooth.terms, Samples.from_motion(*motion[:3]))
+        samples = Samples.from_motion(motion[0], motion[1], motion[2])
+        panels = spread.panels(smooth.robot, smooth.terms, samples)
         pairs = enumerate(zip(panels.columns, panels.values, strict=True))
         found = [spread.slope(j, *pair) for j, pair in pairs]
         kept, by_line = ([spread.sigmas * x for x in part] for part in zip(*found, strict=True))

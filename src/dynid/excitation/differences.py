@@ -115,7 +115,8 @@ class TermLines:
 
     def _values(self, motions: Sequence[Motion]) -> Float:
         # The lines (R, T) of motions of equal length one after the other.
-        samples = Samples.from_motion(*(np.concatenate(parts) for parts in zip(*motions, strict=True)))
+        q, dq, ddq = (np.concatenate(parts) for parts in zip(*motions, strict=True))
+        samples = Samples.from_motion(q, dq, ddq)
         every = np.ones(self.term.parameter_count(self.robot), dtype=np.bool_)
         found = self.term.torque_regressor(self.robot, self.term.seen(samples), every)
         return np.concatenate(found.values)

@@ -66,6 +66,14 @@ class Whole:
         back = (term.of if isinstance(term, LeftOut) and not term.of.of_log else term for term in self.terms)
         return Terms(tuple(back)) if self.checked else self.terms
 
+    def added(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        """Torque (T, n) of these terms alone, for values (p,) of all parameters."""
+        total = np.zeros((len(samples), robot.n))
+        for (term, own), back in zip(self.terms.with_values(robot, theta), self.model, strict=True):
+            if back is not term and own.any():
+                total += back.torque(robot, back.seen(samples), own)
+        return total
+
     def parameters(self, robot: RobotModel) -> Bool:
         """Which parameters (p,) are of terms that were left out."""
         parts = [np.full(len(term.columns(robot)), isinstance(term, LeftOut)) for term in self.terms]

@@ -407,4 +407,8 @@ def _in_processes(
                 stopped.set()
             if not waiting:
                 break
-        return [future.result() for future in running], stopped.is_set()
+        solutions = [future.result() for future in running]
+        # On the densest grid motions may have become smaller, and worse than the search thought.
+        if progress is not None:
+            progress(done.value, iterations * len(chosen), min(one.value for one in solutions))
+        return solutions, stopped.is_set()

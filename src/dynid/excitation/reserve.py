@@ -91,8 +91,8 @@ def reserve_of(robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Traj
         tau, kept = (part[own] for part in predicted)
         peak, largest = (np.maximum(a, np.abs(b).max(axis=0)) for a, b in ((peak, tau), (largest, kept)))
         if whole.checked:
-            without = terms.torque(robot, samples, np.asarray(bounds.theta))[own]
-            more = np.maximum(more, np.abs(tau - without).max(axis=0))
+            added = whole.added(robot, samples, np.asarray(bounds.theta))[own]
+            more = np.maximum(more, np.abs(added).max(axis=0))
         if spread is not None:
             panels = spread.panels(robot, whole.model, samples)
             for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
