@@ -68,7 +68,7 @@ def motion_and_torque(seed: int = 0) -> tuple[tuple[Float, Float, Float], Float]
 def test_the_deviation_is_that_of_drawn_models() -> None:
     motion, _ = motion_and_torque()
     known = spread(3.0, residual=0.0)
-    sigma = known.about(ROBOT, INFORMATION.terms, THETA, *motion)[1]
+    sigma = known.about(ROBOT, INFORMATION.terms, THETA, Samples.from_motion(*motion))[1]
     draws = known.root @ np.random.default_rng(1).standard_normal((known.root.shape[1], 4000))
     samples = Samples.from_motion(*motion)
     torque = np.stack([INFORMATION.terms.torque(ROBOT, samples, one) for one in draws.T[:1500]])
@@ -79,7 +79,7 @@ def test_drawn_torque_stays_within_what_is_kept_at_the_stated_rate() -> None:
     motion, tau = motion_and_torque(3)
     known = spread(3.0, residual=0.0, sigmas=1.5)
     bounds = Bounds(LIMITS, THETA, 0.0, spread=known)
-    predicted = bounds.torque(ROBOT, INFORMATION.terms, *motion)
+    predicted = bounds.torque(ROBOT, INFORMATION.terms, Samples.from_motion(*motion))
     assert predicted is not None
     same, reserve = predicted
     np.testing.assert_allclose(same, tau, atol=1e-9 * np.abs(tau).max())
@@ -128,7 +128,7 @@ def test_a_larger_covariance_makes_the_motion_gentler() -> None:
 def test_the_dense_grid_counts_the_reserve() -> None:
     motion, tau = motion_and_torque(7)
     known = spread(4.0)
-    sigma = known.about(ROBOT, INFORMATION.terms, THETA, *motion)[1]
+    sigma = known.about(ROBOT, INFORMATION.terms, THETA, Samples.from_motion(*motion))[1]
     t = np.arange(40.0)
     found = margins(ROBOT, INFORMATION.terms, Bounds(LIMITS, THETA, 0.0, spread=known), t, *motion)
     worst = np.array([abs(m.worst) for m in found if m.what == "torque"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import sys
 from dataclasses import replace
@@ -351,8 +352,10 @@ def test_shapes_that_could_not_be_read_are_not_said_to_be_checked(run: Run, tmp_
     done = run("excite", path, *planned(tmp_path, few), "--floor", -1.0, "--out", tmp_path / "out")
     assert done.code == 0, done.err
     assert done.out.startswith(
-        "NOT CHECKED: the robot's own shapes (two are taken as capsules from joint to joint"
+        "NOT CHECKED: the robot's own shapes; the collision shape of two (no such file); "
     )
+    stored = json.loads((tmp_path / "out" / "plan.json").read_text())["not_checked"]
+    assert stored[0].startswith("the robot's own shapes (two are taken as capsules from joint to joint")
     assert "checked on the robot's collision shapes and capsules in place of two" in done.out
 
 

@@ -18,6 +18,7 @@ from dynid.kernel import Panels
 from dynid.robot import load_example
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.compliance import Compliance
 from dynid.terms.coupling import JointCoupling
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.friction_curves import (
@@ -35,6 +36,7 @@ from dynid.terms.rotor import RotorInertia
 from dynid.terms.saturating_viscous import SaturatingViscous
 from dynid.terms.spring import TorsionSpring
 from dynid.terms.term import Term
+from dynid.terms.torque_delay import TorqueDelay
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.trajectories.basis import FourierBasis
 
@@ -101,6 +103,30 @@ def test_slopes_agree_with_central_differences(name: str) -> None:
                 )
         size = float(np.abs(found[kind] * e).sum())
         assert float((found[kind] * e).sum()) == pytest.approx(slope, rel=1e-6, abs=1e-6 * size + 1e-9)
+
+
+@pytest.mark.parametrize("term", [Compliance(), TorqueDelay(each=True)], ids=lambda term: term.name)
+def test_what_differentiates_along_time_has_neither_torque_nor_slopes_in_a_design(term: Term) -> None:
+    terms = design_terms(RigidBody() + Viscous() + term, ROBOT)
+    chain, at = MotionGradient(ROBOT, terms), motion()
+    theta = np.random.default_rng(2).normal(size=len(terms.columns(ROBOT)))
+    torque, slopes = chain.of_torque(*at, theta)
+    plain = theta[: len(theta) - len(term.columns(ROBOT))]
+    same, known = MotionGradient(ROBOT, RigidBody() + Viscous()).of_torque(*at, plain)
+    np.testing.assert_array_equal(torque, same)
+    np.testing.assert_array_equal(slopes, known)
+    step, e = 1e-6, np.random.default_rng(3).normal(size=at[0].shape)
+    for kind in range(3):
+        ends = [
+            chain.of_torque(*(x + s * step * e * (k == kind) for k, x in enumerate(at)), theta)[0]
+            for s in (1.0, -1.0)
+        ]
+        slope = np.einsum("tab,ta->tb", slopes[kind], e)
+        found = (ends[0] - ends[1]) / (2.0 * step)
+        np.testing.assert_allclose(slope, found, rtol=1e-6, atol=1e-6 * np.abs(found).max())
+    wanted = np.ones(len(theta), dtype=np.bool_)
+    layout, _ = chain.regressor(*at, wanted)
+    assert np.concatenate(layout.columns).max() < len(plain)
 
 
 def test_a_motion_is_shifted_at_once_where_lines_depend_on_joints_of_their_own() -> None:

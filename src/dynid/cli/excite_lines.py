@@ -131,7 +131,10 @@ def _reserved(plan: Sheet) -> list[str]:
         ]
     for one in found.joints:
         of_limit = f", {100 * one.share:.1f} % of the limit" if one.limit < float("inf") else ", no limit"
-        sheet.append(f"  {one.joint}: up to {one.largest:.3g}{of_limit}; greatest torque {one.peak:.4g}")
+        more = f", {one.left_out:.3g} of {', '.join(found.left_out)}" if found.left_out else ""
+        sheet.append(
+            f"  {one.joint}: up to {one.largest:.3g}{of_limit}; greatest torque {one.peak:.4g}{more}"
+        )
     if found.drawn:
         sheet.append(
             f"  {found.within} of {found.drawn} models drawn from the covariance keep all limits all the time"

@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.base.records import dataclass
 from dynid.excitation.collision import CollisionModel, has_coal
+from dynid.excitation.left_out import RATE, Whole
 from dynid.excitation.plan import Sheet
 from dynid.excitation.torque_plan import TorquePlan
 from dynid.excitation.verify import Verified
@@ -15,6 +16,9 @@ from dynid.excitation.verify import Verified
 NOT_CHECKED = "NOT CHECKED: "
 EXTRA = "pip install 'dynid[collision]'"
 _LISTED = 8
+# Of the line that stands before everything else: how many things, names of each, and letters of a reason it may have.
+THINGS, NAMES, REASON = 5, 3, 40
+WHERE = "; all of it: not_checked in plan.json"
 
 
 @dataclass(frozen=True)
@@ -25,9 +29,19 @@ class Checks:
     notes: tuple[str, ...]
 
     @property
-    def headline(self) -> str:
-        """The first line of every output: what could not be checked, or how all of it was."""
+    def in_full(self) -> str:
+        """What could not be checked, with reasons and every name, or how all of it was."""
         return NOT_CHECKED + "; ".join(self.missing) if self.missing else "; ".join(self.notes)
+
+    @property
+    def headline(self) -> str:
+        """The first line of every output: what could not be checked, in short, or how all of it was."""
+        if not self.missing:
+            return self.in_full
+        short = [_short(one) for one in self.missing[:THINGS]]
+        more = len(self.missing) - len(short)
+        rest = f"; {more} more" if more else ""
+        return NOT_CHECKED + "; ".join(short) + rest + ("" if (*short,) == self.missing else WHERE)
 
 
 def checks_of(plan: Sheet) -> Checks:
@@ -52,12 +66,29 @@ def checks_of(plan: Sheet) -> Checks:
         missing.append("torque (the description holds no masses)")
     elif not np.isfinite(bounds.limits.torque).all():
         unlimited = np.flatnonzero(~np.isfinite(bounds.limits.torque))
-        missing.append(
-            "torque of " + _listed([robot.joint_names[j] for j in unlimited]) + " (no limit is given)"
-        )
+        missing.append(f"torque of {', '.join(robot.joint_names[j] for j in unlimited)} (no limit is given)")
     if isinstance(plan, TorquePlan):
         missing.append("the end, where the arm still moves: hold it with its controller")
-    return Checks(tuple(missing), tuple(_notes(collision, plan.verified)))
+    return Checks(tuple(missing), tuple(_notes(collision, plan.verified) + _left_out(plan)))
+
+
+def _left_out(plan: Sheet) -> list[str]:
+    whole = Whole(plan.information.terms)
+    if not whole.names:
+        return []
+    said = f"the search leaves out what differentiates along time: {', '.join(whole.names)}"
+    if whole.checked and plan.bounds.theta is not None and not isinstance(plan, TorquePlan):
+        said += f"; the final motion keeps torque limits with {', '.join(whole.checked)} at {RATE:g} Hz"
+    return [said]
+
+
+def _short(text: str) -> str:
+    # Without a long reason in brackets, and of a list of names the first.
+    what, bracket, reason = text.partition(" (")
+    first, *names = what.split(", ")
+    if len(names) >= NAMES + 1:
+        what = f"{', '.join([first, *names[: NAMES - 1]])} and {len(names) + 1 - NAMES} more"
+    return what + (bracket + reason if len(reason) <= REASON else "")
 
 
 def _unsure(collision: CollisionModel) -> list[str]:
@@ -65,19 +96,21 @@ def _unsure(collision: CollisionModel) -> list[str]:
     if shapes is not None:
         if shapes.derived:
             radius = max(one.size[0] for one in shapes.shapes if one.link in shapes.derived)
-            which = "none could be read: its links" if shapes.kind == "derived" else _listed(shapes.derived)
+            which = "none could be read: its links" if shapes.kind == "derived" else ", ".join(shapes.derived)
             found.append(
                 f"the robot's own shapes ({which} are taken as capsules from joint to joint, of {radius:.3f} m radius)"
             )
         found += list(shapes.faults)
     if collision.overlapping:
-        found.append(f"{_listed(collision.overlapping)} (they overlap in the zero pose and all others tried)")
+        found.append(
+            f"{', '.join(collision.overlapping)} (they overlap in the zero pose and all others tried)"
+        )
     if collision.closer:
-        found.append(f"the clearance of {_listed(collision.closer)} (they stand closer by themselves)")
+        found.append(f"the clearance of {', '.join(collision.closer)} (they stand closer by themselves)")
     if collision.coarse:
         derived = shapes is not None and bool(shapes.derived)
         why = "" if derived else f"; {EXTRA} for their own shapes"
-        found.append(f"{_listed(collision.coarse)} (their capsules come too close in most poses{why})")
+        found.append(f"{', '.join(collision.coarse)} (their capsules come too close in most poses{why})")
     return found
 
 

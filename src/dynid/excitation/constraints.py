@@ -13,10 +13,13 @@ from dynid.base.records import dataclass
 from dynid.excitation.collision import CollisionModel
 from dynid.excitation.gradient import Layout, MotionGradient
 from dynid.excitation.kinematics import moved, placements, point_speed
+from dynid.excitation.left_out import Whole, samples_at, stretches
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.torque_spread import TorqueSpread
 from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
+from dynid.trajectories.trajectory import Trajectory
 
 SHARPNESS = 100.0
 NEGLIGIBLE = 1e-7
@@ -191,7 +194,8 @@ class _Wider:
 
     @staticmethod
     def of(smooth: SmoothBounds, spread: TorqueSpread, motion: list[Float]) -> _Wider:
-        panels = spread.panels(smooth.robot, smooth.terms, *motion[:3])
+        samples = Samples.from_motion(motion[0], motion[1], motion[2])
+        panels = spread.panels(smooth.robot, smooth.terms, samples)
         pairs = enumerate(zip(panels.columns, panels.values, strict=True))
         found = [spread.slope(j, *pair) for j, pair in pairs]
         kept, by_line = ([spread.sigmas * x for x in part] for part in zip(*found, strict=True))
@@ -237,6 +241,24 @@ def keeps(
     )
 
 
+def with_whole_torque(
+    robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Trajectory, found: tuple[Margin, ...]
+) -> tuple[Margin, ...]:
+    """Margins of a motion, those of torque with what the search left out of the model put back, at `left_out.RATE`."""
+    whole, limits = Whole(terms), bounds.limits
+    if not whole.checked or bounds.theta is None:
+        return found
+    parts = []
+    for samples, own in stretches(trajectory):
+        if (predicted := bounds.torque(robot, whole.model, samples)) is not None:
+            tau, kept = predicted
+            reach = np.copysign(np.abs(tau) + kept, tau)[own]
+            parts.append(_sizes("torque", robot.joint_names, reach, limits.torque, samples.t[own]))
+    worst = (min(same, key=lambda m: m.margin) for same in zip(*parts, strict=True))
+    by_joint = {margin.where: margin for margin in worst}
+    return tuple(by_joint.get(m.where, m) if m.what == "torque" else m for m in found)
+
+
 def _margins(
     robot: RobotModel,
     terms: Terms,
@@ -254,7 +276,7 @@ def _margins(
     for what, values in (("velocity", dq), ("acceleration", ddq), ("jerk", jerk)):
         if values is not None:
             yield _sizes(what, names, values, getattr(limits, what), t)
-    if (predicted := bounds.torque(robot, terms, q, dq, ddq)) is not None:
+    if (predicted := bounds.torque(robot, terms, samples_at(t, q, dq, ddq))) is not None:
         tau, kept = predicted
         reach = np.abs(tau) + kept
         yield _sizes("torque", names, np.copysign(reach, tau), limits.torque, t)
@@ -312,7 +334,7 @@ def room_at_rest(robot: RobotModel, terms: Terms, bounds: Bounds, q: Float) -> F
     half = 0.5 * (limits.upper - limits.lower)
     room = [(np.minimum(q - limits.lower, limits.upper - q) / half).min(axis=1)]
     zero = np.zeros_like(q)
-    if (predicted := bounds.torque(robot, terms, q, zero, zero)) is not None:
+    if (predicted := bounds.torque(robot, terms, Samples.from_motion(q, zero, zero))) is not None:
         tau, kept = predicted
         reach = np.abs(tau) + kept
         room.append((1.0 - reach / limits.torque).min(axis=1))

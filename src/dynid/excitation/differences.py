@@ -115,14 +115,11 @@ class TermLines:
 
     def _values(self, motions: Sequence[Motion]) -> Float:
         # The lines (R, T) of motions of equal length one after the other.
-        if self.term.along_time:
-            batches = [Samples.from_motion(*one) for one in motions]
-        else:
-            q, dq, ddq = (np.concatenate(parts) for parts in zip(*motions, strict=True))
-            batches = [Samples.from_motion(q, dq, ddq)]
+        q, dq, ddq = (np.concatenate(parts) for parts in zip(*motions, strict=True))
+        samples = Samples.from_motion(q, dq, ddq)
         every = np.ones(self.term.parameter_count(self.robot), dtype=np.bool_)
-        found = [self.term.torque_regressor(self.robot, self.term.seen(one), every) for one in batches]
-        return np.concatenate([np.concatenate(one.values) for one in found], axis=1)
+        found = self.term.torque_regressor(self.robot, self.term.seen(samples), every)
+        return np.concatenate(found.values)
 
 
 def _states(robot: RobotModel) -> Motion:

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
 from dynid.excitation.differences import TermLines
+from dynid.excitation.left_out import LeftOut
 from dynid.kernel.adjoint import pairs, torque_gradient, torque_lines
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -97,10 +98,7 @@ class MotionGradient:
     @cached_property
     def lines(self) -> tuple[TermLines | None, ...]:
         """The lines of each term with their derivatives; None where these are known line by line."""
-        return tuple(
-            None if term.of_bodies or _basis_of(term) is not None else TermLines.of(self.robot, term)
-            for term in self.terms
-        )
+        return tuple(None if _is_known(term) else TermLines.of(self.robot, term) for term in self.terms)
 
     def regressor(self, q: Float, dq: Float, ddq: Float, wanted: Bool) -> tuple[Layout, Float]:
         """The wanted (p,) columns of the torque regressor as lines (R, T), and where each stands; motion (T, n)."""
@@ -189,8 +187,7 @@ class MotionGradient:
     @cached_property
     def _plain(self) -> bool:
         # Whether the same lines occur for every motion and each is known by one formula.
-        known = (term.of_bodies or _basis_of(term) is not None for term in self.terms)
-        return not self.robot.has_mimic and all(known)
+        return not self.robot.has_mimic and all(_is_known(term) for term in self.terms)
 
     def _basis(self, part: Part, samples: Samples) -> Float:
         # The values (k, T) of a part whose term acts joint by joint.
@@ -214,6 +211,11 @@ class MotionGradient:
 def _basis_of(term: Term) -> MotionBasis | None:
     """What the torque of a term is a line in, where it depends on one quantity of its own joint alone."""
     return term.exports_as if isinstance(term, JointTerm) else None
+
+
+def _is_known(term: Term) -> bool:
+    """Whether formulas give a term's lines and their derivatives, or it has no line."""
+    return term.of_bodies or isinstance(term, LeftOut) or _basis_of(term) is not None
 
 
 @lru_cache(maxsize=32)

@@ -312,9 +312,7 @@ class Bounds:
         """The tool's point, (3,)."""
         return np.zeros(3) if self.tip is None else np.asarray(self.tip, dtype=np.float64)
 
-    def torque(
-        self, robot: RobotModel, terms: Terms, q: Float, dq: Float, ddq: Float
-    ) -> tuple[Float, Float] | None:
+    def torque(self, robot: RobotModel, terms: Terms, samples: Samples) -> tuple[Float, Float] | None:
         """The model's torque along a motion, (T, n), and what limits keep free of it: a share of it, and z sigma.
 
         None where torque is not bounded.
@@ -322,7 +320,7 @@ class Bounds:
         if self.theta is None:
             return None
         if self.spread is None:
-            tau = terms.torque(robot, Samples.from_motion(q, dq, ddq), self.theta)
+            tau = terms.torque(robot, samples, self.theta)
             return tau, self.uncertainty * np.abs(tau)
-        tau, sigma = self.spread.about(robot, terms, self.theta, q, dq, ddq)
+        tau, sigma = self.spread.about(robot, terms, self.theta, samples)
         return tau, self.uncertainty * np.abs(tau) + self.spread.sigmas * sigma

@@ -15,7 +15,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import end_with_parent, ended, uninterrupted
 from dynid.base.records import dataclass
-from dynid.excitation.constraints import Margin
+from dynid.excitation.constraints import Margin, with_whole_torque
 from dynid.excitation.criteria import Figures, Information
 from dynid.excitation.design import (
     DENSER,
@@ -31,6 +31,7 @@ from dynid.excitation.design import (
     solve,
     worst_broken,
 )
+from dynid.excitation.left_out import LeftOut
 from dynid.excitation.limits import Bounds
 from dynid.excitation.reserve import reserve_of
 from dynid.excitation.verify import Verified, verified
@@ -58,7 +59,8 @@ class Plan:
     """A designed motion.
 
     figures: exact, with smoothed friction.    first: criterion of the best drawn start.
-    margins: of every bound on a grid eight times as dense as that of the design.
+    margins: of every bound on a grid eight times as dense as that of the design; of torque at 1 kHz where the search
+        left out a part of the model that they are checked with.
     stopped: whether it was interrupted, so that this is the best so far.
     verified: what the independent check found; None where it could not be made.
     """
@@ -167,11 +169,12 @@ def _basis_data(basis: Basis) -> dict[str, Any]:
 def design_terms(terms: Terms, robot: RobotModel) -> Terms:
     """The model with the sign of Coulomb friction smoothed over SMOOTH_SHARE of the velocity, for derivatives.
 
-    Friction with a memory is the Coulomb friction that it is away from reversals; the parameters are the same.
+    Friction with a memory is the Coulomb friction that it is away from reversals, and what differentiates along time
+    is left out; the parameters are the same.
     """
     speeds = robot.limits.velocity[np.isfinite(robot.limits.velocity)]
     width = SMOOTH_SHARE * float(speeds.min()) if len(speeds) else SMOOTH_SHARE
-    instant = (term.without_memory() for term in terms)
+    instant = (LeftOut(term) if term.reads_rate else term.without_memory() for term in terms)
     return Terms(tuple(replace(t, width=width) if _is_plain_sign(t) else t for t in instant))
 
 
@@ -312,7 +315,12 @@ def _safest(task: Task, solutions: list[Solution]) -> tuple[Float, tuple[Margin,
             worst = min(found, key=lambda m: m.margin)
             if worst.margin < 0:
                 continue
-            checked = verified(task.information.robot, task.bounds, BasisTrajectory(task.basis, X))
+            trajectory, information = BasisTrajectory(task.basis, X), task.information
+            found = with_whole_torque(information.robot, information.terms, task.bounds, trajectory, found)
+            worst = min(found, key=lambda m: m.margin)
+            if worst.margin < 0:
+                continue
+            checked = verified(information.robot, task.bounds, trajectory)
             if checked is None or checked.broken is None:
                 return X, found, checked
             worst = f"{checked.broken}, by {checked.library} at {checked.rate:g} Hz"
@@ -399,4 +407,8 @@ def _in_processes(
                 stopped.set()
             if not waiting:
                 break
-        return [future.result() for future in running], stopped.is_set()
+        solutions = [future.result() for future in running]
+        # On the densest grid motions may have become smaller, and worse than the search thought.
+        if progress is not None:
+            progress(done.value, iterations * len(chosen), min(one.value for one in solutions))
+        return solutions, stopped.is_set()

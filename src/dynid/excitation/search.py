@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from dynid.base.errors import UsageError
+from dynid.excitation.left_out import samples_at
 from dynid.factor.base import BaseMap, structural_base
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
-from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
 
@@ -24,7 +24,8 @@ def information(robot: RobotModel, terms: Terms, base: BaseMap, trajectory: Traj
     Columns are scaled by the base map's own scale, which shifts every motion's figure alike.
     -inf: some direction is not excited at all.
     """
-    samples = Samples.from_motion(*trajectory.motion(np.linspace(0.0, trajectory.duration, GRID)))
+    t = np.linspace(0.0, trajectory.duration, GRID)
+    samples = samples_at(t, *trajectory.motion(t))
     panels = terms.torque_regressor(robot, samples, base.mask)
     weight = np.where(np.isfinite(robot.limits.effort), 1.0 / robot.limits.effort, 1.0)
     width = len(base.names)

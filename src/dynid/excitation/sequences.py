@@ -12,7 +12,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.latin_hypercube import latin_hypercube
 from dynid.base.records import dataclass
-from dynid.excitation.constraints import Margin, margins, room_at_rest
+from dynid.excitation.constraints import Margin, margins, room_at_rest, with_whole_torque
 from dynid.excitation.criteria import Figures, Information
 from dynid.excitation.design import worst_broken
 from dynid.excitation.limits import Bounds
@@ -230,6 +230,7 @@ def _checked(
     information: Information, bounds: Bounds, chain: SmoothMoves, family: str, advice: str
 ) -> MovesPlan:
     found = _margins(information, bounds, chain)
+    found = with_whole_torque(information.robot, information.terms, bounds, chain, found)
     bad = worst_broken(found, tolerance=TOLERANCE)
     if bad is not None:
         raise UnfitDataError(

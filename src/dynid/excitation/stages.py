@@ -10,6 +10,7 @@ import numpy as np
 from dynid.base.records import dataclass
 from dynid.excitation.constraints import Margin, margins
 from dynid.excitation.kinematics import point_speed
+from dynid.excitation.left_out import Whole, samples_at
 from dynid.excitation.plan import Sheet
 from dynid.trajectories.slowed import slowed
 from dynid.trajectories.torque_sines import TorqueMotion
@@ -67,13 +68,13 @@ def stages_of(plan: Sheet, shares: Sequence[float]) -> tuple[tuple[Stage, Trajec
 def stage_of(plan: Sheet, motion: Trajectory, share: float) -> Stage:
     """What a motion at a share of its speed asks of the arm."""
     bounds, information = plan.bounds, plan.information
-    robot, terms = information.robot, information.terms
+    robot, terms = information.robot, Whole(information.terms).model
     t = np.linspace(0.0, motion.duration, POINTS)
     q, dq, ddq = motion.motion(t)
     limits = bounds.limits
     names = robot.joint_names
     torque, torque_share, power = dict.fromkeys(names, np.nan), np.nan, np.nan
-    if (predicted := bounds.torque(robot, terms, q, dq, ddq)) is not None:
+    if (predicted := bounds.torque(robot, terms, samples_at(t, q, dq, ddq))) is not None:
         tau, kept = predicted
         torque = dict(zip(names, np.abs(tau).max(axis=0).tolist(), strict=True))
         reach = np.abs(tau) + kept

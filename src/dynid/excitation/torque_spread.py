@@ -80,19 +80,17 @@ class TorqueSpread:
         kept = values > 0
         return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 
-    def panels(self, robot: RobotModel, terms: Terms, q: Float, dq: Float, ddq: Float) -> Panels:
+    def panels(self, robot: RobotModel, terms: Terms, samples: Samples) -> Panels:
         """The regressor in the columns that have a covariance."""
-        return terms.torque_regressor(robot, Samples.from_motion(q, dq, ddq), self._known)
+        return terms.torque_regressor(robot, samples, self._known)
 
-    def about(
-        self, robot: RobotModel, terms: Terms, theta: Float, q: Float, dq: Float, ddq: Float
-    ) -> tuple[Float, Float]:
+    def about(self, robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> tuple[Float, Float]:
         """Torque of the model with parameters theta (p,) along a motion, and its deviations, (T, n) each."""
-        found = self.panels(robot, terms, q, dq, ddq)
+        found = self.panels(robot, terms, samples)
         # The lines of the regressor give the torque, too, but of bodies, whose recursion is quicker.
         bodies = [np.full(len(own), term.of_bodies) for term, own in terms.with_values(robot, theta)]
         rest = np.where(self._known & ~np.concatenate(bodies), 0.0, theta)
-        tau = terms.torque(robot, Samples.from_motion(q, dq, ddq), rest)
+        tau = terms.torque(robot, samples, rest)
         sigma = np.empty_like(tau)
         for j, (columns, values) in enumerate(zip(found.columns, found.values, strict=True)):
             tau[:, j] += (theta - rest)[columns] @ values

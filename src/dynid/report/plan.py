@@ -10,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.excitation.checks import checks_of
 from dynid.excitation.constraints import Margin
+from dynid.excitation.left_out import Whole, samples_at
 from dynid.excitation.plan import Sheet
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def plan_html(plan: Sheet) -> str:
     head = Markup("<tr><th>bound</th><th>of</th><th>nearest</th><th>limit</th><th>left</th><th>at</th></tr>")
     quality = f", condition number {plan.figures.condition:.3g}, log determinant {plan.figures.logdet:.4g}"
     summary = Markup("<p><strong>{}</strong></p><p>{:.4g} s{}.{}</p>").format(
-        checks_of(plan).headline,
+        checks_of(plan).in_full,
         plan.trajectory.duration, quality if plan.figures.condition < ALL_TOLD else "",
         " Stopped before the search had ended." if plan.stopped else "",
     )  # fmt: skip
@@ -171,7 +172,9 @@ def _joint_figure(plan: Sheet, joint: int) -> Figure:
         (f"velocity, {length}/s", dq, (-limits.velocity[joint], limits.velocity[joint])),
     ]
     reserve: tuple[Trace, ...] = ()
-    if (predicted := bounds.torque(robot, information.terms, q, dq, ddq)) is not None:
+    if (
+        predicted := bounds.torque(robot, Whole(information.terms).model, samples_at(t, q, dq, ddq))
+    ) is not None:
         tau, kept = predicted
         own, kept = tau[:, joint], kept[:, joint]
         reserve = (band(t, own - kept, own + kept, "torque with what is kept in reserve", BLUE, 0.25),)

@@ -13,6 +13,7 @@ from dynid.base.records import dataclass
 from dynid.estimate.residuals import beyond_noise, noise_rows_a_sample, rows_a_sample
 from dynid.excitation.after import information_after
 from dynid.excitation.criteria import Criterion, Information
+from dynid.excitation.left_out import Whole
 from dynid.excitation.plan import information_of, prior_theta
 from dynid.excitation.torque_spread import TorqueSpread
 from dynid.robot.model import RobotModel
@@ -72,9 +73,10 @@ def identified(
         information = information_after(robot, run.terms, run.factors, run.estimate.sigma, rows)
     else:
         information = information_of(robot, run.terms, _deviation(run) if noise is None else noise)
-    spread = TorqueSpread.of(
-        run.estimate.base, run.estimate.covariance, _deviation(run), information.base.rank, sigmas
-    )
+    base = run.estimate.base
+    apart = Whole(information.terms).parameters(robot)[base.independent]
+    rank = information.base.rank + int(apart.sum())
+    spread = TorqueSpread.of(base, run.estimate.covariance, _deviation(run), rank, sigmas)
     known = spread is not None and spread.complete
     rest = (0.0 if known else DESCRIBED_SHARE) if share is None else share
     return Current(replace(information, criterion=criterion), run.estimate.parameters, rest, spread)
