@@ -205,6 +205,9 @@ def test_next_steps_are_commands_that_can_be_copied(identification: Identificati
     page = read(report_html(one))
     for command in commands:
         assert command in page.text
+    one.diagnostics.claim("drive-gain", found="a gain of 14 %")
+    assert all("](" not in step.text and "`" not in step.text for step in next_steps(one))
+    assert any(step.text.endswith("(see servos).") for step in next_steps(one))
     # One more stands where nothing was replayed yet.
     assert sum(a.get("class") == "copy" for _, a in page.tags) == len(commands) + 1
     # A run from Python names no files: what cannot be typed is said in words.

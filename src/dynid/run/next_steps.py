@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 
+from dynid.base.explanation import plain
 from dynid.base.records import dataclass
 from dynid.run.explanations import explanation
 from dynid.run.result import Identification
@@ -38,7 +39,7 @@ def _settle(one: Identification) -> Iterable[Step]:
     for code in dict.fromkeys(doubt.identifier for doubt in one.diagnostics.doubts):
         known = explanation(code)
         if known is not None:
-            yield Step(f"{code}: {known.do.replace('`', '')}")
+            yield Step(f"{code}: {plain(known.do).replace('`', '')}")
         # A run from Python names no robot file: then the code is said and the command is not.
         again = _again(one.files, "--accept", code)
         text = f"If what '{code}' doubts is right on your robot, accept it; the verdict then names it as accepted."
