@@ -182,11 +182,14 @@ def test_a_gripper_that_grips_spoils_no_arm() -> None:
     said = [item.text for item in runs["two forces"].diagnostics if item.identifier == "joint-unmeasured"]
     assert len(said) == 1
     assert "as where it grips" in said[0]
-    scores = {how: run.validations[0].scores for how, run in runs.items()}
+    # On another motion: of this one, parts that five folds leave out are further away without the hand's equations.
+    other = record(one, np.random.default_rng(2), BESIDE)
+    scores = {
+        how: validate(run, gripping(one, other, how), Diagnostics(), threads=1).scores
+        for how, run in runs.items()
+    }
     assert (scores["two forces"].relative[:-1] <= 1.1 * scores["torque"].relative[:-1]).all()
-    # On another log it is not scored either.
-    again = validate(runs["two forces"], gripping(one, made, "two forces"), Diagnostics(), threads=1).scores
-    assert scores["two forces"].count[-1] == again.count[-1] == 0
+    assert scores["two forces"].count[-1] == runs["two forces"].validations[0].scores.count[-1] == 0
 
 
 def test_replays_leave_the_silent_joint_out_of_their_errors() -> None:
