@@ -22,6 +22,7 @@ from dynid.run.verdict import (
     VALUES_FEW,
 )
 from dynid.signals.effort_at_rest import FRICTION, HELD, HELD_PART, MISSED
+from dynid.signals.repetition import RETURNED
 from dynid.signals.standing import BIN, BRIEF_BINS
 from dynid.terms.catalogue import CATALOGUE
 
@@ -363,8 +364,8 @@ OF_FITS = (
         again. What the model lacks is the same in both, so that the score tells noise and drift from model, but hardly
         how far the model is off on another motion.""",
         """`--validate OTHER_LOG`, of another motion: ten seconds say more than ten repetitions.""",
-        """Positions of all joints, in standard deviations, come within 0.1 of the training's at half of the samples
-        in motion or more, at one shift in time.""",
+        f"""Positions of all joints, in standard deviations, come within {RETURNED:g} of the training's at half of
+        the samples in motion or more, at one shift in time.""",
     ),
     Explanation(
         MOTION_REPEATS,
