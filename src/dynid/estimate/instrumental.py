@@ -104,7 +104,7 @@ class Solved:
 
     def estimate(self, name: str, regression: Regression, status: Status, intervals: str) -> Estimate:
         """The estimate with its covariance from blocks."""
-        A, together = self.A.sum(axis=0), regression.factors.repetitions()
+        A, together = self.A.sum(axis=0), regression.factors.independent()
         segment = np.array(
             [regression.factors.blocks[those[0]].segment for those in together], dtype=np.int64
         )

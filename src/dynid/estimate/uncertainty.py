@@ -73,4 +73,4 @@ def block_jackknife(
     only some directions are free.    weights: (g,).
     """
     blocks = BlockScores.of(factors, columns, theta, inverse, weights)
-    return jackknife(blocks.grouped(factors.repetitions())), blocks.leverage()
+    return jackknife(blocks.grouped(factors.independent())), blocks.leverage()
