@@ -29,6 +29,7 @@ from dynid.log.signals_in_rows import signals_in_rows
 from dynid.log.stamps import with_whole_stamps
 from dynid.log.text_times import with_text_times
 from dynid.log.torch_files import TorchReader
+from dynid.log.yaml_files import YamlReader
 
 # Asked in this order, registered ones first; the last one takes any text. A plug-in names its reader after the suffix
 # of the files, without the dot.
@@ -44,6 +45,7 @@ _OWN: tuple[LogReader, ...] = (
     PortFolderReader(),
     JsonReader(),
     EchoReader(),
+    YamlReader(),
     NamedValuesReader(),
     CsvReader(),
 )
