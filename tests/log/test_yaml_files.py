@@ -51,9 +51,9 @@ def test_forms_hold_the_same_columns(form: str, suffix: str, tmp_path: Path) -> 
     )
 
 
-@pytest.mark.parametrize("line", ["  q: !!python/object:os.system ls", "  q: *a", "  q: [1, {]", "   - 3"])
+@pytest.mark.parametrize("line", ["  q: !!python/object:os.system ls", "  q: *a", "  q: [1, {]}", "   - 3"])
 def test_what_is_more_than_numbers_is_refused_with_its_line(line: str, tmp_path: Path) -> None:
     path = tmp_path / "log.yaml"
-    path.write_text("\n".join([*(f"- t: {one}" for one in t), "- t: 1", line, ""]))
+    path.write_text("\n".join([*(f"- t: {one}" for one in t), "- t: 1", line, "- t: 2", ""]))
     with pytest.raises(InputError, match=r"plain lists and fields"):
         open_table(path)

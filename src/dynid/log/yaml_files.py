@@ -66,7 +66,7 @@ class YamlReader:
 def _lines(lines: Iterator[str]) -> Iterator[_Line]:
     """Lines without comments and marks of documents; those of a list in brackets as one."""
     held: _Line | None = None
-    opened = 0
+    opened = number = 0
     for number, line in enumerate(lines, 1):
         text = (_COMMENT.sub("", line) if "#" in line else line).rstrip()
         if not text.strip() or (not opened and text in ("---", "...")):
@@ -81,7 +81,8 @@ def _lines(lines: Iterator[str]) -> Iterator[_Line]:
         if opened <= 0:
             yield held
             held, opened = None, 0
-    if held is not None and opened <= 0:
+    # A program that is stopped leaves half a line; what nothing closes further up is an error where it is read.
+    if held is not None and held[2] < number:
         yield held
 
 
