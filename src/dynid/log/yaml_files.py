@@ -183,7 +183,7 @@ class _Blocks:
                 value, k = self._flow(tokens, k, depth + 1)
                 items.append(value)
             k += tokens[k : k + 1] == [","]
-        if k >= len(tokens):
+        if tokens[k : k + 1] != ["]" if begin == "[" else "}"]:
             raise self.error()
         return (items if begin == "[" else fields), k + 1
 
