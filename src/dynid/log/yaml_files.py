@@ -10,6 +10,7 @@ from typing import Any
 from dynid.base.errors import InputError, Place
 from dynid.base.numbers import number_of
 from dynid.log.arrays import ArrayTable, Budget, reading
+from dynid.log.echoed_messages import EchoReader
 from dynid.log.json_files import array_table
 
 _TIMES_TEXT = 8
@@ -32,7 +33,9 @@ class YamlReader:
     suffixes = (".yaml", ".yml")
 
     def can_read(self, head: bytes) -> bool:
-        """Whether the first lines are fields and items, and lists are among them."""
+        """Whether the first lines are fields and items, and lists are among them, but no printed messages."""
+        if EchoReader().can_read(head):
+            return False
         text = head.decode("utf-8", "replace")
         lines = [line for line in text.splitlines()[:-1] if _COMMENT.sub("", line).strip() not in ("", "---")]
         # One line may hold more than what is looked at, and a list in brackets goes on in the next ones.
