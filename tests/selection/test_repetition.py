@@ -173,3 +173,23 @@ def test_a_motion_that_repeats_often_has_no_more_blocks_and_the_same_model(
     again = dynid.load(tmp_path / "run").factors.blocks
     assert [block.seconds for block in again] == [block.seconds for block in found.factors.blocks]
     assert sum(block.seconds for block in again) == pytest.approx(40.0, abs=1.5)  # less the trimmed ends
+
+
+@pytest.mark.parametrize("beside", ["another motion", "gaps"])
+def test_what_does_not_repeat_has_no_more_blocks_either(
+    beside: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts of a short motion would cut an hour of another one, or what lies between gaps, into thousands of blocks."""
+    monkeypatch.setattr(blocks, "MOST_BLOCKS", 60)
+    t, q, tau = recorded(1, 40.0, 8.0)
+    kept = t % 5.0 < 4.5 if beside == "gaps" else np.ones(len(t), dtype=bool)
+    runs = {"again": (t[kept], q[kept], tau[kept])}
+    if beside == "another motion":
+        runs["other"] = recorded(2, 40.0, 300.0)
+    files = [
+        write_log(tmp_path / f"{name}.csv", one[0], canonical_columns(ROBOT.joint_names, one[1], tau=one[2]))
+        for name, one in runs.items()
+    ]
+    settings = dynid.Settings(terms=DEFAULT_TERMS, estimator=WLS())
+    found = dynid.identify(ROBOT, read_log(files, ROBOT), settings)
+    assert len(found.factors.blocks) <= 90
