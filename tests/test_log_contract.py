@@ -192,7 +192,7 @@ class TestJson(ArrayFile):
 
 def test_every_registered_reader_is_tested_here() -> None:
     # A LeRobot data set is a folder of Parquet files: it has no first bytes. Printed messages and named values hold no
-    # columns of any name, nor do YAML and the ports of a dump: tests/log/test_messages.py, tests/log/test_text_forms.py,
+    # columns of any name, nor do YAML and ports of a dump: tests/log/test_messages.py, tests/log/test_text_forms.py,
     # tests/log/test_yaml_files.py, tests/log/test_port_folders.py.
     kinds = {CsvReader, ParquetReader, BagReader, NpzReader, NpyReader, MatReader, Hdf5Reader, TorchReader}
     assert {type(reader) for reader in READERS.values()} == kinds | {
