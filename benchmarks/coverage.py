@@ -31,11 +31,12 @@ from dynid.estimate.regression import regression_of
 from dynid.estimate.uncertainty import Intervals
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap, structural_base
+from dynid.factor.blocking import Blocking
 from dynid.identification.settings import DEFAULT_TERMS, default_estimator
 from dynid.robot.load import load_example
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
-from dynid.run.validation import usual_block
+from dynid.run.blocks import usual_block
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.testing import random_inertia
@@ -81,7 +82,12 @@ def experiment(number: int, short: bool = False, default: bool = True) -> dict[s
     samples = Samples.from_motion(q, dq, ddq, tau, rate=RATE)
     length = usual_block(seconds, cutoff)
     assembly = Assembly(
-        robot, DEFAULT_TERMS, TorqueRows(), structural.mask, ParallelFilter(RATE, cutoff, 4, 2), length
+        robot,
+        DEFAULT_TERMS,
+        TorqueRows(),
+        structural.mask,
+        ParallelFilter(RATE, cutoff, 4, 2),
+        Blocking(length),
     )
     factors = assembly.factors([samples])
     regression = regression_of(robot, DEFAULT_TERMS, structural, factors)

@@ -36,6 +36,7 @@ from dynid.estimate.prior import parameter_spread
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.factor.data_base import data_base, influence
 from dynid.identification.settings import DEFAULT_TERMS, default_estimator
 from dynid.log.read import read_log
@@ -46,7 +47,7 @@ from dynid.rows.automatic import AutomaticRows, RowsChoice, choose_rows
 from dynid.rows.momentum import MomentumRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
-from dynid.run.validation import block_seconds
+from dynid.run.blocks import block_seconds
 from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
@@ -159,7 +160,12 @@ class Case:
         batches = list(prepared)
         structural = structural_base(robot, DEFAULT_TERMS, rows)
         assembly = Assembly(
-            robot, DEFAULT_TERMS, rows, structural.mask, prepared.parallel_filter(), block_seconds(prepared)
+            robot,
+            DEFAULT_TERMS,
+            rows,
+            structural.mask,
+            prepared.parallel_filter(),
+            Blocking(block_seconds(prepared)),
         )
         factors = assembly.factors(batches)
         base, columns = data_base(structural, factors), DEFAULT_TERMS.columns(robot)

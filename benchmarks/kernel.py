@@ -26,6 +26,7 @@ from dynid import kernel
 from dynid.base.arrays import Float
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.robot import load_example
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
@@ -118,7 +119,7 @@ def main() -> None:
     sides["dynid NumPy Gram"] = in_numpy
     terms = Terms((RigidBody(), Viscous(), Coulomb(), Offset()))
     wanted = np.concatenate([mask, np.ones(3 * robot.n, dtype=np.bool_)])
-    assembly = Assembly(robot, terms, TorqueRows(), wanted, ParallelFilter(100.0, 6.0, 4, 3), 60.0)
+    assembly = Assembly(robot, terms, TorqueRows(), wanted, ParallelFilter(100.0, 6.0, 4, 3), Blocking(60.0))
     batches = [Samples.from_motion(q, dq, ddq, tau, rate=100.0)]
     sides["dynid as in identify"] = lambda: assembly.factors(batches)
     times: dict[str, list[float]] = {name: [] for name in sides}

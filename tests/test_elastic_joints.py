@@ -14,15 +14,16 @@ from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate import OLS
 from dynid.estimate.deflection import stiffness_ranges
 from dynid.factor.assemble import Assembly
+from dynid.factor.blocking import Blocking
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_experiment
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.rows import ElasticRows, TorqueRows
+from dynid.run.blocks import block_seconds
 from dynid.run.result import Identification
 from dynid.run.store import load
-from dynid.run.validation import block_seconds
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Viscous
@@ -95,7 +96,7 @@ def test_ranges_need_two_encoders_and_blocks(arm: Arm, log: Log) -> None:
         ElasticRows(),
         np.ones(28, dtype=np.bool_),
         prepared.parallel_filter(),
-        block_seconds(prepared),
+        Blocking(block_seconds(prepared)),
     )
     theta = np.zeros(28)
     alone = [replace(s, theta=None, dtheta=None, ddtheta=None) for s in prepared]

@@ -17,10 +17,23 @@ from dynid.estimate.least_squares import WLS
 from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
+from dynid.robot import load_example
 from dynid.robot.drive import TorqueSide
 from dynid.robot.model import RobotModel
+from dynid.signals.samples import poses_at_rest
 from dynid.signals.settings import Preparation
-from dynid.terms import ChannelTorque, MotorInertia, Offset, OnMotor, RigidBody, Terms, Viscous
+from dynid.terms import (
+    ChannelTorque,
+    MotorInertia,
+    Offset,
+    OnMotor,
+    RigidBody,
+    Terms,
+    Viscous,
+)
+from dynid.terms.compliance import Compliance
+from dynid.terms.term import Term
+from dynid.terms.torque_delay import TorqueDelay
 from dynid.testing import synthetic_regression
 from dynid.verbs.poses import Standstill, StaticPoses, find_poses, read_poses
 from dynid.verbs.statics import balanced, identify_statics, two_step
@@ -266,6 +279,19 @@ def test_the_command(robot: RobotModel, tmp_path: Path, run: Run, monkeypatch: p
     again = run("compare", "runs/two_step", "runs/one_shot")
     assert again.code == 0, again.err
     assert run("statics", "arm.toml", "poses.parquet", "--out", "x").code == 2
+
+
+@pytest.mark.parametrize("along", [Compliance(), TorqueDelay(each=True)], ids=lambda term: term.name)
+def test_poses_know_nothing_of_the_pose_before(along: Term) -> None:
+    """What differentiates along time says the same of each of them in whatever order they stand."""
+    arm, rng = load_example("ur5e"), np.random.default_rng(3)
+    q, order, every = rng.uniform(-2, 2, (30, arm.n)), rng.permutation(30), np.ones(arm.n, dtype=bool)
+    here, there = (along.torque_regressor(arm, poses_at_rest(x), every) for x in (q, q[order]))
+    one, other = here.dense(arm.n)[order], there.dense(arm.n)
+    np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+    # Gravity bends a joint, and nothing is late.
+    assert (np.abs(one).max() > 1.0) == isinstance(along, Compliance)
+    assert (np.abs(one).max() < 1e-6) == isinstance(along, TorqueDelay)
 
 
 def test_channels_have_no_place_in_statics(robot: RobotModel, poses: StaticPoses) -> None:

@@ -13,6 +13,7 @@ from dynid.estimate.recursive import RecursiveLeastSquares
 from dynid.estimate.regression import regression_of
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap, structural_base
+from dynid.factor.blocking import Blocking
 from dynid.rows import ElasticRows, MotorRows, PowerRows, Rows, TorqueRows
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
@@ -31,7 +32,7 @@ def regression(case: RobotCase, rows: Rows, samples: Samples) -> tuple[Regressio
     """The regression of unfiltered samples."""
     structural = structural_base(case.robot, case.terms, rows)
     plain = ParallelFilter(RATE, None, 4, 1)
-    assembly = Assembly(case.robot, case.terms, rows, structural.mask, plain, 1.0)
+    assembly = Assembly(case.robot, case.terms, rows, structural.mask, plain, Blocking(1.0))
     return regression_of(case.robot, case.terms, structural, assembly.factors([samples])), structural
 
 

@@ -15,6 +15,7 @@ from dynid.estimate.regression import regression_of
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.factor.factor import group_scale
 from dynid.robot.load import load_example
 from dynid.rows.torque import TorqueRows
@@ -51,7 +52,7 @@ def regression(seed: int, wrong: bool) -> Regression:
     tau = tau + 0.001 * torque * rng.normal(size=tau.shape)
     structural = structural_base(robot, TERMS, TorqueRows())
     parallel = ParallelFilter(RATE, 8.0, decimation=2)
-    assembly = Assembly(robot, TERMS, TorqueRows(), structural.mask, parallel, SECONDS / 20)
+    assembly = Assembly(robot, TERMS, TorqueRows(), structural.mask, parallel, Blocking(SECONDS / 20))
     samples = Samples.from_motion(q, dq, ddq, tau, rate=RATE)
     source = LogSource(assembly, [samples])
     return regression_of(robot, TERMS, structural, assembly.factors([samples]), source)

@@ -20,6 +20,7 @@ from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, prior_pu
 from dynid.estimate.regression import regression_of
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import Category, structural_base
+from dynid.factor.blocking import Blocking
 from dynid.feasible.bodies import body_columns, least_eigenvalues
 from dynid.identification.settings import default_estimator
 from dynid.robot import load_robot
@@ -87,7 +88,7 @@ def regression(
     tau += NOISE * np.sqrt((tau**2).mean(axis=0)) * rng.normal(size=tau.shape)
     structural = structural_base(robot, terms, TorqueRows())
     parallel = ParallelFilter(RATE, 8.0, decimation=2)
-    assembly = Assembly(robot, terms, TorqueRows(), structural.mask, parallel, SECONDS / 20)
+    assembly = Assembly(robot, terms, TorqueRows(), structural.mask, parallel, Blocking(SECONDS / 20))
     factors = assembly.factors([Samples.from_motion(q, dq, ddq, tau, rate=RATE)])
     return regression_of(robot, terms, structural, factors)
 

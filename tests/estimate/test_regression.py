@@ -12,6 +12,7 @@ from dynid.estimate.least_squares import OLS, WLS, solve
 from dynid.estimate.regression import regression_of
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
@@ -32,7 +33,7 @@ def test_exact_equations_give_the_true_base_parameters_back() -> None:
         TorqueRows(),
         structural.mask,
         ParallelFilter(samples.rate, samples.rate / 8),
-        4.0,
+        Blocking(4.0),
     )
     factors = assembly.factors([samples])
     regression = regression_of(robot, TERMS, structural, factors)

@@ -26,6 +26,7 @@ from dynid.excitation.formats.urscript import urscript
 from dynid.excitation.plan import design_terms, information_of
 from dynid.excitation.settings import REMOVED_OPTIONS, MotionSettings
 from dynid.factor.assemble import Assembly
+from dynid.factor.blocking import Blocking
 from dynid.robot import load_example
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
@@ -94,7 +95,7 @@ def test_factors_of_a_run_count_as_recorded_rows() -> None:
     motion = FourierTrajectory.random(robot, 8.0, 4, 3).motion(t)
     smooth = design_terms(terms, robot)
     whole = ParallelFilter(20.0, None)
-    assembly = Assembly(robot, smooth, TorqueRows(), information.base.mask, whole, 1.0)
+    assembly = Assembly(robot, smooth, TorqueRows(), information.base.mask, whole, Blocking(1.0))
     factors = assembly.factors([Samples.from_motion(*motion, rate=20.0)])
     after = information_after(robot, terms, factors, np.ones(7))
     assert after.recorded is not None

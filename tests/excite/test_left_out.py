@@ -21,6 +21,7 @@ from dynid.excitation.stages import stage_of
 from dynid.excitation.torque_spread import TorqueSpread
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.factor.factor import stack
 from dynid.robot import load_example
 from dynid.rows.torque import TorqueRows
@@ -108,7 +109,7 @@ def test_what_was_recorded_counts_whatever_the_values_of_what_is_left_out(term: 
     terms = PLAIN + term
     base = structural_base(ROBOT, terms, TorqueRows(), 0)
     t = np.arange(0, 8, 0.01)
-    assembly = Assembly(ROBOT, terms, TorqueRows(), base.mask, ParallelFilter(20.0, None), 1.0)
+    assembly = Assembly(ROBOT, terms, TorqueRows(), base.mask, ParallelFilter(20.0, None), Blocking(1.0))
     factors = assembly.factors([Samples.from_motion(*MOTION.motion(t), rate=100.0)])
     after = information_after(ROBOT, terms, factors, np.ones(ROBOT.n))
     apart = Whole(after.terms).parameters(ROBOT)[base.independent]

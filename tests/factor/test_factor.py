@@ -12,6 +12,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.factor.factor import TRACE, Block, Factor, Factors, merged, stack, triangle_of, without_traces
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
@@ -143,7 +144,7 @@ WANTED = structural_base(ROBOT, TERMS, TorqueRows()).mask
 
 def assembly(seconds: float = 0.5, cutoff: float | None = None, decimation: int = 1) -> Assembly:
     parallel = ParallelFilter(1000.0, cutoff, 4, decimation)
-    return Assembly(ROBOT, TERMS, TorqueRows(), WANTED, parallel, seconds)
+    return Assembly(ROBOT, TERMS, TorqueRows(), WANTED, parallel, Blocking(seconds))
 
 
 def motion(count: int = 3000, origin: float = 0.0) -> Samples:
@@ -256,7 +257,14 @@ def test_groups_that_a_changed_term_leaves_alone_keep_their_factors() -> None:
     robot, samples = random_robot(4, 3), smooth_samples(random_robot(4, 3), 400)
     curves = [SmoothCoulomb(width, (robot.joint_names[1],)) for width in (0.02, 0.3)]
     before, after = (
-        Assembly(robot, terms, TorqueRows(), np.ones(len(terms.columns(robot)), dtype=np.bool_), FILTER, 1.0)
+        Assembly(
+            robot,
+            terms,
+            TorqueRows(),
+            np.ones(len(terms.columns(robot)), dtype=np.bool_),
+            FILTER,
+            Blocking(1.0),
+        )
         for terms in (Terms((RigidBody(), Viscous(), curve)) for curve in curves)
     )
     # The same objects stand for the same terms.
@@ -271,7 +279,7 @@ def test_groups_that_a_changed_term_leaves_alone_keep_their_factors() -> None:
             np.testing.assert_array_equal(one.R, other.R)
             np.testing.assert_array_equal(one.columns, other.columns)
             assert one.count == other.count
-    assert replace(after, block_seconds=2.0).unchanged(before, whole) is None
+    assert replace(after, blocks=Blocking(2.0)).unchanged(before, whole) is None
 
 
 def test_what_a_filter_keeps_of_a_motion_long_past_is_none() -> None:

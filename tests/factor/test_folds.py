@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynid.estimate.source import Places
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.factor.comparison import Candidate, compare, gain
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.factor.folds import (
@@ -26,6 +29,7 @@ from dynid.factor.thinning import thinned
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.past import WithPast
+from dynid.signals.repetition import Repetition
 from dynid.signals.samples import Samples
 from dynid.terms import Offset, Presliding, RigidBody, Viscous
 from dynid.testing import random_robot, smooth_samples
@@ -144,7 +148,7 @@ TERMS = RigidBody() + Viscous() + Offset()
 
 def assembly(seconds: float) -> Assembly:
     wanted = structural_base(ROBOT, TERMS, TorqueRows(), 0).mask
-    return Assembly(ROBOT, TERMS, TorqueRows(), wanted, ParallelFilter(100.0, 8.0, 4, 2), seconds)
+    return Assembly(ROBOT, TERMS, TorqueRows(), wanted, ParallelFilter(100.0, 8.0, 4, 2), Blocking(seconds))
 
 
 def windows(count: int, length: int, overlap: int) -> list[Samples]:
@@ -167,7 +171,7 @@ def test_each_block_keeps_its_share(share: float, seconds: float) -> None:
     settling = made.parallel.settling
     batches = windows(24, 500, settling)
     whole = made.factors(batches)
-    part = made.factors(thinned(batches, share, seconds, settling))
+    part = made.factors(thinned(batches, share, made.blocks, settling))
     assert [b.start for b in part.blocks] == [b.start for b in whole.blocks]
     for a, b in zip(part.blocks, whole.blocks, strict=True):
         assert a.groups[0].count == pytest.approx(share * b.groups[0].count, abs=2)
@@ -179,7 +183,7 @@ def test_a_stretch_has_the_equations_that_it_has_in_its_window() -> None:
     batches = windows(4, 500, settling)
     panel, times = made.parallel.apply(batches[1].tau.T.copy(), batches[1])
     rows = dict(zip(times.tolist(), panel.T, strict=True))
-    found = list(thinned(batches, 0.4, 5.0, settling))
+    found = list(thinned(batches, 0.4, made.blocks, settling))
     met = 0
     for part in found:
         values, t = made.parallel.apply(part.tau.T.copy(), part)
@@ -191,16 +195,67 @@ def test_a_stretch_has_the_equations_that_it_has_in_its_window() -> None:
 
 
 def test_smaller_shares_lie_within_larger_ones() -> None:
-    batches = windows(6, 500, 60)
-    times = {share: set() for share in (0.1, 0.5)}
-    for share, seen in times.items():
-        for part in thinned(batches, share, 4.0, 60):
-            seen.update(part.t[part.keep].tolist())
-    twice = set()
-    for part in thinned(thinned(batches, 0.5, 4.0, 60), 0.1, 4.0, 60):
-        twice.update(part.t[part.keep].tolist())
-    assert times[0.1] < times[0.5]
-    assert twice == times[0.1]
+    batches, blocks = windows(6, 500, 60), Blocking(4.0)
+    once = {share: times(thinned(batches, share, blocks, 60)) for share in (0.1, 0.5)}
+    assert once[0.1] < once[0.5]
+    assert times(thinned(thinned(batches, 0.5, blocks, 60), 0.2, blocks, 60, within=0.5)) == once[0.1]
+
+
+def times(batches: Iterable[Samples]) -> set[float]:
+    return {t for part in batches for t in part.t[part.keep].tolist()}
+
+
+def test_of_a_motion_that_repeats_often_whole_repetitions_are_looked_at() -> None:
+    """So that every part of the motion is met as often as any other, and a share of a share is a smaller share."""
+    period = 3.337
+    batches, name = windows(24, 500, 60), smooth_samples(ROBOT, 10, 3, rate=100.0).trajectory
+    often = Blocking(period / 10, {name: Repetition(0, name, 0.0, period, period)}, 120.0 / period)
+    found = {share: times(thinned(batches, share, often, 60)) for share in (0.1, 0.4)}
+    assert found[0.1] < found[0.4]
+    assert times(thinned(thinned(batches, 0.4, often, 60), 0.25, often, 60, within=0.4)) == found[0.1]
+    for share, seen in found.items():
+        part = np.bincount((np.array(sorted(seen)) % period / period * 10).astype(int), minlength=10)
+        assert part.max() - part.min() <= 2 * share * 120.0 / period
+        assert len(seen) / (100 * period) == pytest.approx(share * 120.0 / period, abs=2.0)
+    # Of a motion that is gone through three times that would be too coarse a share: it is taken of each of the blocks.
+    seldom = Blocking(period / 10, often.repeated, 3.0)
+    seen = np.array(sorted(times(thinned(batches, 0.1, seldom, 60))))
+    assert np.diff(seen).max() < 2 * period / 10
+    # And of whole repetitions a share of each block.
+    both = times(thinned(thinned(batches, 0.4, often, 60), 0.01, often, 60, within=0.4))
+    assert both < found[0.4]
+    assert len(both) >= 0.4 * 12000 / (0.1 * period * 100) * 0.8
+
+
+@pytest.mark.parametrize("together", [1, 3, 7])
+def test_parts_of_many_repetitions_in_one_block_are_the_same_equations(together: int) -> None:
+    """Whatever the windows; a sample lies in the block that holds its equations, and blocks are no more than asked."""
+    name = smooth_samples(ROBOT, 10, 3, rate=100.0).trajectory
+    period, parts = 3.337, 10
+    blocks = Blocking(period / parts, {name: Repetition(0, name, 0.0, period, period)}, 36.0, together)
+    made = replace(assembly(1.0), blocks=blocks)
+    batches = windows(24, 500, made.parallel.settling)
+    found = made.factors(batches)
+    single = replace(made, blocks=replace(blocks, together=1)).factors(batches)
+    for one, other in zip(found.total, single.total, strict=True):
+        assert one.count == other.count
+        np.testing.assert_allclose(one.R.T @ one.R, other.R.T @ other.R, rtol=1e-9, atol=1e-9)
+    for wide, narrow in zip(
+        found.repetitions_merged().blocks, single.repetitions_merged().blocks, strict=True
+    ):
+        assert wide.part == narrow.part
+        few = 0.5 / together * narrow.groups[0].count  # joined to a neighbour
+        assert wide.groups[0].count == pytest.approx(narrow.groups[0].count, abs=few)
+    assert len(found.blocks) <= parts * np.ceil(37 / together)
+    left = 0.01 * len(found.blocks)  # a block ends with its last sample
+    assert sum(block.seconds for block in found.blocks) == pytest.approx(120.0, abs=1.5 + left)
+    places = Places(found.blocks)
+    counts = np.zeros(len(found.blocks), dtype=int)
+    for samples in batches:
+        own = places.of(samples.segment, samples.t[made.parallel.kept(samples)])
+        assert (own >= 0).all()
+        counts += np.bincount(own, minlength=len(counts))
+    assert counts.tolist() == [block.groups[0].count for block in found.blocks]
 
 
 def test_a_stretch_remembers_where_the_motion_turned_before() -> None:
@@ -208,7 +263,7 @@ def test_a_stretch_remembers_where_the_motion_turned_before() -> None:
     term = Presliding((0.02, 0.03))
     theta = np.ones(2)
     torque = {t: tau for s in batches for t, tau in zip(s.t, term.torque(ROBOT, s, theta), strict=True)}
-    for part in thinned(batches, 0.3, 4.0, 60):
+    for part in thinned(batches, 0.3, Blocking(4.0), 60):
         wanted = np.array([torque[t] for t in part.t])
         np.testing.assert_allclose(term.torque(ROBOT, part, theta)[part.keep], wanted[part.keep], atol=1e-9)
 

@@ -7,6 +7,7 @@ import pytest
 
 from dynid.factor import assemble
 from dynid.factor.assemble import Assembly
+from dynid.factor.blocking import Blocking
 from dynid.factor.thinning import thinned
 from dynid.robot import load_example
 from dynid.rows.torque import TorqueRows
@@ -30,7 +31,7 @@ def stretches(parallel: ParallelFilter) -> list[Samples]:
     keep[1111:1200] = keep[:100] = keep[-100:] = False
     parts = [whole.part(a, a + 1500) for a in range(0, len(t), 1500)]
     masked = [Samples(**{**vars(one), "keep": keep[one.first : one.first + len(one)]}) for one in parts]
-    return list(thinned(WithPast(masked), 0.3, 5.0, parallel.margin))
+    return list(thinned(WithPast(masked), 0.3, Blocking(5.0), parallel.margin))
 
 
 @pytest.mark.parametrize("decimation", [1, 3])
@@ -46,7 +47,7 @@ def test_joined_batches_have_the_factors_of_single_ones(
     assert terms.along_time
     parallel = ParallelFilter(RATE, 6.0, 4, decimation)
     wanted = np.ones(len(terms.columns(robot)), dtype=np.bool_)
-    assembly = Assembly(robot, terms, TorqueRows(), wanted, parallel, 5.0)
+    assembly = Assembly(robot, terms, TorqueRows(), wanted, parallel, Blocking(5.0))
     batches = stretches(parallel)
     assert len(batches) == 12
     together = assembly.factors(batches)

@@ -17,6 +17,7 @@ from dynid.estimate.regression import regression_of
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.factor.factor import Factors
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.schema import SelectionEntry
@@ -72,7 +73,9 @@ def case(data_dir: Path) -> Callable[[str], Case]:
             prepared = prepare(log, experiment.settings().preparation)
             batches = list(prepared)
             seconds = sum(len(s) / s.rate for s in batches)
-            assembly = Assembly(robot, terms, rows, structural.mask, prepared.parallel_filter(), seconds / 12)
+            assembly = Assembly(
+                robot, terms, rows, structural.mask, prepared.parallel_filter(), Blocking(seconds / 12)
+            )
             found.append((LogSource(assembly, batches), assembly.factors(batches)))
         (source, factors), (_, unseen) = found
         return Case(regression_of(robot, terms, structural, factors, source), unseen)

@@ -14,6 +14,7 @@ from dynid.estimate import FeasibleFit
 from dynid.estimate.regression import regression_of
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import Category, structural_base
+from dynid.factor.blocking import Blocking
 from dynid.feasible.bodies import THINNEST, body_columns, plausible, thinness
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
@@ -126,7 +127,7 @@ def test_a_body_without_mass_has_nothing_to_be_found(tmp_path: Path) -> None:
     tau = terms.torque(robot, Samples.from_motion(q, dq, ddq, rate=100.0), theta)
     tau = tau + 0.01 * rng.normal(size=tau.shape)
     parallel = ParallelFilter(100.0, 10.0, decimation=2)
-    assembly = Assembly(robot, terms, TorqueRows(), structural.mask, parallel, 1.0)
+    assembly = Assembly(robot, terms, TorqueRows(), structural.mask, parallel, Blocking(1.0))
     factors = assembly.factors([Samples.from_motion(q, dq, ddq, tau, rate=100.0)])
     regression = regression_of(robot, terms, structural, factors)
     for estimator in (FeasibleFit(), FeasibleFit(prior="entropic"), FeasibleFit(prior="geodesic")):

@@ -16,7 +16,7 @@ from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.robot import load_robot
-from dynid.run import validation
+from dynid.run import blocks
 from dynid.run.result import Identification
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
 from tests.estimate.test_partial_prior import arm
@@ -57,7 +57,7 @@ ROTOR = np.array([0.3, 0.2, 1e-3, 1e-4])
 def test_a_wrong_gain_is_named_first_with_its_evidence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: float
 ) -> None:
-    monkeypatch.setattr(validation, "TRIAL_BYTES", room)
+    monkeypatch.setattr(blocks, "TRIAL_BYTES", room)
     # Half the torque on one joint, or twice on the one before it, is nearly the same to the bodies behind both.
     one = recorded(tmp_path, WITH, ROTOR, gain=(1, 0.5))
     text = said(one)

@@ -19,9 +19,9 @@ from dynid.identification.further_log import torque_factors
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log
-from dynid.run import validation
+from dynid.run import blocks, validation
+from dynid.run.blocks import usual_block
 from dynid.run.result import Identification
-from dynid.run.validation import usual_block
 from dynid.signals import windows
 from dynid.signals.settings import Preparation
 from tests.selection.logs import MODEL, ROBOT, chosen, options
@@ -46,9 +46,9 @@ def test_a_long_log_chooses_what_a_short_one_does(
     """Hours of a log in miniature: windows shorter than its blocks, and room for a part of it alone."""
     monkeypatch.setattr(windows, "WINDOW_SECONDS", 0.3)
     monkeypatch.setattr(validation, "CACHE_BYTES", 0.0)
-    monkeypatch.setattr(validation, "TRIAL_BYTES", trial)
+    monkeypatch.setattr(blocks, "TRIAL_BYTES", trial)
     monkeypatch.setattr(search, "LINE_BYTES", lines)
-    monkeypatch.setattr(validation, "RESIDUAL_BYTES", 5e4)
+    monkeypatch.setattr(blocks, "RESIDUAL_BYTES", 5e4)
     part = chosen(tmp_path, lambda tau: tau)
     assert whole.selection is not None
     assert part.selection is not None
@@ -76,9 +76,9 @@ def test_more_folds_than_a_log_has_room_for_are_reported(whole: Identification, 
     log = read_log(folder / "log.parquet", ROBOT)
     settings = Settings(terms=MODEL, preparation=Preparation(cutoff=6.0), folds=500)
     found = identify(ROBOT, log, settings, threads=1, diagnostics=Diagnostics())
-    blocks = len(found.factors.repetitions())
+    independent = len(found.factors.repetitions())
     (note,) = [one for one in found.diagnostics if one.identifier == "folds"]
-    assert f"{blocks // 2} folds in place of 500" in note.text
+    assert f"{independent // 2} folds in place of 500" in note.text
     assert found.validations[0].scores.origin == "held-out blocks"
 
 

@@ -17,6 +17,7 @@ from dynid.factor.folds import folds_of
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_example
+from dynid.run import blocks
 from dynid.simulation.rigid import inverse
 from dynid.terms.default import DEFAULT_TERMS
 
@@ -152,3 +153,23 @@ def test_held_out_blocks_of_joints_that_move_in_step_are_no_proof() -> None:
     assert not any("every direction" in one.text for one in found.verdict.findings)
     unseen = dynid.validate(found, log(2, 24.0, 24.0)).scores.total_relative
     assert found.validations[0].scores.total_relative < 0.7 * unseen
+
+
+def test_a_motion_that_repeats_often_has_no_more_blocks_and_the_same_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hours in miniature: no room for a block for each part of each repetition."""
+    training, settings = log(1, 40.0, 8.0), dynid.Settings(terms=DEFAULT_TERMS, estimator=WLS())
+    each = dynid.identify(ROBOT, training, settings)
+    monkeypatch.setattr(blocks, "MOST_BLOCKS", 60)
+    found = dynid.identify(ROBOT, training, settings)
+    assert len(found.factors.blocks) <= 60 + 24 < len(each.factors.blocks)
+    assert [len(own) > 1 for own in found.factors.repetitions()] == 24 * [True]
+    np.testing.assert_allclose(found.estimate.value, each.estimate.value, rtol=1e-6)
+    np.testing.assert_allclose(found.estimate.std, each.estimate.std, rtol=0.1)
+    one, other = (run.validations[0].scores.total_relative for run in (found, each))
+    assert one == pytest.approx(other, rel=0.02)
+    dynid.save(found, tmp_path / "run")
+    again = dynid.load(tmp_path / "run").factors.blocks
+    assert [block.seconds for block in again] == [block.seconds for block in found.factors.blocks]
+    assert sum(block.seconds for block in again) == pytest.approx(40.0, abs=1.5)  # less the trimmed ends

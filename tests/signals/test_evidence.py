@@ -15,6 +15,7 @@ from dynid.estimate.least_squares import WLS
 from dynid.estimate.regression import regression_of
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.identification.settings import DEFAULT_TERMS
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
@@ -152,7 +153,9 @@ def missed(robot: RobotModel, log: Log, cutoff: float | str, unseen: Run) -> flo
     """Relative error of the true torque of an unseen motion below 10 Hz, %."""
     prepared = prepare(log, Preparation(cutoff=cutoff), Diagnostics())  # type: ignore[arg-type]  # text or number
     base = structural_base(robot, DEFAULT_TERMS, TorqueRows())
-    assembly = Assembly(robot, DEFAULT_TERMS, TorqueRows(), base.mask, prepared.parallel_filter(), 1.0)
+    assembly = Assembly(
+        robot, DEFAULT_TERMS, TorqueRows(), base.mask, prepared.parallel_filter(), Blocking(1.0)
+    )
     factors = assembly.factors(prepared, 1)
     estimate = WLS().fit(regression_of(robot, DEFAULT_TERMS, base, factors))
     samples = Samples.from_motion(unseen.q, unseen.dq, unseen.ddq, unseen.tau)

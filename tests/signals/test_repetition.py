@@ -39,9 +39,9 @@ def batches(samples: Samples, size: int) -> list[Samples]:
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(("seconds", "base"), [(50.0, 0.1), (45.0, 0.0625), (300.0, 0.07), (28.0, 0.05)])
 def test_the_period_of_a_fourier_motion(seconds: float, base: float, seed: int) -> None:
-    """Parts of a repetition have to meet after many of them."""
+    """Parts of a repetition have to meet after thousands of them."""
     (found,) = periods(batches(fourier(seconds, base, seed), 400), ["one"]).values()
-    assert found == pytest.approx(1.0 / base, abs=0.5 / RATE)
+    assert found == pytest.approx(1.0 / base, abs=0.05 / RATE)
 
 
 @pytest.mark.parametrize("seed", range(3))

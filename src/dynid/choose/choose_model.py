@@ -277,7 +277,7 @@ def _worthwhile(
 ) -> dict[int, Option]:
     """Forms of friction without those whose gains together are negligible, the least first.
 
-    A longer log is surer of a small gain, and no reason for another model.
+    One of several on a joint is left out, too. A longer log is surer of a small gain, and no reason for another model.
     """
 
     def missed(options: Sequence[dict[int, Option]]) -> Float:
@@ -286,13 +286,28 @@ def _worthwhile(
 
     enough = (1.0 + NEGLIGIBLE) * float(missed([forms])[0])
     while forms:
-        fewer = [{j: form for j, form in forms.items() if j != gone} for gone in forms]
+        fewer = [
+            {j: form for j, form in {**forms, joint: less}.items() if form.labels}
+            for joint in forms
+            for less in _without_one(comparison.wide, forms[joint], joint)
+        ]
         left = missed(fewer)
         least = int(np.argmin(left))
         if not left[least] <= enough:
             break
         forms = fewer[least]
     return forms
+
+
+def _without_one(wide: WideModel, form: Option, joint: int) -> list[Option]:
+    """A joint's forms of friction without one of them each."""
+    found = []
+    for gone in form.labels:
+        labels = tuple(label for label in form.labels if label != gone)
+        held = [wide.proposal(label) for label in labels]
+        name = " + ".join(one.label for one in held) if held else "plain"
+        found.append(Option(name, labels, sum(wide.shape(one, 0, joint).size for one in held)))
+    return found
 
 
 def _forms_of_joint(comparison: ModelComparison, base: Sequence[Label], joint: int) -> Option:

@@ -111,9 +111,8 @@ class Search:
         part = LINE_BYTES / max(8.0 * width * most, 1.0)
         if part >= 1.0:
             return self.batches
-        assembly = fitted.assembly
-        margin = assembly.parallel.margin + SPARE
-        return thinned(self.batches, self.share * part, assembly.block_seconds, margin)
+        margin = fitted.assembly.parallel.margin + SPARE
+        return thinned(self.batches, part, fitted.assembly.blocks, margin, self.share)
 
     def can_compare(self, fitted: Fitted) -> bool:
         """Whether there are enough blocks to compare models on."""

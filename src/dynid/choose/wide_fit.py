@@ -13,14 +13,11 @@ from dynid.choose.search import Fitted, Search
 from dynid.choose.subset_regression import SubsetRegression
 from dynid.choose.wide_model import KEPT, WideModel
 from dynid.estimate.prior import inertia_known
-from dynid.factor.base import random_states
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of
 from dynid.kernel import solve_triangular
-from dynid.terms.term import Of, Terms
+from dynid.terms.term import Of
 
-# States that show on which joints an effect acts.
-FEW = 3
 # Variance of what the description does not say, over that of what it says.
 UNKNOWN = 1e6
 
@@ -36,11 +33,8 @@ def wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Fa
     wanted = np.array(alive)
     common = len(wide.members[KEPT])
     wanted[:common] &= fitted.structural.mask[:common]
-    tried = Terms(wide.terms.terms[wide.kept :])
-    panels = tried.torque_regressor(robot, random_states(robot, FEW, 0), wanted[common:])
-    lines = sum(len(f.columns) + 1 for f in fitted.factors.total) + sum(len(c) for c in panels.columns)
     made = replace(assembly, terms=wide.terms, wanted=wanted)
-    factors = made.factors(search.within_memory(fitted, lines), search.threads).repetitions_merged()
+    factors = made.factors(search.batches, search.threads).repetitions_merged()
     names = [column.name for column in wide.terms.columns(robot)]
     weights = np.asarray(fitted.estimate.weights)
     columns, folds = np.flatnonzero(wanted), folds_of(factors, search.folds)

@@ -113,7 +113,7 @@ def _blocks(assembly: Assembly, batches: Iterable[Samples], theta: Float) -> lis
         n, k, T = lines.shape
         kept, _ = assembly.parallel.apply(lines.reshape(n * k, T), samples)
         rows = kept.reshape(n, k, -1)
-        size = max(round(assembly.block_seconds * samples.rate), 1)
+        size = max(round(assembly.blocks.seconds * samples.rate), 1)
         number = (samples.first + assembly.parallel.kept(samples)) // size
         for block in np.unique(number).tolist():
             part = rows[:, :, number == block]

@@ -187,23 +187,29 @@ class Places:
     blocks: tuple[Block, ...]
 
     @cached_property
-    def _of_segment(self) -> dict[int, Int]:
+    def _of_segment(self) -> dict[int, tuple[Float, Int]]:
+        # Stretches (K, 2) of consecutive samples in the order of time, and the block of each.
+        spans = [block.spans for block in self.blocks]
         segments = np.array([block.segment for block in self.blocks])
-        start = np.array([block.start for block in self.blocks])
-        own = {int(s): np.flatnonzero(segments == s) for s in np.unique(segments)}
-        return {s: index[np.argsort(start[index])] for s, index in own.items()}
+        found = {}
+        for segment in np.unique(segments).tolist():
+            own = np.flatnonzero(segments == segment)
+            each = np.concatenate([spans[i] for i in own])
+            index = np.repeat(own, [len(spans[i]) for i in own])
+            order = np.argsort(each[:, 0], kind="stable")
+            found[segment] = each[order], index[order]
+        return found
 
     def of(self, segment: int, times: Float) -> Int:
         """Index of each time's block, -1 where it lies in none."""
         own = self._of_segment.get(segment)
         if own is None or not len(times):
             return np.full(len(times), -1)
-        start = np.array([self.blocks[i].start for i in own])
-        end = np.array([self.blocks[i].end for i in own])
+        spans, index = own
         near = 1e-6
-        place = np.searchsorted(start, times + near, side="right") - 1
+        place = np.searchsorted(spans[:, 0], times + near, side="right") - 1
         at = np.maximum(place, 0)
-        return np.where((place >= 0) & (times <= end[at] + near), own[at], -1)
+        return np.where((place >= 0) & (times <= spans[at, 1] + near), index[at], -1)
 
 
 def factors_of_pieces(

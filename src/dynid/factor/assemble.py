@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 
@@ -14,13 +14,13 @@ from dynid.base.errors import UnfitDataError
 from dynid.base.parallel import ordered_map
 from dynid.base.records import dataclass
 from dynid.factor.base import random_states
+from dynid.factor.blocking import Blocking
 from dynid.factor.factor import Block, Factor, Factors, without_traces
 from dynid.kernel import release_memory
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations, Rows, group_joints
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
-from dynid.signals.repetition import Repetition
 from dynid.signals.samples import REST, Samples
 from dynid.signals.side_by_side import SideBySide, gathered
 from dynid.terms.term import Term, Terms
@@ -39,8 +39,7 @@ class Assembly:
 
     wanted: (p,) mask of the columns to write down.
     parallel: the filter run over both sides of the equations.
-    block_seconds: length of a block.
-    repeated: trajectories whose motion is gone through more than once, by name.
+    blocks: how the log is cut into blocks.
     """
 
     robot: RobotModel
@@ -48,8 +47,7 @@ class Assembly:
     rows: Rows
     wanted: Bool
     parallel: ParallelFilter
-    block_seconds: float
-    repeated: Mapping[str, Repetition] = field(default_factory=dict)
+    blocks: Blocking
 
     def factors(
         self,
@@ -63,21 +61,18 @@ class Assembly:
         known: factors of some groups over the same batches, which are taken as they are.
         Raises UnfitDataError if no sample is left to use.
         """
-        pieces: list[Block] = []
-        latest: tuple[int, int] | None = None
+        found: dict[tuple[int, int], Block] = {}
         skipped = known.groups if known is not None else np.zeros(0, dtype=np.bool_)
         written = self.wanted & self.of_joints(~skipped) if skipped.any() else self.wanted
         blocks_of = partial(self._blocks, skipped=skipped, written=written)
         for done in ordered_map(blocks_of, gathered(batches, AT_ONCE), threads):
             for number, block in done:
-                if latest == (block.segment, number):
-                    pieces[-1] = _joined(pieces[-1], block)
-                else:
-                    pieces.append(block)
-                latest = block.segment, number
+                key = block.segment, number
+                found[key] = _joined(found[key], block) if key in found else block
             if progress is not None and done:
                 progress(sum(piece.end - piece.start for _, piece in done))
         release_memory()
+        pieces = list(found.values())
         if not pieces:
             _refuse_rest(batches)
             raise UnfitDataError(
@@ -101,8 +96,8 @@ class Assembly:
         count = len(before.terms.terms)
         same = (
             isinstance(self.rows, TorqueRows)
-            and (self.robot, self.rows, self.parallel, self.block_seconds)
-            == (before.robot, before.rows, before.parallel, before.block_seconds)
+            and (self.robot, self.rows, self.parallel, self.blocks)
+            == (before.robot, before.rows, before.parallel, before.blocks)
             and np.array_equal(self.wanted[: len(before.wanted)], before.wanted)
             and _names(self.robot, self.terms.terms[:count]) == _names(self.robot, before.terms.terms)
         )
@@ -135,56 +130,38 @@ class Assembly:
         if len(batches) > 1 and isinstance(self.rows, TorqueRows):
             each = list(self._equations_at_once(self.rows, batches, skipped, written))
         else:
-            each = [(samples, *self._equations(samples, skipped, written)) for samples in batches]
-        return [one for samples, filtered, times in each for one in self._of_batch(samples, filtered, times)]
+            each = [(samples, self._equations(samples, skipped, written)) for samples in batches]
+        return [one for samples, filtered in each for one in self._of_batch(samples, filtered)]
 
-    def _equations(self, samples: Samples, skipped: Bool, written: Bool) -> tuple[Equations, Float]:
+    def _equations(self, samples: Samples, skipped: Bool, written: Bool) -> Equations:
         if isinstance(self.rows, TorqueRows):
             joints = ~skipped if skipped.any() else None
-            equations = self.rows.filtered(self.robot, self.terms, samples, written, self.parallel, joints)
-            return equations, samples.t[self.parallel.kept(samples)]
-        return self.filtered(self.rows.equations(self.robot, self.terms, samples, written), samples)
+            return self.rows.filtered(self.robot, self.terms, samples, written, self.parallel, joints)
+        return self.filtered(self.rows.equations(self.robot, self.terms, samples, written), samples)[0]
 
     def _equations_at_once(
         self, rows: TorqueRows, batches: Sequence[Samples], skipped: Bool, written: Bool
-    ) -> Iterator[tuple[Samples, Equations, Float]]:
+    ) -> Iterator[tuple[Samples, Equations]]:
         side = SideBySide.of(batches, self.parallel)
         joints = ~skipped if skipped.any() else None
         equations = rows.equations(self.robot, self.terms, side.samples, written, joints, batches)
         panels = [side.filtered(panel) for panel in equations.panels]
         for samples, a, b in zip(batches, side.edges[:-1], side.edges[1:], strict=True):
-            own = Equations(equations.columns, tuple(panel[:, a:b] for panel in panels))
-            yield samples, own, samples.t[self.parallel.kept(samples)]
+            yield samples, Equations(equations.columns, tuple(panel[:, a:b] for panel in panels))
 
-    def _of_batch(self, samples: Samples, filtered: Equations, times: Float) -> Iterator[tuple[int, Block]]:
-        # The number of a block within its segment is counted in samples: times differ in their last digits.
+    def _of_batch(self, samples: Samples, filtered: Equations) -> Iterator[tuple[int, Block]]:
         kept = self.parallel.kept(samples)
         gate = samples.gate[kept] if samples.gate is not None else None
         owner = group_joints(self.rows, self.robot)
-        origin = samples.t[0] - samples.first / samples.rate
-        size = float(max(round(self.block_seconds * samples.rate), 1))
-        if samples.trajectory in self.repeated:
-            # A whole number of samples would drift away from the period, repetition by repetition.
-            size = max(self.block_seconds * samples.rate, 1.0)
-        number = ((samples.first + kept) // size).astype(np.int64)
-        edges = np.flatnonzero(np.diff(number)) + 1
         motion = samples.dq[kept] ** 2 if gate is None else np.where(gate, samples.dq[kept] ** 2, 0.0)
-        for a, b in zip([0, *edges], [*edges, len(times)], strict=True):
+        for number, own, block in self.blocks.of(samples, kept):
             groups = tuple(
                 Factor.from_panel(
-                    columns, _gated(panel[:, a:b], None if gate is None else gate[a:b], owner[g])
+                    columns, _gated(panel[:, own], None if gate is None else gate[own], owner[g])
                 )
                 for g, (columns, panel) in enumerate(zip(filtered.columns, filtered.panels, strict=True))
             )
-            start = float(origin + number[a] * size / samples.rate)
-            end = float(times[b - 1])
-            moved, part = motion[a:b].sum(axis=0), self._part(samples.trajectory, start)
-            block = Block(samples.trajectory, samples.segment, start, end, groups, moved, part)
-            yield int(number[a]), block
-
-    def _part(self, trajectory: str, start: float) -> int | None:
-        repetition = self.repeated.get(trajectory)
-        return None if repetition is None else repetition.part(start, self.block_seconds)
+            yield number, replace(block, groups=groups, motion=motion[own].sum(axis=0))
 
     def filtered(self, equations: Equations, samples: Samples) -> tuple[Equations, Float]:
         """The equations after the parallel filter and decimation, and the times that are left."""
@@ -245,15 +222,20 @@ def _joined(a: Block, b: Block) -> Block:
 def _without_stubs(blocks: list[Block]) -> list[Block]:
     """Blocks with less than half as many equations as is usual join their neighbour of the same segment.
 
+    Of a motion that repeats often, the neighbour is the same part of the repetitions before.
+
     Equations are counted, not seconds: of a long log each block may hold a part of its time alone.
     """
     least = 0.5 * float(np.median([_count(block) for block in blocks]))
     whole: list[Block] = []
+    latest: dict[tuple[int, int | None], int] = {}
     for block in blocks:
-        same = bool(whole) and whole[-1].segment == block.segment
-        if same and min(_count(block), _count(whole[-1])) < least:
-            whole[-1] = _joined(whole[-1], block)
+        key = block.segment, block.part if np.isfinite(block.period) else None
+        before = latest.get(key)
+        if before is not None and min(_count(block), _count(whole[before])) < least:
+            whole[before] = _joined(whole[before], block)
         else:
+            latest[key] = len(whole)
             whole.append(block)
     return whole
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.records import dataclass
+from dynid.factor.blocking import Blocking
 from dynid.signals.samples import Samples
 
 # Fractional parts of its multiples fill the unit interval most evenly, so that a motion that repeats is met in all its
@@ -16,59 +17,72 @@ from dynid.signals.samples import Samples
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
+# Of any so many consecutive multiples of the golden section, over the share, the fractional part of one is below it.
+GAP = 3.0
+
+
 @dataclass(frozen=True)
 class Stretches:
-    """One stretch of consecutive samples in each block of time, as long as a share of the block.
+    """Stretches of consecutive samples that are a share of a log.
 
     share: of the log, 0 to 1.    size: samples of a block, counted from the start of each segment.
+    whole: whether some blocks are taken as they are; otherwise of each a stretch as long as a share of it.
     Stretches of a smaller share lie within those of a larger one.
     """
 
     share: float
-    size: int
+    size: float
+    whole: bool = False
 
-    @property
-    def length(self) -> int:
-        """Samples of a stretch."""
-        return max(round(self.share * self.size), 1)
+    @staticmethod
+    def of(share: float, blocks: Blocking, samples: Samples, within: float = 1.0) -> Stretches:
+        """Those of a share of a batch that are a share of the samples `within` a larger one.
 
-    def start(self, segment: int, number: int) -> int:
-        """First sample of a block's stretch, counted from the start of the segment."""
-        place = float((0.5 + GOLDEN * (number + segment)) % 1.0)
-        return number * self.size + round(place * (self.size - self.length))
+        Of a motion that repeats often enough whole repetitions are taken, each of which, wherever it begins, goes
+        through all of the motion; otherwise stretches of each block.
+        """
+        repetition = blocks.repeated.get(samples.trajectory)
+        size = float(max(round(blocks.seconds * samples.rate), 1))
+        if repetition is None or not np.isfinite(repetition.period):
+            return Stretches(share * within, size)
+        if share * within * blocks.repetitions >= GAP:
+            return Stretches(share * within, repetition.period * samples.rate, whole=True)
+        return Stretches(share if within * blocks.repetitions >= GAP else share * within, size)
 
     def numbers(self, segment: int, index: Int) -> Int:
         """Number (T,) of the block whose stretch each sample of the segment lies in; -1 = in none."""
-        block = index // self.size
+        block = (index // self.size).astype(np.int64)
         if self.share >= 1.0:
             return np.asarray(block)
-        inside = np.full(len(index), -1)
-        for number in np.unique(block).tolist():
-            start = self.start(segment, number)
-            inside[(block == number) & (index >= start) & (index < start + self.length)] = number
-        return inside
+        if self.whole:
+            return np.where((GOLDEN * (block + segment)) % 1.0 < self.share, block, -1)
+        size, length = round(self.size), max(round(self.share * self.size), 1)
+        start = block * size + np.round((0.5 + GOLDEN * (block + segment)) % 1.0 * (size - length)).astype(
+            np.int64
+        )
+        return np.where((index >= start) & (index < start + length), block, -1)
 
 
-def thinned(batches: Iterable[Samples], share: float, seconds: float, margin: int) -> Iterator[Samples]:
+def thinned(
+    batches: Iterable[Samples], share: float, blocks: Blocking, margin: int, within: float = 1.0
+) -> Iterator[Samples]:
     """The stretches of a share of the log, with what a filter needs beside them.
 
-    seconds: length of the blocks.    margin: samples on each side of a stretch that a filter needs.
+    margin: samples on each side of a stretch that a filter needs.    within: the share of the log that the batches are.
     Arrays are copied, so that a stretch does not keep the window in memory that it was cut from.
     """
     for samples in batches:
         if share >= 1.0:
             yield samples
             continue
-        stretches = Stretches(share, max(round(seconds * samples.rate), 1))
-        last = (samples.first + len(samples) - 1) // stretches.size
-        for number in range(samples.first // stretches.size, last + 1):
-            start = stretches.start(samples.segment, number) - samples.first
-            inside = np.zeros(len(samples), dtype=np.bool_)
-            inside[max(start, 0) : max(start + stretches.length, 0)] = True
-            kept = np.flatnonzero(inside & samples.keep)
+        stretches = Stretches.of(share, blocks, samples, within)
+        own = stretches.numbers(samples.segment, samples.first + np.arange(len(samples)))
+        for number in np.unique(own[own >= 0]).tolist():
+            inside = (own == number) & samples.keep
+            kept = np.flatnonzero(inside)
             if len(kept):
                 low, high = max(int(kept[0]) - margin, 0), int(kept[-1]) + 1 + margin
-                yield _part(replace(samples, keep=inside & samples.keep), low, min(high, len(samples)))
+                yield _part(replace(samples, keep=inside), low, min(high, len(samples)))
 
 
 def _part(samples: Samples, start: int, stop: int) -> Samples:

@@ -14,6 +14,9 @@ from dynid.base.arrays import Float, Int
 from dynid.base.errors import ResourceError, SolverError
 from dynid.base.records import dataclass
 
+# Share of the way to the cones' boundary that a step goes at most: the solver's own, and a shorter one for a program
+# that it stalls in close to the boundary.
+STEPS = (0.99, 0.9)
 PRIMAL_TOLERANCE = 1e-7
 DUAL_TOLERANCE = 1e-6
 GAP_TOLERANCE = 1e-5
@@ -100,17 +103,21 @@ def solve_cones(P: Float, q: Float, blocks: Sequence[Block]) -> Answer:
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-9
     settings.tol_infeas_abs = settings.tol_infeas_rel = 1e-9
     cones = [kinds[block.cone](len(block.offset)) for block in blocks]
-    solver = clarabel.DefaultSolver(
-        triu(csc_matrix(P), format="csc"), q, csc_matrix(-matrix), offset, cones, settings
+    upper, ends = (
+        triu(csc_matrix(P), format="csc"),
+        np.cumsum([len(block.offset) for block in blocks], dtype=np.int64),
     )
-    solution = solver.solve()
-    x, z = np.array(solution.x), np.array(solution.z)
-    ends = np.cumsum([len(block.offset) for block in blocks], dtype=np.int64)
-    duals = tuple(np.split(z, ends)[:-1])
-    if str(solution.status) in {"PrimalInfeasible", "AlmostPrimalInfeasible"}:
-        return Answer(x, duals, Certificate(np.inf, np.inf, np.inf, solution.iterations), False)
-    certificate = certify(P, q, blocks, x, duals, solution.iterations)
-    if not certificate.ok:
+    for longest in STEPS:
+        settings.max_step_fraction = longest
+        solution = clarabel.DefaultSolver(upper, q, csc_matrix(-matrix), offset, cones, settings).solve()
+        x, z = np.array(solution.x), np.array(solution.z)
+        duals = tuple(np.split(z, ends)[:-1])
+        if str(solution.status) in {"PrimalInfeasible", "AlmostPrimalInfeasible"}:
+            return Answer(x, duals, Certificate(np.inf, np.inf, np.inf, solution.iterations), False)
+        certificate = certify(P, q, blocks, x, duals, solution.iterations)
+        if certificate.ok:
+            break
+    else:
         raise SolverError(
             "not-solved",
             found=f"solver status {solution.status}; checks: primal {certificate.primal:.1e}, "

@@ -19,6 +19,7 @@ from dynid.base.records import dataclass
 from dynid.diagnosis.negative_friction import friction_power
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.factor.factor import Factors
 from dynid.kernel import Panels, cho_factor, cho_solve
 from dynid.log.commands import MOVED
@@ -26,7 +27,7 @@ from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.robot.servo import Servo
 from dynid.rows.torque import TorqueRows
-from dynid.run.validation import block_of_motion
+from dynid.run.blocks import block_of_motion
 from dynid.signals.first_look import median_step
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
@@ -102,7 +103,7 @@ def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
     wanted = np.concatenate([base, np.ones(len(lags), dtype=np.bool_)])
     terms, filters = Terms((*plain, _Shifted(tuple(lags)))), prepared.parallel_filter()
     seconds = block_of_motion(batches, prepared.bandwidth)
-    assembly = Assembly(robot, terms, rows, wanted, filters, seconds)
+    assembly = Assembly(robot, terms, rows, wanted, filters, Blocking(seconds))
     grams, count = _grams(assembly.factors(batches), wanted), int(base.sum())
     total = grams.sum(axis=0)
     size = np.diagonal(total, axis1=1, axis2=2)[:, -1]

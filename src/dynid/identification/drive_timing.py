@@ -17,6 +17,7 @@ from dynid.estimate.servo_timing import ServoTiming
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.identification.command_lag import CommandLag, find_command_lag, reading, some
 from dynid.log.commands import MOVED
 from dynid.log.read import Log
@@ -24,7 +25,7 @@ from dynid.robot.locking import lock_joints
 from dynid.robot.model import RobotModel
 from dynid.robot.servo import COMPUTER, DRIVE, Servo
 from dynid.rows.torque import TorqueRows
-from dynid.run.validation import block_of_motion
+from dynid.run.blocks import block_of_motion
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
@@ -119,7 +120,7 @@ def _regression(prepared: Prepared, batches: list[Samples], seed: int, threads: 
     moved = np.max([np.ptp(samples.q, axis=0) for samples in batches], axis=0) > MOVED
     alive = np.concatenate([term.alive(log.robot, moved) for term in DEFAULT_TERMS])
     filters, seconds = prepared.parallel_filter(), block_of_motion(batches, prepared.bandwidth)
-    assembly = Assembly(log.robot, DEFAULT_TERMS, rows, base.mask & alive, filters, seconds)
+    assembly = Assembly(log.robot, DEFAULT_TERMS, rows, base.mask & alive, filters, Blocking(seconds))
     source = LogSource(assembly, batches, threads, commands=log.commands_of)
     return regression_of(log.robot, DEFAULT_TERMS, base, assembly.factors(batches), source)
 

@@ -37,9 +37,10 @@ from dynid.identification.settings import default_estimator
 from dynid.identification.steps import Call, Data, Found
 from dynid.log.prior_check import all_turned
 from dynid.log.switches import switches_of
+from dynid.run.blocks import share_to_choose_on, share_to_keep
 from dynid.run.result import Validation
 from dynid.run.scoring import score
-from dynid.run.validation import share_to_choose_on, share_to_keep, stage, travel_at_rest
+from dynid.run.validation import stage, travel_at_rest
 from dynid.run.verdict import check_negative_springs
 from dynid.signals.noise import MotionNoise
 from dynid.signals.samples import Samples
@@ -100,7 +101,7 @@ def _fit_and_score(call: Call, data: Data) -> tuple[Found, Validation, ResidualA
         data.choice.trusted,
         data.prepared.measured,
         partial(switches_of, call.log),
-        data.held_out,
+        data.blocks.repeated,
     )
     return found, training, analysis
 
@@ -118,7 +119,7 @@ def _fit(call: Call, data: Data) -> Found:
         structural = structural_base(robot, terms, data.rows, settings.seed)
         alive = np.concatenate([term.alive(robot, moved) for term in terms])
         wanted, parallel = structural.mask & alive, data.prepared.parallel_filter()
-        assembly = Assembly(robot, terms, data.rows, wanted, parallel, data.seconds, data.held_out)
+        assembly = Assembly(robot, terms, data.rows, wanted, parallel, data.blocks)
         if data.prepared.measured is not None:
             assembly = replace(assembly, wanted=wanted & assembly.of_joints(data.prepared.measured))
         known = None if like is None else assembly.unchanged(like.assembly, like.factors)
@@ -209,5 +210,5 @@ def _trial(search: Search, fit_on: _FitOn, data: Data) -> Search:
     if share >= 1.0:
         return search
     margin = data.prepared.parallel_filter().margin + SPARE
-    kept = list(thinned(data.batches, share, data.seconds, margin))
+    kept = list(thinned(data.batches, share, data.blocks, margin))
     return replace(search, fit=LatestKept(partial(fit_on, kept)), batches=kept, share=share)

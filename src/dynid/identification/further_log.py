@@ -11,13 +11,15 @@ from dynid.base.arrays import Bool
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
 from dynid.factor.assemble import Assembly
+from dynid.factor.blocking import Blocking
 from dynid.factor.factor import Factors
 from dynid.identification.experiment import Experiment, open_log
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
+from dynid.run.blocks import block_seconds
 from dynid.run.result import Identification
-from dynid.run.validation import block_seconds, read_samples
+from dynid.run.validation import read_samples
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.terms.term import Terms
@@ -62,7 +64,7 @@ def factors_of(
     prepared = prepare(log, replace(preparation, rate=None), diagnostics)
     batches, _, still = read_samples(prepared, diagnostics, terms.balances(robot), threads, None)
     seconds = block_seconds(prepared, still=still)
-    assembly = Assembly(robot, terms, TorqueRows(), wanted, prepared.parallel_filter(), seconds)
+    assembly = Assembly(robot, terms, TorqueRows(), wanted, prepared.parallel_filter(), Blocking(seconds))
     return assembly.factors(batches, threads)
 
 

@@ -119,10 +119,11 @@ def _note_repetitions(found: Found, data: Data, diagnostics: Diagnostics) -> Non
         if len(names) > 1:
             again = f"is the same, of {one.seconds:.3g} s"
         who = listed([f"'{name}'" for name in names])
-        if all(name in data.held_out and fitted[name] is not None for name in names):
+        if all(name in data.blocks.repeated and fitted[name] is not None for name in names):
+            parts = round(one.seconds / data.blocks.seconds)
             diagnostics.note(
                 PARTS_HELD_OUT,
-                f"The motion of {who} {again}, in {round(one.seconds / data.seconds)} parts; the same parts of every "
+                f"The motion of {who} {again}, in {parts} parts; the same parts of every "
                 "repetition are held out together, so that the model was fitted on no repetition of what it predicts.",
             )
         else:

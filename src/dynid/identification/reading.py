@@ -12,7 +12,8 @@ from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.rows.automatic import choose_rows
 from dynid.rows.rows import Rows
-from dynid.run.validation import LEAST_PARTS, block_seconds, parts_of_motion, read_samples, stage
+from dynid.run.blocks import blocks_of
+from dynid.run.validation import read_samples, stage
 from dynid.signals.prepare import prepare
 from dynid.signals.repetition import repetitions
 from dynid.terms.catalogue import with_described
@@ -41,12 +42,9 @@ def read_data(call: Call) -> Data:
         stage(call.progress, "reading"),
     )
     _warn_of_rest(summary.at_rest, diagnostics)
-    seconds = block_seconds(prepared, settings.block_seconds, still)
     found = repetitions(batches, {one.name for one in log.trajectories})
-    if settings.block_seconds is None:
-        seconds = parts_of_motion([one.seconds for one in found.values()], seconds, prepared, still)
-    held_out = {name: one for name, one in found.items() if one.seconds > (LEAST_PARTS - 0.5) * seconds}
-    return Data(settings, prepared, choice, rows, batches, summary, still, seconds, found, held_out)
+    blocks = blocks_of(found, prepared, settings.block_seconds, still)
+    return Data(settings, prepared, choice, rows, batches, summary, still, found, blocks)
 
 
 def _warn_of_rest(at_rest: tuple[str, ...], diagnostics: Diagnostics) -> None:

@@ -12,6 +12,7 @@ from dynid.choose.search import Fitted, NonlinearFit, Search
 from dynid.choose.shapes import ShapeEstimate
 from dynid.estimate.estimator import Estimate, Estimator
 from dynid.estimate.scores import LeftOut
+from dynid.factor.blocking import Blocking
 from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary
@@ -44,8 +45,8 @@ class Data:
     """The log as equations want it.
 
     settings: with the terms that its encoders ask for.    still: seconds at rest, which samples leave out.
-    seconds: length of the blocks of time.    repeated: trajectories whose motion is gone through more than once, by
-    name.    held_out: those of which a part can be held out of all repetitions together.
+    repeated: trajectories whose motion is gone through more than once, by name.    blocks: how the log is cut; of
+    `repeated` those into parts of which a part can be held out of all repetitions together.
     """
 
     settings: Settings
@@ -55,9 +56,8 @@ class Data:
     batches: Iterable[Samples]
     summary: LogSummary
     still: float
-    seconds: float
     repeated: Mapping[str, Repetition]
-    held_out: Mapping[str, Repetition]
+    blocks: Blocking
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ _FIELD = re.compile(rf"(?P<key>{_KEY})\s*:(?:\s+(?P<value>.*))?$")
 # A text without quotes holds no further colon.
 _LINE = re.compile(rf"\s*(?:-(?:\s|$)|{_KEY}\s*:(?:\s*$|\s+(?:[\[{{\"']|(?!.*:\s))))")
 _TOKEN = re.compile(r"\s*([\[\]{},]|\"[^\"]*\"|'[^']*'|[^\[\]{},:]+|:)")
+_LIST = re.compile(rf"^\s*(?:-\s|{_KEY}\s*:\s*[\[{{])", re.MULTILINE)
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _MISSING = ("", "~", "null", "Null", "NULL")
 
@@ -45,7 +46,7 @@ class YamlReader:
         for line in lines:
             plain = plain and (opened > 0 or _LINE.match(line) is not None)
             opened += sum(line.count(one) for one in "[{") - sum(line.count(one) for one in "]}")
-        return first is not None and plain and re.search(r"^\s*-\s|:\s*[\[{]", text, re.MULTILINE) is not None
+        return first is not None and plain and _LIST.search(text) is not None
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
         """Opens a file; raises InputError for lines that are none of these, RefusedError for one that is too large."""

@@ -137,7 +137,7 @@ def _run(name: str, one: Identification) -> dict[str, str]:
         "training": percent(one.training.scores.total_relative, 3),
         "rank": f"{one.estimate.base.rank} of {one.structural.rank}",
         "condition": number(one.estimate.base.condition),
-        "data": duration(sum(block.end - block.start for block in blocks)),
+        "data": duration(sum(block.seconds for block in blocks)),
     }
 
 

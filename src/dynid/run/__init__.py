@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from dynid.base.lazy import lazily
 
 if TYPE_CHECKING:
+    from dynid.run.blocks import block_seconds
     from dynid.run.result import Identification, Validation
-    from dynid.run.validation import block_seconds
 
 __all__ = [
     "Identification",
@@ -19,7 +19,7 @@ __all__ = [
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "validation": "block_seconds",
+        "blocks": "block_seconds",
         "result": "Identification Validation",
     },
 )

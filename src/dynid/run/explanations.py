@@ -371,11 +371,11 @@ OF_FITS = (
         MOTION_REPEATS,
         "held-out blocks of a motion that repeats",
         ("note",),
-        """The motion is gone through again and again, in so short a time or so often that its parts cannot be held out
-        of every repetition (or `block_seconds` is given, and too long). The blocks that are held out hold motion that
-        the model was fitted on a repetition before: their score tells noise from model, but hardly
-        how far the model is off on another motion. On simulated arms whose model lacked a spring or a linkage it was a
-        half to a tenth of that.""",
+        """The motion is gone through again and again, in so short a time, or in so many recordings, that its parts
+        cannot be held out of every repetition (or `block_seconds` is given, and too long). The blocks that are held out
+        hold motion that the model was fitted on a repetition before: their score tells noise from model, but hardly how
+        far the model is off on another motion. On simulated arms whose model lacked a spring or a linkage it was a half
+        to a tenth of that.""",
         """`--validate OTHER_LOG`, of another motion: ten seconds say more than ten repetitions.""",
     ),
     Explanation(

@@ -74,7 +74,7 @@ def score(
     del rows
     release_memory()
     left_out = tally.left_out(kept_at_rest)
-    blocks = _by_block(residuals, assembly.block_seconds)
+    blocks = _by_block(residuals, assembly.blocks.seconds)
     names = residuals.trajectories
     scores = tally.sums.scores(origin, robot.joint_names, names, left_out, blocks)
     scores = replace(scores, motion=tally.motion, beyond=tally.beyond)
@@ -132,7 +132,7 @@ class _Scoring:
         if len(sound) > 4 * n:
             pair, sound = sound[[*range(n), *range(4 * n, 5 * n)]], sound[: 4 * n]
             counted = replace(counted, exported=kept_sums(samples, index, pair, opened))
-        stretches = Stretches(self.share, max(round(assembly.block_seconds * samples.rate), 1))
+        stretches = Stretches.of(self.share, assembly.blocks, samples)
         stretch = stretches.numbers(samples.segment, samples.first + index)
         kept = samples.keep[index] & (stretch >= 0)
         if not kept.all():

@@ -240,6 +240,8 @@ def write_factors(one: Identification, path: Path) -> None:
             "abs",
             "motion",
             "part",
+            "period",
+            "length",
         )
     }
     for index, block in enumerate(one.factors.blocks):
@@ -247,8 +249,9 @@ def write_factors(one: Identification, path: Path) -> None:
             entry = (index, group, block.trajectory, block.segment, block.start, block.end, factor.count)
             motion = np.zeros(0) if block.motion is None else block.motion
             part = -1 if block.part is None else block.part
-            arrays = (factor.columns, factor.R.ravel(), factor.sums, factor.target_abs, motion, part)
-            for name, value in zip(rows, entry + arrays, strict=True):
+            arrays = (factor.columns, factor.R.ravel(), factor.sums, factor.target_abs, motion)
+            repeated = (part, block.period, block.length)
+            for name, value in zip(rows, entry + arrays + repeated, strict=True):
                 rows[name].append(value)
     write_table(path, rows)
 
@@ -287,6 +290,8 @@ def read_factors(path: Path, parameter_count: int) -> Factors:
                 groups=tuple(factors),
                 motion=of_size(motion, "motion") if len(motion) else None,
                 part=part if part >= 0 else None,
+                period=float(table["period"][first]) if "period" in table else np.inf,
+                length=float(table["length"][first]) if "length" in table else np.inf,
             )
         )
     return Factors(tuple(groups), parameter_count, tuple(blocks))

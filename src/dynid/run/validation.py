@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,19 +10,20 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UsageError
 from dynid.base.parallel import ordered_map, pass_threads
 from dynid.base.progress import Progress
 from dynid.diagnosis.masking import AtPeak, left_out
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.scores import Origin, Scores
 from dynid.factor.assemble import Assembly
+from dynid.factor.blocking import Blocking
 from dynid.kernel import release_memory
 from dynid.log.checks import LogWatch
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
+from dynid.run.blocks import block_seconds, sample_bytes, share_to_keep
 from dynid.run.held_parts import without_held_parts
 from dynid.run.result import Identification, Validation
 from dynid.run.same_motion import note_same_motion
@@ -39,23 +39,6 @@ from dynid.terms.term import Terms
 
 # Samples beyond it lie in a temporary file: five minutes of a 7-joint arm at 400 samples a second are in memory.
 CACHE_BYTES = 30e6
-# Samples on which models are compared, and shapes estimated, in dozens of passes: seven minutes of a 7-joint arm at 100
-# samples a second, in which every block of time has its part. They cost half of the pass over an hour at 1 kHz.
-TRIAL_BYTES = 10e6
-# Residuals that are kept: of a longer log those of a stretch of every block. Scores are sums over all samples.
-RESIDUAL_BYTES = 20e6
-# A block is a sixtieth of the data, but at least so many periods of the highest frequency kept. Where that leaves fewer
-# blocks than this, blocks are shorter, down to two periods: twenty give a standard error that is known to a sixth and
-# three folds or more of several blocks, and intervals keep their coverage (benchmarks/coverage.py --short).
-BLOCKS_WANTED, FEW_BLOCKS = 60, 20
-# Parts of a motion that repeats, however often it does: a fault of the log has to gain three standard errors over them,
-# which twenty seldom show where some hold most of it; with fewer than ten none is known well enough. And blocks of the
-# log in all, each of which is kept with a triangle a joint.
-PARTS, LEAST_PARTS, MOST_BLOCKS = 30, 10, 240
-BLOCK_CYCLES, LEAST_CYCLES = 8.0, 2.0
-# Of a log, at rest: above it blocks are of the motion alone. Below it half of them hold motion at least, which are
-# enough, and blocks do not change with the seconds before and after a motion.
-MOSTLY = 0.5
 
 
 def validate(
@@ -99,79 +82,6 @@ def validate(
     return found
 
 
-def block_seconds(prepared: Prepared, wanted: float | None = None, still: float = 0.0) -> float:
-    """Length of a block, s.
-
-    wanted: what was asked for; None = from the log.    still: seconds at rest, which are left out of the equations.
-    Raises UsageError for less than one period of the cut-off frequency, within which filtered samples are as one.
-    """
-    chosen = usual_block(_seconds_of_motion(prepared, still), prepared.bandwidth)
-    least = 1.0 / prepared.bandwidth
-    if wanted is not None and wanted < least:
-        raise UsageError(
-            "block-seconds",
-            found=f"block_seconds = {wanted:g} s at a cut-off frequency of {prepared.bandwidth:g} Hz",
-            expected=f"at least {least:.2g} s, one period: blocks count as independent, and filtered samples that lie "
-            "closer together are not",
-            do=f"leave it out ({chosen:.3g} s for this log), or take {LEAST_CYCLES * least:.2g} s or more",
-        )
-    return chosen if wanted is None else wanted
-
-
-def _seconds_of_motion(prepared: Prepared, still: float) -> float:
-    # Of a robot that stands most of the time, blocks a sixtieth of the log long would hold all its motion in a few.
-    stands = still > MOSTLY * prepared.duration
-    return prepared.duration - still if stands else prepared.duration
-
-
-def parts_of_motion(
-    motions: Collection[float], seconds: float, prepared: Prepared, still: float = 0.0
-) -> float:
-    """Length of a block, s, of which the shortest motion that is gone through again is a multiple, or `seconds`.
-
-    The same parts of all repetitions are held out together: PARTS of them, or fewer, down to LEAST_PARTS, where they
-    would be too short to count as independent or too many. Where even these are, it stays as it is.
-    """
-    if not motions:
-        return seconds
-    period = min(motions)
-    most = min(
-        period * prepared.bandwidth / LEAST_CYCLES, MOST_BLOCKS * period / _seconds_of_motion(prepared, still)
-    )
-    parts = math.floor(min(max(PARTS, period / seconds), most))
-    return period / parts if parts >= LEAST_PARTS else seconds
-
-
-def usual_block(seconds: float, bandwidth: float) -> float:
-    """Length of a block, s, of so many seconds of data up to a frequency, Hz.
-
-    A sixtieth of the data, at least eight periods; of a short log a twentieth, at least two periods. What the filter
-    correlates is half a period long, and blocks count as independent from four such times on.
-    """
-    period = 1.0 / bandwidth
-    least = min(BLOCK_CYCLES * period, max(seconds / FEW_BLOCKS, LEAST_CYCLES * period))
-    return max(seconds / BLOCKS_WANTED, least)
-
-
-def block_of_motion(batches: Iterable[Samples], bandwidth: float) -> float:
-    """Length of a block, s, of some samples of a log, up to a frequency, Hz: by what they hold of motion alone."""
-    return usual_block(sum(float(samples.keep.sum()) / samples.rate for samples in batches), bandwidth)
-
-
-def share_to_choose_on(prepared: Prepared, still: float = 0.0) -> float:
-    """The share of a log on which models are compared: its samples take TRIAL_BYTES; 1 = all of it.
-
-    still: seconds at rest, of which no sample is taken.
-    """
-    return min(TRIAL_BYTES / max(_sample_bytes(prepared, still), 1.0), 1.0)
-
-
-def share_to_keep(prepared: Prepared) -> float:
-    """The share of a log whose residuals are kept: they take RESIDUAL_BYTES; 1 = all of them."""
-    rows = prepared.duration * prepared.rate / prepared.parallel_filter().decimation
-    return min(RESIDUAL_BYTES / max(rows * 8.0 * (5 * prepared.joints + 3), 1.0), 1.0)
-
-
 def travel_at_rest(prepared: Prepared, still: float, batches: Iterable[Samples]) -> Float | None:
     """By how much joints have to move for it to be seen, (n,), rad (m), of a log in which some rest; None without.
 
@@ -179,10 +89,6 @@ def travel_at_rest(prepared: Prepared, still: float, batches: Iterable[Samples])
     """
     first = next(iter(batches), None)
     return seen_travel(prepared) if still > 0 or (first is not None and first.gate is not None) else None
-
-
-def _sample_bytes(prepared: Prepared, still: float = 0.0) -> float:
-    return (prepared.duration - still) * prepared.rate * 8.0 * (4 * prepared.joints + 4)
 
 
 def read_samples(
@@ -200,7 +106,7 @@ def read_samples(
     memory they lie in a temporary file.
     """
     watch, drive = LogWatch(prepared.log, diagnostics, balanced), prepared.log.robot.drive
-    expected = _sample_bytes(prepared)
+    expected = sample_bytes(prepared)
     kept: list[Samples] = []
     spilled = Spilled() if expected >= CACHE_BYTES else None
     still = 0.0
@@ -275,7 +181,7 @@ def score_log(
         prepared, diagnostics, terms.balances(robot), threads, stage(progress, "validation")
     )
     seconds = block_seconds(prepared, still=still)
-    assembly = Assembly(robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), seconds)
+    assembly = Assembly(robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), Blocking(seconds))
     share, travel = share_to_keep(prepared), travel_at_rest(prepared, still, batches)
     kept = training.kept_at_rest if training.kept_at_rest is not None else np.full(robot.n, HALF)
     found = score(assembly, estimate, batches, origin, threads, None, training.motion, share, travel, kept)[0]

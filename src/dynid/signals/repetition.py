@@ -30,6 +30,7 @@ COMPARED = 5_000  # samples in a comparison of two places of the log: a median o
 MOST_MOTIONS = 32  # that a trajectory is compared with: of more, each is its own
 # Numbers of parts that each motion has for itself: more than any has.
 PARTS_OF_A_MOTION = 1_000_000
+NEAR = 1e-6  # of a part, by which sums of times are off
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,16 @@ class Repetition:
         since = np.asarray(t - self.origin)
         return since % self.period if np.isfinite(self.period) else np.maximum(since, 0.0)
 
+    def parts(self, seconds: float) -> int:
+        """How many parts of about some seconds a repetition has."""
+        return max(round(self.period / seconds), 1)
+
     def part(self, t: float, seconds: float) -> int:
         """Number of the part of some seconds that begins nearest to a time; another one for every motion."""
-        number = round(float(self.phase(np.asarray(t))) / seconds)
+        # Where times lie in the middle between two parts their last digits do not decide.
+        number = int(float(self.phase(np.asarray(t))) / seconds + 0.5 + NEAR)
         if np.isfinite(self.period):
-            number %= max(round(self.period / seconds), 1)
+            number %= self.parts(seconds)
         return self.motion * PARTS_OF_A_MOTION + number
 
 
@@ -282,4 +288,20 @@ def _refined(track: _Track, shift: int) -> float:
         if best is None:
             break
         found, times = float(best) / times, 2 * times
-    return found
+    times //= 2
+    return found - _between(track, round(times * found)) / times if times else found
+
+
+def _between(track: _Track, shift: int) -> float:
+    """By how much of a sample less than a shift the motion returns, to first order.
+
+    Later positions are x + a dx/dt of those before: least squares of the differences on the speeds.
+    """
+    x, speed = track.x, np.gradient(track.x, axis=0)
+    sound = track.known & np.append(track.known[1:], False) & np.append(False, track.known[:-1])
+    away = x[shift:] - x[:-shift]
+    asked = sound[:-shift] & track.moves[:-shift] & track.known[shift:]
+    asked &= np.abs(away).max(axis=1) < RETURNED
+    away, speed = away[asked], speed[:-shift][asked]
+    part = float(np.sum(away * speed) / max(np.sum(speed**2), np.finfo(np.float64).tiny))
+    return float(np.clip(part, -1.0, 1.0))

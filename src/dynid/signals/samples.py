@@ -18,6 +18,7 @@ from dynid.signals.turning_points import Past
 REST = "rest"
 # Of equations of joints that stand while others move, or have just come to rest or leave it.
 STANDING = "joints that friction holds"
+POSE_RATE = 1e-9  # Hz, of poses at rest: thirty years apart, so that no difference along time is of any size
 ALONG_TIME = ("t", "q", "dq", "ddq", "tau", "keep", "theta", "dtheta", "ddtheta", "temperature", "gate")
 
 
@@ -154,6 +155,12 @@ class Samples:
             segment=0,
             trajectory="",
         )
+
+
+def poses_at_rest(q: Float, tau: Float | None = None, extra: Mapping[str, Float] | None = None) -> Samples:
+    """Samples of poses (T, n) at rest, each by itself: so far apart that nothing changes with time between them."""
+    zero = np.zeros_like(q)
+    return replace(Samples.from_motion(q, zero, zero, tau, POSE_RATE), extra=dict(extra or {}))
 
 
 def joined_samples(batches: Sequence[Samples]) -> Samples:

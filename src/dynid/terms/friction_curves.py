@@ -12,7 +12,7 @@ from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.records import dataclass
 from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
+from dynid.signals.samples import Samples, poses_at_rest
 from dynid.terms.channel import channel
 from dynid.terms.choice import FrictionForm, LogFacts
 from dynid.terms.curve import Coefficient, CurveTerm
@@ -291,7 +291,7 @@ class LoadFriction(CurveTerm):
         """Coulomb friction under the mean weight over poses; that it changes with the load is left out."""
         bounds = (np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi))
         poses = np.random.default_rng(0).uniform(*bounds, (POSES, robot.n))
-        rest = Samples.from_motion(poses, np.zeros_like(poses), np.zeros_like(poses))
+        rest = poses_at_rest(poses)
         mean = np.abs(self._load(robot, rest)).mean(axis=0)
         acting = joint_indices(robot, self.joints)
         on = (

@@ -16,6 +16,7 @@ from dynid.estimate.regression import regression_of
 from dynid.estimate.scores import Origin
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.identification.settings import DEFAULT_TERMS
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
@@ -121,7 +122,7 @@ def fitted(robot: RobotModel, samples: Samples, terms: Terms) -> ResidualAnalysi
     structural = structural_base(robot, terms, TorqueRows())
     parallel = ParallelFilter(RATE, CUTOFF, 4, 5)
     length = len(samples) / RATE / 40
-    assembly = Assembly(robot, terms, TorqueRows(), structural.mask, parallel, length)
+    assembly = Assembly(robot, terms, TorqueRows(), structural.mask, parallel, Blocking(length))
     factors = assembly.factors([samples])
     estimate = WLS().fit(regression_of(robot, terms, structural, factors))
     residuals = score(assembly, estimate, [samples], Origin.TRAINING, 1, None)[0].residuals

@@ -12,6 +12,7 @@ from dynid.estimate.regression import regression_of
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.factor.data_base import influence
 from dynid.log.commands import Commands
 from dynid.robot.drive import Drive
@@ -75,7 +76,7 @@ def measured_regression(
     measured = noise.added(replace(exact, tau=tau), rng)
     structural = structural_base(robot, terms, scheme)
     parallel = ParallelFilter(RATE, CUTOFF, decimation=2)
-    assembly = Assembly(robot, terms, scheme, structural.mask, parallel, seconds / 16)
+    assembly = Assembly(robot, terms, scheme, structural.mask, parallel, Blocking(seconds / 16))
     factors = assembly.factors([measured])
     source = LogSource(
         assembly,

@@ -21,7 +21,7 @@ from dynid.feasible.problem import feasible_parameters
 from dynid.log.files import open_table
 from dynid.robot.model import RobotModel
 from dynid.rows.inertia import GRAVITY_TORQUE, MASS_MATRIX, InertiaRows, check_mass_matrices
-from dynid.signals.samples import Samples
+from dynid.signals.samples import Samples, poses_at_rest
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
 
@@ -167,7 +167,7 @@ def _samples(robot: RobotModel, q: Float, M: Float | None, g: Float | None) -> S
         extra[MASS_MATRIX] = np.where(np.isfinite(M), M, M.transpose(0, 2, 1))
     if g is not None:
         extra[GRAVITY_TORQUE] = np.asarray(g)
-    return replace(Samples.from_motion(q, np.zeros_like(q), np.zeros_like(q)), extra=extra)
+    return poses_at_rest(q, extra=extra)
 
 
 def _factors(

@@ -23,8 +23,8 @@ from dynid.rows.momentum import MomentumRows
 from dynid.rows.power import FilteredPowerRows, PowerRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
+from dynid.run.blocks import usual_block
 from dynid.run.result import Identification
-from dynid.run.validation import usual_block
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.simulation.open_loop import OpenLoop, first_stretch, open_loop

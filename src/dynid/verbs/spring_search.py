@@ -16,11 +16,12 @@ from dynid.base.records import dataclass
 from dynid.base.scipy_functions import least_squares
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
-from dynid.run.validation import block_seconds
+from dynid.run.blocks import block_seconds
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.terms.spring_lever import Lever, Points, Triangle, lever_to_options
@@ -153,7 +154,12 @@ class _Trial:
         prepared: Prepared = prepare(log, settings.preparation, diagnostics)
         wanted = structural_base(robot, settings.model, TorqueRows(), settings.seed).mask
         self.assembly = Assembly(
-            robot, settings.model, TorqueRows(), wanted, prepared.parallel_filter(), block_seconds(prepared)
+            robot,
+            settings.model,
+            TorqueRows(),
+            wanted,
+            prepared.parallel_filter(),
+            Blocking(block_seconds(prepared)),
         )
         self.batches: list[Samples] = list(prepared)
         kept = sum(len(prepared.parallel_filter().kept(s)) for s in self.batches)

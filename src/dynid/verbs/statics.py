@@ -28,7 +28,7 @@ from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.rows.static import StaticRows
 from dynid.run.result import Identification
-from dynid.signals.samples import Samples
+from dynid.signals.samples import poses_at_rest
 from dynid.terms.exports import MotionBasis
 from dynid.terms.joint_term import JointTerm
 from dynid.terms.term import Terms
@@ -190,7 +190,7 @@ def static_factors(
 
     centred: less their mean over all poses, by joint: what a constant torque of its own would take up.
     """
-    samples = _at_rest(poses.q, poses.tau, {})
+    samples = poses_at_rest(poses.q, poses.tau)
     rows = StaticRows()
     equations = rows.equations(robot, terms, samples, wanted)
     used = poses.both | ~poses.offset_known
@@ -249,11 +249,6 @@ def two_step(
     both = Diagnostics([*held.diagnostics, *together.diagnostics])
     both.require_found(chosen.accept)
     return TwoStep(static, held, together)
-
-
-def _at_rest(q: Float, tau: Float, extra: Mapping[str, Float]) -> Samples:
-    zero = np.zeros_like(q)
-    return replace(Samples.from_motion(q, zero, zero, tau), extra=dict(extra))
 
 
 def _same(q: Float, tolerance: float) -> list[Float]:

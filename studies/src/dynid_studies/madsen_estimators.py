@@ -11,7 +11,7 @@ import numpy as np
 from dynid import Log
 from dynid.base import DynidError, Float
 from dynid.estimate import DIDIM, IRLS, IV, OLS, WLS, FeasibleFit, LogSource, regression_of
-from dynid.factor import Assembly, structural_base
+from dynid.factor import Assembly, Blocking, structural_base
 from dynid.feasible import UNLIMITED
 from dynid.rows import MomentumRows, Rows, TorqueRows
 from dynid.run import block_seconds
@@ -193,7 +193,7 @@ def _fitted(log: Log, rows: Rows, estimator: Any, chain: Preparation, terms: Ter
     prepared = prepare(log, chain)
     structural = structural_base(arm, terms, rows)
     assembly = Assembly(
-        arm, terms, rows, structural.mask, prepared.parallel_filter(), block_seconds(prepared)
+        arm, terms, rows, structural.mask, prepared.parallel_filter(), Blocking(block_seconds(prepared))
     )
     factors = assembly.factors(prepared)
     source = LogSource(assembly, prepared, 1, partial(MotionNoise.of, prepared))

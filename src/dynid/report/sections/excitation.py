@@ -114,10 +114,10 @@ def _leverage_panel(identification: Identification) -> Panel:
     blocks, share = identification.factors.blocks, identification.estimate.block_leverage
     if len(blocks) != len(share) or not len(blocks):
         return Panel((), Axis("time, s"), Axis("share"), title="Information by time: not available")
-    length = np.array([max(block.end - block.start, 0.0) for block in blocks])
+    length = np.array([max(block.seconds, 0.0) for block in blocks])
     left = np.concatenate([[0.0], np.cumsum(length)[:-1]])
     labels = [
-        f"{block.trajectory} {block.start:.2f} to {block.end:.2f} s: {100 * s:.2g} % of the information"
+        f"{block.trajectory} {block.when(2)}: {100 * s:.2g} % of the information"
         for block, s in zip(blocks, share, strict=True)
     ]
     trace = labelled(bars(left + length / 2, 100.0 * share, 0.9 * length, "share", BLUE), labels)

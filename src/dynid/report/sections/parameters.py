@@ -153,7 +153,7 @@ def _evidence(identification: Identification, found: Influence) -> list[dict[str
 
 
 def _span(block: Block) -> str:
-    return f"{block.start:.1f} to {block.end:.1f} s of {block.trajectory}"
+    return f"{block.when(1)} of {block.trajectory}"
 
 
 def _shape(identification: Identification, shape: ShapeEstimate) -> dict[str, str]:

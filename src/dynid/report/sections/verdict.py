@@ -68,7 +68,7 @@ def _cards(identification: Identification) -> list[dict[str, str]]:
         {
             "kind": "",
             "label": "Data fitted",
-            "value": duration(sum(block.end - block.start for block in blocks)),
+            "value": duration(sum(block.seconds for block in blocks)),
             "note": f"{len(names)} {'trajectory' if len(names) == 1 else 'trajectories'}, "
             f"{estimate.count} equations",
         },
