@@ -384,7 +384,7 @@ def test_scopes_of_simulink_call_signals_by_their_labels(tmp_path: Path) -> None
     )
     scipy_io.savemat(path, {"ScopeData": {"time": t, "signals": signals, "blockName": "arm/Scope"}})
     table = open_table(path)
-    names = ("q_meas[0]", "q_meas[1]", "tau_meas[0]", "tau_meas[1]")
+    names = tuple(f"ScopeData.{one}[{k}]" for one in ("q_meas", "tau_meas") for k in range(2))
     assert table.column_names == ("ScopeData.time", *names)
     batch = next(iter(table.batches(names, 100)))
     np.testing.assert_array_equal(

@@ -41,7 +41,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("suffix", [".yaml", ".yml"])
+@pytest.mark.parametrize("suffix", [".yaml", ".txt"])
 def test_forms_hold_the_same_columns(form: str, suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"log{suffix}"
     path.write_text("\n".join([*FORMS[form], ""]))

@@ -164,16 +164,18 @@ class _Version5:
             return
         labels = self._labels(names, [value for _, value in values], count)
         for i, (_, value) in enumerate(values):
-            if labels:  # a Scope of Simulink: ScopeData.signals(1).values is what its label says
+            if (
+                labels
+            ):  # a Scope of Simulink: ScopeData.signals(1).values is ScopeData.q where that is its label
                 if names[i % len(names)] == _VALUES:
-                    self._matrix(value, labels[i // len(names)], depth + 1)
+                    self._matrix(value, f"{label.rpartition('.')[0]}.{labels[i // len(names)]}", depth + 1)
                 continue
             element = label if count == 1 else f"{label}({i // len(names) + 1})"  # as MATLAB counts
             self._matrix(value, f"{element}.{names[i % len(names)]}", depth + 1)
 
     def _labels(self, names: list[str], values: list[memoryview], count: int) -> list[str]:
         """What a Scope calls its signals, [] = these structs are none, or not all of them have a name of their own."""
-        if _LABEL not in names or _VALUES not in names:
+        if count == 1 or _LABEL not in names or _VALUES not in names:
             return []
         cells = values[names.index(_LABEL) :: len(names)]
         found = [

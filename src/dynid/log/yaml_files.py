@@ -17,7 +17,8 @@ _TIMES_TEXT = 8
 _MAX_DEPTH = 16
 _KEY = r"(?:[A-Za-z_][\w ./\[\]-]*|\"[^\"]+\"|'[^']+')"
 _FIELD = re.compile(rf"(?P<key>{_KEY})\s*:(?:\s+(?P<value>.*))?$")
-_LINE = re.compile(rf"\s*(?:-(?:\s|$)|{_KEY}\s*:(?:\s|$))")
+# A text without quotes holds no further colon.
+_LINE = re.compile(rf"\s*(?:-(?:\s|$)|{_KEY}\s*:(?:\s*$|\s+(?:[\[{{\"']|(?!.*:\s))))")
 _TOKEN = re.compile(r"\s*([\[\]{},]|\"[^\"]*\"|'[^']*'|[^\[\]{},:]+|:)")
 _LIST = re.compile(rf"^\s*(?:-\s|{_KEY}\s*:\s*[\[{{])", re.MULTILINE)
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
@@ -31,7 +32,7 @@ class YamlReader:
     """Opens YAML of numbers: a list of records, or lists by name."""
 
     name = "YAML"
-    suffixes = (".yaml", ".yml")
+    suffixes = (".yaml", ".yml", ".txt", ".log")
 
     def can_read(self, head: bytes) -> bool:
         """Whether the first lines are fields and items, and lists are among them, but no printed messages."""
