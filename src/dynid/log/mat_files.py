@@ -164,9 +164,8 @@ class _Version5:
             return
         labels = self._labels(names, [value for _, value in values], count)
         for i, (_, value) in enumerate(values):
-            if (
-                labels
-            ):  # a Scope of Simulink: ScopeData.signals(1).values is ScopeData.q where that is its label
+            if labels:
+                # Of a Scope of Simulink: ScopeData.signals(1).values is ScopeData.q where that is its label.
                 if names[i % len(names)] == _VALUES:
                     self._matrix(value, f"{label.rpartition('.')[0]}.{labels[i // len(names)]}", depth + 1)
                 continue

@@ -29,8 +29,17 @@ _DEEPEST, _MOST_PORTS = 4, 64
 _SLOW = 0.1
 # Two stamps in a row, of sending and reception, differ by less than this share of what they pass through.
 _SAME_CLOCK = 0.01
-_STATES = ("jointPosition", "jointVelocity", "jointAcceleration", "motorPosition", "motorVelocity", "motorAcceleration",
-           "torque", "pwmDutycycle", "current")  # fmt: skip
+_STATES = (
+    "jointPosition",
+    "jointVelocity",
+    "jointAcceleration",
+    "motorPosition",
+    "motorVelocity",
+    "motorAcceleration",
+    "torque",
+    "pwmDutycycle",
+    "current",
+)
 _BOARD = re.compile(r"(?:^|[/_-])state(?:ext)?(?::o)?$", re.IGNORECASE)
 # Behind them control and interaction modes; early versions have no current.
 _LEAST_LISTS, _MODES = 10, 2
