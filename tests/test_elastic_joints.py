@@ -103,7 +103,7 @@ def test_ranges_need_two_encoders_and_blocks(arm: Arm, log: Log) -> None:
     with pytest.raises(UnfitDataError, match="one encoder a joint"):
         stiffness_ranges(assembly, (0,), alone, theta)
     with pytest.raises(UnfitDataError, match="at least 3"):
-        stiffness_ranges(replace(assembly, block_seconds=100.0), (0,), prepared, theta)
+        stiffness_ranges(replace(assembly, blocks=Blocking(100.0)), (0,), prepared, theta)
 
 
 def test_one_encoder_gives_the_rigid_model_and_says_what_is_lost(arm: Arm, log: Log) -> None:

@@ -25,7 +25,9 @@ from dynid.log.mat_files import MatReader
 from dynid.log.named_values import NamedValuesReader
 from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
+from dynid.log.port_folders import PortFolderReader
 from dynid.log.torch_files import TorchReader
+from dynid.log.yaml_files import YamlReader
 from dynid.testing import LogReaderContract
 from tests.log import formats
 from tests.log.bags import states, storage, write_bag
@@ -190,9 +192,10 @@ class TestJson(ArrayFile):
 
 def test_every_registered_reader_is_tested_here() -> None:
     # A LeRobot data set is a folder of Parquet files: it has no first bytes. Printed messages and named values hold no
-    # columns of any name: tests/log/test_messages.py, tests/log/test_text_forms.py.
+    # columns of any name, nor do YAML and ports of a dump: tests/log/test_messages.py, tests/log/test_text_forms.py,
+    # tests/log/test_yaml_files.py, tests/log/test_port_folders.py.
     kinds = {CsvReader, ParquetReader, BagReader, NpzReader, NpyReader, MatReader, Hdf5Reader, TorchReader}
     assert {type(reader) for reader in READERS.values()} == kinds | {
-        JsonReader, LeRobotReader, EchoReader, NamedValuesReader
+        JsonReader, LeRobotReader, PortFolderReader, EchoReader, YamlReader, NamedValuesReader
     }  # fmt: skip
     assert [suffix for reader in BAG_READERS for suffix in reader.suffixes] == [".bag", ".mcap", ".db3"]

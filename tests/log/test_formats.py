@@ -371,3 +371,22 @@ def test_blocks_of_text_end_with_whole_rows(
     table = CsvReader().open(path)
     found = list(table.batches(("t", "name"), 7))
     assert_allclose(np.concatenate([batch["t"] for batch in found]), [t for t, _ in rows], atol=1e-12)
+
+
+def test_scopes_of_simulink_call_signals_by_their_labels(tmp_path: Path) -> None:
+    scipy_io = pytest.importorskip("scipy.io")
+    path = tmp_path / "scope.mat"
+    t = np.arange(30)[:, None] / 100
+    signals = np.empty((1, 2), dtype=[("values", "O"), ("label", "O"), ("dimensions", "O")])
+    signals[0, 0], signals[0, 1] = (
+        (np.hstack([t, 2 * t]), "q_meas", 2.0),
+        (np.hstack([3 * t, 4 * t]), "tau_meas", 2.0),
+    )
+    scipy_io.savemat(path, {"ScopeData": {"time": t, "signals": signals, "blockName": "arm/Scope"}})
+    table = open_table(path)
+    names = tuple(f"ScopeData.{one}[{k}]" for one in ("q_meas", "tau_meas") for k in range(2))
+    assert table.column_names == ("ScopeData.time", *names)
+    batch = next(iter(table.batches(names, 100)))
+    np.testing.assert_array_equal(
+        np.stack([np.asarray(one) for one in batch.values()], axis=1), t * [1, 2, 3, 4]
+    )

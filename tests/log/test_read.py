@@ -113,14 +113,15 @@ def test_readers_recognise_their_files(tmp_path: Path) -> None:
             formats.hdf5(tmp_path / "a.h5", arrays),
             formats.torch(tmp_path / "a.pt", arrays),
         )
-    ] + [b'{"t": [0.0, 0.1], "q": [1.0, 2.0]}', MESSAGE, b"t=0.1 q=1.0\n" * 4]
+    ] + [b'{"t": [0.0, 0.1], "q": [1.0, 2.0]}', MESSAGE, b"t: 0.1\nq: [1.0]\n", b"t=0.1 q=1.0\n" * 4]
     # The last reader takes any text: it is asked last. Folders have no first bytes.
     files = [reader for reader in READERS.values() if reader.suffixes]
     taken = np.array([[reader.can_read(head) for reader in files] for head in heads])
     np.testing.assert_array_equal(taken[:, :-1], np.eye(len(files), dtype=bool)[:, :-1])
     assert taken[-1].tolist() == [False] * (len(files) - 1) + [True]
-    # Text in a file that is called a log or a text may be anybody's.
-    suffixes = [s for reader in READERS.values() for s in reader.suffixes if s not in (".txt", ".log")]
+    # Text in a file that is called a log or a text may be anybody's, and messages are printed as YAML.
+    shared = (".txt", ".log", ".yaml", ".yml")
+    suffixes = [s for reader in READERS.values() for s in reader.suffixes if s not in shared]
     assert len(set(suffixes)) == len(suffixes)
 
 

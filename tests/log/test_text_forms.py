@@ -142,3 +142,70 @@ def test_a_line_for_each_signal(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read(open_table(path), tuple(by_name(0))), long)
     np.savetxt(path, long, delimiter=",")  # a row for each moment stays one
     np.testing.assert_allclose(read(open_table(path), tuple(f"column[{k}]" for k in range(7))), long)
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "[INFO] [{}]: ",
+        "[INFO] [{}] [arm_node]: ",
+        "[arm-1] [INFO] [{}] [arm]: ",
+        "[ INFO] [1700000000.5, {}]: ",
+        "[{}] ",
+    ],
+)
+@pytest.mark.parametrize("way", [" ".join, ", ".join])
+def test_lines_of_loggers(prefix: str, way: Callable[[list[str]], str], tmp_path: Path) -> None:
+    path = tmp_path / "arm.log"
+    path.write_text(
+        "\n".join(
+            ["[INFO] ready", *(prefix.format(t[k]) + way(list(map(str, ALL[k, 1:]))) for k in range(T)), ""]
+        )
+    )
+    table = open_table(path)
+    np.testing.assert_array_equal(read(table, tuple(f"column[{k}]" for k in range(7))), ALL)
+    assert getattr(table, "left_out", ()) == ("1 line(s) of another form",)
+    rows = [
+        f"{prefix.format(t[k])}q: {text(q[k], ', ', '[]')[1:-1]} tau: {text(tau[k], ', ', '[]')}"
+        for k in range(T)
+    ]
+    path.write_text("\n".join([*rows, ""]))
+    names = ("stamp [s]", *(f"{name}[{j}]" for name in ("q", "tau") for j in range(3)))
+    np.testing.assert_array_equal(read(open_table(path), names), ALL)
+
+
+def test_dates_of_loggers_are_seconds(tmp_path: Path) -> None:
+    path = tmp_path / "arm.log"
+    rows = [
+        f"2024-05-04 12:33:{1 + k // 100:02d},{10 * (k % 100):03d} INFO arm {q[k, 0]} {tau[k, 0]}"
+        for k in range(T)
+    ]
+    path.write_text("\n".join([*rows, ""]))
+    stamps = read(open_table(path), tuple(f"column[{k}]" for k in range(3)))
+    np.testing.assert_allclose(stamps[:, 0] - stamps[0, 0], 0.01 * np.arange(T), atol=1e-6)
+    np.testing.assert_array_equal(stamps[:, 1:], np.stack([q[:, 0], tau[:, 0]], axis=1))
+
+
+def test_names_above_a_table_that_begins_like_a_logger_stay_its_names(tmp_path: Path) -> None:
+    path = tmp_path / "arm.txt"
+    path.write_text("\n".join(["t a b", *(f"[{t[k]}] {q[k, 0]} {tau[k, 0]}" for k in range(T)), ""]))
+    np.testing.assert_array_equal(read(open_table(path), ("a", "b")), np.stack([q[:, 0], tau[:, 0]], axis=1))
+
+
+@pytest.mark.parametrize(
+    ("mark", "quoted", "european"),
+    [(",", True, False), (";", False, False), (";", False, True), ("\t", True, True)],
+)
+def test_thousands_that_are_apart(mark: str, quoted: bool, european: bool, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    values = np.stack([t, 1234.5 * np.sin(t), 1e6 * np.cos(t)], axis=1)
+
+    def cell(value: float) -> str:
+        written = f"{value:,.3f}"
+        written = written.translate(str.maketrans(",.", ".,")) if european else written
+        return f'"{written}"' if quoted else written
+
+    path.write_text(
+        "\n".join([mark.join(["t", "a", "b"]), *(mark.join(map(cell, row)) for row in values), ""])
+    )
+    np.testing.assert_allclose(read(open_table(path), ("t", "a", "b")), values, atol=6e-4)

@@ -19,6 +19,9 @@ from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_example
 from dynid.run import blocks
+from dynid.signals.prepare import prepare
+from dynid.signals.repetition import Repetition
+from dynid.signals.settings import Preparation
 from dynid.simulation.rigid import inverse
 from dynid.terms.default import DEFAULT_TERMS
 
@@ -197,3 +200,31 @@ def test_neighbouring_parts_count_as_one_in_intervals() -> None:
             own = sorted({found.blocks[i].part for i in those if found.blocks[i].part is not None})
             assert len(own) * 3 == len(those) or len(those) == 1
             assert not own or own == list(range(own[0], own[-1] + 1))
+
+
+def test_what_does_not_repeat_has_no_more_blocks_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts of a short motion would cut an hour of another one into thousands of blocks."""
+    monkeypatch.setattr(blocks, "MOST_BLOCKS", 60)
+    files = [
+        write_log(tmp_path / f"{name}.csv", one[0], canonical_columns(ROBOT.joint_names, one[1], tau=one[2]))
+        for name, one in {"again": recorded(1, 40.0, 8.0), "other": recorded(2, 40.0, 300.0)}.items()
+    ]
+    settings = dynid.Settings(terms=DEFAULT_TERMS, estimator=WLS())
+    found = dynid.identify(ROBOT, read_log(files, ROBOT), settings)
+    assert len(found.factors.blocks) <= 70
+
+
+def test_what_lies_between_many_gaps_is_cut_no_finer_than_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No block goes across a gap, so that parts of several repetitions cannot be one."""
+    monkeypatch.setattr(blocks, "MOST_BLOCKS", 60)
+    training = log(1, 40.0, 8.0)
+    prepared = prepare(training, Preparation(cutoff=6.0), Diagnostics())
+    (name,) = (one.name for one in training.trajectories)
+    again = {name: Repetition(0, name, 0.0, 8.0, 8.0)}
+    whole, broken = (blocks.blocks_of(again, prepared, gaps=gaps) for gaps in (0, 30))
+    assert whole.together > 1
+    assert whole.seconds == pytest.approx(8.0 / 24)
+    assert broken.together == 1
+    assert 40.0 / broken.seconds <= 60

@@ -113,11 +113,9 @@ def _blocks(assembly: Assembly, batches: Iterable[Samples], theta: Float) -> lis
         n, k, T = lines.shape
         kept, _ = assembly.parallel.apply(lines.reshape(n * k, T), samples)
         rows = kept.reshape(n, k, -1)
-        size = max(round(assembly.blocks.seconds * samples.rate), 1)
-        number = (samples.first + assembly.parallel.kept(samples)) // size
-        for block in np.unique(number).tolist():
-            part = rows[:, :, number == block]
-            key = (samples.segment, int(block))
+        for number, own, _ in assembly.blocks.of(samples, assembly.parallel.kept(samples)):
+            part = rows[:, :, own]
+            key = (samples.segment, number)
             found[key] = found.get(key, 0.0) + part @ part.transpose(0, 2, 1)
     return [_Sums(segment, products) for (segment, _), products in found.items()]
 

@@ -43,7 +43,8 @@ def read_data(call: Call) -> Data:
     )
     _warn_of_rest(summary.at_rest, diagnostics)
     found = repetitions(batches, {one.name for one in log.trajectories})
-    blocks = blocks_of(found, prepared, settings.block_seconds, still)
+    gaps = sum(one.gaps for one in summary.trajectories)
+    blocks = blocks_of(found, prepared, settings.block_seconds, still, gaps)
     return Data(settings, prepared, choice, rows, batches, summary, still, found, blocks)
 
 

@@ -127,7 +127,7 @@ class ArrayTable:
         self.constants = {one.name: value for one in arrays if (value := _one_number(one)) is not None}
         self.left_out = (*(_told(one) for one in arrays if one not in usable), *left_out)
         turned = [field.array.name for field in fields if field.axis == 1 and min(field.array.shape) > 1]
-        self.remarks = (
+        self.remarks: tuple[Diagnostic, ...] = (
             (
                 Diagnostic(
                     Severity.NOTE,

@@ -17,7 +17,7 @@ from dynid.log.time_order import longest_step
 
 
 @dataclass(frozen=True, eq=False)
-class _Series:
+class Series:
     """Samples of one column on its own clock, missing ones left out: t (k,) s ascending, values (k,)."""
 
     t: Float
@@ -112,7 +112,7 @@ class OnOneClock:
             row += len(data[0])
         return np.concatenate(times), np.concatenate(present)
 
-    def _read(self, name: str, clock: Channel) -> _Series:
+    def _read(self, name: str, clock: Channel) -> Series:
         parts: list[tuple[Float, Float]] = []
         row = 0
         for batch in self._table.batches((clock.column, name), ROWS):
@@ -134,7 +134,7 @@ class OnOneClock:
                 do="split the file where its clock starts anew" if len(back) else "",
                 place=Place(file=str(self.path), row=at),
             )
-        return _Series(t, values)
+        return Series(t, values)
 
     def _reported(
         self, t: Float, clocks: Mapping[str, Channel], outside: int, empty: int

@@ -306,7 +306,7 @@ class _Lines(io.RawIOBase):
     def _next(self, size: int) -> bytes:
         size = max(size, 1) if self._end is None else min(max(size, 1), self._end - self._file.tell())
         text = self._file.read(max(size, 0))
-        if not (self._blank or self._dialect.lists):
+        if not (self._blank or self._dialect.lists or self._dialect.grouped):
             return self._as_utf8(text)
         # Whole lines, so that blanks at their ends can be distinguished from those between cells, and lists be seen.
         if self._end is None or self._file.tell() < self._end:
@@ -315,7 +315,7 @@ class _Lines(io.RawIOBase):
 
     def _as_utf8(self, text: str | bytes) -> bytes:
         data = text.encode() if isinstance(text, str) else bytes(text)
-        if self._dialect.lists:
+        if self._dialect.lists or self._dialect.grouped:
             lines = data.decode("utf-8", "replace").split("\n")
             data = "\n".join(self._dialect.as_cells(line) for line in lines).encode()
         if not self._blank:

@@ -45,6 +45,11 @@ _RUN = re.compile(r"\s+")
 LONGEST_REMARK = 4096  # characters of a line above a table that is looked at
 _SAID_IN = {"": 1.0, "Hz": 1.0, "kHz": 1e3, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 _COMMA_NUMBER = re.compile(r"[+-]?(\d+(,\d+)?|,\d+)([eE][+-]?\d+)?")
+# 1,234.5 and 1.234,5: both signs in one cell leave no doubt which of them groups thousands.
+_GROUPED = {
+    sign: re.compile(rf"[+-]?\d{{1,3}}(?:{mark}\d{{3}})+{sign}\d*")
+    for sign, mark in ((r"\.", ","), (",", r"\."))
+}
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
@@ -57,7 +62,7 @@ class Dialect:
     number of lines before the first row.    named: whether the file names its columns.    first: its cells.
     broken: whether a cell in quotes goes on over the end of its line.    stated: numbers that the lines above the table
     say by name, in SI units where they have one.    lists: how lists of numbers in a line are held together, as
-    in loose_lists.
+    in loose_lists.    grouped: whether numbers have their thousands apart, by the other sign.
     """
 
     delimiter: str
@@ -71,10 +76,12 @@ class Dialect:
     broken: bool = False
     stated: Mapping[str, float] = field(default_factory=dict)
     lists: str = ""
+    grouped: bool = False
 
     def as_cells(self, line: str) -> str:
-        """A line with its lists as cells."""
-        return held_together(line, self.lists, self.delimiter)
+        """A line with its lists as cells, and its numbers in one piece."""
+        whole = _in_one_piece(line, self.delimiter, self.decimal) if self.grouped else line
+        return held_together(whole, self.lists, self.delimiter)
 
     def cells(self, line: str) -> list[str]:
         """The cells of a line."""
@@ -145,6 +152,10 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
         plain = _plain(lines)
     best = _best(plain, delimiter, decimal)
     _check_separator(path, plain, best, delimiter)
+    grouped = any(_is_grouped(cell, best.decimal) for _, cells in best.lines for cell in cells)
+    if grouped:
+        lines = [_in_one_piece(line, best.delimiter, best.decimal) for line in lines]
+        best = _best(_plain(lines), best.delimiter, best.decimal)
     first = _first_row(best)
     names, units = _head(lines, best, first)
     found = tuple(name or f"column[{i}]" for i, name in enumerate(_distinct(names) or ("",) * best.width))
@@ -162,8 +173,33 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     broken = len(lines) < len(physical)
     above = _stated(lines[: first or 0], best.decimal)
     return Dialect(
-        best.delimiter, best.decimal, encoding, found, units, head, bool(names), row, broken, above, way
+        best.delimiter,
+        best.decimal,
+        encoding,
+        found,
+        units,
+        head,
+        bool(names),
+        row,
+        broken,
+        above,
+        way,
+        grouped,
     )
+
+
+def _is_grouped(cell: str, decimal: str) -> bool:
+    return _GROUPED[re.escape(decimal)].fullmatch(cell.strip()) is not None
+
+
+def _in_one_piece(line: str, delimiter: str, decimal: str) -> str:
+    """A line whose numbers have no sign between their thousands.    A sign that separates cells, too, is in quotes."""
+    mark = "," if decimal == "." else "."
+    if mark not in line:
+        return line
+    number = rf"[+-]?\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+(?:{re.escape(decimal)}\d*)?"
+    bounds = (r'(?<=")', r'(?=")') if mark == delimiter else (r"(?<![\w.,])", r"(?![\w.,])")
+    return re.sub(rf"{bounds[0]}{number}{bounds[1]}", lambda found: found[0].replace(mark, ""), line)
 
 
 def _plain(lines: Sequence[str]) -> list[tuple[int, str]]:

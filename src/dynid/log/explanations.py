@@ -323,6 +323,14 @@ EXPLANATIONS = (
         """Nothing, or put the files of one recording into a folder of their own.""",
     ),
     Explanation(
+        "ports",
+        "ports of a YARP dump on one clock",
+        ("note",),
+        """In a folder that `yarpdatadumper` recorded, each port has stamps of its own. Rows are those of the slowest
+        port; what the others say is brought to their times along a straight line, and is missing in pauses.""",
+        """Nothing. Leave out the folders of ports that are not wanted to have the rows of another one.""",
+    ),
+    Explanation(
         "transposed",
         "an array whose rows run along its second axis",
         ("note",),

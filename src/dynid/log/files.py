@@ -23,11 +23,13 @@ from dynid.log.mat_files import MatReader
 from dynid.log.named_values import NamedValuesReader
 from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
+from dynid.log.port_folders import PortFolderReader
 from dynid.log.signal_folder import given, open_signals, row_count, signal_files
 from dynid.log.signals_in_rows import signals_in_rows
 from dynid.log.stamps import with_whole_stamps
 from dynid.log.text_times import with_text_times
 from dynid.log.torch_files import TorchReader
+from dynid.log.yaml_files import YamlReader
 
 # Asked in this order, registered ones first; the last one takes any text. A plug-in names its reader after the suffix
 # of the files, without the dot.
@@ -40,8 +42,10 @@ _OWN: tuple[LogReader, ...] = (
     Hdf5Reader(),
     TorchReader(),
     LeRobotReader(),
+    PortFolderReader(),
     JsonReader(),
     EchoReader(),
+    YamlReader(),
     NamedValuesReader(),
     CsvReader(),
 )
@@ -140,7 +144,7 @@ def _open_folder(
         "file-missing",
         found="a folder",
         expected="a log file, a folder of rosbag2 with its metadata.yaml, "
-        "a LeRobot data set, or a file for each signal",
+        "a LeRobot data set, a YARP dump, or a file for each signal",
         do=f"give {parts[0].name} in it, or restore metadata.yaml with `ros2 bag reindex`"
         if parts
         else _logs_in(path),

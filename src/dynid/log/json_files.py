@@ -45,7 +45,7 @@ class JsonReader:
                 tree = json.loads(text)
             except json.JSONDecodeError as error:
                 tree = _lines(path, text, error)
-            return _table(path, tree)
+            return array_table(path, tree)
 
 
 def _lines(path: Path, text: str, error: json.JSONDecodeError) -> list[Any]:
@@ -68,7 +68,8 @@ def _lines(path: Path, text: str, error: json.JSONDecodeError) -> list[Any]:
     return found
 
 
-def _table(path: Path, tree: Any) -> ArrayTable:
+def array_table(path: Path, tree: Any) -> ArrayTable:
+    """The arrays of a tree, or of a list of records, as columns."""
     if isinstance(tree, list) and tree and all(isinstance(one, Mapping) for one in tree):
         return ArrayTable(path, *arrays_of(tree))
     arrays: list[StoredArray] = []

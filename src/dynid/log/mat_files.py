@@ -27,6 +27,8 @@ _INT8, _INT32, _UINT32, _MATRIX, _COMPRESSED = 1, 5, 6, 14, 15
 _CELL, _STRUCT, _CHAR, _FIRST_NUMERIC, _LAST_NUMERIC = 1, 2, 4, 6, 15
 _COMPLEX = 0x800
 _WORDS = {_CELL: "a cell array", 3: "an object", 5: "a sparse matrix", 16: "a function", 17: "an object"}
+# Fields of the structs that Simulink's Scopes and blocks To Workspace save.
+_LABEL, _VALUES = "label", "values"
 MAX_DEPTH = 16
 # Elements of struct arrays that are looked into.
 MAX_ELEMENTS = 64
@@ -160,9 +162,26 @@ class _Version5:
         if count > MAX_ELEMENTS:
             self.left_out.append(f"{label}: {count} structs")
             return
+        labels = self._labels(names, [value for _, value in values], count)
         for i, (_, value) in enumerate(values):
+            if labels:
+                # Of a Scope of Simulink: ScopeData.signals(1).values is ScopeData.q where that is its label.
+                if names[i % len(names)] == _VALUES:
+                    self._matrix(value, f"{label.rpartition('.')[0]}.{labels[i // len(names)]}", depth + 1)
+                continue
             element = label if count == 1 else f"{label}({i // len(names) + 1})"  # as MATLAB counts
             self._matrix(value, f"{element}.{names[i % len(names)]}", depth + 1)
+
+    def _labels(self, names: list[str], values: list[memoryview], count: int) -> list[str]:
+        """What a Scope calls its signals, [] = these structs are none, or not all of them have a name of their own."""
+        if count == 1 or _LABEL not in names or _VALUES not in names:
+            return []
+        cells = values[names.index(_LABEL) :: len(names)]
+        found = [
+            self._text(parts[3:]) if len(parts := list(self._elements(one))) > 3 else "" for one in cells
+        ]
+        found = [one.strip() for one in found]
+        return found if all(found) and len(set(found)) == count else []
 
     def _text(self, parts: list[tuple[int, memoryview]]) -> str:
         kind, data = parts[0] if parts else (0, memoryview(b""))

@@ -1,4 +1,7 @@
-"""Text whose lines name each value: t=0.01 q1=0.2 tau1=3, or Pos1: 12.5 deg, Torque1: 3 Nm."""
+"""Text whose lines name each value: t=0.01 q1=0.2 tau1=3, or Pos1: 12.5 deg, Torque1: 3 Nm; and lines of loggers.
+
+Those have a prefix, [INFO] [1700000000.25] [arm]: 0.1 0.2, and values by name, or numbers alone, behind it.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from dynid.base.numbers import number_of
 from dynid.log.arrays import ArrayTable, Budget, reading
 from dynid.log.dialect import COMMENT
 from dynid.log.records import arrays_of
+from dynid.log.text_times import seconds_of
 
 # Python's objects take so many times the bytes of the text.
 _TIMES_TEXT = 8
@@ -19,14 +23,28 @@ _TIMES_TEXT = 8
 _LONGEST_LINE = 4096
 # So many lines of one form, and this share of all, make a log; a program that starts prints others first.
 _LEAST_LINES, _SHARE = 3, 0.8
+# What a time in a prefix is called.
+_STAMP = "stamp [s]"
+# What numbers without names are called.
+_NUMBER_NAME = "column"
 _NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf)"
 _LIST = rf"[\[(]\s*{_NUMBER}(?:[\s,;]+{_NUMBER})*\s*[\])]"
+_BARE = rf"{_NUMBER}(?:[\s,;]+{_NUMBER}(?![\w.:]))*"
 _PAIR = re.compile(
-    rf"(?P<key>[^\W\d][^:=,;|\t]{{0,60}}?)\s*[:=]\s*(?P<value>{_NUMBER}(?![\w.:])|{_LIST})"
+    rf"(?P<key>[^\W\d][^:=,;|\t]{{0,60}}?)\s*[:=]\s*(?P<value>{_BARE}(?![\w.:])|{_LIST})"
     r"(?:\s*(?P<unit>[a-zµ°%][\w/%°^*·]*)(?![\w .\[\]]*[:=]))?[\s,;|]*",
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(r"[\s,;]+")
+_NUMBERS = re.compile(rf"[\[(]?\s*({_BARE})\s*[\])]?", re.IGNORECASE)
+# Parts of what loggers write before a message; the time of simulation stands behind that of the wall.
+_PREFIX = re.compile(
+    r"(?:\[?(?P<date>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?"
+    r"|\[\s*(?:\d+\.\d+,\s*)?(?P<stamp>\d+\.\d+)\s*\]"
+    r"|(?P<level>\[?\s*\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR)\b\s*\]?)"
+    r"|\[[A-Za-z_/][^\]\s,]*\]|(?<=\s)-(?=\s)|(?<=\s)[A-Za-z_][\w./]*(?=\s+-\s|\s+[-+]?[\d.])|(?<=\s)[A-Za-z_][\w./]*:(?=\s+[A-Za-z]))"
+    r":?\s*"
+)
 
 
 class NamedValuesReader:
@@ -36,9 +54,13 @@ class NamedValuesReader:
     suffixes = (".txt", ".log")
 
     def can_read(self, head: bytes) -> bool:
-        """Whether most of the first lines name the same values, two or more."""
-        lines = head.decode("utf-8", "replace").splitlines()[:-1]
-        return _form(map(_keys, _rows(lines))) is not None
+        """Whether most of the first lines name the same values, two or more, or have a logger's prefix and numbers."""
+        lines = _rows(head.decode("utf-8", "replace").splitlines()[:-1])
+        form = _form(map(_form_of, map(_pairs, lines)))
+        # A line of names above numbers makes a table of them, whatever its first column holds.
+        return form is not None and not (
+            form[0] == _NUMBER_NAME and not _pairs(lines[0]) and len(_BETWEEN.split(lines[0])) >= len(form)
+        )
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
         """Opens a file; lines of another form are left out. Raises RefusedError for one that is too large."""
@@ -46,8 +68,8 @@ class NamedValuesReader:
         budget.spend(_TIMES_TEXT * budget.size, "named values")
         with reading(path, "named values"), path.open(encoding="utf-8", errors="replace") as file:
             lines = [_pairs(line) for line in _rows(file)]
-            form = _form(tuple(key for key, _ in pairs) for pairs in lines)
-            whole = [pairs for pairs in lines if form is not None and tuple(key for key, _ in pairs) == form]
+            form = _form(map(_form_of, lines))
+            whole = [pairs for pairs in lines if form is not None and _form_of(pairs) == form]
             others = len(lines) - len(whole)
             left_out = [f"{others} line(s) of another form"] if others else []
             arrays, unread = arrays_of([_record(pairs) for pairs in whole])
@@ -59,10 +81,26 @@ def _rows(lines: Iterable[str]) -> list[str]:
     return [line for line in plain if line and not COMMENT.match(line)]
 
 
+def _without_prefix(line: str) -> tuple[str, str | None, bool]:
+    """What stands behind a logger's prefix, the time in it, in s as text, and whether there is a prefix."""
+    at, time, logged = 0, None, False
+    while (found := _PREFIX.match(line, at)) is not None:
+        if not (logged or found["date"] or found["stamp"] or found["level"] or line[at] == "["):
+            break
+        logged = logged or bool(found["stamp"] or found["level"])
+        stamp = found["stamp"] or (found["date"] and repr(seconds_of(found["date"])))
+        time, at = stamp or time, found.end()
+    return (line[at:], time, True) if logged else (line, None, False)
+
+
 def _pairs(line: str) -> list[tuple[str, str]]:
     """Names with their values, [] = the line is of another form. A unit is a part of the name."""
     found: list[tuple[str, str]] = []
     at = 0
+    line, time, logged = _without_prefix(line)
+    numbers = _NUMBERS.fullmatch(line) if logged and len(line) <= _LONGEST_LINE else None
+    if numbers is not None:
+        return [(_NUMBER_NAME, f"{time} {numbers[1]}" if time else numbers[1])]
     while at < len(line) <= _LONGEST_LINE:
         pair = _PAIR.match(line, at)
         if pair is None:
@@ -70,16 +108,18 @@ def _pairs(line: str) -> list[tuple[str, str]]:
         unit = f" [{pair['unit']}]" if pair["unit"] else ""
         found.append((pair["key"].strip() + unit, pair["value"]))
         at = pair.end()
-    return found
+    return [(_STAMP, time), *found] if found and time and all(key != _STAMP for key, _ in found) else found
 
 
-def _keys(line: str) -> tuple[str, ...]:
-    return tuple(key for key, _ in _pairs(line))
+def _form_of(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    if [key for key, _ in pairs] == [_NUMBER_NAME]:
+        return (_NUMBER_NAME,) * len(_BETWEEN.split(pairs[0][1]))
+    return tuple(key for key, _ in pairs)
 
 
-def _form(keys: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
+def _form(forms: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
     """The names that most lines have; None = there are none."""
-    counted = Counter(keys)
+    counted = Counter(forms)
     (form, count), *_ = counted.most_common(1) or [((), 0)]
     return form if len(form) > 1 and count >= max(_LEAST_LINES, _SHARE * counted.total()) else None
 

@@ -58,23 +58,29 @@ def _seconds_of_motion(prepared: Prepared, still: float) -> float:
 
 
 def blocks_of(
-    repeated: Mapping[str, Repetition], prepared: Prepared, wanted: float | None = None, still: float = 0.0
+    repeated: Mapping[str, Repetition],
+    prepared: Prepared,
+    wanted: float | None = None,
+    still: float = 0.0,
+    gaps: int = 0,
 ) -> Blocking:
     """How a log is cut into blocks: of a motion that is gone through more than once, into its parts.
 
     The same parts of all repetitions are held out together: PARTS of them, or fewer, down to LEAST_PARTS, where they
     would be too short to count as independent. Where even these are, blocks go by time.
-    wanted: length of a block that was asked for, s.    still: seconds at rest.
+    wanted: length of a block that was asked for, s.    still: seconds at rest.    gaps: in the log, across which no
+    block goes.
     Raises UsageError as `block_seconds`.
     """
     seconds, together = block_seconds(prepared, wanted, still), 1
-    within = all(np.isfinite(one.period) for one in repeated.values())
+    names = {one.name for one in prepared.log.trajectories}
+    within = names == set(repeated) and all(np.isfinite(one.period) for one in repeated.values())
+    within &= LEAST_PARTS * (gaps + len(names)) <= MOST_BLOCKS
     if repeated and wanted is None:
         shortest = min(one.seconds for one in repeated.values())
         most, moving = shortest * prepared.bandwidth / LEAST_CYCLES, _seconds_of_motion(prepared, still)
-        if not within:
-            # Recordings of a motion each have blocks of their own.
-            most = min(most, MOST_BLOCKS * shortest / moving)
+        # What is no repetition within a trajectory, or is broken by gaps, has blocks of its own.
+        most = min(most, MOST_BLOCKS / (gaps + len(names)) if within else MOST_BLOCKS * shortest / moving)
         parts = math.floor(min(max(PARTS, shortest / seconds), most))
         if parts >= LEAST_PARTS:
             seconds = shortest / parts
