@@ -16,7 +16,8 @@ from dynid.estimate.blocks import BlockScores
 from dynid.estimate.bootstrap import bootstrap
 from dynid.estimate.hac import automatic_bandwidth, hac
 from dynid.estimate.sandwich import sandwich
-from dynid.estimate.uncertainty import Intervals, covariance_of, jackknife
+from dynid.estimate.shrinkage import shrunk
+from dynid.estimate.uncertainty import Intervals, covariance_of
 from dynid.factor.factor import stack
 from dynid.testing import Synthetic, synthetic_regression
 
@@ -56,7 +57,8 @@ def test_sandwich_is_the_textbook_formula_on_blocks() -> None:
         root = (vectors / np.sqrt(values)) @ vectors.T
         g = own.T @ root @ e[member == m]
         meat += np.outer(g, g)
-    np.testing.assert_allclose(sandwich(blocks_of(case, weights)), bread @ meat @ bread, rtol=1e-7)
+    blocks = blocks_of(case, weights)
+    np.testing.assert_allclose(blocks.covariance(sandwich(blocks)), bread @ meat @ bread, rtol=1e-7)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -74,11 +76,16 @@ def test_repetitions_of_the_same_equations_add_no_certainty(kind: str) -> None:
     as_if_others = tuple(replace(block, part=None) for block in again)
     one, three, others = (
         OLS(intervals=kind).fit(each)
-        for each in (once, repeated, replace(once, factors=replace(once.factors, blocks=as_if_others)))
+        for each in (
+            replace(once, factors=replace(once.factors, blocks=parts)),
+            repeated,
+            replace(once, factors=replace(once.factors, blocks=as_if_others)),
+        )
     )
     np.testing.assert_allclose(three.value, one.value, rtol=1e-9)
     np.testing.assert_allclose(three.std, one.std, rtol=1e-6)
-    assert three.degrees_of_freedom == one.degrees_of_freedom == 23
+    # Neighbours of 24 parts are taken together.
+    assert three.degrees_of_freedom == one.degrees_of_freedom == 11
     assert len(three.block_leverage) == 72
     assert np.median(others.std / one.std) < 0.7
 
@@ -143,7 +150,9 @@ def test_intervals_are_chosen_by_name() -> None:
     with pytest.raises(UsageError, match="intervals"):
         OLS(intervals="wishful")
     spreads = {kind: OLS(intervals=kind).fit(case.regression).std for kind in KINDS}
-    np.testing.assert_allclose(spreads["jackknife"] ** 2, np.diag(jackknife(blocks_of(case))), rtol=1e-9)
+    np.testing.assert_allclose(
+        spreads["jackknife"] ** 2, np.diag(covariance_of("jackknife", blocks_of(case))), rtol=1e-9
+    )
     assert len({tuple(s.tolist()) for s in spreads.values()}) == len(KINDS)
 
 
@@ -171,3 +180,32 @@ def test_coverage_of_simulated_experiments(count: int) -> None:
         share = sum(r[kind] for r in results) / total
         assert low / independent <= share <= high / independent, kind
     assert sum(r["textbook"] for r in results) / total < 0.7
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fewer_blocks_than_parameters_leave_no_direction_without_error(kind: str) -> None:
+    """Of errors e with covariance C the mean of e' C^-1 e / b is one; of as many blocks as half the parameters, too."""
+    count, distances = 24, list[float]()
+    for seed in range(12):
+        case = synthetic_regression(seed, base=count, count=2400, blocks=count // 2, noise=(1.0, 1.0))
+        found = OLS(intervals=kind).fit(case.regression)
+        error = found.value - case.beta
+        distances.append(float(error @ np.linalg.solve(found.covariance, error)) / count)
+    assert 0.5 < np.median(distances) < 2.0
+
+
+def test_many_blocks_say_by_themselves_where_errors_are_larger() -> None:
+    """Errors of one direction ten times as large as the weights say stay so, and those of the others small."""
+    rng = np.random.default_rng(0)
+
+    def drawn(M: int) -> float:
+        scores = rng.normal(size=(M, 4)) * np.array([10.0, 1.0, 1.0, 1.0]) / np.sqrt(M)
+        segment = np.zeros(M, dtype=np.int64)
+        blocks = BlockScores(np.eye(4), np.tile(np.eye(4) / M, (M, 1, 1)), scores, segment)
+        raw = sandwich(blocks)
+        found = shrunk(raw, blocks)
+        np.testing.assert_allclose(np.trace(found), np.trace(raw))
+        return 1.0 - float(found[0, 1] / raw[0, 1])
+
+    assert drawn(2000) < 0.01
+    assert drawn(6) > 0.05

@@ -13,6 +13,9 @@ from scipy.stats import t as student
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate import OLS, WLS, Estimate, Regression, Ridge
+from dynid.estimate.blocks import BlockScores
+from dynid.estimate.uncertainty import jackknife
+from dynid.factor.factor import stack
 from dynid.testing import Synthetic, factors_of, synthetic_regression
 
 
@@ -75,7 +78,15 @@ def test_jackknife_is_what_leaving_blocks_out_gives(seed: int) -> None:
     block = np.concatenate([np.repeat(np.arange(8), 30)] * 2)
     without = [np.linalg.lstsq(X[block != m], y[block != m], rcond=None)[0] for m in range(8)]
     shift = np.array(without) - np.mean(without, axis=0)
-    np.testing.assert_allclose(found.covariance, 7 / 8 * shift.T @ shift, rtol=1e-7)
+    R = stack(case.regression.factors.total, case.regression.base.independent, np.ones(2))
+    blocks = BlockScores.of(
+        case.regression.factors,
+        case.regression.base.independent,
+        found.full_vector,
+        np.linalg.inv(R[:5, :5]),
+        np.ones(2),
+    )
+    np.testing.assert_allclose(blocks.covariance(jackknife(blocks)), 7 / 8 * shift.T @ shift, rtol=1e-7)
     assert found.degrees_of_freedom == 7
     information = np.linalg.inv(X.T @ X)
     share = [np.trace(information @ X[block == m].T @ X[block == m]) / 5 for m in range(8)]

@@ -13,6 +13,7 @@ import dynid
 from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import WLS
 from dynid.estimate.scores import cross_validate
+from dynid.factor.factor import Block, Factor, Factors
 from dynid.factor.folds import folds_of
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
@@ -176,6 +177,29 @@ def test_a_motion_that_repeats_often_has_no_more_blocks_and_the_same_model(
     again = dynid.load(tmp_path / "run").factors.blocks
     assert [block.seconds for block in again] == [block.seconds for block in found.factors.blocks]
     assert sum(block.seconds for block in again) == pytest.approx(40.0, abs=1.5)  # less the trimmed ends
+
+
+def test_neighbouring_parts_count_as_one_in_intervals() -> None:
+    """Ten blocks at least are left; what does not repeat stays as it is."""
+    rng = np.random.default_rng(0)
+
+    def factors(parts: int, repetitions: int, others: int) -> Factors:
+        groups = (Factor.from_panel(np.arange(2), rng.normal(size=(3, 5))),)
+        numbers = [*(list(range(parts)) * repetitions), *([None] * others)]
+        names = ["one"] * parts * repetitions + ["other"] * others
+        own = zip(names, numbers, strict=True)
+        blocks = (Block(name, 0, float(i), i + 1.0, groups, part=part) for i, (name, part) in enumerate(own))
+        return Factors(("joint",), 2, tuple(blocks))
+
+    for parts, left in ((30, 10), (25, 12), (20, 10), (19, 19), (10, 10), (60, 10)):
+        found = factors(parts, 3, 4)
+        independent = found.independent()
+        assert len(independent) == left + 4
+        assert sorted(np.concatenate(independent).tolist()) == list(range(3 * parts + 4))
+        for those in independent:
+            own = sorted({found.blocks[i].part for i in those if found.blocks[i].part is not None})
+            assert len(own) * 3 == len(those) or len(those) == 1
+            assert not own or own == list(range(own[0], own[-1] + 1))
 
 
 def test_what_does_not_repeat_has_no_more_blocks_either(

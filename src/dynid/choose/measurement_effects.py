@@ -16,7 +16,7 @@ from dynid.choose.selection import MeasurementEffect
 from dynid.choose.wide_model import Label
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate
-from dynid.estimate.uncertainty import jackknife
+from dynid.estimate.uncertainty import Intervals, covariance_of
 from dynid.factor.factor import Factors, stack
 from dynid.kernel import solve_triangular
 from dynid.robot.model import RobotModel
@@ -121,6 +121,6 @@ def _fit(factors: Factors, index: Int, weights: Float) -> _Fit:
     theta = np.zeros(factors.parameter_count)
     theta[index] = value
     blocks = BlockScores.of(factors.select(mask), index, theta, inverse, weights)
-    blocks = blocks.grouped(factors.repetitions())
-    std = np.sqrt(np.diag(jackknife(blocks)))
+    blocks = blocks.grouped(factors.independent())
+    std = np.sqrt(np.diag(covariance_of(Intervals.JACKKNIFE, blocks)))
     return _Fit(index, value, float(student_quantile(blocks.count - 1, 0.975)) * std)

@@ -12,7 +12,7 @@ LEAST_INFORMATION = 1e-3
 
 
 def bootstrap(blocks: BlockScores, replicates: int = 500, run: int = 2, seed: int = 0) -> Float:
-    """Changes of the estimate over bootstrap samples, (replicates, b), at the fit's own weights.
+    """Changes of the estimate over bootstrap samples in the blocks' coordinates, (replicates, f), at the fit's weights.
 
     Each sample is made of runs of `run` consecutive blocks, as many blocks as the log has, runs beginning anywhere and
     never crossing into another segment; it is solved exactly, (sum H_m)^-1 sum g_m, g_m = standardised scores.
@@ -37,11 +37,11 @@ def bootstrap(blocks: BlockScores, replicates: int = 500, run: int = 2, seed: in
         counts = np.bincount(picked, minlength=M).astype(np.float64)
         H = np.tensordot(counts, blocks.information, axes=1)
         found[k] = np.linalg.solve(H + hold, counts @ scores)
-    return np.asarray(found @ blocks.inverse.T)
+    return found
 
 
 def bootstrap_covariance(blocks: BlockScores) -> Float:
-    """Covariance of the changes that `bootstrap` finds, (b, b)."""
+    """Covariance of the changes that `bootstrap` finds, in the blocks' coordinates, (f, f)."""
     changes = bootstrap(blocks)
     return np.asarray(np.cov(changes, rowvar=False).reshape(changes.shape[1], changes.shape[1]))
 

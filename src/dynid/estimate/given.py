@@ -89,7 +89,7 @@ class Given:
             value=value,
             covariance=covariance + spread @ spread.T,
             textbook_covariance=inverse @ inverse.T + spread @ spread.T,
-            degrees_of_freedom=float(len(regression.factors.repetitions()) - 1),
+            degrees_of_freedom=float(len(regression.factors.independent()) - 1),
             sigma=sigma,
             weights=weights,
             parameters=regression.base.lift(value, regression.prior, regression.spread),

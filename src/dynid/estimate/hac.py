@@ -13,9 +13,9 @@ _MOST_CORRELATED = 0.97
 
 
 def hac(blocks: BlockScores, bandwidth: float | None = None) -> Float:
-    """Heteroscedasticity and autocorrelation consistent covariance, (b, b).
+    """Heteroscedasticity and autocorrelation consistent covariance in the blocks' coordinates, (f, f).
 
-    A^-1 (G_0 + sum_l w_l (G_l + G_l')) A^-1, G_l = sum_m d_m d_{m+l}' over blocks l apart in one segment,
+    G_0 + sum_l w_l (G_l + G_l'), G_l = sum_m d_m d_{m+l}' over blocks l apart in one segment,
     w_l = 1 - l / bandwidth, d_m the standardised scores. It is never indefinite.
     bandwidth: in blocks, 1 = none but the block itself; None = Andrews' plug-in rule.
     Source: Newey and West 1987; Andrews 1991, eq. 6.2 and 6.4.
@@ -27,7 +27,7 @@ def hac(blocks: BlockScores, bandwidth: float | None = None) -> Float:
         together = blocks.segment[lag:] == blocks.segment[:-lag]
         G = D[:-lag][together].T @ D[lag:][together]
         white += (1.0 - lag / width) * (G + G.T)
-    return blocks.covariance(white)
+    return np.asarray(white)
 
 
 def automatic_bandwidth(scores: Float, segment: np.ndarray) -> float:

@@ -15,6 +15,7 @@ from dynid.estimate.didim import iterated
 from dynid.estimate.estimator import Estimate, Piece, Regression, Status
 from dynid.estimate.least_squares import WLS
 from dynid.estimate.options import most_rounds
+from dynid.estimate.shrinkage import shrunk
 from dynid.estimate.simulated import ClosedLoopFit
 from dynid.estimate.source import LogSource, factors_of_pieces
 from dynid.estimate.uncertainty import Intervals, covariance_of
@@ -89,22 +90,28 @@ class Solved:
 
         Z'W is hardly symmetric but for noise: leverages are those of its symmetric part.
         """
-        A, M = self.A.sum(axis=0), len(self.A)
-        if kind == Intervals.JACKKNIFE:
-            shifts = np.array([np.linalg.solve(A - a, s) for a, s in zip(self.A, self.score, strict=True)])
-            D = shifts - shifts.mean(axis=0)
-            return np.asarray((M - 1) / M * (D.T @ D))
+        A = self.A.sum(axis=0)
         even = 0.5 * (A + A.T)
         size = np.sqrt(np.abs(np.diag(even)))
         root = _inverse_root(even / np.outer(size, size)) / size
         H = np.einsum("ia,mab,jb->mij", root, self.A, root)
         into = np.linalg.solve(A, np.linalg.inv(root))
         blocks = BlockScores(into, 0.5 * (H + H.transpose(0, 2, 1)), self.score @ root.T, segment)
-        return covariance_of(kind, blocks)
+        if kind != Intervals.JACKKNIFE:
+            return covariance_of(kind, blocks)
+        white = np.linalg.solve(into, np.linalg.solve(into, self.jackknife()).T)
+        return blocks.covariance(shrunk(0.5 * (white + white.T), blocks))
+
+    def jackknife(self) -> Float:
+        """Covariance (b, b) by leaving out one block at a time, exactly."""
+        A, M = self.A.sum(axis=0), len(self.A)
+        shifts = np.array([np.linalg.solve(A - a, s) for a, s in zip(self.A, self.score, strict=True)])
+        D = shifts - shifts.mean(axis=0)
+        return np.asarray((M - 1) / M * (D.T @ D))
 
     def estimate(self, name: str, regression: Regression, status: Status, intervals: str) -> Estimate:
         """The estimate with its covariance from blocks."""
-        A, together = self.A.sum(axis=0), regression.factors.repetitions()
+        A, together = self.A.sum(axis=0), regression.factors.independent()
         segment = np.array(
             [regression.factors.blocks[those[0]].segment for those in together], dtype=np.int64
         )

@@ -127,7 +127,7 @@ class KalmanFit:
         information = inverse.T @ found.information @ inverse
         segment = np.array([block.segment for block in regression.factors.blocks], dtype=np.int64)
         blocks = BlockScores(inverse, information, found.score @ inverse, segment)
-        independent = blocks.grouped(regression.factors.repetitions())
+        independent = blocks.grouped(regression.factors.independent())
         sigma = residual_sigma(regression, value)
         return Estimate(
             method=self.name,

@@ -258,12 +258,12 @@ def completed(
     inverse = solve_triangular(R, np.eye(base.rank))
     textbook = noise * (inverse @ inverse.T)
     covariance, leverage = textbook, np.zeros(len(regression.factors.blocks))
-    freedom = float(len(regression.factors.repetitions()) - 1)
+    freedom = float(len(regression.factors.independent()) - 1)
     if not regression.value_only:
         blocks = BlockScores.of(solved, base.independent, full_vector(regression, value), inverse, own)
         leverage = blocks.leverage()
         # What the model lacks is the same in every repetition of a motion: they say it once.
-        blocks = blocks.grouped(regression.factors.repetitions()).joined(together)
+        blocks = blocks.grouped(regression.factors.independent()).joined(together)
         covariance, freedom = covariance_of(method.intervals, blocks), float(blocks.count - 1)
     prior_share = np.zeros(base.rank)
     if penalty is not None:

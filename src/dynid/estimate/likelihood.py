@@ -100,7 +100,7 @@ class ML:
             information[m] = np.einsum("tgi,tgj->ij", whitened[own], whitened[own])
         segment = np.array([block.segment for block in regression.factors.blocks], dtype=np.int64)
         blocks = BlockScores(inverse, information, scores, segment)
-        independent = blocks.grouped(regression.factors.repetitions())
+        independent = blocks.grouped(regression.factors.independent())
         sigma = residual_sigma(regression, point.value)
         return Estimate(
             method=self.name,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
+
+import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
@@ -10,6 +13,7 @@ from dynid.estimate.blocks import BlockScores
 from dynid.estimate.bootstrap import bootstrap_covariance
 from dynid.estimate.hac import hac
 from dynid.estimate.sandwich import sandwich
+from dynid.estimate.shrinkage import shrunk
 from dynid.factor.factor import Factors
 
 
@@ -41,19 +45,13 @@ def check_intervals(name: str) -> None:
 
 
 def covariance_of(kind: str, blocks: BlockScores) -> Float:
-    """Covariance of a least-squares estimate by one of the methods, (b, b)."""
+    """Covariance of a least-squares estimate by one of the methods, (b, b), definite however few the blocks are."""
     check_intervals(kind)
-    if kind == Intervals.SANDWICH:
-        return sandwich(blocks)
-    if kind == Intervals.HAC:
-        return hac(blocks)
-    if kind == Intervals.BOOTSTRAP:
-        return bootstrap_covariance(blocks)
-    return jackknife(blocks)
+    return blocks.covariance(shrunk(_IN_BLOCKS[Intervals(kind)](blocks), blocks))
 
 
 def jackknife(blocks: BlockScores) -> Float:
-    """Covariance of a least-squares estimate by leaving out one block at a time, exactly, without refitting, (b, b).
+    """Covariance by leaving out one block at a time, exactly, without refitting, in the blocks' coordinates, (f, f).
 
     With A the total normal matrix, A_m that of block m and g_m = X_m' W e_m its score, the estimate without
     block m differs by -(A - A_m)^-1 g_m; cov = (M - 1)/M sum (d_m - mean d)(d_m - mean d)'.
@@ -61,7 +59,15 @@ def jackknife(blocks: BlockScores) -> Float:
     """
     shifts = blocks.without()
     D = shifts - shifts.mean(axis=0)
-    return blocks.covariance((blocks.count - 1) / blocks.count * (D.T @ D))
+    return np.asarray((blocks.count - 1) / blocks.count * (D.T @ D))
+
+
+_IN_BLOCKS: dict[Intervals, Callable[[BlockScores], Float]] = {
+    Intervals.JACKKNIFE: jackknife,
+    Intervals.SANDWICH: sandwich,
+    Intervals.HAC: hac,
+    Intervals.BOOTSTRAP: bootstrap_covariance,
+}
 
 
 def block_jackknife(
@@ -73,4 +79,5 @@ def block_jackknife(
     only some directions are free.    weights: (g,).
     """
     blocks = BlockScores.of(factors, columns, theta, inverse, weights)
-    return jackknife(blocks.grouped(factors.repetitions())), blocks.leverage()
+    independent = blocks.grouped(factors.independent())
+    return covariance_of(Intervals.JACKKNIFE, independent), blocks.leverage()

@@ -16,6 +16,8 @@ from dynid.signals.repetition import PARTS_OF_A_MOTION
 
 # Share of a column, over all blocks, below which what a block has of it is what filters keep of a motion long past.
 TRACE = 1e-9
+# Parts of a motion that are taken as independent, at least: ten give a standard error that is known to a quarter.
+LEAST_INDEPENDENT = 10
 # Of a repetition's period, by which sums of times are off.
 ROUNDED = 1e-6
 
@@ -207,6 +209,27 @@ class Factors:
                 own = first.setdefault(part // PARTS_OF_A_MOTION, own)
             same.setdefault((own, i if part is None else part), []).append(i)
         return tuple(np.array(same[key], dtype=np.int64) for key in sorted(same))
+
+    def independent(self) -> tuple[Int, ...]:
+        """Numbers of the blocks that count as one where blocks are taken as independent, as for intervals.
+
+        Those of `repetitions`; of a motion that repeats, which is cut into short parts to compare models on,
+        neighbouring parts together, as long as LEAST_INDEPENDENT are left: what a model lacks outlasts a part.
+        """
+        found, motions = list[Int](), dict[int, list[Int]]()
+        for those in self.repetitions():
+            part = self.blocks[those[0]].part
+            if part is None:
+                found.append(those)
+            else:
+                motions.setdefault(part // PARTS_OF_A_MOTION, []).append(those)
+        for parts in motions.values():
+            count = max(len(parts) // (len(parts) // LEAST_INDEPENDENT or 1), 1)
+            found += [
+                np.sort(np.concatenate([parts[i] for i in run]))
+                for run in np.array_split(np.arange(len(parts)), count)
+            ]
+        return tuple(found)
 
     def repetitions_merged(self) -> Factors:
         """With one block for each part of a motion that repeats, of all its repetitions.

@@ -13,6 +13,7 @@ from dynid.base.arrays import Float, Int
 from dynid.base.records import dataclass
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.prior import parameter_spread, typical_length
+from dynid.estimate.shrinkage import shrunk
 from dynid.factor.factor import Factor, Factors
 from dynid.feasible.bodies import THINNEST, body_columns, is_described
 from dynid.feasible.entropic import relative_covariance
@@ -375,7 +376,7 @@ class _Problem:
                 s[m] += weight * X.T @ (R[:, -1] - R[:, :-1] @ value)
         scores = BlockScores(inverse, H, s, np.zeros(len(s), dtype=np.int64))
         D = scores.without()
-        return scores.covariance(D.T @ D + held)
+        return scores.covariance(shrunk(D.T @ D, scores) + held)
 
     def relative(self, x: Float) -> float:
         """Error of the loaded motion's torque, of its size."""
