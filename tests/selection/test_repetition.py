@@ -31,23 +31,39 @@ RATE = 200.0
 USUAL = np.array([3.0, 80.0, 30.0, 4.0, 1.5, 0.3])
 
 
-def log(seed: int, seconds: float, period: float, in_step: bool = False) -> dynid.Log:
+def log(seed: int, seconds: float, period: float, in_step: bool = False, pauses: float = 0.0) -> dynid.Log:
     """Of a robot with a hose on every joint, which the model lacks."""
-    t, q, tau = recorded(seed, seconds, period, in_step)
+    t, q, tau = recorded(seed, seconds, period, in_step, pauses)
     return dynid.Log.from_arrays(ROBOT, t, q, tau=tau)
 
 
 def recorded(
-    seed: int, seconds: float, period: float, in_step: bool = False
+    seed: int, seconds: float, period: float, in_step: bool = False, pauses: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """t, q, tau of it."""
+    """t, q, tau of it.    pauses: s, up to which it stands at three places of the motion, otherwise each time."""
     rng = np.random.default_rng(seed)
-    t, number = np.arange(0.0, seconds, 1.0 / RATE), np.arange(1, 5)
+    s, number = np.arange(0.0, seconds, 1.0 / RATE), np.arange(1, 5)
+    pace = np.ones(len(s))
+    if pauses:
+        waits = np.random.default_rng([seed, 1])
+        easing = 0.5 + 0.5 * np.cos(np.linspace(0.0, np.pi, int(0.3 * RATE)))
+        parts = list[np.ndarray]()
+        for place in np.diff(np.arange(0.0, seconds, period / 3)):
+            parts += [
+                np.ones(int((place - 0.3) * RATE)),
+                easing,
+                np.zeros(int(waits.uniform(0.2, pauses) * RATE)),
+            ]
+            parts += [easing[::-1]]
+        pace = np.concatenate(parts)
+        s = np.cumsum(pace) / RATE
+    t, hastening = np.arange(len(s)) / RATE, np.gradient(pace) * RATE
     w, size = 2 * np.pi / period * number, 0.5 * rng.normal(size=(ROBOT.n, 4)) / number
-    angle = t[:, None, None] * w + rng.uniform(0, 6, (1 if in_step else ROBOT.n, 4))
+    angle = s[:, None, None] * w + rng.uniform(0, 6, (1 if in_step else ROBOT.n, 4))
     size = size[:1] * np.linspace(0.5, 1.0, ROBOT.n)[:, None] if in_step else size
     forms = np.sin(angle), w * np.cos(angle), -(w**2) * np.sin(angle)
-    q, dq, ddq = ((size * form).sum(axis=2) for form in forms)
+    q, slope, curve = ((size * form).sum(axis=2) for form in forms)
+    dq, ddq = slope * pace[:, None], curve * pace[:, None] ** 2 + slope * hastening[:, None]
     theta = np.array([0.0 if np.isnan(c.prior) else c.prior for c in DEFAULT_TERMS.columns(ROBOT)])
     tau = inverse(ROBOT, DEFAULT_TERMS, theta, q, dq, ddq)
     tau += USUAL * (0.2 * np.sin(2.0 * q) + 0.1 * q**3 + 0.02 * np.sign(dq))
@@ -228,3 +244,22 @@ def test_what_lies_between_many_gaps_is_cut_no_finer_than_by_time(monkeypatch: p
     assert whole.seconds == pytest.approx(8.0 / 24)
     assert broken.together == 1
     assert 40.0 / broken.seconds <= 60
+
+
+def test_parts_are_held_out_of_every_repetition_whatever_the_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of time, each of which the other repetitions hold as well, would say less than two thirds."""
+    training, settings = log(1, 40.0, 8.0, pauses=2.0), dynid.Settings(terms=DEFAULT_TERMS, estimator=WLS())
+    each = dynid.identify(ROBOT, training, settings)
+    (said,) = (one for one in each.diagnostics if one.identifier == "parts-held-out")
+    assert "in motion, whatever its pauses" in said.text
+    seen = replace(each.factors, blocks=tuple(replace(block, part=None) for block in each.factors.blocks))
+    by_time = cross_validate(replace(each.regression, factors=seen), WLS(), 5, ROBOT.joint_names)
+    assert by_time.total_relative < each.validations[0].scores.total_relative / 1.5
+    assert [len(own) for own in each.factors.repetitions()].count(5) > 15
+    monkeypatch.setattr(blocks, "MOST_BLOCKS", 60)
+    found = dynid.identify(ROBOT, training, settings)
+    assert len(found.factors.blocks) <= 60 + 24
+    np.testing.assert_allclose(found.estimate.value, each.estimate.value, rtol=1e-6)
+    np.testing.assert_allclose(found.estimate.std, each.estimate.std, rtol=0.1)
+    long = next(block for block in found.factors.blocks if block.stretches is not None)
+    assert "times" in long.when(1)

@@ -14,15 +14,34 @@ from dynid.signals.samples import Samples
 RATE = 33.3
 
 
-def fourier(seconds: float, base: float, seed: int, noise: float = 1e-3) -> Samples:
+def fourier(seconds: float, base: float, seed: int, noise: float = 1e-3, rate: float = RATE) -> Samples:
     """Motion of three joints whose period is 1/base s."""
-    t, rng = np.arange(0.0, seconds, 1.0 / RATE), np.random.default_rng(seed)
+    t, rng = np.arange(0.0, seconds, 1.0 / rate), np.random.default_rng(seed)
     w = 2 * np.pi * base * np.arange(1, 6)
     amplitude, phase = rng.normal(size=(3, 5)) / np.arange(1, 6), rng.uniform(0, 2 * np.pi, (3, 5))
     angle = t[:, None, None] * w + phase
     q, dq = (amplitude * np.sin(angle)).sum(axis=2), (amplitude * w * np.cos(angle)).sum(axis=2)
     q, ddq = q + noise * rng.normal(size=q.shape), np.zeros_like(q)
-    return replace(Samples.from_motion(q, dq, ddq, rate=RATE), trajectory="one")
+    return replace(Samples.from_motion(q, dq, ddq, rate=rate), trajectory="one")
+
+
+def cycles(seed: int, longest: float, times: int = 12, run: int = 0) -> Samples:
+    """Four moves of three joints, over and over, with pauses of up to `longest` s.    run: which, of the same moves."""
+    rng, waits = np.random.default_rng(seed), np.random.default_rng([seed, run])
+    poses, lasting = rng.normal(size=(4, 3)), rng.uniform(0.8, 3.0, 4)
+    q, dq = list[np.ndarray](), list[np.ndarray]()
+    for k in range(4 * times):
+        x = np.arange(0.0, 1.0, 1.0 / (lasting[k % 4] * RATE))[:, None]
+        pause = waits.uniform(0.2, longest) if longest else 0.5 + (k % 4)
+        way, stand = poses[(k + 1) % 4] - poses[k % 4], round(pause * RATE)
+        q += [
+            poses[k % 4] + way * (10 * x**3 - 15 * x**4 + 6 * x**5),
+            np.tile(poses[(k + 1) % 4], (stand, 1)),
+        ]
+        dq += [way * (30 * x**2 - 60 * x**3 + 30 * x**4) / lasting[k % 4], np.zeros((stand, 3))]
+    position = np.concatenate(q) + 1e-4 * waits.normal(size=(sum(map(len, q)), 3))
+    moved = Samples.from_motion(position, np.concatenate(dq), np.zeros_like(position), rate=RATE)
+    return replace(moved, trajectory="one")
 
 
 def periods(parts: Iterable[Samples], names: list[str]) -> dict[str, float]:
@@ -138,3 +157,58 @@ def test_a_held_out_recording_of_the_same_motion(seed: int) -> None:
     # The last third of a motion that is not gone through again was not fitted.
     training = motion(one.part(0, 2 * len(one) // 3))
     assert same_motion({"one": training}, {"one": motion(one.part(2 * len(one) // 3, len(one)))}) == {}
+
+
+@pytest.mark.parametrize("rate", [125.0, 1000.0])
+def test_a_long_period_is_found_at_any_rate(rate: float) -> None:
+    (found,) = periods(batches(fourier(90.0, 0.025, 1, rate=rate), 4000), ["one"]).values()
+    assert found == pytest.approx(40.0, abs=0.5 / RATE)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pauses_that_vary_do_not_hide_a_repetition(seed: int) -> None:
+    """Machines wait for others: the moves are the same, the pauses are not."""
+    whole = cycles(seed, 3.0)
+    one = repetitions(batches(whole, 400), ["one"])["one"]
+    pauses = one.pauses
+    assert pauses is not None
+    assert len(pauses) == 4 * 12 - 1
+    # The last pause but one ends with the last move: batches are gone through to their end.
+    np.testing.assert_allclose(repetitions([whole], ["one"])["one"].pauses, pauses, atol=1e-9)
+    # At the same phase of every repetition it is at the same place.
+    moving = np.arange(10) * one.period + np.linspace(0.0, one.period, 40)[:, None]
+    place = np.stack([np.interp(one.time(moving.ravel()), whole.t, line) for line in whole.q.T], axis=1)
+    away = place.reshape(40, 10, 3).std(axis=1) / whole.q.std(axis=0)
+    assert np.quantile(away, 0.9) < 0.1
+    np.testing.assert_allclose(one.moving(one.time(moving.ravel())), moving.ravel(), atol=1e-9)
+    inside = np.mean(pauses, axis=1)
+    np.testing.assert_allclose(one.moving(inside), one.moving(pauses[:, 0]), atol=1e-9)
+
+
+def test_pauses_that_last_as_long_each_time_belong_to_the_motion() -> None:
+    one = repetitions([cycles(1, 0.0)], ["one"])["one"]
+    assert one.pauses is None
+    assert np.isfinite(one.period)
+
+
+def test_recordings_of_one_motion_may_pause_otherwise() -> None:
+    runs = [
+        replace(cycles(3, 3.0, 1, run), trajectory=name, segment=run)
+        for run, name in enumerate(("one", "two", "three"))
+    ]
+    runs.append(replace(cycles(4, 3.0, 1), trajectory="other", segment=3))
+    found = repetitions(runs, [one.trajectory for one in runs])
+    assert set(found) == {"one", "two", "three"}
+    assert {one.motion for one in found.values()} == {0}
+    first, second = (Motion(one.t, one.q, one.dq, RATE) for one in runs[:2])
+    other = Motion(runs[3].t, runs[3].q, runs[3].dq, RATE)
+    assert same_motion({"known": first}, {"again": second, "other": other}) == {"again": "known"}
+
+
+def test_moves_to_other_poses_are_no_repetition_without_their_pauses_either() -> None:
+    runs = [cycles(seed, 3.0, 1) for seed in range(6)]
+    q, dq = (np.concatenate([getattr(one, key) for one in runs]) for key in ("q", "dq"))
+    assert (
+        repetitions([replace(Samples.from_motion(q, dq, 0.0 * q, rate=RATE), trajectory="one")], ["one"])
+        == {}
+    )

@@ -117,7 +117,7 @@ def minimised(
 def _together(regression: Regression, memory: float) -> int:
     # Neighbouring blocks as long as the memory together, where enough of such runs are left.
     blocks = regression.factors.blocks
-    length = float(np.median([min(block.seconds, block.length) for block in blocks]))
+    length = float(np.median([block.length for block in blocks]))
     wanted = int(np.ceil(memory / length)) if length > 0 else 1
     return max(min(wanted, len(blocks) // LEAST_RUNS), 1)
 

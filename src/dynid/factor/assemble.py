@@ -216,7 +216,13 @@ def _gated(panel: Float, gate: Bool | None, joint: int) -> Float:
 def _joined(a: Block, b: Block) -> Block:
     groups = tuple(x.merge(y) for x, y in zip(a.groups, b.groups, strict=True))
     motion = None if a.motion is None or b.motion is None else a.motion + b.motion
-    return replace(a, end=b.end, groups=groups, motion=motion)
+    stretches = a.stretches
+    if a.stretches is not None and b.stretches is not None:
+        both = np.concatenate([a.stretches, b.stretches])
+        # One that two batches share comes from each of them.
+        first, index = np.unique(both[:, 0], return_index=True)
+        stretches = np.stack([first, np.maximum.reduceat(both[:, 1], index)], axis=1)
+    return replace(a, end=b.end, groups=groups, motion=motion, stretches=stretches)
 
 
 def _without_stubs(blocks: list[Block]) -> list[Block]:
@@ -230,7 +236,7 @@ def _without_stubs(blocks: list[Block]) -> list[Block]:
     whole: list[Block] = []
     latest: dict[tuple[int, int | None], int] = {}
     for block in blocks:
-        key = block.segment, block.part if np.isfinite(block.period) else None
+        key = block.segment, None if block.stretches is None else block.part
         before = latest.get(key)
         if before is not None and min(_count(block), _count(whole[before])) < least:
             whole[before] = _joined(whole[before], block)

@@ -7,11 +7,13 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from dynid.base.arrays import Int
+from dynid.base.arrays import Float, Int
 from dynid.base.records import dataclass
 from dynid.factor.factor import Block
 from dynid.signals.repetition import Repetition
 from dynid.signals.samples import Samples
+
+DIGITS = 3  # of numbers of samples that are worked out from times
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,6 @@ class Blocking:
 
     def of(self, samples: Samples, kept: Int) -> Iterator[tuple[int, slice | Int, Block]]:
         """The blocks of a batch, without equations yet: number within the segment, which of the samples kept, block."""
-        # The number of a block within its segment is counted in samples: times differ in their last digits.
         seconds, parts = self.seconds, 0
         repetition = self.repeated.get(samples.trajectory)
         if repetition is None:
@@ -42,18 +43,48 @@ class Blocking:
                 seconds = repetition.period / parts
             # A whole number of samples would drift away from the period, repetition by repetition.
             size = max(seconds * samples.rate, 1.0)
-        number = ((samples.first + kept) // size).astype(np.int64)
-        if parts:
-            # That of the first of the parts that are one block.
-            number = number // (parts * self.together) * (parts * self.together) + number % parts
-        origin = samples.t[0] - samples.first / samples.rate
+        visit = (self.index(samples, kept) // size).astype(np.int64)
+        # That of the first of the parts that are one block.
+        number = (
+            visit // (parts * self.together) * (parts * self.together) + visit % parts if parts else visit
+        )
         for first, own in _places(number):
-            start, end = float(origin + first * size / samples.rate), float(samples.t[kept[own]][-1])
+            visits, times = np.unique(visit[own]).astype(np.float64), samples.t[kept[own]]
+            start, end = float(self._time(samples, visits[:1] * size)[0]), float(times[-1])
             part = None if repetition is None else repetition.part(start, seconds)
             block = Block(samples.trajectory, samples.segment, start, end, (), part=part)
             if parts and self.together > 1:
-                block = replace(block, period=seconds * parts, length=seconds)
+                last = times[np.append(np.flatnonzero(np.diff(visit[own])), len(times) - 1)]
+                until = np.minimum(self._time(samples, (visits + 1) * size), last + _step(samples, kept))
+                stretches = np.stack([self._time(samples, visits * size), until], axis=1)
+                block = replace(block, stretches=stretches)
             yield first, own, block
+
+    def index(self, samples: Samples, places: Int) -> Float | Int:
+        """Samples since the segment began, at some of a batch's, (N,): on the clock of a motion that repeats."""
+        repetition = self.repeated.get(samples.trajectory)
+        if repetition is None or repetition.pauses is None:
+            # Counted, since times differ in their last digits.
+            return np.asarray(samples.first + places)
+        begun = repetition.moving(np.array([_origin(samples)]))
+        return np.round((repetition.moving(samples.t[places]) - begun) * samples.rate, DIGITS)
+
+    def _time(self, samples: Samples, index: Float | Int) -> Float:
+        """First time at which so many samples have gone by, (N,), as `index` counts them."""
+        repetition, origin = self.repeated.get(samples.trajectory), _origin(samples)
+        if repetition is None or repetition.pauses is None:
+            return np.asarray(origin + index / samples.rate)
+        return repetition.time(repetition.moving(np.array([origin])) + index / samples.rate)
+
+
+def _step(samples: Samples, kept: Int) -> float:
+    """Time between two samples that are kept, s."""
+    return float(np.median(np.diff(kept))) / samples.rate if len(kept) > 1 else 0.0
+
+
+def _origin(samples: Samples) -> float:
+    """When the segment of a batch began, s of the trajectory's clock."""
+    return float(samples.t[0] - samples.first / samples.rate)
 
 
 def _places(number: Int) -> Iterator[tuple[int, slice | Int]]:

@@ -18,8 +18,6 @@ from dynid.signals.repetition import PARTS_OF_A_MOTION
 TRACE = 1e-9
 # Parts of a motion that are taken as independent, at least: ten give a standard error that is known to a quarter.
 LEAST_INDEPENDENT = 10
-# Of a repetition's period, by which sums of times are off.
-ROUNDED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +126,8 @@ class Block:
     motion: (n,) sum of the squared velocities of every joint at the samples that its equation is of; None = not known.
     part: which part of a motion that repeats, the same in every repetition, of the same trajectory or of another that
     goes through it; None = the motion does not repeat.
-    period, length: s; where the block holds a part of several repetitions, it holds `length` after every `period`, from
-    `start` to `end`; inf = all of that time.
+    stretches: (K, 2) first and last time of its stretches of consecutive samples, s of the trajectory's clock, where it
+    holds a part of several repetitions; None = all from `start` to `end`.
     """
 
     trajectory: str
@@ -139,30 +137,29 @@ class Block:
     groups: tuple[Factor, ...]
     motion: Float | None = None
     part: int | None = None
-    period: float = np.inf
-    length: float = np.inf
+    stretches: Float | None = None
 
     @property
     def spans(self) -> Float:
         """First and last time (K, 2) of the stretches of consecutive samples, s of the trajectory's clock."""
-        if not np.isfinite(self.period):
-            return np.array([[self.start, self.end]])
-        # The last sample may be the first of its stretch.
-        count = int((self.end - self.start) / self.period + ROUNDED) + 1
-        first = self.start + self.period * np.arange(count)
-        return np.stack([first, np.minimum(first + self.length, max(self.end, first[-1]))], axis=1)
+        return np.array([[self.start, self.end]]) if self.stretches is None else self.stretches
 
     @property
     def seconds(self) -> float:
         """Time that the block holds."""
         return float(np.diff(self.spans, axis=1).sum())
 
+    @property
+    def length(self) -> float:
+        """Time that one of its stretches holds, s."""
+        return float(np.median(np.diff(self.spans, axis=1)))
+
     def when(self, digits: int) -> str:
         """The time that the block holds, in words."""
         text = f"{self.start:.{digits}f} to {self.end:.{digits}f} s"
-        if not np.isfinite(self.period):
+        if self.stretches is None:
             return text
-        return f"{text} ({self.length:.{digits}f} s after every {self.period:.{digits}f} s)"
+        return f"{text} ({len(self.stretches)} times {self.length:.{digits}f} s)"
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,8 +49,11 @@ class Stretches:
             return Stretches(share * within, repetition.period * samples.rate, whole=True)
         return Stretches(share if within * blocks.repetitions >= GAP else share * within, size)
 
-    def numbers(self, segment: int, index: Int) -> Int:
-        """Number (T,) of the block whose stretch each sample of the segment lies in; -1 = in none."""
+    def numbers(self, segment: int, index: Float | Int) -> Int:
+        """Number (T,) of the block whose stretch each sample of the segment lies in; -1 = in none.
+
+        index: (T,) samples since the segment began, see `Blocking.index`.
+        """
         block = (index // self.size).astype(np.int64)
         if self.share >= 1.0:
             return np.asarray(block)
@@ -76,7 +79,7 @@ def thinned(
             yield samples
             continue
         stretches = Stretches.of(share, blocks, samples, within)
-        own = stretches.numbers(samples.segment, samples.first + np.arange(len(samples)))
+        own = stretches.numbers(samples.segment, blocks.index(samples, np.arange(len(samples))))
         for number in np.unique(own[own >= 0]).tolist():
             inside = (own == number) & samples.keep
             kept = np.flatnonzero(inside)

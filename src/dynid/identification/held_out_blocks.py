@@ -118,6 +118,8 @@ def _note_repetitions(found: Found, data: Data, diagnostics: Diagnostics) -> Non
         again = f"repeats after {one.seconds:.3g} s"
         if len(names) > 1:
             again = f"is the same, of {one.seconds:.3g} s"
+        if one.pauses is not None:
+            again += " in motion, whatever its pauses"
         who = listed([f"'{name}'" for name in names])
         if all(name in data.blocks.repeated and fitted[name] is not None for name in names):
             parts = round(one.seconds / data.blocks.seconds)

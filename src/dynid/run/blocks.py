@@ -78,7 +78,8 @@ def blocks_of(
     within &= LEAST_PARTS * (gaps + len(names)) <= MOST_BLOCKS
     if repeated and wanted is None:
         shortest = min(one.seconds for one in repeated.values())
-        most, moving = shortest * prepared.bandwidth / LEAST_CYCLES, _seconds_of_motion(prepared, still)
+        most = shortest * prepared.bandwidth / LEAST_CYCLES
+        moving = min(_seconds_of_motion(prepared, still), _on_their_clocks(repeated, prepared))
         # What is no repetition within a trajectory, or is broken by gaps, has blocks of its own.
         most = min(most, MOST_BLOCKS / (gaps + len(names)) if within else MOST_BLOCKS * shortest / moving)
         parts = math.floor(min(max(PARTS, shortest / seconds), most))
@@ -89,13 +90,25 @@ def blocks_of(
     return Blocking(seconds, held_out, _fewest(held_out, prepared) if within else 0.0, together)
 
 
+def _on_their_clocks(repeated: Mapping[str, Repetition], prepared: Prepared) -> float:
+    """Seconds of the log less the pauses that last otherwise in each repetition."""
+    return sum(
+        repeated[one.name].between(one.start_time, one.end_time)
+        if one.name in repeated
+        else one.end_time - one.start_time
+        for one in prepared.log.trajectories
+    )
+
+
 def _fewest(repeated: Mapping[str, Repetition], prepared: Prepared) -> float:
     """How often the motion is gone through that is least often."""
     times: dict[int, float] = {}
     for one in prepared.log.trajectories:
         if one.name in repeated:
             own = repeated[one.name]
-            times[own.motion] = times.get(own.motion, 0.0) + (one.end_time - one.start_time) / own.period
+            times[own.motion] = (
+                times.get(own.motion, 0.0) + own.between(one.start_time, one.end_time) / own.period
+            )
     return min(times.values(), default=0.0)
 
 

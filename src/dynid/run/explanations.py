@@ -353,7 +353,8 @@ OF_FITS = (
         """The motion is gone through again and again, as in most excitation experiments. What a model lacks is the same
         in every repetition, so that blocks of one repetition, predicted by a fit to the others, would say nothing of
         it. The motion is cut into parts, and each is held out of all repetitions together; models are compared on what
-        they miss of each part.""",
+        they miss of each part. Where pauses last otherwise in each repetition, they do not count as time of the
+        motion.""",
         """Nothing. Another motion is further away still: `--validate OTHER_LOG`.""",
     ),
     Explanation(

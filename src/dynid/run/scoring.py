@@ -133,7 +133,7 @@ class _Scoring:
             pair, sound = sound[[*range(n), *range(4 * n, 5 * n)]], sound[: 4 * n]
             counted = replace(counted, exported=kept_sums(samples, index, pair, opened))
         stretches = Stretches.of(self.share, assembly.blocks, samples)
-        stretch = stretches.numbers(samples.segment, samples.first + index)
+        stretch = stretches.numbers(samples.segment, assembly.blocks.index(samples, index))
         kept = samples.keep[index] & (stretch >= 0)
         if not kept.all():
             sound, index, stretch = sound[:, kept], index[kept], stretch[kept]

@@ -240,8 +240,7 @@ def write_factors(one: Identification, path: Path) -> None:
             "abs",
             "motion",
             "part",
-            "period",
-            "length",
+            "stretches",
         )
     }
     for index, block in enumerate(one.factors.blocks):
@@ -250,7 +249,8 @@ def write_factors(one: Identification, path: Path) -> None:
             motion = np.zeros(0) if block.motion is None else block.motion
             part = -1 if block.part is None else block.part
             arrays = (factor.columns, factor.R.ravel(), factor.sums, factor.target_abs, motion)
-            repeated = (part, block.period, block.length)
+            stretches = np.zeros(0) if block.stretches is None else block.stretches.ravel()
+            repeated = (part, stretches)
             for name, value in zip(rows, entry + arrays + repeated, strict=True):
                 rows[name].append(value)
     write_table(path, rows)
@@ -281,6 +281,7 @@ def read_factors(path: Path, parameter_count: int) -> Factors:
         start, end = float(table["start"][first]), float(table["end"][first])
         motion = np.array(table["motion"][first] if "motion" in table else (), dtype=np.float64)
         part = int(table["part"][first]) if "part" in table else -1
+        stretches = np.array(table["stretches"][first] if "stretches" in table else (), dtype=np.float64)
         blocks.append(
             Block(
                 trajectory=table["trajectory"][first],
@@ -290,8 +291,7 @@ def read_factors(path: Path, parameter_count: int) -> Factors:
                 groups=tuple(factors),
                 motion=of_size(motion, "motion") if len(motion) else None,
                 part=part if part >= 0 else None,
-                period=float(table["period"][first]) if "period" in table else np.inf,
-                length=float(table["length"][first]) if "length" in table else np.inf,
+                stretches=of_size(stretches, "stretches").reshape(-1, 2) if len(stretches) else None,
             )
         )
     return Factors(tuple(groups), parameter_count, tuple(blocks))

@@ -8,13 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
 from dynid.log.absent import STILL
 from dynid.signals.samples import Samples
 
-# Samples of a trajectory that are looked at, on FINE samples a second at most for a first look.
-EVIDENCE, FINE = 20_000, 25.0
+# Samples of a trajectory that are looked at, DENSE a second at most: 200 s or more; FINE of them for a first look.
+EVIDENCE, DENSE, FINE = 20_000, 100.0, 25.0
 # Standard deviations of a joint's position within which it has returned, and the share of the samples in motion at
 # which all joints have: a start from rest and an end at rest may stand around the repeated part.
 RETURNED, MOST = 0.1, 0.5
@@ -33,14 +33,16 @@ PARTS_OF_A_MOTION = 1_000_000
 NEAR = 1e-6  # of a part, by which sums of times are off
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Repetition:
     """A trajectory whose motion is gone through more than once, by itself or by others.
 
     motion: number of the motion, the same for all trajectories that go through it.    first: name of the first of them.
-    origin: s of the trajectory's clock at which the motion is where it was at that of the first.
-    period: s after which it repeats within a trajectory, inf = each goes through it once.
+    origin: s of the motion's clock at which the motion is where it was at that of the first.
+    period: s of motion after which it repeats within a trajectory, inf = each goes through it once.
     seconds: of the motion: its period, or how long the first trajectory lasts.
+    pauses: (K, 2) first and last time, s of the trajectory's clock, of the stands through which the motion's clock
+    stands as well, since they last otherwise in each repetition; None = none.
     """
 
     motion: int
@@ -48,10 +50,35 @@ class Repetition:
     origin: float
     period: float
     seconds: float
+    pauses: Float | None = None
+
+    def moving(self, t: Float) -> Float:
+        """Time of the motion's clock (N,) at times of the trajectory's."""
+        if self.pauses is None:
+            return t
+        return np.asarray(t - np.interp(t, self.pauses.ravel(), np.repeat(self._stood, 2)[1:-1]))
+
+    def time(self, moving: Float) -> Float:
+        """First time of the trajectory's clock (N,) at times of the motion's."""
+        if self.pauses is None:
+            return moving
+        begun = self.pauses[:, 0] - self._stood[:-1]
+        return np.asarray(moving + self._stood[np.searchsorted(begun, moving, side="left")])
+
+    def between(self, start: float, end: float) -> float:
+        """Seconds of the motion's clock between two times of the trajectory's."""
+        first, last = self.moving(np.array([start, end]))
+        return float(last - first)
+
+    @cached_property
+    def _stood(self) -> Float:
+        """(K + 1,) seconds of all pauses before each, and of all."""
+        pauses = np.zeros((0, 2)) if self.pauses is None else self.pauses
+        return np.append(0.0, np.cumsum(pauses[:, 1] - pauses[:, 0]))
 
     def phase(self, t: Float) -> Float:
         """Seconds (N,) since the motion began, at times of the trajectory's clock."""
-        since = np.asarray(t - self.origin)
+        since = np.asarray(self.moving(t) - self.origin)
         return since % self.period if np.isfinite(self.period) else np.maximum(since, 0.0)
 
     def parts(self, seconds: float) -> int:
@@ -70,8 +97,23 @@ class Repetition:
 def repetitions(batches: Iterable[Samples], trajectories: Collection[str]) -> dict[str, Repetition]:
     """Trajectories whose motion is gone through more than once, by name.
 
-    trajectories: those that are asked for: batches are read until enough is known of them.
+    Pauses may last otherwise in each repetition: where the motion does not return after one time, stands are left out.
+    trajectories: those that are asked for: batches are read until enough is known of them, and to their end where
+    stands are left out.
     """
+    tracks = _tracks(batches, trajectories)
+    found = _grouped(tracks)
+    standing = {name: track for name, track in tracks.items() if name not in found and track.stands}
+    again = _grouped({name: track.in_motion() for name, track in standing.items()}, _motions(found))
+    if not again:
+        return found
+    pauses = _pauses(batches, {name: standing[name] for name in again})
+    return found | {
+        name: replace(one, pauses=pauses[name] if len(pauses[name]) else None) for name, one in again.items()
+    }
+
+
+def _tracks(batches: Iterable[Samples], trajectories: Collection[str]) -> dict[str, _Track]:
     parts: dict[str, list[Samples]] = {}
     left = set(trajectories)
     for samples in batches:
@@ -81,7 +123,7 @@ def repetitions(batches: Iterable[Samples], trajectories: Collection[str]) -> di
         # Of one segment alone: the clock runs on without a gap there.
         if not seen or seen[0].segment == samples.segment:
             seen.append(samples)
-        if seen[-1] is not samples or sum(map(len, seen)) >= EVIDENCE:
+        if seen[-1] is not samples or sum(map(len, seen)) >= EVIDENCE * _step(samples.rate):
             left.remove(samples.trajectory)
             if not left:
                 break
@@ -91,7 +133,39 @@ def repetitions(batches: Iterable[Samples], trajectories: Collection[str]) -> di
         track = _Track.of(t, q, dq, own[0].rate)
         if track is not None:
             tracks[name] = track
-    return _grouped(tracks)
+    return tracks
+
+
+def _step(rate: float) -> int:
+    """Every how many samples are looked at."""
+    return max(int(rate / DENSE), 1)
+
+
+def _pauses(batches: Iterable[Samples], tracks: Mapping[str, _Track]) -> dict[str, Float]:
+    """Stands (K, 2) of trajectories, first and last time, by name."""
+    found: dict[str, list[Float]] = {name: [np.zeros((0, 2))] for name in tracks}
+    # The last sample in motion and the last of all: a stand may go on.
+    ends: dict[str, tuple[Float, Bool]] = {}
+    for samples in batches:
+        name = samples.trajectory
+        if name not in tracks:
+            continue
+        t, moves = samples.t, tracks[name].moves_at(samples.dq)
+        if name in ends:
+            new = t > ends[name][0][-1]
+            t, moves = np.append(ends[name][0], t[new]), np.append(ends[name][1], moves[new])
+        found[name].append(_stands(t, moves) - np.array([0.0, 1.0 / samples.rate]))
+        last = np.unique([np.flatnonzero(moves)[-1] if moves.any() else 0, len(t) - 1])
+        ends[name] = t[last], moves[last]
+    return {name: np.concatenate(own) for name, own in found.items()}
+
+
+def _stands(t: Float | Int, moves: Bool) -> Float:
+    """The samples in motion (K, 2) before and after each stand.    t: (N,) time or place of samples.    moves: (N,)."""
+    moving = np.flatnonzero(moves)
+    # Of rows that are missing in motion none stands.
+    before = np.flatnonzero(np.diff(moving) > 1)
+    return np.stack([t[moving[before]], t[moving[before + 1]]], axis=1).astype(np.float64)
 
 
 def same_motion(known: Mapping[str, Motion], other: Mapping[str, Motion]) -> dict[str, str]:
@@ -103,7 +177,10 @@ def same_motion(known: Mapping[str, Motion], other: Mapping[str, Motion]) -> dic
     )
     found: dict[str, str] = {}
     for name, track in tried.items():
-        seen = [first for first in list(tracks)[:MOST_MOTIONS] if _shift(tracks[first], track) is not None]
+        firsts = list(tracks)[:MOST_MOTIONS]
+        seen = [first for first in firsts if _shift(tracks[first], track) is not None]
+        if not seen and track.stands:
+            seen = [one for one in firsts if _shift(tracks[one].in_motion(), track.in_motion()) is not None]
         if seen:
             found[name] = seen[0]
     return found
@@ -119,7 +196,12 @@ class Motion:
     rate: float
 
 
-def _grouped(tracks: Mapping[str, _Track]) -> dict[str, Repetition]:
+def _motions(found: Mapping[str, Repetition]) -> int:
+    return len({one.motion for one in found.values()})
+
+
+def _grouped(tracks: Mapping[str, _Track], others: int = 0) -> dict[str, Repetition]:
+    """Trajectories that repeat, by name.    others: motions that are numbered before these."""
     motions: list[tuple[str, list[tuple[str, float]]]] = []
     for name, track in tracks.items():
         for first, members in motions[:MOST_MOTIONS]:
@@ -138,7 +220,7 @@ def _grouped(tracks: Mapping[str, _Track]) -> dict[str, Repetition]:
             continue
         start = 0.0 if np.isfinite(period) else tracks[first].start
         seconds = period if np.isfinite(period) else len(tracks[first].q) / tracks[first].rate
-        number = len({one.motion for one in found.values()})
+        number = others + _motions(found)
         for name, later in members:
             found[name] = Repetition(number, first, start + later, period, seconds)
     return found
@@ -148,7 +230,7 @@ def _grouped(tracks: Mapping[str, _Track]) -> dict[str, Repetition]:
 class _Track:
     """Positions (N, n) on a grid from `start` s on, whether each is known and in motion, (N,), and what scales them.
 
-    mean, size: (n,) of positions; joints of size zero do not move.
+    mean, size: (n,) of positions; joints of size zero do not move.    slow: (n,) speeds below which each stands.
     """
 
     q: Float
@@ -156,26 +238,52 @@ class _Track:
     moves: Bool
     mean: Float
     size: Float
+    slow: Float
     start: float
     rate: float
 
     @staticmethod
     def of(t: Float, q: Float, dq: Float, rate: float) -> _Track | None:
         """None of too few samples, or where nothing moves."""
+        step = _step(rate)
         place = np.round((t - t[0]) * rate).astype(np.int64)
-        N = int(place[-1]) + 1
+        own = (place >= 0) & (place % step == 0)
+        place = place[own] // step
+        N = int(place.max(initial=0)) + 1
         if N < LEAST:
             return None
         on, speeds, known = np.zeros((N, q.shape[1])), np.zeros((N, q.shape[1])), np.zeros(N, dtype=np.bool_)
-        own = (place >= 0) & (place < N)
-        on[place[own]], speeds[place[own]], known[place[own]] = q[own], dq[own], True
+        on[place], speeds[place], known[place] = q[own], dq[own], True
         size, speed = on[known].std(axis=0), np.sqrt(np.mean(speeds[known] ** 2, axis=0))
         moved = size > STILL
         if not moved.any():
             return None
-        moves = known & (np.abs(speeds) > MOVING * speed)[:, moved].any(axis=1)
-        mean = on[known].mean(axis=0)
-        return _Track(on, known, moves, mean, np.where(moved, size, 0.0), float(t[0]), rate)
+        slow = np.where(moved, MOVING * speed, np.inf)
+        moves = known & (np.abs(speeds) > slow).any(axis=1)
+        mean, size = on[known].mean(axis=0), np.where(moved, size, 0.0)
+        return _Track(on, known, moves, mean, size, slow, float(t[0]), rate / step)
+
+    def moves_at(self, dq: Float) -> Bool:
+        """Whether it moves at velocities (N, n)."""
+        return np.asarray((np.abs(dq) > self.slow).any(axis=1))
+
+    @cached_property
+    def stood(self) -> Bool:
+        """Samples (N,) of stands between two samples in motion."""
+        found, place = np.zeros(len(self.q), dtype=np.bool_), np.flatnonzero(self.known)
+        for first, last in _stands(place, self.moves[place]).astype(np.int64).tolist():
+            found[first + 1 : last] = True
+        return found
+
+    @property
+    def stands(self) -> bool:
+        """Whether it stands at all."""
+        return bool(self.stood.any())
+
+    def in_motion(self) -> _Track:
+        """Without the stands, on the motion's clock."""
+        own = ~self.stood
+        return replace(self, q=self.q[own], known=self.known[own], moves=self.moves[own])
 
     @cached_property
     def x(self) -> Float:

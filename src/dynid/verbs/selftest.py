@@ -166,7 +166,7 @@ def selftest(
         )
     theta = run.estimate.consistent if len(run.estimate.consistent) else run.estimate.parameters
     torque = [run.terms.torque(run.robot, samples, theta) for samples in motion]
-    block = float(np.median([min(one.seconds, one.length) for one in run.factors.blocks]))
+    block = float(np.median([one.length for one in run.factors.blocks]))
     simulated = _log(run.robot, residuals, block, prepared, motion, torque, np.random.default_rng(seed))
     refit = identify(
         run.robot,
