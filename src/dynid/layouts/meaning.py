@@ -31,22 +31,9 @@ _CYRILLIC = re.compile("[А-ЯЁ]")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 BRACKETED_UNIT = re.compile(r"\s*[\[(]\s*([A-Za-zА-я/%*·.^° ]+?)\s*[\])]\s*$")
 
-_POSITION = {
-    "q",
-    "qs",
-    "pos",
-    "position",
-    "positions",
-    "angle",
-    "angles",
-    "theta",
-    "th",
-    "qpos",
-    "jpos",
-    "qj",
-    *("winkel", "lage", "angolo", "angulo", "posizione", "posicion", "位置", "角度", "위치", "각도"),
-    *("угол", "положение", "позиция"),
-}
+_POSITION = {"q", "qs", "pos", "position", "positions", "angle", "angles", "theta", "th", "qpos", "jpos", "qj",
+             "winkel", "lage", "angolo", "angulo", "posizione", "posicion", "位置", "角度", "위치", "각도", "угол",
+             "положение", "позиция"}  # fmt: skip
 _SYMBOLS = {"q", "th", "theta"}
 # "qp" is that of Italian, Spanish and French theses: q punto, q point.
 _VELOCITY = {"dq", "qd", "qp", "dqs", "qds", "vel", "velo", "velocity", "velocities", "speed", "speeds", "omega",
@@ -229,6 +216,11 @@ def is_filtered(template: str) -> bool:
 def is_unprocessed(template: str) -> bool:
     """Whether a name says that its values are those before something was made of them."""
     return bool(set(words(template)) & _UNPROCESSED)
+
+
+def is_written_unit(text: str) -> bool:
+    """Whether a text is a unit as names and lines of units write it."""
+    return text.lower() in {*_UNITS, *_LETTERS, *(one for units in UNITS_OF_SLIDES.values() for one in units)}
 
 
 def without_units(template: str) -> tuple[str, ...]:

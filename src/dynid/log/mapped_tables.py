@@ -14,7 +14,8 @@ from dynid.log.absent import absent_joints, without_joints
 from dynid.log.bag import joints_of_columns
 from dynid.log.clocks import OnOneClock
 from dynid.log.log import ChannelMap, ManyTopics, Table, Trajectory
-from dynid.log.mapping import canonical_map, channel_map, completed
+from dynid.log.mapping import channel_map
+from dynid.log.own_columns import canonical_map, completed
 from dynid.log.row_numbers import MOTION, ROW, with_motions, with_row_numbers
 from dynid.log.section import LogSection
 from dynid.log.selection import Selection, selected, trajectories_in
@@ -67,7 +68,8 @@ def mapped_tables(
         robot = locked(robot, places, "not in the log", remarks)
         mapping = mapping and without_joints(mapping, absent)
     if mapping is None:
-        chosen = canonical_map(there, robot, file, extra)
+        stated = {} if isinstance(tables[0], ManyTopics) else _stated_units(tables[0])
+        chosen = canonical_map(there, robot, file, extra, stated)
     else:
         chosen = completed(mapping, there, robot, file, extra)
     time, tables = clock_as_written(tables, chosen.time, remarks)
@@ -93,6 +95,11 @@ def mapped_tables(
     for one in trajectories:
         _report_order(one, remarks)
     return robot, chosen, tuple(tables), trajectories, tuple(remarks)
+
+
+def _stated_units(table: Table) -> dict[str, str]:
+    info = getattr(table, "info", None)
+    return {name: unit for name in table.column_names if info is not None and (unit := info(name).unit)}
 
 
 def _report_order(one: Trajectory, remarks: Diagnostics) -> None:
