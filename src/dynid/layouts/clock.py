@@ -16,10 +16,10 @@ from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.meaning import TICKS, Meaning, words
 from dynid.layouts.names import Family
 from dynid.layouts.physics import runs_of, time_step
-from dynid.layouts.row_order import order_by_time, stretches_stand_alone
+from dynid.layouts.row_order import order_by_time
 from dynid.log.row_numbers import MOTION, ROW
 from dynid.log.stamps import is_remainder, split_stamps
-from dynid.log.time_order import misplaced_rows
+from dynid.log.time_order import misplaced_rows, stretches_stand_alone
 
 # Time stamps of the years 2001 to 2039, s since 1970.
 EPOCH = (1e9, 2.2e9)
