@@ -214,11 +214,31 @@ def test_rare_units_are_units(
     reads(csv(tmp_path / "log.csv", columns | numbered(torque, ARM.tau * size)))
 
 
-def test_turns_that_nobody_names_are_asked_for_and_taken_as_answered(tmp_path: Path) -> None:
+def test_turns_that_nobody_names_are_known_by_the_size_of_the_torque(tmp_path: Path) -> None:
     columns = {"t": ARM.t} | numbered("position_#", ARM.q * TURN) | numbered("velocity_#", ARM.dq * TURN)
-    path = csv(tmp_path / "log.csv", columns | numbered("torque_#", ARM.tau))
+    reads(csv(tmp_path / "log.csv", columns | numbered("torque_#", ARM.tau)))
+    # The size of a current says nothing.
+    path = csv(tmp_path / "log.csv", columns | numbered("current_#", ARM.tau / 12))
     assert "6.28 times the angles: turns?" in asked(path)["log.position.unit"]
-    reads(path, log__position__unit="turn")
+    gains = ", ".join(["12"] * ARM.robot.n)
+    answers = {"log.position.unit": "turn", "log.effort.unit": "A", "robot.drive_gain": gains}
+    assert not propose(ARM.robot, path, answers).open
+
+
+def test_a_report_of_a_drive_says_the_torque_that_it_made(tmp_path: Path) -> None:
+    columns = {
+        "t": ARM.t,
+        **numbered("servo#_position", ARM.q * TURN),
+        **numbered("servo#_velocity", ARM.dq * TURN),
+    }
+    columns |= numbered("servo#_torque", ARM.tau) | numbered("servo#_q_current", ARM.tau / 12)
+    assert "log.effort.columns" in asked(csv(tmp_path / "log.csv", columns))
+    reads(csv(tmp_path / "log.csv", columns | numbered("servo#_temperature", 35.0 + 0.0 * ARM.q)))
+
+
+def test_positions_that_no_name_says_are_what_other_columns_are_the_derivative_of(tmp_path: Path) -> None:
+    columns = {"t": ARM.t} | numbered("joint_dp#", ARM.dq) | numbered("joint_p#", ARM.q)
+    reads(csv(tmp_path / "log.csv", columns | numbered("joint_u#", ARM.tau)))
 
 
 def test_a_strange_unit_is_answered_by_what_it_is_worth(tmp_path: Path) -> None:

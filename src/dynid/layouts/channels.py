@@ -11,7 +11,15 @@ from dynid.base.overview import few
 from dynid.layouts.clock import Clock
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
-from dynid.layouts.meaning import EFFORTS, Meaning, is_filtered, is_unprocessed, without_units, words
+from dynid.layouts.meaning import (
+    EFFORTS,
+    Meaning,
+    is_filtered,
+    is_unprocessed,
+    names_signal,
+    without_units,
+    words,
+)
 from dynid.layouts.names import Family, families
 from dynid.layouts.presets import UNKNOWN, Preset
 from dynid.log.files import parts_beside
@@ -21,6 +29,8 @@ from dynid.robot.model import RobotModel
 NONE = "none"
 SI = ("rad", "rad/s", "N m", "A")
 _NAMED = 4  # files that are listed
+# What drives measure of themselves.
+_OF_DRIVES = {"temperature", "temperatures", "temp", "voltage", "voltages"}
 
 
 def choose_channels(
@@ -71,7 +81,7 @@ def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decisi
     short = [one for one in short if not one.in_part] if any(_in_full(one) for one in short) else short
     short = [one for one in short if not is_filtered(one.template)] or short
     short = [one for one in short if not is_unprocessed(one.template)] or short
-    short = _once(_most_direct(short) if kind == "effort" else short)
+    short = _once(_most_direct(short, found) if kind == "effort" else short)
     options = tuple(Option(one.template, _in_words(one)) for one in same)
     if not same:
         options = tuple(
@@ -91,17 +101,24 @@ def _in_full(one: Family) -> bool:
     return one.named and not one.in_part
 
 
-def _most_direct(short: list[Family]) -> list[Family]:
-    """Measured torques where there are some, else currents, else what counts.
+def _most_direct(short: list[Family], found: Sequence[Family]) -> list[Family]:
+    """Measured torques where there are some, else currents, else what counts.    found: the groups of the log.
 
-    A torque of which nothing says that it was measured may be what a controller wanted, beside the current that came.
+    A torque of which nothing says that it was measured may be what a controller wanted, beside the current that came;
+    in what a drive reports of itself, its voltage or temperature among it, it is what the drive made of its current.
     """
     if not all(one.meaning.quantity in ("torque", "current", "raw") for one in short):
         return short
     torques = [one for one in short if one.meaning.quantity == "torque"]
-    if torques and all(one.meaning.role == "measured" for one in short):
+    reports = {_record(one) for one in found if set(words(one.template)) & _OF_DRIVES}
+    if torques and all(one.meaning.role == "measured" or _record(one) in reports for one in short):
         return torques
     return [one for one in short if one.meaning.quantity != "raw"] or short
+
+
+def _record(one: Family) -> tuple[str, ...]:
+    """What a name says beside the signal: groups of one record have that in common."""
+    return tuple(word for word in words(one.template) if not names_signal(word))
 
 
 def _once(short: list[Family]) -> list[Family]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.meaning import EFFORTS, Meaning, meaning_of_slides, single
-from dynid.layouts.nameless import is_nameless, nameless, states_apart
+from dynid.layouts.nameless import is_nameless, known_by_derivative, nameless, states_apart
 from dynid.layouts.names import Family, families, joint_labels, naming
 from dynid.layouts.presets import Preset
 from dynid.layouts.stated_units import groups_as_named, meanings_as_named, with_stated_units
@@ -24,7 +24,8 @@ def column_groups(
     if is_nameless(look):
         found, alone = nameless(look, robot)
     else:
-        found = _of_actuators(robot, states_apart(_families(look, robot, known), look, robot))
+        found = states_apart(_families(look, robot, known), look, robot)
+        found = _of_actuators(robot, known_by_derivative(found, look))
         grouped = {column for one in found for column in one.columns}
         named = with_stated_units(look)
         alone = single([name for name, plain in named.items() if plain not in grouped], known)

@@ -323,6 +323,11 @@ def _ends(name: Sequence[str], wanted: Sequence[str]) -> bool:
     return tail == tuple(wanted) and (not head or (not short and all(_says_nothing(word) for word in head)))
 
 
+def names_signal(word: str) -> bool:
+    """Whether a word is one of a signal, or of an axis of a motor's currents."""
+    return word in _signal_words() | _NOT_OF_JOINTS | {"d", "q"}
+
+
 def _says_nothing(word: str) -> bool:
     meant = set().union(
         *(kind for _, kind in KINDS),
