@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.io import savemat
 
 from dynid.api.logs import read_log
 from dynid.base.arrays import Float
-from dynid.base.errors import InputError
+from dynid.base.errors import InputError, UsageError
 from dynid.layouts.propose import propose
 from tests.layouts.plants import UR_JOINTS, run
 
@@ -223,6 +224,23 @@ def test_turns_that_nobody_names_are_known_by_the_size_of_the_torque(tmp_path: P
     gains = ", ".join(["12"] * ARM.robot.n)
     answers = {"log.position.unit": "turn", "log.effort.unit": "A", "robot.drive_gain": gains}
     assert not propose(ARM.robot, path, answers).open
+
+
+def test_pulses_by_letters_take_a_unit_for_each_joint(tmp_path: Path) -> None:
+    letters, a_degree = "SLURBT", np.array([1341.4, 1341.4, 1300.0, 1000.0, 900.0, 622.0])
+    names = tuple(f"joint_{k + 1}_{letter.lower()}" for k, letter in enumerate(letters))
+    robot = replace(UR.robot, joint_names=names, tree_joint_names=names)
+    pulses = np.round(UR.q * DEG * a_degree)
+    columns = {"time[ms]": UR.t * 1e3, **{f"{one} pulse": pulses[:, k] for k, one in enumerate(letters)}}
+    path = csv(
+        tmp_path / "log.csv", columns | {f"{one} torque": UR.tau[:, k] for k, one in enumerate(letters)}
+    )
+    assert "one for each joint with commas" in propose(robot, path)["log.position.unit"].question
+    units = ", ".join(f"1/{one:g} deg" for one in a_degree)
+    log = read_log(path, robot, answers={"log.position.unit": units})
+    assert_allclose(log.read(log.trajectories[0]).q, pulses / a_degree / DEG, atol=1e-9)
+    with pytest.raises(UsageError, match="6 from base to tip"):
+        read_log(path, robot, answers={"log.position.unit": "1/1341.4 deg, 1/622 deg"})
 
 
 def test_a_report_of_a_drive_says_the_torque_that_it_made(tmp_path: Path) -> None:

@@ -65,6 +65,11 @@ def is_si(text: str, quantities: tuple[str, ...]) -> bool:
     return any(_FACTORS[quantity].get(plain) == 1.0 for quantity in quantities)
 
 
+def is_unit_of(text: str, quantity: str) -> bool:
+    """Whether a text is a unit of a quantity, a multiple or a share of one among them."""
+    return text in _FACTORS[quantity] or _multiple(text, quantity) is not None
+
+
 def is_multiple(text: str) -> bool:
     """Whether a unit is a multiple or a share of another one: "1/4096 turn"."""
     return any(_multiple(text, quantity) is not None for quantity in _FACTORS)

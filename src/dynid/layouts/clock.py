@@ -29,6 +29,7 @@ SAME_RATE, APART = 1e-3, 0.2
 # Beside the time at which a message was recorded, its own.
 _OF_MESSAGES = {"stamp", "header"}
 SORT = "log.sort"
+_LETTERS_OF_A_SERIES = 2  # beside t
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,10 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
     times = {
         name: one
         for name, one in alone
-        if one.quantity == "time" and name in log.numeric and name not in halves
+        if one.quantity == "time"
+        and name in log.numeric
+        and name not in halves
+        and not _of_a_series(name, log.names)
     }
     times |= dict.fromkeys(sums, Meaning("time", "measured", "s", "name"))
     if log.bag:
@@ -116,6 +120,18 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
     sort = decided(Decision(SORT, "true", (why,), likely=True), answers)
     motions = Decision("log.trajectory", None, ("sorted rows are one motion",), optional=True)
     return Clock(column, meaning, motions, runs_of(t), float(np.median(np.diff(t))), float(t[0]), sort)
+
+
+def _of_a_series(name: str, names: Sequence[str]) -> bool:
+    """Whether the t of a name is one of several letters there, those of joints: "S pulse", "L pulse", "T pulse"."""
+    spelt = words(name)
+    if "t" not in spelt:
+        return False
+    place = spelt.index("t")
+    others = [one for one in map(words, names) if one != spelt and len(one) == len(spelt)]
+    alike = [one for one in others if one[:place] == spelt[:place] and one[place + 1 :] == spelt[place + 1 :]]
+    letters = {one[place] for one in alike if len(one[place]) == 1 and one[place].isalpha()}
+    return len(spelt) > 1 and len(letters) >= _LETTERS_OF_A_SERIES
 
 
 def _order(log: Excerpt, name: str, t: Float, answers: Answers) -> Int | None:

@@ -79,7 +79,7 @@ def states_apart(found: Sequence[Family], look: Excerpt, robot: RobotModel) -> l
 
 
 def known_by_derivative(found: Sequence[Family], look: Excerpt) -> list[Family]:
-    """The groups; where none is called a position, the one that another is the derivative of is, that being the velocity.
+    """The groups; where none is called a position, the one that another, the velocity, is the derivative of is.
 
     They are looked for among those of which no name says anything, and those that are called velocities.
     """

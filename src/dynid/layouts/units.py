@@ -383,7 +383,8 @@ def _by_torque(
                 "and their zero is an offset under [log] position",
             ),
             f"which unit have the positions? {kind.neither.capitalize()}; of counts it is what one is worth: "
-            f"1/4096 turn, 0.01 deg; those of motors take --answer log.position.side=motor, too, {_gears(robot)}",
+            "1/4096 turn, 0.01 deg, or one for each joint with commas; "
+            f"those of motors take --answer log.position.side=motor, too, {_gears(robot)}",
         )
     named = said.unit in kind.all_positions and not said.doubt
     best = said.unit if named and said.unit in left else left[0]
