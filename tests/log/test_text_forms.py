@@ -279,3 +279,42 @@ def test_one_cell_with_a_comma_among_points_is_no_reason_to_read_commas(tmp_path
     with pytest.raises(InputError) as error:
         table_of(tmp_path / "log.csv", HEAD, *rows_of(values))
     assert "decimal" not in str(error.value)
+
+
+def test_lists_of_one_value_each_are_that_value(tmp_path: Path) -> None:
+    path = tmp_path / "data.log"
+    path.write_text(
+        "\n".join([*(f"{k} {t[k]} " + " ".join(f"({x})" for x in ALL[k, 1:]) for k in range(T)), ""])
+    )
+    found = read(open_table(path), tuple(f"column[{k}]" for k in range(1, 8)))
+    np.testing.assert_array_equal(found, ALL)
+    rows = [",".join([str(t[k]), *(f"[{x}]" for x in ALL[k, 1:])]) for k in range(T)]
+    np.testing.assert_array_equal(table_of(tmp_path / "log.csv", HEAD, *rows), ALL)
+
+
+def test_round_brackets_of_spreadsheets_are_no_lists(tmp_path: Path) -> None:
+    # There they are negative numbers, which nothing here says.
+    rows = [",".join(f"({-x:.6f})" if x < 0 else f"{x:.6f}" for x in row) for row in ALL]
+    with pytest.raises(InputError, match="list-cell"):
+        table_of(tmp_path / "log.csv", HEAD, *rows)
+
+
+def test_messages_in_xml(tmp_path: Path) -> None:
+    def message(k: int) -> str:
+        axes = (" ".join(f'A{j + 1}="{x}"' for j, x in enumerate(one[k])) for one in (q, tau))
+        return '<Rob TYPE="KUKA"><AIPos {} /><MACur {}/><IPOC>{}</IPOC></Rob>'.format(*axes, 4 * k)
+
+    path = tmp_path / "rsi.xml"
+    names = ("IPOC", *(f"{one}.A{j + 1}" for one in ("AIPos", "MACur") for j in range(3)))
+    for mark in ("\n", ""):
+        path.write_text(mark.join(map(message, range(T))))
+        found = read(open_table(path), names)
+        np.testing.assert_array_equal(found[:, 1:], ALL[:, 1:])
+        np.testing.assert_array_equal(found[:, 0], 4.0 * np.arange(T))
+
+
+def test_logs_of_vehicles_are_said_to_be_such(tmp_path: Path) -> None:
+    path = tmp_path / "flight.ulg"
+    path.write_bytes(b"ULog\x01\x12\x35\x01" + bytes(64))
+    with pytest.raises(InputError, match="flight log of PX4"):
+        open_table(path)
