@@ -19,7 +19,7 @@ from dynid.layouts.names import Family
 from dynid.layouts.order import Order, decide_order, in_order
 from dynid.layouts.physics import Motion, Recording, unwrapped
 from dynid.layouts.units import Units, decide_units, kind_of, si
-from dynid.layouts.zero import answered_offsets, decide_offset, moved_by
+from dynid.layouts.zero import OFFSET, answered_offsets, decide_counters_zero, decide_offset, moved_by
 from dynid.robot.model import RobotModel
 
 SIDE, UNIT = "log.position.side", "log.position.unit"
@@ -72,11 +72,17 @@ def measured_motion(
             units = replace(units, position=replace(units.position, value=answers[UNIT]))
         unit = units.position.value or ""
         zero = decide_offset(robot, family.joints, recording, units.scale, first or unit, answers)
+        if zero is None and OFFSET not in answers and isinstance(units.scale, float):
+            counted = first or unit
+            zero = decide_counters_zero(robot, family.joints, recording, units.scale, counted, units.motion)
         known = units.motion is not None and np.isfinite(units.scale).all() and (zero is None or zero.sure)
         return units, zero, units.motion.read_as(units.scale) if units.motion is not None and known else None
 
     plain = tuple(range(len(family.joints)))
     units, zero, motion = read(plain)
+    if zero is not None and zero.likely and zero.value is not None:
+        found = measured_motion(robot, look, clock, chosen, {**answers, OFFSET: zero.value})
+        return replace(found, zero=zero)
     order, at = decide_order(robot, family, motion, answers)
     if at != plain:
         # Limits and masses are those of the joints: units are looked at again in the order that was found.

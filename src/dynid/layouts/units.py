@@ -19,11 +19,10 @@ from dynid.layouts.meaning import Meaning
 from dynid.layouts.names import Family
 from dynid.layouts.physics import (
     DECISIVE,
-    EXPLAINS,
     FITS,
     Motion,
     Recording,
-    description_scale,
+    evidence,
     gain,
     misfit,
     motion_of,
@@ -389,7 +388,7 @@ def _by_torque(
     named = said.unit in kind.all_positions and not said.doubt
     best = said.unit if named and said.unit in left else left[0]
     others = [u for u in POSITIONS if u != best]
-    seen = None if motion is None or motion.tau is None else _evidence(robot, motion, best, others[0])
+    seen = None if motion is None else evidence(robot, _read(motion, best), _read(motion, others[0]))
     if seen is None:
         return (best, (), "") if len(left) == 1 else (None, ("nothing decides between them",), ask)
     advantage, words = seen
@@ -471,7 +470,7 @@ def _as_turns(robot: RobotModel, motion: Motion | None, unit: str, effort: Meani
     size = 1.0 if effort.unit == UNKNOWN else torque_size(effort.unit)
     if size is None or not _in_range(robot, np.ptp(motion.q, axis=0), TURN):
         return None
-    seen = _evidence(robot, motion, TURN, unit)
+    seen = evidence(robot, _read(motion, TURN), _read(motion, unit))
     here, there = (scale_of(robot, motion.read_as(si(one, "angle"))) for one in (TURN, unit))
     if seen is None or seen[0] <= DECISIVE or here is None:
         return None
@@ -482,16 +481,5 @@ def _as_turns(robot: RobotModel, motion: Motion | None, unit: str, effort: Meani
     return f"{seen[1]} as {TURN} than as {unit}, {share}" + "".join(f" ({one:.2g} times)" for one in others)
 
 
-def _evidence(robot: RobotModel, motion: Motion, unit: str, other: str) -> tuple[float, str] | None:
-    here, there = motion.read_as(si(unit, "angle")), motion.read_as(si(other, "angle"))
-    a, b = misfit(robot, here), misfit(robot, there)
-    if a is None or b is None:
-        return None
-    advantage, words = gain(a, b), "a rigid arm fits the torque far better"
-    seen, turned = description_scale(robot, here), description_scale(robot, there)
-    if abs(advantage) <= DECISIVE and seen is not None and turned is not None:
-        # What the description's own masses explain is the stronger witness, where they are known.
-        share = np.log((1 - np.minimum(turned[1], 1 - 1e-6)) / (1 - np.minimum(seen[1], 1 - 1e-6)))
-        if max(seen[1].max(), turned[1].max()) > EXPLAINS:
-            advantage, words = float(share.sum()), "the description explains the torque far better"
-    return advantage, words
+def _read(motion: Motion, unit: str) -> Motion:
+    return motion.read_as(si(unit, "angle"))
