@@ -243,6 +243,25 @@ def test_pulses_by_letters_take_a_unit_for_each_joint(tmp_path: Path) -> None:
         read_log(path, robot, answers={"log.position.unit": "1/1341.4 deg, 1/622 deg"})
 
 
+def test_a_torque_that_drives_estimate_is_better_than_a_current_that_nobody_knows_the_worth_of(
+    tmp_path: Path,
+) -> None:
+    columns = {
+        "t": ARM.t,
+        **numbered("node#_pos_estimate", ARM.q * TURN),
+        **numbered("node#_vel_estimate", ARM.dq * TURN),
+    }
+    columns |= numbered("node#_torque_estimate", ARM.tau) | numbered("node#_iq_measured", ARM.tau / 12)
+    path = csv(tmp_path / "log.csv", columns)
+    reads(path)
+    current = "node{number}_iq_measured"
+    assert (
+        propose(ARM.robot, path, {"log.effort.columns": current}).groups["effort"].family.template == current
+    )
+    geared = replace(ARM.robot, drive=replace(ARM.robot.drive, drive_gain=np.full(ARM.robot.n, 12.0)))
+    assert propose(geared, path)["log.effort.columns"].value == current
+
+
 def test_a_report_of_a_drive_says_the_torque_that_it_made(tmp_path: Path) -> None:
     columns = {
         "t": ARM.t,

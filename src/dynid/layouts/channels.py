@@ -10,6 +10,7 @@ from dynid.base.errors import UsageError
 from dynid.base.overview import few
 from dynid.layouts.clock import Clock
 from dynid.layouts.decision import Answers, Decision, Option, decided
+from dynid.layouts.effort import knows_gains, preset_gains
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.meaning import (
     EFFORTS,
@@ -52,7 +53,10 @@ def choose_channels(
     for kind in ("position", "velocity", "effort"):
         # Of a robot with other joints than the log no answer names the columns.
         other_robot = any(one.instead for one in decisions.values())
-        decision, family = choose(kind, found, {} if other_robot else answers)
+        given = {} if other_robot else answers
+        asked = kind == "effort" and "log.effort.columns" not in given
+        worthless = asked and not (knows_gains(robot) or preset_gains(robot, known))
+        decision, family = choose(kind, _with_torques_of_drives(found) if worthless else found, given)
         if kind == "position" and family is None:
             decision = _with_chains(decision, look, robot, known)
         decision, family = _by_joint(kind, decision, family, robot, look, answers)
@@ -63,6 +67,17 @@ def choose_channels(
             chosen[kind] = family
     _refuse_broken(look, robot, known, chosen)
     return decisions, chosen
+
+
+def _with_torques_of_drives(found: Sequence[Family]) -> list[Family]:
+    """The groups without the currents of unknown worth that stand beside the torque that drives make of them."""
+    torques = [k for k, one in enumerate(found) if one.meaning.quantity == "torque"]
+    measured = [
+        one for one in found if one.meaning.quantity == "current" and one.meaning.role in ("", "measured")
+    ]
+    if len(torques) != 1 or not measured or found[torques[0]].meaning.role != "estimated":
+        return list(found)
+    return [one for one in found if one not in measured]
 
 
 def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decision, Family | None]:

@@ -262,7 +262,7 @@ def _current(
     robot: RobotModel, scale: Scale | None, known: Sequence[Preset], compared: str | None, question: str
 ) -> Decision:
     gains, whose = _known_gains(robot), "the description's drives"
-    if gains is None and (found := _preset_gains(robot, known)) is not None:
+    if gains is None and (found := preset_gains(robot, known)) is not None:
         gains, whose = np.array(found[2]), f"the drives of {found[0].title}"
     if scale is not None and gains is not None:
         worth = float(np.median(np.abs(gains)[list(scale.informative)]))
@@ -275,7 +275,7 @@ def _current(
     return Decision(UNIT, None, (why + (f"; it is {compared}" if compared else ""),), question, _units(robot))
 
 
-def _preset_gains(
+def preset_gains(
     robot: RobotModel, known: Sequence[Preset]
 ) -> tuple[Preset, ConstantsEntry, list[float]] | None:
     """N m per ampere of this robot from a preset."""
@@ -399,7 +399,7 @@ def _gains(
             )
     if actuator is not None and (found_there := _gains_of_actuators(robot, actuator, joints)) is not None:
         return found_there
-    found = _preset_gains(robot, known)
+    found = preset_gains(robot, known)
     if found is not None:
         preset, entry, gains = found
         said = f"{preset.cited(entry.source)}; right to {100 * entry.relative_uncertainty:.0f} %"
