@@ -113,7 +113,13 @@ def test_readers_recognise_their_files(tmp_path: Path) -> None:
             formats.hdf5(tmp_path / "a.h5", arrays),
             formats.torch(tmp_path / "a.pt", arrays),
         )
-    ] + [b'{"t": [0.0, 0.1], "q": [1.0, 2.0]}', MESSAGE, b"t: 0.1\nq: [1.0]\n", b"t=0.1 q=1.0\n" * 4]
+    ] + [
+        b'{"t": [0.0, 0.1], "q": [1.0, 2.0]}',
+        MESSAGE,
+        b"t: 0.1\nq: [1.0]\n",
+        b'<Rob><Q A="1"/></Rob>' * 4,
+        b"t=0.1 q=1.0\n" * 4,
+    ]
     # The last reader takes any text: it is asked last. Folders have no first bytes.
     files = [reader for reader in READERS.values() if reader.suffixes]
     taken = np.array([[reader.can_read(head) for reader in files] for head in heads])
