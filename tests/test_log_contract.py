@@ -27,6 +27,7 @@ from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
 from dynid.log.port_folders import PortFolderReader
 from dynid.log.torch_files import TorchReader
+from dynid.log.xml_messages import XmlMessagesReader
 from dynid.log.yaml_files import YamlReader
 from dynid.testing import LogReaderContract
 from tests.log import formats
@@ -196,6 +197,6 @@ def test_every_registered_reader_is_tested_here() -> None:
     # tests/log/test_yaml_files.py, tests/log/test_port_folders.py.
     kinds = {CsvReader, ParquetReader, BagReader, NpzReader, NpyReader, MatReader, Hdf5Reader, TorchReader}
     assert {type(reader) for reader in READERS.values()} == kinds | {
-        JsonReader, LeRobotReader, PortFolderReader, EchoReader, YamlReader, NamedValuesReader
+        JsonReader, LeRobotReader, PortFolderReader, EchoReader, YamlReader, XmlMessagesReader, NamedValuesReader
     }  # fmt: skip
     assert [suffix for reader in BAG_READERS for suffix in reader.suffixes] == [".bag", ".mcap", ".db3"]

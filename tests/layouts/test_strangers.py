@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.io import savemat
 
 from dynid.api.logs import read_log
 from dynid.base.arrays import Float
-from dynid.base.errors import InputError
+from dynid.base.errors import InputError, UsageError
 from dynid.layouts.propose import propose
 from tests.layouts.plants import UR_JOINTS, run
 
@@ -214,11 +215,67 @@ def test_rare_units_are_units(
     reads(csv(tmp_path / "log.csv", columns | numbered(torque, ARM.tau * size)))
 
 
-def test_turns_that_nobody_names_are_asked_for_and_taken_as_answered(tmp_path: Path) -> None:
+def test_turns_that_nobody_names_are_known_by_the_size_of_the_torque(tmp_path: Path) -> None:
     columns = {"t": ARM.t} | numbered("position_#", ARM.q * TURN) | numbered("velocity_#", ARM.dq * TURN)
-    path = csv(tmp_path / "log.csv", columns | numbered("torque_#", ARM.tau))
+    reads(csv(tmp_path / "log.csv", columns | numbered("torque_#", ARM.tau)))
+    # The size of a current says nothing.
+    path = csv(tmp_path / "log.csv", columns | numbered("current_#", ARM.tau / 12))
     assert "6.28 times the angles: turns?" in asked(path)["log.position.unit"]
-    reads(path, log__position__unit="turn")
+    gains = ", ".join(["12"] * ARM.robot.n)
+    answers = {"log.position.unit": "turn", "log.effort.unit": "A", "robot.drive_gain": gains}
+    assert not propose(ARM.robot, path, answers).open
+
+
+def test_pulses_by_letters_take_a_unit_for_each_joint(tmp_path: Path) -> None:
+    letters, a_degree = "SLURBT", np.array([1341.4, 1341.4, 1300.0, 1000.0, 900.0, 622.0])
+    names = tuple(f"joint_{k + 1}_{letter.lower()}" for k, letter in enumerate(letters))
+    robot = replace(UR.robot, joint_names=names, tree_joint_names=names)
+    pulses = np.round(UR.q * DEG * a_degree)
+    columns = {"time[ms]": UR.t * 1e3, **{f"{one} pulse": pulses[:, k] for k, one in enumerate(letters)}}
+    path = csv(
+        tmp_path / "log.csv", columns | {f"{one} torque": UR.tau[:, k] for k, one in enumerate(letters)}
+    )
+    assert "one for each joint with commas" in propose(robot, path)["log.position.unit"].question
+    units = ", ".join(f"1/{one:g} deg" for one in a_degree)
+    log = read_log(path, robot, answers={"log.position.unit": units})
+    assert_allclose(log.read(log.trajectories[0]).q, pulses / a_degree / DEG, atol=1e-9)
+    with pytest.raises(UsageError, match="6 from base to tip"):
+        read_log(path, robot, answers={"log.position.unit": "1/1341.4 deg, 1/622 deg"})
+
+
+def test_a_torque_that_drives_estimate_is_better_than_a_current_that_nobody_knows_the_worth_of(
+    tmp_path: Path,
+) -> None:
+    columns = {
+        "t": ARM.t,
+        **numbered("node#_pos_estimate", ARM.q * TURN),
+        **numbered("node#_vel_estimate", ARM.dq * TURN),
+    }
+    columns |= numbered("node#_torque_estimate", ARM.tau) | numbered("node#_iq_measured", ARM.tau / 12)
+    path = csv(tmp_path / "log.csv", columns)
+    reads(path)
+    current = "node{number}_iq_measured"
+    assert (
+        propose(ARM.robot, path, {"log.effort.columns": current}).groups["effort"].family.template == current
+    )
+    geared = replace(ARM.robot, drive=replace(ARM.robot.drive, drive_gain=np.full(ARM.robot.n, 12.0)))
+    assert propose(geared, path)["log.effort.columns"].value == current
+
+
+def test_a_report_of_a_drive_says_the_torque_that_it_made(tmp_path: Path) -> None:
+    columns = {
+        "t": ARM.t,
+        **numbered("servo#_position", ARM.q * TURN),
+        **numbered("servo#_velocity", ARM.dq * TURN),
+    }
+    columns |= numbered("servo#_torque", ARM.tau) | numbered("servo#_q_current", ARM.tau / 12)
+    assert "log.effort.columns" in asked(csv(tmp_path / "log.csv", columns))
+    reads(csv(tmp_path / "log.csv", columns | numbered("servo#_temperature", 35.0 + 0.0 * ARM.q)))
+
+
+def test_positions_that_no_name_says_are_what_other_columns_are_the_derivative_of(tmp_path: Path) -> None:
+    columns = {"t": ARM.t} | numbered("joint_dp#", ARM.dq) | numbered("joint_p#", ARM.q)
+    reads(csv(tmp_path / "log.csv", columns | numbered("joint_u#", ARM.tau)))
 
 
 def test_a_strange_unit_is_answered_by_what_it_is_worth(tmp_path: Path) -> None:

@@ -133,3 +133,18 @@ def test_a_file_that_still_asks_for_the_zero_says_so(tmp_path: Path) -> None:
         InputError, match=r"open-question.*offset = .*--answer 'log\.position\.offset=-180\|0'"
     ):
         open_log(Experiment.read(file), [path], robot, (), Diagnostics())
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_counts_within_wide_limits_have_the_zero_that_the_torque_says(seed: int, tmp_path: Path) -> None:
+    close = arm(seed)
+    wide = replace(close, limits=replace(close.limits, lower=np.full(N, -6.28), upper=np.full(N, 6.28)))
+    unit, worth, zero = SERVOS["counts of a turn"]
+    path, _ = log(close, tmp_path / "log.csv", seed, worth, zero, True)
+    found = propose(wide, path, {"log.position.unit": unit})
+    assert found[OFFSET].value == f"{-zero}"
+    assert found[OFFSET].sure
+    assert f"{close.joint_names[0]} = -{zero}" in experiment_text(found, "")
+    # Counts of both signs have their zero where they are 0.
+    path, _ = log(close, tmp_path / "other.csv", seed, worth, 0.0, True)
+    assert propose(wide, path, {"log.position.unit": unit})[OFFSET].value is None

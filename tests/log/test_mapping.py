@@ -12,7 +12,8 @@ import pytest
 
 from dynid.base.errors import InputError, InputErrors
 from dynid.log.log import Channel, ChannelMap
-from dynid.log.mapping import canonical_map, channel_map, suggestion
+from dynid.log.mapping import channel_map
+from dynid.log.own_columns import canonical_map, suggestion
 from dynid.log.read import read_log
 from dynid.log.section import LogSection
 from dynid.log.write import canonical_columns, write_log

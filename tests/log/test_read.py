@@ -113,7 +113,13 @@ def test_readers_recognise_their_files(tmp_path: Path) -> None:
             formats.hdf5(tmp_path / "a.h5", arrays),
             formats.torch(tmp_path / "a.pt", arrays),
         )
-    ] + [b'{"t": [0.0, 0.1], "q": [1.0, 2.0]}', MESSAGE, b"t: 0.1\nq: [1.0]\n", b"t=0.1 q=1.0\n" * 4]
+    ] + [
+        b'{"t": [0.0, 0.1], "q": [1.0, 2.0]}',
+        MESSAGE,
+        b"t: 0.1\nq: [1.0]\n",
+        b'<Rob><Q A="1"/></Rob>' * 4,
+        b"t=0.1 q=1.0\n" * 4,
+    ]
     # The last reader takes any text: it is asked last. Folders have no first bytes.
     files = [reader for reader in READERS.values() if reader.suffixes]
     taken = np.array([[reader.can_read(head) for reader in files] for head in heads])
@@ -410,3 +416,13 @@ def test_logs_are_read_with_flat_memory(robot: RobotModel, tmp_path: Path) -> No
     ]
     assert len(sizes) == T // 50
     assert max(sizes) <= 50 * 2 * 3 * 8  # positions, velocities and torques of these rows lie in one block
+
+
+def test_recordings_one_behind_the_other_are_motions(robot: RobotModel, tmp_path: Path) -> None:
+    clock = np.concatenate([t[:300], t[: len(t) - 300]])
+    log = read_log(write_log(tmp_path / "log.parquet", clock, COLUMNS), robot)
+    assert [one.row_count for one in log.trajectories] == [300, len(t) - 300]
+    assert [one.identifier for one in log.remarks] == ["motions-found"]
+    # A clock that was set back in the course of a motion says nothing of where rows belong.
+    set_back = np.concatenate([t[:300], t[300:] - 1.0])
+    assert len(read_log(write_log(tmp_path / "log.parquet", set_back, COLUMNS), robot).trajectories) == 1

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
+from dynid.base.errors import InputError
 from dynid.log.csv import CsvTable
 from dynid.log.files import open_table
 from dynid.log.log import Table
+from dynid.log.selection import column_numbers
 
 T = 60
 rng = np.random.default_rng(7)
@@ -21,7 +23,10 @@ ALL = np.column_stack([t, q, tau])
 
 
 def read(table: Table, names: tuple[str, ...]) -> Float:
-    parts = [np.stack([np.asarray(one[name]) for name in names], axis=1) for one in table.batches(names, 17)]
+    parts = [
+        np.stack([column_numbers(one[name], name, table, 0) for name in names], axis=1)
+        for one in table.batches(names, 17)
+    ]
     return np.concatenate(parts)
 
 
@@ -209,3 +214,107 @@ def test_thousands_that_are_apart(mark: str, quoted: bool, european: bool, tmp_p
         "\n".join([mark.join(["t", "a", "b"]), *(mark.join(map(cell, row)) for row in values), ""])
     )
     np.testing.assert_allclose(read(open_table(path), ("t", "a", "b")), values, atol=6e-4)
+
+
+HEAD = "t,q0,q1,q2,tau0,tau1,tau2"
+
+
+def table_of(path: Path, *lines: str, encoding: str = "utf-8") -> Float:
+    path.write_bytes("\n".join([*lines, ""]).encode(encoding))
+    return read(open_table(path), tuple(HEAD.split(",")))
+
+
+def rows_of(values: Float, mark: str = ",") -> list[str]:
+    return [mark.join(map(str, row)) for row in values.tolist()]
+
+
+@pytest.mark.parametrize("minus", ["\u2212", "\u2013", "\uff0d"])
+def test_minus_signs_of_typesetters(minus: str, tmp_path: Path) -> None:
+    rows = [row.replace("-", minus) for row in rows_of(ALL)]
+    np.testing.assert_array_equal(table_of(tmp_path / "log.csv", HEAD, *rows), ALL)
+    comma = [row.replace(".", ",").replace("-", minus) for row in rows_of(ALL, ";")]
+    found = table_of(tmp_path / "log.csv", HEAD.replace(",", ";"), *comma)
+    np.testing.assert_array_equal(found, ALL)
+    powers = [",".join(f"{x:.12e}".replace("-", minus) for x in row) for row in ALL]
+    np.testing.assert_array_equal(table_of(tmp_path / "log.csv", HEAD, *powers), ALL)
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u2007", "\u2009", "\u202f"])
+def test_blanks_that_do_not_break_part_thousands_and_surround_cells(blank: str, tmp_path: Path) -> None:
+    large = np.round(ALL * 12345.0, 3)
+    rows = [";".join(f"{blank}{x:,.3f}".replace(",", blank) for x in row) for row in large]
+    np.testing.assert_array_equal(table_of(tmp_path / "log.csv", HEAD.replace(",", ";"), *rows), large)
+
+
+@pytest.mark.parametrize(
+    "again",
+    ["\ufeff" + HEAD, HEAD.replace(",", ", "), HEAD + ",", ",".join(f'"{one}"' for one in HEAD.split(","))],
+    ids=["mark", "blanks", "separator", "quotes"],
+)
+def test_names_that_a_restarted_recorder_writes_again(again: str, tmp_path: Path) -> None:
+    rows = rows_of(ALL)
+    found = table_of(tmp_path / "log.csv", "\ufeff" + HEAD, *rows[: T // 2], again, *rows[T // 2 :])
+    np.testing.assert_array_equal(found, ALL)
+
+
+def test_other_names_between_rows_are_said_to_be_names(tmp_path: Path) -> None:
+    rows, other = rows_of(ALL), ",".join(reversed(HEAD.split(",")))
+    with pytest.raises(InputError, match="another line of names") as error:
+        table_of(tmp_path / "log.csv", HEAD, *rows[:9], "", "# begins again", other, *rows[9:])
+    assert "cut the file above that line" in str(error.value)
+
+
+@pytest.mark.parametrize("cell", ["---", "***", "#NV", "#DIV/0!", "#N/A"])
+def test_signs_of_missing_numbers(cell: str, tmp_path: Path) -> None:
+    values = ALL.astype(object)
+    values[5, 2] = cell
+    found = table_of(tmp_path / "log.csv", HEAD, *rows_of(values))
+    assert np.isnan(found[5, 2])
+    assert np.isfinite(np.delete(found.ravel(), 5 * 7 + 2)).all()
+
+
+def test_one_cell_with_a_comma_among_points_is_no_reason_to_read_commas(tmp_path: Path) -> None:
+    values = ALL.astype(object)
+    values[5, 2] = '"0,5"'
+    with pytest.raises(InputError) as error:
+        table_of(tmp_path / "log.csv", HEAD, *rows_of(values))
+    assert "decimal" not in str(error.value)
+
+
+def test_lists_of_one_value_each_are_that_value(tmp_path: Path) -> None:
+    path = tmp_path / "data.log"
+    path.write_text(
+        "\n".join([*(f"{k} {t[k]} " + " ".join(f"({x})" for x in ALL[k, 1:]) for k in range(T)), ""])
+    )
+    found = read(open_table(path), tuple(f"column[{k}]" for k in range(1, 8)))
+    np.testing.assert_array_equal(found, ALL)
+    rows = [",".join([str(t[k]), *(f"[{x}]" for x in ALL[k, 1:])]) for k in range(T)]
+    np.testing.assert_array_equal(table_of(tmp_path / "log.csv", HEAD, *rows), ALL)
+
+
+def test_round_brackets_of_spreadsheets_are_no_lists(tmp_path: Path) -> None:
+    # There they are negative numbers, which nothing here says.
+    rows = [",".join(f"({-x:.6f})" if x < 0 else f"{x:.6f}" for x in row) for row in ALL]
+    with pytest.raises(InputError, match="list-cell"):
+        table_of(tmp_path / "log.csv", HEAD, *rows)
+
+
+def test_messages_in_xml(tmp_path: Path) -> None:
+    def message(k: int) -> str:
+        axes = (" ".join(f'A{j + 1}="{x}"' for j, x in enumerate(one[k])) for one in (q, tau))
+        return '<Rob TYPE="KUKA"><AIPos {} /><MACur {}/><IPOC>{}</IPOC></Rob>'.format(*axes, 4 * k)
+
+    path = tmp_path / "rsi.xml"
+    names = ("IPOC", *(f"{one}.A{j + 1}" for one in ("AIPos", "MACur") for j in range(3)))
+    for mark in ("\n", ""):
+        path.write_text(mark.join(map(message, range(T))))
+        found = read(open_table(path), names)
+        np.testing.assert_array_equal(found[:, 1:], ALL[:, 1:])
+        np.testing.assert_array_equal(found[:, 0], 4.0 * np.arange(T))
+
+
+def test_logs_of_vehicles_are_said_to_be_such(tmp_path: Path) -> None:
+    path = tmp_path / "flight.ulg"
+    path.write_bytes(b"ULog\x01\x12\x35\x01" + bytes(64))
+    with pytest.raises(InputError, match="flight log of PX4"):
+        open_table(path)

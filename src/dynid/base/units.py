@@ -50,10 +50,24 @@ _MULTIPLE = re.compile(r"(1/)?(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?) (\S.*)")
 # What else stands in lines of units of other programs' tables; no channel can be declared in them.
 _SEEN = ("°", "°/s", "deg/s^2", "rad/s^2", "rad/s²", "sec", "V", "W", "%", "-", "°C", "Hz")
 
+# Of these what a file writes where a column has no unit.
+NO_UNITS = ("%", "-")
+
 
 def is_unit(text: str) -> bool:
     """Whether a cell of a table reads like a unit."""
     return text in _SEEN or any(text in known for known in _FACTORS.values())
+
+
+def is_si(text: str, quantities: tuple[str, ...]) -> bool:
+    """Whether a unit is that of SI of one of `quantities`, as lines of units write it: Nm, sec."""
+    plain = {"sec": "s"}.get(text, text)
+    return any(_FACTORS[quantity].get(plain) == 1.0 for quantity in quantities)
+
+
+def is_unit_of(text: str, quantity: str) -> bool:
+    """Whether a text is a unit of a quantity, a multiple or a share of one among them."""
+    return text in _FACTORS[quantity] or _multiple(text, quantity) is not None
 
 
 def is_multiple(text: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, UsageError
 from dynid.identification.experiment import Experiment, open_log
-from dynid.log.mapping import UNNAMED
+from dynid.log.own_columns import UNNAMED
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 

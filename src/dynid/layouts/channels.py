@@ -10,8 +10,17 @@ from dynid.base.errors import UsageError
 from dynid.base.overview import few
 from dynid.layouts.clock import Clock
 from dynid.layouts.decision import Answers, Decision, Option, decided
+from dynid.layouts.effort import knows_gains, preset_gains
 from dynid.layouts.excerpt import Excerpt
-from dynid.layouts.meaning import EFFORTS, Meaning, is_filtered, is_unprocessed, without_units, words
+from dynid.layouts.meaning import (
+    EFFORTS,
+    Meaning,
+    is_filtered,
+    is_unprocessed,
+    names_signal,
+    without_units,
+    words,
+)
 from dynid.layouts.names import Family, families
 from dynid.layouts.presets import UNKNOWN, Preset
 from dynid.log.files import parts_beside
@@ -21,6 +30,8 @@ from dynid.robot.model import RobotModel
 NONE = "none"
 SI = ("rad", "rad/s", "N m", "A")
 _NAMED = 4  # files that are listed
+# What drives measure of themselves.
+_OF_DRIVES = {"temperature", "temperatures", "temp", "voltage", "voltages"}
 
 
 def choose_channels(
@@ -42,7 +53,10 @@ def choose_channels(
     for kind in ("position", "velocity", "effort"):
         # Of a robot with other joints than the log no answer names the columns.
         other_robot = any(one.instead for one in decisions.values())
-        decision, family = choose(kind, found, {} if other_robot else answers)
+        given = {} if other_robot else answers
+        asked = kind == "effort" and "log.effort.columns" not in given
+        worthless = asked and not (knows_gains(robot) or preset_gains(robot, known))
+        decision, family = choose(kind, _with_torques_of_drives(found) if worthless else found, given)
         if kind == "position" and family is None:
             decision = _with_chains(decision, look, robot, known)
         decision, family = _by_joint(kind, decision, family, robot, look, answers)
@@ -53,6 +67,17 @@ def choose_channels(
             chosen[kind] = family
     _refuse_broken(look, robot, known, chosen)
     return decisions, chosen
+
+
+def _with_torques_of_drives(found: Sequence[Family]) -> list[Family]:
+    """The groups without the currents of unknown worth that stand beside the torque that drives make of them."""
+    torques = [k for k, one in enumerate(found) if one.meaning.quantity == "torque"]
+    measured = [
+        one for one in found if one.meaning.quantity == "current" and one.meaning.role in ("", "measured")
+    ]
+    if len(torques) != 1 or not measured or found[torques[0]].meaning.role != "estimated":
+        return list(found)
+    return [one for one in found if one not in measured]
 
 
 def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decision, Family | None]:
@@ -71,7 +96,7 @@ def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decisi
     short = [one for one in short if not one.in_part] if any(_in_full(one) for one in short) else short
     short = [one for one in short if not is_filtered(one.template)] or short
     short = [one for one in short if not is_unprocessed(one.template)] or short
-    short = _once(_most_direct(short) if kind == "effort" else short)
+    short = _once(_most_direct(short, found) if kind == "effort" else short)
     options = tuple(Option(one.template, _in_words(one)) for one in same)
     if not same:
         options = tuple(
@@ -91,17 +116,24 @@ def _in_full(one: Family) -> bool:
     return one.named and not one.in_part
 
 
-def _most_direct(short: list[Family]) -> list[Family]:
-    """Measured torques where there are some, else currents, else what counts.
+def _most_direct(short: list[Family], found: Sequence[Family]) -> list[Family]:
+    """Measured torques where there are some, else currents, else what counts.    found: the groups of the log.
 
-    A torque of which nothing says that it was measured may be what a controller wanted, beside the current that came.
+    A torque of which nothing says that it was measured may be what a controller wanted, beside the current that came;
+    in what a drive reports of itself, its voltage or temperature among it, it is what the drive made of its current.
     """
     if not all(one.meaning.quantity in ("torque", "current", "raw") for one in short):
         return short
     torques = [one for one in short if one.meaning.quantity == "torque"]
-    if torques and all(one.meaning.role == "measured" for one in short):
+    reports = {_record(one) for one in found if set(words(one.template)) & _OF_DRIVES}
+    if torques and all(one.meaning.role == "measured" or _record(one) in reports for one in short):
         return torques
     return [one for one in short if one.meaning.quantity != "raw"] or short
+
+
+def _record(one: Family) -> tuple[str, ...]:
+    """What a name says beside the signal: groups of one record have that in common."""
+    return tuple(word for word in words(one.template) if not names_signal(word))
 
 
 def _once(short: list[Family]) -> list[Family]:

@@ -16,10 +16,10 @@ from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.meaning import TICKS, Meaning, words
 from dynid.layouts.names import Family
 from dynid.layouts.physics import runs_of, time_step
-from dynid.layouts.row_order import order_by_time, stretches_stand_alone
+from dynid.layouts.row_order import order_by_time
 from dynid.log.row_numbers import MOTION, ROW
 from dynid.log.stamps import is_remainder, split_stamps
-from dynid.log.time_order import misplaced_rows
+from dynid.log.time_order import misplaced_rows, stretches_stand_alone
 
 # Time stamps of the years 2001 to 2039, s since 1970.
 EPOCH = (1e9, 2.2e9)
@@ -29,6 +29,7 @@ SAME_RATE, APART = 1e-3, 0.2
 # Beside the time at which a message was recorded, its own.
 _OF_MESSAGES = {"stamp", "header"}
 SORT = "log.sort"
+_LETTERS_OF_A_SERIES = 2  # beside t
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,10 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
     times = {
         name: one
         for name, one in alone
-        if one.quantity == "time" and name in log.numeric and name not in halves
+        if one.quantity == "time"
+        and name in log.numeric
+        and name not in halves
+        and not _of_a_series(name, log.names)
     }
     times |= dict.fromkeys(sums, Meaning("time", "measured", "s", "name"))
     if log.bag:
@@ -116,6 +120,18 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
     sort = decided(Decision(SORT, "true", (why,), likely=True), answers)
     motions = Decision("log.trajectory", None, ("sorted rows are one motion",), optional=True)
     return Clock(column, meaning, motions, runs_of(t), float(np.median(np.diff(t))), float(t[0]), sort)
+
+
+def _of_a_series(name: str, names: Sequence[str]) -> bool:
+    """Whether the t of a name is one of several letters there, those of joints: "S pulse", "L pulse", "T pulse"."""
+    spelt = words(name)
+    if "t" not in spelt:
+        return False
+    place = spelt.index("t")
+    others = [one for one in map(words, names) if one != spelt and len(one) == len(spelt)]
+    alike = [one for one in others if one[:place] == spelt[:place] and one[place + 1 :] == spelt[place + 1 :]]
+    letters = {one[place] for one in alike if len(one[place]) == 1 and one[place].isalpha()}
+    return len(spelt) > 1 and len(letters) >= _LETTERS_OF_A_SERIES
 
 
 def _order(log: Excerpt, name: str, t: Float, answers: Answers) -> Int | None:

@@ -9,9 +9,10 @@ import numpy as np
 
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.meaning import EFFORTS, Meaning, meaning_of_slides, single
-from dynid.layouts.nameless import is_nameless, nameless, states_apart
+from dynid.layouts.nameless import is_nameless, known_by_derivative, nameless, states_apart
 from dynid.layouts.names import Family, families, joint_labels, naming
 from dynid.layouts.presets import Preset
+from dynid.layouts.stated_units import groups_as_named, meanings_as_named, with_stated_units
 from dynid.log.absent import hand_joints
 from dynid.robot.model import RobotModel
 
@@ -23,9 +24,12 @@ def column_groups(
     if is_nameless(look):
         found, alone = nameless(look, robot)
     else:
-        found = _of_actuators(robot, states_apart(_families(look, robot, known), look, robot))
+        found = states_apart(_families(look, robot, known), look, robot)
+        found = _of_actuators(robot, known_by_derivative(found, look))
         grouped = {column for one in found for column in one.columns}
-        alone = single([name for name in look.names if name not in grouped], known)
+        named = with_stated_units(look)
+        alone = single([name for name, plain in named.items() if plain not in grouped], known)
+        alone = meanings_as_named(alone, named)
     return _of_slides(found) if all(robot.prismatic) else found, alone
 
 
@@ -53,18 +57,20 @@ def _kind(one: Family) -> str:
 
 def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list[Family]:
     """The groups of columns; numbered ones may be those of the arm without its hand."""
-    columns = [name for name in look.numeric if name != "t" or not look.bag]
+    plain, numbers = with_stated_units(look), {*look.numeric} - ({"t"} if look.bag else set())
+    columns = [name for name, own in plain.items() if own in numbers]
     texts = look.values([name for name in look.names if name not in look.numeric]) if not look.bag else {}
     labels = joint_labels(texts, robot.joint_names)
     found = families(columns, robot.joint_names, known, look.bag, labels)
     if beside := _of_turning(robot, columns, found, known, look.bag):
-        return beside
+        return groups_as_named(beside, plain)
     hands = hand_joints(robot)
     arm = [one for one in robot.joint_names if one not in hands]
     if len(arm) == robot.n or not arm or any(one.meaning.quantity == "position" for one in found):
-        return found
+        return groups_as_named(found, plain)
     hand = tuple(one for one in robot.joint_names if one in hands)
-    return [replace(one, missing=(*one.missing, *hand)) for one in families(columns, arm, known, look.bag)]
+    own = [replace(one, missing=(*one.missing, *hand)) for one in families(columns, arm, known, look.bag)]
+    return groups_as_named(own, plain)
 
 
 def _of_turning(

@@ -76,7 +76,7 @@ class Scale:
     negative: tuple[str, ...]
 
 
-def _torque(unit: str) -> float | None:
+def torque_size(unit: str) -> float | None:
     """Newton metres of a unit of torque, newtons of one of force; None for another one."""
     try:
         return factor(unit, ("torque", "force"), NOWHERE)[1]
@@ -90,7 +90,7 @@ def _units(robot: RobotModel) -> tuple[Option, ...]:
 
 def _torques(robot: RobotModel) -> dict[str, float]:
     """Units of torque, of force where all joints slide, in SI."""
-    sizes = {one.value: _torque(one.value) for one in _units(robot)}
+    sizes = {one.value: torque_size(one.value) for one in _units(robot)}
     return {unit: size for unit, size in sizes.items() if size is not None}
 
 
@@ -262,7 +262,7 @@ def _current(
     robot: RobotModel, scale: Scale | None, known: Sequence[Preset], compared: str | None, question: str
 ) -> Decision:
     gains, whose = _known_gains(robot), "the description's drives"
-    if gains is None and (found := _preset_gains(robot, known)) is not None:
+    if gains is None and (found := preset_gains(robot, known)) is not None:
         gains, whose = np.array(found[2]), f"the drives of {found[0].title}"
     if scale is not None and gains is not None:
         worth = float(np.median(np.abs(gains)[list(scale.informative)]))
@@ -275,7 +275,7 @@ def _current(
     return Decision(UNIT, None, (why + (f"; it is {compared}" if compared else ""),), question, _units(robot))
 
 
-def _preset_gains(
+def preset_gains(
     robot: RobotModel, known: Sequence[Preset]
 ) -> tuple[Preset, ConstantsEntry, list[float]] | None:
     """N m per ampere of this robot from a preset."""
@@ -302,7 +302,7 @@ def _known_gains(robot: RobotModel) -> Float | None:
 
 def _side(robot: RobotModel, said: Meaning, unit: Decision, scale: Scale | None) -> Decision:
     options = (Option("link", "at the joints"), Option("motor", "before the gears"))
-    if unit.value is None or (size := _torque(unit.value)) is None:
+    if unit.value is None or (size := torque_size(unit.value)) is None:
         return Decision(SIDE, None, optional=True)
     ratios = np.abs(robot.drive.gear_ratio)
     if said.side is not None:
@@ -387,7 +387,7 @@ def _gains(
     answers: Answers,
     joints: Sequence[str],
 ) -> tuple[Decision | None, Mapping[str, float], str]:
-    if unit.value is None or _torque(unit.value) is not None or _known_gains(robot) is not None:
+    if unit.value is None or torque_size(unit.value) is not None or _known_gains(robot) is not None:
         return None, {}, ""
     if GAINS in answers:
         values = _numbers(answers[GAINS], len(joints))
@@ -399,7 +399,7 @@ def _gains(
             )
     if actuator is not None and (found_there := _gains_of_actuators(robot, actuator, joints)) is not None:
         return found_there
-    found = _preset_gains(robot, known)
+    found = preset_gains(robot, known)
     if found is not None:
         preset, entry, gains = found
         said = f"{preset.cited(entry.source)}; right to {100 * entry.relative_uncertainty:.0f} %"

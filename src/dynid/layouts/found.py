@@ -88,5 +88,7 @@ def _first(asked: Sequence[Decision]) -> list[Decision]:
     keys = {one.key for one in asked}
     behind = {"log.time.unit"} if "log.time.column" in keys else set()
     if keys & {"log.time.column", "log.time.unit", "log.position.columns", "log.position.unit", OFFSET}:
-        behind |= {EFFORT_UNIT}
+        behind |= {EFFORT_UNIT, "log.order"}
+    if "log.effort.columns" in keys:
+        behind |= {"log.order"}
     return [one for one in asked if one.key not in behind]

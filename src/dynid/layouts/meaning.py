@@ -31,22 +31,9 @@ _CYRILLIC = re.compile("[А-ЯЁ]")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 BRACKETED_UNIT = re.compile(r"\s*[\[(]\s*([A-Za-zА-я/%*·.^° ]+?)\s*[\])]\s*$")
 
-_POSITION = {
-    "q",
-    "qs",
-    "pos",
-    "position",
-    "positions",
-    "angle",
-    "angles",
-    "theta",
-    "th",
-    "qpos",
-    "jpos",
-    "qj",
-    *("winkel", "lage", "angolo", "angulo", "posizione", "posicion", "位置", "角度", "위치", "각도"),
-    *("угол", "положение", "позиция"),
-}
+_POSITION = {"q", "qs", "pos", "position", "positions", "angle", "angles", "theta", "th", "qpos", "jpos", "qj",
+             "winkel", "lage", "angolo", "angulo", "posizione", "posicion", "位置", "角度", "위치", "각도", "угол",
+             "положение", "позиция"}  # fmt: skip
 _SYMBOLS = {"q", "th", "theta"}
 # "qp" is that of Italian, Spanish and French theses: q punto, q point.
 _VELOCITY = {"dq", "qd", "qp", "dqs", "qds", "vel", "velo", "velocity", "velocities", "speed", "speeds", "omega",
@@ -231,6 +218,11 @@ def is_unprocessed(template: str) -> bool:
     return bool(set(words(template)) & _UNPROCESSED)
 
 
+def is_written_unit(text: str) -> bool:
+    """Whether a text is a unit as names and lines of units write it."""
+    return text.lower() in {*_UNITS, *_LETTERS, *(one for units in UNITS_OF_SLIDES.values() for one in units)}
+
+
 def without_units(template: str) -> tuple[str, ...]:
     """The words of a name but for units."""
     return tuple(word for word in words(BRACKETED_UNIT.sub("", template)) if word not in _UNITS)
@@ -329,6 +321,11 @@ def _ends(name: Sequence[str], wanted: Sequence[str]) -> bool:
     head, tail = tuple(name[: max(at, 0)]), tuple(name[max(at, 0) :])
     short = len("".join(wanted).replace("#", "")) <= 2
     return tail == tuple(wanted) and (not head or (not short and all(_says_nothing(word) for word in head)))
+
+
+def names_signal(word: str) -> bool:
+    """Whether a word is one of a signal, or of an axis of a motor's currents."""
+    return word in _signal_words() | _NOT_OF_JOINTS | {"d", "q"}
 
 
 def _says_nothing(word: str) -> bool:

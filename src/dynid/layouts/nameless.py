@@ -78,6 +78,41 @@ def states_apart(found: Sequence[Family], look: Excerpt, robot: RobotModel) -> l
     return apart
 
 
+def known_by_derivative(found: Sequence[Family], look: Excerpt) -> list[Family]:
+    """The groups; where none is called a position, the one that another, the velocity, is the derivative of is.
+
+    They are looked for among those of which no name says anything, and those that are called velocities.
+    """
+    if any(one.meaning.quantity == "position" for one in found):
+        return list(found)
+    free = [
+        k
+        for k, one in enumerate(found)
+        if one.meaning.quantity in ("", "velocity") and one.meaning.role in ("", "measured")
+    ]
+    blocks = {k: look.table(found[k].columns) for k in free}
+    derived = [
+        (i, j)
+        for i, j in permutations(free, 2)
+        if not found[i].meaning.quantity
+        and found[i].joints == found[j].joints
+        and steps_per_unit(blocks[i], blocks[j], None) is not None
+    ]
+    if len(derived) != 1:  # none, or accelerations and copies beside them: a question
+        return list(found)
+    (root, speed), groups = derived[0], list(found)
+    said = f"{groups[speed].template} is its derivative"
+    groups[root] = replace(
+        groups[root], meaning=replace(groups[root].meaning, quantity="position", said_by=said)
+    )
+    if not groups[speed].meaning.quantity:
+        said = f"it is the derivative of {groups[root].template}"
+        groups[speed] = replace(
+            groups[speed], meaning=replace(groups[speed].meaning, quantity="velocity", said_by=said)
+        )
+    return groups
+
+
 def _is_clock(values: Float) -> bool:
     steps = np.diff(values)
     if not len(steps) or not (steps > 0).all():

@@ -74,7 +74,9 @@ _ALONE = {
     "": Meaning("position", said_by="columns with the names of the joints alone are their positions"),
     "v": Meaning("velocity", said_by="name"),
     **dict.fromkeys(("u", "control", "controls", "ctrl"), Meaning("effort", said_by="name")),
-    **dict.fromkeys(("enc", "encoder"), Meaning("position", said_by="name")),
+    **dict.fromkeys(
+        ("enc", "encoder", "pulse", "pulses", "count", "counts"), Meaning("position", said_by="name")
+    ),
 }
 # What Universal Robots' own pages and programs call the joints of their descriptions.
 _OTHERWISE = {

@@ -274,6 +274,24 @@ def description_scale(robot: RobotModel, motion: Motion) -> tuple[Float, Float, 
     return slope, share, size
 
 
+def evidence(robot: RobotModel, here: Motion, there: Motion) -> tuple[float, str] | None:
+    """How much better the torque speaks for one reading of the positions than for another, and what of it does.
+
+    Beyond +- DECISIVE it decides. None without torque.
+    """
+    a, b = misfit(robot, here), misfit(robot, there)
+    if a is None or b is None:
+        return None
+    advantage, words = gain(a, b), "a rigid arm fits the torque far better"
+    seen, turned = description_scale(robot, here), description_scale(robot, there)
+    if abs(advantage) <= DECISIVE and seen is not None and turned is not None:
+        # What the description's own masses explain is the stronger witness, where they are known.
+        share = np.log((1 - np.minimum(turned[1], 1 - 1e-6)) / (1 - np.minimum(seen[1], 1 - 1e-6)))
+        if max(seen[1].max(), turned[1].max()) > EXPLAINS:
+            advantage, words = float(share.sum()), "the description explains the torque far better"
+    return advantage, words
+
+
 def weight_share(robot: RobotModel, motion: Motion) -> float | None:
     """Logged effort that is the same at rest and both ways over the weight that slides carry; None = they lift nothing.
 

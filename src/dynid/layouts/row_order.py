@@ -7,34 +7,11 @@ import numpy as np
 from dynid.base.arrays import Float, Int
 from dynid.layouts.excerpt import Excerpt
 
-# Rows of a stretch of ascending time that is taken for a motion by itself.
-LEAST_ROWS = 100
-# How near to the first time a clock that was set to zero begins anew, as a share of all.
-NEAR_BEGIN = 0.02
 # Mean square step from row to row over twice the variance, of a signal that neighbouring rows follow; of rows in random
 # order it is 1.
 SMOOTH = 0.1
 # Share of the mean square step that is left at the rows that sorting moves.
 LESS_ROUGH = 0.5
-
-
-def stretches_stand_alone(t: Float) -> bool:
-    """Whether stretches of ascending time are recordings: long, and begun anew or of times of their own.
-
-    So are those of a counter that wraps: all but the first begin at its bottom, and all but the last end at its top.
-
-    Times that overlap otherwise are those of a clock that was set back in the course of a motion.
-    """
-    edges = np.array([0, *(np.flatnonzero(np.diff(t) < 0) + 1), len(t)])
-    begins, ends = t[edges[:-1]], t[edges[1:] - 1]
-    if (np.diff(edges) < LEAST_ROWS).any():
-        return False
-    span = NEAR_BEGIN * (np.nanmax(t) - np.nanmin(t))
-    anew, over = begins - np.nanmin(t) <= span, np.nanmax(t) - ends <= span
-    by_time = np.argsort(begins)
-    apart = begins[by_time][1:] > ends[by_time][:-1]
-    wraps = len(begins) > 1 and bool(anew[1:].all() and over[:-1].all())
-    return bool(anew.all() or apart.all() or wraps)
 
 
 def order_by_time(look: Excerpt, clock: str, t: Float) -> Int | None:

@@ -14,16 +14,15 @@ from dynid.base.units import factor, is_multiple
 from dynid.layouts.calibration import decide_calibration
 from dynid.layouts.clock import EPOCH, Clock
 from dynid.layouts.decision import Answers, Decision, Option, decided
-from dynid.layouts.effort import NEAR, force_unit, scale_of
+from dynid.layouts.effort import NEAR, force_unit, scale_of, torque_size
 from dynid.layouts.meaning import Meaning
 from dynid.layouts.names import Family
 from dynid.layouts.physics import (
     DECISIVE,
-    EXPLAINS,
     FITS,
     Motion,
     Recording,
-    description_scale,
+    evidence,
     gain,
     misfit,
     motion_of,
@@ -39,7 +38,8 @@ from dynid.robot.model import RobotModel
 TIMES, POSITIONS, VELOCITIES = ("s", "ms", "us", "ns"), ("rad", "deg"), ("rad/s", "deg/s", "rpm")
 # With those that so few logs use that nothing but a name or an answer speaks for them.
 _SMALL = ("arcmin", "arcsec")
-ANGLES = (*POSITIONS, "mrad", "turn", *_SMALL)
+TURN = "turn"
+ANGLES = (*POSITIONS, "mrad", TURN, *_SMALL)
 SPEEDS = (*VELOCITIES, "mrad/s", "turn/s", *(f"{one}/s" for one in _SMALL))
 # Controllers record between 2 and 20,000 rows a second.
 FASTEST_STEP, SLOWEST_STEP = 5e-5, 0.5
@@ -139,19 +139,21 @@ def decide_units(
         for t, p in product(times, positions)
         if (one := motions.get(t)) is None or _slow_enough(robot, one, si(p, kind.length))
     ] or list(product(times, positions))
-    pairs: list[tuple[str, str, str]] = []
-    if velocity is not None:
-        pairs = [
+
+    def with_velocities(readings: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+        return [
             (t, p, v)
-            for t, p in fits
-            if (one := motions.get(t)) is not None
+            for t, p in readings
+            if velocity is not None and (one := motions.get(t)) is not None
             for v in _velocities(kind, one, p, velocity, answers)
         ]
-        if pairs:
-            narrowed = {(t, p) for t, p, _ in pairs}
-            if len(narrowed) < len(fits):
-                time_why = (*time_why, "the logged velocity is the derivative of the position so")
-            fits = [one for one in fits if one in narrowed]
+
+    pairs = with_velocities(fits)
+    if pairs:
+        narrowed = {(t, p) for t, p, _ in pairs}
+        if len(narrowed) < len(fits):
+            time_why = (*time_why, "the logged velocity is the derivative of the position so")
+        fits = [one for one in fits if one in narrowed]
     left_times = list(dict.fromkeys(t for t, _ in fits)) if positions else times
     left_positions = list(dict.fromkeys(p for _, p in fits)) if times else positions
     shown = motions.get(left_times[0]) if left_times else None
@@ -163,7 +165,7 @@ def decide_units(
         timed = shown if len(left_times) == 1 else None
         chosen, why, question = _by_force(robot, timed, left_positions, position, effort)
     else:
-        chosen, why, question = _by_torque(robot, shown, left_positions, position)
+        chosen, why, question = _by_torque(robot, shown, left_positions, position, effort)
     unit_decision = decided(
         Decision(
             "log.position.unit",
@@ -178,6 +180,8 @@ def decide_units(
     time_decision = _time_decision(clock, left_times, time_why, answers)
     if unit is not None:
         pairs = [one for one in pairs if one[1] == unit]
+    if unit == TURN and TURN not in positions:
+        pairs = with_velocities([(t, TURN) for t in left_times])
     if time_decision.value is not None:
         pairs = [one for one in pairs if one[0] == time_decision.value]
     sure = time_decision.value is not None and unit is not None
@@ -362,7 +366,7 @@ def _gears(robot: RobotModel) -> str:
 
 
 def _by_torque(
-    robot: RobotModel, motion: Motion | None, left: Sequence[str], said: Meaning
+    robot: RobotModel, motion: Motion | None, left: Sequence[str], said: Meaning, effort: Meaning | None
 ) -> tuple[str | None, tuple[str, ...], str]:
     """The position unit that the torque speaks for.    Returns unit, evidence, question."""
     kind = kind_of(robot)
@@ -378,15 +382,18 @@ def _by_torque(
                 "and their zero is an offset under [log] position",
             ),
             f"which unit have the positions? {kind.neither.capitalize()}; of counts it is what one is worth: "
-            f"1/4096 turn, 0.01 deg; those of motors take --answer log.position.side=motor, too, {_gears(robot)}",
+            "1/4096 turn, 0.01 deg, or one for each joint with commas; "
+            f"those of motors take --answer log.position.side=motor, too, {_gears(robot)}",
         )
     named = said.unit in kind.all_positions and not said.doubt
     best = said.unit if named and said.unit in left else left[0]
     others = [u for u in POSITIONS if u != best]
-    seen = None if motion is None or motion.tau is None else _evidence(robot, motion, best, others[0])
+    seen = None if motion is None else evidence(robot, _read(motion, best), _read(motion, others[0]))
     if seen is None:
         return (best, (), "") if len(left) == 1 else (None, ("nothing decides between them",), ask)
     advantage, words = seen
+    if not named and (turns := _as_turns(robot, motion, best, effort)) is not None:
+        return TURN, (turns,), ""
     stretched = _stretched(robot, motion, best)
     if stretched is not None and len(left) == 1:
         return (
@@ -452,16 +459,27 @@ def _stretched(robot: RobotModel, motion: Motion | None, unit: str) -> str | Non
     return None
 
 
-def _evidence(robot: RobotModel, motion: Motion, unit: str, other: str) -> tuple[float, str] | None:
-    here, there = motion.read_as(si(unit, "angle")), motion.read_as(si(other, "angle"))
-    a, b = misfit(robot, here), misfit(robot, there)
-    if a is None or b is None:
+def _as_turns(robot: RobotModel, motion: Motion | None, unit: str, effort: Meaning | None) -> str | None:
+    """What says that positions are in turns, and no other length than that of the unit; None = it is not beyond doubt.
+
+    They stay within the limits, a fit or the description speaks for them as for one of the usual units, and as turns
+    alone the torque is as large as the description's: the angles of motors, and counts, would be as well by chance.
+    """
+    if motion is None or effort is None or effort.quantity not in ("torque", "effort") or effort.doubt:
         return None
-    advantage, words = gain(a, b), "a rigid arm fits the torque far better"
-    seen, turned = description_scale(robot, here), description_scale(robot, there)
-    if abs(advantage) <= DECISIVE and seen is not None and turned is not None:
-        # What the description's own masses explain is the stronger witness, where they are known.
-        share = np.log((1 - np.minimum(turned[1], 1 - 1e-6)) / (1 - np.minimum(seen[1], 1 - 1e-6)))
-        if max(seen[1].max(), turned[1].max()) > EXPLAINS:
-            advantage, words = float(share.sum()), "the description explains the torque far better"
-    return advantage, words
+    size = 1.0 if effort.unit == UNKNOWN else torque_size(effort.unit)
+    if size is None or not _in_range(robot, np.ptp(motion.q, axis=0), TURN):
+        return None
+    seen = evidence(robot, _read(motion, TURN), _read(motion, unit))
+    here, there = (scale_of(robot, motion.read_as(si(one, "angle"))) for one in (TURN, unit))
+    if seen is None or seen[0] <= DECISIVE or here is None:
+        return None
+    others = [] if there is None else [size * there.middle]
+    if not 1 / NEAR < size * here.middle < NEAR or any(1 / NEAR < one < NEAR for one in others):
+        return None
+    share = f"and is {size * here.middle:.2g} times the description's then"
+    return f"{seen[1]} as {TURN} than as {unit}, {share}" + "".join(f" ({one:.2g} times)" for one in others)
+
+
+def _read(motion: Motion, unit: str) -> Motion:
+    return motion.read_as(si(unit, "angle"))

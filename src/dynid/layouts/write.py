@@ -281,7 +281,10 @@ def _drive(p: Proposal) -> list[str]:
 
 
 def _units(group: Group | None, unit: str) -> str:
-    """One unit for all joints, or by joint where some slide."""
+    """One unit for all joints, or by joint where some slide or each has its own."""
+    if group is not None and "," in unit:
+        own_units = [one.strip() for one in unit.split(",")]
+        return _table({joint: _quoted(one) for joint, one in zip(group.columns, own_units, strict=True)})
     if group is None or not group.slides:
         return _quoted(unit)
     own = {joint: of_slide or unit for joint, (_, of_slide) in group.slides.items()}

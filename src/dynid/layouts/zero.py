@@ -9,14 +9,16 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
+from dynid.base.units import is_multiple
 from dynid.layouts.decision import Answers, Decision, Option
-from dynid.layouts.physics import Recording
+from dynid.layouts.physics import DECISIVE, Motion, Recording, evidence
 from dynid.log.absent import hand_joints
 from dynid.log.joint_limits import RangeWatch, common_shift, half_turn
 from dynid.robot.model import RobotModel
 
 OFFSET = "log.position.offset"
 _NAMED = 3  # joints whose readings are told
+_LEAST_COUNT = 100  # less is a reading in no counts of a turn
 
 
 def answered_offsets(joints: Sequence[str], answers: Answers) -> dict[str, float]:
@@ -119,6 +121,47 @@ def decide_offset(
     return Decision(OFFSET, None, why, question, (*options, as_logged) if options else ())
 
 
+def decide_counters_zero(
+    robot: RobotModel,
+    joints: Sequence[str],
+    recording: Recording,
+    scale: float,
+    unit: str,
+    motion: Motion | None,
+) -> Decision | None:
+    """Zero of counts that never fall below 0, which a counter's range has in its middle; None = it is as logged.
+
+    A rigid arm, or the description's masses, tell it by the torque. scale: of the unit, rad.    motion: as logged.
+    """
+    places = [robot.joint_names.index(one) for one in joints]
+    middle = _middle(recording.q[:, places])
+    if motion is None or middle is None or not is_multiple(unit) or any(robot.prismatic[j] for j in places):
+        return None
+    here = motion.read_as(scale)
+    advantage = evidence(robot, replace(here, q=here.q - middle * scale), here)
+    if advantage is not None and abs(advantage[0]) > DECISIVE:
+        why = f"{advantage[1]} with {middle:g} as zero, the middle of a counter's range"
+        return Decision(OFFSET, f"{-middle:g}", (why,), likely=True) if advantage[0] > 0 else None
+    why = "the counts never fall below 0, and the torque does not decide about their zero"
+    question = (
+        f"what is to be added to the positions, in {unit}, to count from the description's zero (one number for all "
+        "joints, or one each from base to tip, with commas)?"
+    )
+    options = (
+        Option(f"{-middle:g}", f"{middle:g} is zero, the middle of a counter's range"),
+        Option("0", "as logged"),
+    )
+    return Decision(OFFSET, None, (why,), question, options)
+
+
+def _middle(read: Float) -> float | None:
+    """The middle of a counter's range whose counts these are; None = they are no counts that never fall below 0."""
+    read = read[np.isfinite(read)]
+    if not len(read) or not ((read >= 0) & (read == np.round(read))).all() or read.max() < _LEAST_COUNT:
+        return None
+    return float(0.5 * 2.0 ** np.ceil(np.log2(read.max() + 1.0)))
+
+
 def _ends(q: Float) -> tuple[Float, Float]:
     return np.fmin.reduce(q, axis=0), np.fmax.reduce(q, axis=0)
 
@@ -131,10 +174,7 @@ def _usual(
     half = None if robot.prismatic[joints[0]] else half_turn(least, most)
     if half is not None:
         found[-round(half / scale, 9)] = "half a turn"
-    read = q[:, list(joints)]
-    read = read[np.isfinite(read)]
-    if len(read) and (read >= 0).all() and (read == np.round(read)).all():
-        middle = 0.5 * 2.0 ** np.ceil(np.log2(read.max() + 1.0))
-        if least <= -middle * scale <= most:
-            found.setdefault(middle, "the middle of a counter's range")
+    middle = _middle(q[:, list(joints)])
+    if middle is not None and least <= -middle * scale <= most:
+        found.setdefault(middle, "the middle of a counter's range")
     return list(found.items())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,10 @@ from dynid.base.arrays import Float
 from dynid.base.arrow import codes_of, numbers_of
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
+from dynid.base.records import dataclass
 from dynid.log.dialect import BLANK, MISSING, Dialect, cut_off, dialect_of
 from dynid.log.log import ColumnInfo, Text
+from dynid.log.plain_signs import bytes_with_plain_signs, with_plain_signs
 from dynid.log.scope import END_TAG
 
 # Text that is parsed at once.
@@ -153,6 +154,10 @@ class CsvTable:
         except pa.ArrowException as error:
             raise self._explained(error, columns) from error
 
+    def wrong_row(self, column: str) -> InputError | None:
+        """What is wrong with the first row whose cell of a column of numbers is none, None = nothing is."""
+        return self._wrong_row((column,)) if column in self.column_names else None
+
     def _blocks(self) -> Iterator[bytes]:
         """The rows as text of about BLOCK_BYTES, each a whole number of lines.
 
@@ -164,16 +169,16 @@ class CsvTable:
             while data := lines.read(BLOCK_BYTES):
                 rest += data
                 end = _whole_lines(rest, self.dialect.broken)
-                rows = self._without_remarks(rest[:end], lines.head)
+                rows = self._without_remarks(bytes_with_plain_signs(rest[:end]), lines.head)
                 if rows.strip(b"\r\n"):
                     yield rows
                 rest = rest[end:]
-        if (rows := self._without_remarks(rest, lines.head)).strip(b"\r\n"):
+        if (rows := self._without_remarks(bytes_with_plain_signs(rest), lines.head)).strip(b"\r\n"):
             yield rows
 
-    def _without_remarks(self, text: bytes, head: frozenset[bytes]) -> bytes:
+    def _without_remarks(self, text: bytes, head: _Head) -> bytes:
         """Rows of a text: without lines of its head, which a recorder writes again, and without lines of comments."""
-        rows = _without(text, head)
+        rows = head.away(text)
         if self.dialect.broken or not any(mark in rows for mark in _COMMENTS):
             return rows
         return b"\n".join(line for line in rows.split(b"\n") if not line.lstrip().startswith(_COMMENTS))
@@ -197,13 +202,17 @@ class CsvTable:
 
     def _explained(self, error: Exception, columns: tuple[str, ...]) -> InputError:
         # The fast reader says that something is wrong; a slow second look says where.
+        found = self._wrong_row(columns)
+        shown = " ".join(str(error).split())[:200]
+        return found or self._error("csv", shown, "a CSV file with one number a cell")
+
+    def _wrong_row(self, columns: tuple[str, ...]) -> InputError | None:
         blank = self.dialect.delimiter == BLANK
         count = len(self.column_names)
         lines: Any = _Lines(self.path, self.dialect, self._cut and self._cut[0])
         with io.TextIOWrapper(lines, "utf-8", "replace", newline="") as file:
-            written = (
-                line for line in file if line.strip().encode() not in lines.head and not self._remark(line)
-            )
+            plain = map(with_plain_signs, file)
+            written = (line for line in plain if not (lines.head.holds(line.encode()) or self._remark(line)))
             reader = csv.reader(written, delimiter="\t" if blank else self.dialect.delimiter)
             texts: dict[int, bool] = {}
             row = -1
@@ -221,16 +230,21 @@ class CsvTable:
                     if row == 0:
                         texts[i] = not good
                     if not good and not texts.get(i, False):
-                        return self.text_cell(name, cells[i], row, line)
-        return self._error("csv", " ".join(str(error).split())[:200], "a CSV file with one number a cell")
+                        return self._text_cell(name, cells, row, line)
+        return None
 
-    def text_cell(self, column: str, cell: str, row: int, line: int) -> InputError:
-        """The error for a cell that should be a number."""
+    def _text_cell(self, column: str, cells: Sequence[str], row: int, line: int) -> InputError:
+        """The error for a row with a cell that should be a number."""
+        cell = cells[self.column_names.index(column)]
+        found, expected, do = f"column '{column}' = '{cell}'", "a number", ""
         comma = self.dialect.decimal == "." and "," in cell and self.dialect.is_number(cell.replace(",", "."))
-        do = 'set decimal = "," under [log]' if comma else ""
-        return self._error(
-            "text-cell", f"column '{column}' = '{cell}'", "a number", line=line, row=row, do=do
-        )
+        if comma and not any("." in one and self.dialect.is_number(one) for one in cells):
+            do = 'set decimal = "," under [log]'
+        if not any(map(self.dialect.is_number, cells)):
+            found = f"another line of names, {', '.join(cells)[:SHOWN]}"
+            expected = f"that of line {self.dialect.head_lines}, or rows of numbers"
+            do = "cut the file above that line: each part is a log of its own, and dynid takes several"
+        return self._error("text-cell", found, expected, line=line, row=row, do=do)
 
     def _error(
         self,
@@ -259,11 +273,39 @@ def _whole_lines(text: bytes, quoted: bool) -> int:
     return end
 
 
-def _without(text: bytes, head: frozenset[bytes]) -> bytes:
-    """Lines of a text that are not those of a head: a recorder that starts again writes it again."""
-    if not any(line in text for line in head):
-        return text
-    return b"\n".join(line for line in text.split(b"\n") if line.strip() not in head)
+@dataclass(frozen=True)
+class _Head:
+    """The lines above the first row, which a recorder that starts again writes again, or a little otherwise.
+
+    lines: their cells without blanks and quotes around them, and without empty ones at the end.
+    marks: the longest cell of each.
+    """
+
+    lines: frozenset[tuple[bytes, ...]]
+    marks: frozenset[bytes]
+    separator: bytes
+
+    @staticmethod
+    def of(written: Iterable[bytes], separator: bytes) -> _Head:
+        lines = frozenset(cells for line in written if (cells := _plain_cells(line, separator)))
+        return _Head(lines, frozenset(max(cells, key=len) for cells in lines), separator)
+
+    def holds(self, line: bytes) -> bool:
+        """Whether a line is one of them."""
+        return any(mark in line for mark in self.marks) and _plain_cells(line, self.separator) in self.lines
+
+    def away(self, text: bytes) -> bytes:
+        """A text without such lines."""
+        if not any(mark in text for mark in self.marks):
+            return text
+        return b"\n".join(line for line in text.split(b"\n") if not self.holds(line))
+
+
+def _plain_cells(line: bytes, separator: bytes) -> tuple[bytes, ...]:
+    cells = [cell.strip(b' \t\r\n"') for cell in line.split(separator)]
+    while cells and not cells[-1]:
+        cells.pop()
+    return tuple(cells)
 
 
 class _Lines(io.RawIOBase):
@@ -279,8 +321,8 @@ class _Lines(io.RawIOBase):
         self._dialect, self._blank = dialect, dialect.delimiter == BLANK
         self._file: Any = path.open("rb") if plain else path.open(encoding=dialect.encoding, newline="")
         head = [self._file.readline() for _ in range(dialect.head_lines)]
-        written = (self._as_utf8(line).removeprefix(codecs.BOM_UTF8).strip() for line in head)
-        self.head = frozenset(line for line in written if line)
+        written = (bytes_with_plain_signs(self._as_utf8(line)) for line in head)
+        self.head = _Head.of(written, b"\t" if self._blank else dialect.delimiter.encode())
         self._rest = b""
 
     def readable(self) -> bool:

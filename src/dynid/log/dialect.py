@@ -17,6 +17,7 @@ from dynid.base.records import dataclass
 from dynid.base.units import is_unit
 from dynid.log.echoed import joint_state_names
 from dynid.log.loose_lists import FLAT, ONE, QUOTED, has_lists, held_together
+from dynid.log.plain_signs import with_plain_signs
 from dynid.log.scope import is_property, is_scope, scope_names
 
 # Enough of a file to see how it is written.
@@ -33,9 +34,13 @@ ROWS_OF_TABLE = 5
 # In the order of preference where several explain the sample equally well.
 SEPARATORS = (",", ";", "\t", "|", BLANK)
 COMMENT = re.compile(r"^\s*(#|%|//)+")
-# What programs write where a number is missing, in any case: Python, R, spreadsheets, and C's runtime on Windows.
+# What programs write where a number is missing, in any case: Python, R, C's runtime on Windows; instruments that have
+# nothing to show; spreadsheets where they cannot work it out, in German, too.
 MISSING = ("", "nan", "null", "none", "na", "n/a", "#n/a", "<na>", "-", "--", "-nan", "nan(ind)", "-nan(ind)",
-           "1.#qnan", "-1.#qnan", "1.#ind", "-1.#ind")  # fmt: skip
+           "1.#qnan", "-1.#qnan", "1.#ind", "-1.#ind",
+           *("-" * count for count in range(3, 9)), *("*" * count for count in range(1, 9)),
+           "#nv", "#null!", "#div/0!", "#value!", "#wert!", "#ref!", "#bezug!", "#name?", "#num!",
+           "#zahl!")  # fmt: skip
 # What a line above a table says by name; LabVIEW says it for each channel.
 _SAID = re.compile(
     r"[#%/\s]*(?P<name>[A-Za-z][\w ]*?)\s*(?:\[(?P<bracket>\w+)\])?\s*[:=\t,;]\s*"
@@ -134,6 +139,7 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     Raises InputError for a file without a line, another separator than the given one, and names that are used twice.
     """
     text, encoding, whole = _sample(path)
+    text = with_plain_signs(text)
     count = SAMPLE_LINES if whole else max(1, min(SAMPLE_LINES, text.count("\n")))
     physical = [line.rstrip("\r") for line in text.split("\n")[:count]]
     lines = _whole_lines(physical)
@@ -228,7 +234,7 @@ def cut_off(path: Path, dialect: Dialect) -> tuple[int, str, int] | None:
         at = whole.rfind(b"\n") + 1
         if at == 0:  # the only line, or one longer than what is looked at
             break
-        text = whole[at:].decode("utf-8", "replace")
+        text = with_plain_signs(whole[at:].decode("utf-8", "replace"))
         cells = dialect.cells(text)
         in_words = not any(map(dialect.is_number, cells))
         if len(cells) >= len(dialect.names) or not (in_words or count == 1):

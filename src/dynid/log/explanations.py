@@ -238,6 +238,14 @@ EXPLANATIONS = (
         """Nothing, where they are few.""",
     ),
     Explanation(
+        "motions-found",
+        "several recordings in one file",
+        ("note",),
+        """The clock runs back between long stretches of rows, each of which begins as the first one did or has times of
+        its own, as of a recorder that was started again: each stretch is a motion by itself.""",
+        """Nothing. A column `traj` names motions otherwise.""",
+    ),
+    Explanation(
         "damaged-stamps",
         "rows whose time cannot be",
         ("note",),

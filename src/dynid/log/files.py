@@ -29,6 +29,7 @@ from dynid.log.signals_in_rows import signals_in_rows
 from dynid.log.stamps import with_whole_stamps
 from dynid.log.text_times import with_text_times
 from dynid.log.torch_files import TorchReader
+from dynid.log.xml_messages import XmlMessagesReader
 from dynid.log.yaml_files import YamlReader
 
 # Asked in this order, registered ones first; the last one takes any text. A plug-in names its reader after the suffix
@@ -46,11 +47,12 @@ _OWN: tuple[LogReader, ...] = (
     JsonReader(),
     EchoReader(),
     YamlReader(),
+    XmlMessagesReader(),
     NamedValuesReader(),
     CsvReader(),
 )
 # Endings that say how a file is written, and not what it holds: an installed reader may know better.
-_ANYBODYS = (".json", ".jsonl", ".yaml", ".yml", ".txt", ".log")
+_ANYBODYS = (".json", ".jsonl", ".yaml", ".yml", ".xml", ".txt", ".log")
 READERS: Registry[LogReader] = Registry("reader", "dynid.readers", {one.name: one for one in _OWN})
 
 
@@ -61,6 +63,14 @@ _OTHERS = {
     b"\xfd7zXZ": ("a file compressed by xz", "unpack it: unxz FILE"),
     b"PK\x03\x04": ("a zip archive or a workbook", "unpack it, or save the sheet as CSV"),
     b"\xd0\xcf\x11\xe0": ("a workbook", "save the sheet as CSV"),
+    b"ULog": (
+        "a flight log of PX4 (ULog), of a vehicle in place of a robot arm",
+        "if joints are logged in it, write their signals as CSV: ulog2csv FILE",
+    ),
+    b"\xa3\x95": (
+        "a flight log of ArduPilot, of a vehicle in place of a robot arm",
+        "if joints are logged in it, write their signals as CSV",
+    ),
     b"\x80": (
         "Python objects, pickled, which are never loaded",
         "write the arrays with numpy.savez, or to Parquet",

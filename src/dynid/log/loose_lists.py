@@ -11,6 +11,12 @@ _LIST = re.compile(
     rf"(?<![^\s,;|])([ \t]*)[\[(]\s*({_NUMBER}(?:(?:\s*[,;]\s*|\s+){_NUMBER})+)\s*,?\s*[\])](?![^\s,;|])",
     re.IGNORECASE,
 )
+# Of one number. In round brackets between blanks alone: those of spreadsheets are negative.
+_ONE_NUMBER = re.compile(
+    rf"(?<![^\s,;|])\[\s*({_NUMBER})\s*,?\s*\](?![^\s,;|])"
+    rf"|(?:(?<=[^\s,;|] )|(?<=^))\(\s*({_NUMBER})\s*\)(?= *(?:\Z|[^\s,;|]))",
+    re.IGNORECASE,
+)
 _BETWEEN = re.compile(r"\s*[,;]\s*|\s+")
 # As cells of their own, as quotes make them, a cell for each of their numbers, or one number in place of each.
 QUOTED, FLAT, ONE = "quoted", "flat", "one"
@@ -18,7 +24,10 @@ QUOTED, FLAT, ONE = "quoted", "flat", "one"
 
 def has_lists(lines: Sequence[str]) -> bool:
     """Whether most lines hold lists that would fall apart into cells."""
-    return 2 * sum('"' not in line and _LIST.search(line) is not None for line in lines) > len(lines)
+    held = (
+        '"' not in line and (_LIST.search(line) or _ONE_NUMBER.search(line)) is not None for line in lines
+    )
+    return 2 * sum(held) > len(lines)
 
 
 def held_together(line: str, way: str, delimiter: str) -> str:
@@ -34,4 +43,4 @@ def held_together(line: str, way: str, delimiter: str) -> str:
             return f"{found[1]}{numbers[0]}"
         return blanks + (f'"[{mark.join(numbers)}]"' if way == QUOTED else mark.join(numbers))
 
-    return _LIST.sub(written, line)
+    return _LIST.sub(written, _ONE_NUMBER.sub(lambda found: found[1] or found[2], line))

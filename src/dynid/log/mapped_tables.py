@@ -14,10 +14,11 @@ from dynid.log.absent import absent_joints, without_joints
 from dynid.log.bag import joints_of_columns
 from dynid.log.clocks import OnOneClock
 from dynid.log.log import ChannelMap, ManyTopics, Table, Trajectory
-from dynid.log.mapping import canonical_map, channel_map, completed
+from dynid.log.mapping import channel_map
+from dynid.log.own_columns import canonical_map, completed
 from dynid.log.row_numbers import MOTION, ROW, with_motions, with_row_numbers
 from dynid.log.section import LogSection
-from dynid.log.selection import Selection, selected, trajectories_in
+from dynid.log.selection import Selection, Trajectories, selected, trajectories_in
 from dynid.log.text_times import clock_as_written
 from dynid.robot.locking import locked, rest_position
 from dynid.robot.model import RobotModel
@@ -67,7 +68,8 @@ def mapped_tables(
         robot = locked(robot, places, "not in the log", remarks)
         mapping = mapping and without_joints(mapping, absent)
     if mapping is None:
-        chosen = canonical_map(there, robot, file, extra)
+        stated = {} if isinstance(tables[0], ManyTopics) else _stated_units(tables[0])
+        chosen = canonical_map(there, robot, file, extra, stated)
     else:
         chosen = completed(mapping, there, robot, file, extra)
     time, tables = clock_as_written(tables, chosen.time, remarks)
@@ -88,11 +90,29 @@ def mapped_tables(
         positions = [channel.column for channel in chosen.position.values()]
         tables = [OnOneClock(table, chosen.time, positions, clocks) for table in tables]
     found = trajectories_in(tables, chosen)
+    if mapping is None and (rows := _begun_anew(found, chosen)):
+        chosen = replace(chosen, trajectory=MOTION)
+        tables = [with_motions(table, chosen.time.column) for table in tables]
+        found = trajectories_in(tables, chosen)
+        text = f"time begins anew at row {', '.join(map(str, rows))}: each stretch is a motion"
+        remarks.note("motions-found", text, Place(file=file, row=rows[0]))
     wanted = [Selection(one) if isinstance(one, str) else one for one in select]
     trajectories = tuple(selected(found, wanted))
     for one in trajectories:
         _report_order(one, remarks)
     return robot, chosen, tuple(tables), trajectories, tuple(remarks)
+
+
+def _begun_anew(found: Trajectories, chosen: ChannelMap) -> tuple[int, ...]:
+    """Rows at which recordings begin that stand one behind the other without a column that names them; () = none."""
+    if chosen.trajectory is not None or chosen.sort:
+        return ()
+    return tuple(row for order in found.orders.values() for row in order.begins_anew())
+
+
+def _stated_units(table: Table) -> dict[str, str]:
+    info = getattr(table, "info", None)
+    return {name: unit for name in table.column_names if info is not None and (unit := info(name).unit)}
 
 
 def _report_order(one: Trajectory, remarks: Diagnostics) -> None:

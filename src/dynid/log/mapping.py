@@ -42,7 +42,7 @@ _ANY = (
     "none",
 )
 
-_OF_TURNS, _OF_SLIDES = ("angle", "angular velocity", "torque"), ("length", "velocity", "force")
+OF_TURNS, OF_SLIDES = ("angle", "angular velocity", "torque"), ("length", "velocity", "force")
 
 
 def channel_map(
@@ -55,127 +55,7 @@ def channel_map(
     return _Resolver(section, robot, file, lines or {}).resolve()
 
 
-# What is said of a log that lacks dynid's own names, of all columns or of efforts.
-UNNAMED = ("no-mapping", "no-effort")
-
-
-def canonical_map(
-    columns: tuple[str, ...], robot: RobotModel, file: str, extra: Sequence[str] = ()
-) -> ChannelMap:
-    """The mapping of dynid's own column names: t, traj, q_<joint>, dq_<joint>, tau_<joint>, SI units.
-
-    Where there is no tau_<joint>, commands may be there: q_des_<joint>, dq_des_<joint>, tau_ff_<joint>.
-
-    theta_<joint> and dtheta_<joint>, the reflected motion of a motor that has its own encoder, may be there for some,
-    or theta_m_<joint> and dtheta_m_<joint>, the motor's own.
-
-    extra: further columns to read as channels of the same name, where the file has them.
-
-    Raises InputError with a [log] table to fill in when the columns are named otherwise.
-    """
-    names = set(columns)
-    needed = {"t"} | {f"q_{j}" for j in robot.joint_names}
-    if not needed <= names:
-        raise InputError(
-            "no-mapping",
-            found=f"columns {', '.join(columns[:30])}{' ...' if len(columns) > 30 else ''}",
-            expected="dynid's own names (t, q_<joint>, dq_<joint>, tau_<joint>) or a mapping",
-            do=f"let `dynid init {robot.source or 'ROBOT'} {file}` write one, or give this table with units filled in, "
-            "by --config or as mapping in Python:\n" + suggestion(columns, robot),
-            place=Place(file=file),
-        )
-
-    def group(prefix: str, unit: str) -> dict[str, Channel]:  # of every joint, or of none
-        have = all(f"{prefix}_{j}" in names for j in robot.joint_names)
-        return {j: Channel(f"{prefix}_{j}", unit, 1.0) for j in robot.joint_names} if have else {}
-
-    def some(prefix: str, unit: str) -> dict[str, Channel]:
-        have = [j for j in robot.joint_names if f"{prefix}_{j}" in names]
-        return {j: Channel(f"{prefix}_{j}", unit, 1.0) for j in have}
-
-    effort = group("tau", "N m")
-    commanded = {} if effort else group("q_des", "rad")
-    effort = effort if commanded else some("tau", "N m")
-    reflected = bool(some("theta", "rad"))
-    own = "" if reflected else "_m"
-    return ChannelMap(
-        time=Channel("t", "s", 1.0),
-        motor_position=some(f"theta{own}", "rad"),
-        motor_velocity=some(f"dtheta{own}", "rad/s"),
-        motor_side="link" if reflected else "motor",
-        position=group("q", "rad"),
-        velocity=group("dq", "rad/s"),
-        effort=effort,
-        command_position=commanded,
-        command_velocity=group("dq_des", "rad/s") if commanded else {},
-        command_effort=group("tau_ff", "N m") if commanded else {},
-        effort_side=str(robot.drive.torque_side),
-        trajectory="traj" if "traj" in names else None,
-        extra={name: Channel(name, "1", 1.0) for name in extra if name in names},
-    )
-
-
-def completed(
-    mapping: ChannelMap, columns: tuple[str, ...], robot: RobotModel, file: str, extra: Sequence[str] = ()
-) -> ChannelMap:
-    """The mapping with dynid's own columns, where the file has them, in place of what is left out.
-
-    A mapping that names the columns of its positions is complete.    extra: as for canonical_map.
-
-    Raises InputError if the file's columns are not dynid's own.
-    """
-    if not mapping.own_names:
-        return mapping
-    timed = columns if mapping.time.column == "t" else (*columns, "t")
-    own = canonical_map(timed, robot, file, extra)
-    moved = bool(mapping.motor_position)
-    return replace(
-        mapping,
-        position=mapping.position or own.position,
-        velocity=mapping.velocity or own.velocity,
-        effort=mapping.effort or own.effort,
-        command_position=mapping.command_position or own.command_position,
-        command_velocity=mapping.command_velocity or own.command_velocity,
-        command_effort=mapping.command_effort or own.command_effort,
-        motor_position=mapping.motor_position or own.motor_position,
-        motor_velocity=mapping.motor_velocity if moved else own.motor_velocity,
-        motor_side=mapping.motor_side if moved else own.motor_side,
-        trajectory=mapping.trajectory or own.trajectory,
-        extra={**own.extra, **mapping.extra},
-    )
-
-
-def suggestion(columns: tuple[str, ...], robot: RobotModel) -> str:
-    """A [log] table guessed from column names; units are left as ?, for they are never guessed."""
-
-    def guess(patterns: tuple[str, ...]) -> str | None:
-        for pattern in patterns:
-            for template in (
-                f"{pattern}{{number}}",
-                f"{pattern}_{{number}}",
-                f"{pattern}_{{joint}}",
-                f"{{joint}}_{pattern}",
-                f"{pattern}[{{index}}]",
-            ):
-                wanted = _columns_of(template, robot.joint_names)
-                if set(wanted) <= set(columns):
-                    return template
-        return None
-
-    time = next((c for c in columns if c.lower() in ("t", "time", "timestamp", "stamp", "time_s")), "?")
-    lines = ["[log]", f'time = {{ column = "{time}", unit = "?" }}']
-    for quantity, patterns in (
-        ("position", ("q", "pos", "position", "theta", "qm")),
-        ("velocity", ("dq", "qd", "vel", "velocity", "dqm")),
-        ("effort", ("tau", "effort", "torque", "i", "current", "tau_m")),
-    ):
-        template = guess(patterns)
-        if template or quantity != "velocity":
-            lines.append(f'{quantity} = {{ columns = "{template or "?"}", unit = "?" }}')
-    return "\n".join(lines)
-
-
-def _columns_of(template: str, names: Sequence[str]) -> list[str]:
+def columns_of(template: str, names: Sequence[str]) -> list[str]:
     """The columns that a template names, one a joint; or what else it names, fewer or more than there are joints."""
     run = _RUN.fullmatch(template)
     if run is not None:
@@ -376,7 +256,7 @@ class _Resolver:
         names = self.robot.joint_names
         if not isinstance(entry.columns, dict):
             template = OWN_COLUMNS.get(key, "") if entry.columns is None else entry.columns
-            found = template if isinstance(template, list) else _columns_of(template, names)
+            found = template if isinstance(template, list) else columns_of(template, names)
             if len(found) != len(names):
                 listed_columns = f"columns = {_shown(template)}, {len(found)} of them"
                 expected = "a template with {joint}, {number} or {index}, a run such as "
@@ -435,7 +315,7 @@ class _Resolver:
                     )
                 )
                 continue
-            others = _OF_TURNS if self.robot.prismatic[self.robot.joint_names.index(joint)] else _OF_SLIDES
+            others = OF_TURNS if self.robot.prismatic[self.robot.joint_names.index(joint)] else OF_SLIDES
             own = tuple(one for one in quantities if one not in others)
             found[joint] = (unit[joint], self.factor(unit[joint], own, key, "unit", joint))
         return found

@@ -54,6 +54,9 @@ def column_numbers(values: Float | Text, name: str, table: Table, row: int) -> F
     bad = np.flatnonzero(np.isin(values.codes, wrong))
     if not len(bad):
         return numbers[values.codes]
+    look = getattr(table, "wrong_row", None)
+    if look is not None and (found := look(name)) is not None:
+        raise found
     at = int(bad[0])
     cell = values.names[values.codes[at]]
     raise InputError(

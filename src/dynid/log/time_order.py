@@ -20,6 +20,10 @@ FEW_ROWS = 10
 WHOLE = 0.6, 1.75
 # Of the rows: where more stamps are damaged, nothing says which of them are right.
 DAMAGED_SHARE = 0.01
+# Rows of a stretch of ascending time that is taken for a motion by itself.
+LEAST_ROWS = 100
+# How near to the first time a clock that was set to zero begins anew, as a share of all.
+NEAR_BEGIN = 0.02
 
 
 def longest_step(median: float) -> float:
@@ -61,6 +65,25 @@ def misplaced_rows(t: Float) -> int:
         return 0
     beside = step[moved[1:] | moved[:-1]] / np.median(step[step > 0])
     return int(moved.sum()) if WHOLE[0] <= beside.min() and beside.max() <= WHOLE[1] else 0
+
+
+def stretches_stand_alone(t: Float) -> bool:
+    """Whether stretches of ascending time are recordings: long, and begun anew or of times of their own.
+
+    So are those of a counter that wraps: all but the first begin at its bottom, and all but the last end at its top.
+
+    Times that overlap otherwise are those of a clock that was set back in the course of a motion.
+    """
+    edges = np.array([0, *(np.flatnonzero(np.diff(t) < 0) + 1), len(t)])
+    begins, ends = t[edges[:-1]], t[edges[1:] - 1]
+    if (np.diff(edges) < LEAST_ROWS).any():
+        return False
+    span = NEAR_BEGIN * (np.nanmax(t) - np.nanmin(t))
+    anew, over = begins - np.nanmin(t) <= span, np.nanmax(t) - ends <= span
+    by_time = np.argsort(begins)
+    apart = begins[by_time][1:] > ends[by_time][:-1]
+    wraps = len(begins) > 1 and bool(anew[1:].all() and over[:-1].all())
+    return bool(anew.all() or apart.all() or wraps)
 
 
 def _torn(rows: Int, t: Float) -> Bool:
@@ -113,6 +136,13 @@ class TimeOrder:
         """First and last time (s), of all rows that have one where too many are damaged; nan where none has."""
         known = self.t[~self.damaged if self._few(slice(None)) else ~missing_stamps(self.t)]
         return (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
+
+    def begins_anew(self) -> list[int]:
+        """Rows of the file at which recordings begin behind the first one; [] where the stamps say no such thing."""
+        explained = self.misplaced or self._few(slice(None)) or missing_stamps(self.t).any()
+        if explained or not stretches_stand_alone(self.t):
+            return []
+        return [self.first_row + row + 1 for row in np.flatnonzero(np.diff(self.t) < 0).tolist()]
 
     def left_out(self, start: float, end: float) -> tuple[int, ...]:
         """Rows of the file that a part of the trajectory, from start to end (s), does without.
