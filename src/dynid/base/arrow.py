@@ -101,6 +101,7 @@ def _lists(values: Sequence[Any], flat: Any) -> Any:
     import pyarrow as pa
 
     ends = np.concatenate([[0], np.cumsum([len(cell) for cell in values])])
-    if not len(flat) or ends[-1] > np.iinfo(np.int32).max:
+    # Of lists without a number only arrays say which type they are of; pa.array loads pandas.
+    if not (len(flat) or isinstance(flat, np.ndarray)) or ends[-1] > np.iinfo(np.int32).max:
         return pa.array(values)
     return pa.ListArray.from_arrays(arrow_array(ends.astype(np.int32)), arrow_array(flat))
