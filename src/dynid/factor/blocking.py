@@ -50,14 +50,14 @@ class Blocking:
         )
         for first, own in _places(number):
             visits, times = np.unique(visit[own]).astype(np.float64), samples.t[kept[own]]
-            start, end = float(self._time(samples, visits[:1] * size)[0]), float(times[-1])
+            begins, end = self._time(samples, visits * size), float(times[-1])
+            start = float(begins[0])
             part = None if repetition is None else repetition.part(start, seconds)
             block = Block(samples.trajectory, samples.segment, start, end, (), part=part)
             if parts and self.together > 1:
                 last = times[np.append(np.flatnonzero(np.diff(visit[own])), len(times) - 1)]
                 until = np.minimum(self._time(samples, (visits + 1) * size), last + _step(samples, kept))
-                stretches = np.stack([self._time(samples, visits * size), until], axis=1)
-                block = replace(block, stretches=stretches)
+                block = replace(block, stretches=np.stack([begins, until], axis=1))
             yield first, own, block
 
     def index(self, samples: Samples, places: Int) -> Float | Int:
