@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -22,12 +22,14 @@ from dynid.feasible.bodies import body_columns
 from dynid.robot.model import RobotModel
 from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.choice import LogFacts
-from dynid.terms.term import Of, Term, Terms
+from dynid.terms.term import Column, Of, Term, Terms
 
 # A single cause removes so much of the difference on left-out blocks, and every other leaves so many times its error.
 # Of 17 simulated cases of benchmarks/causes.py six have a cause to be named; it is first in all of them, and the next
 # one leaves 1.22 to 12 times its error.
 MOST, AHEAD = 0.5, 1.2
+# Or every other leaves so many standard errors over the folds more: what a fault of the log has to gain in the choice.
+SURE = 3.0
 # By so much at least consistent bodies predict worse: less is within what the choice of the blocks makes.
 LEAST = 0.01
 # How many candidates, those that help the fitted data most, are tried on left-out blocks.
@@ -41,7 +43,9 @@ EXPLANATION = Explanation(
     """Mend or declare what is named. Where none stands out, this log names nothing to mend, and the figures of
     the run stand as they are.""",
     f"""A cause is named where freeing it removes {100 * MOST:g} % of what consistency costs on left-out blocks,
-    and every other one leaves at least {AHEAD:g} times its error (`benchmarks/causes.py`).""",
+    and every other one leaves at least {AHEAD:g} times its error (`benchmarks/causes.py`), or {SURE:g} standard errors
+    more. Drives of one kind, whose greatest efforts are described as the same, are freed together as well: torque
+    constants are off for all motors of a kind.""",
 )
 
 
@@ -50,11 +54,19 @@ class Candidate:
     """What may keep consistent bodies from fitting.
 
     text: in words.    columns: names of the parameters that it frees.    body: whose prior is given up; -1 = none.
+    joints: of one kind of drive, which have the effect to the same size; () = none.
+    units: of effort, by joint of the robot.
     """
 
     text: str
     columns: frozenset[str] = frozenset()
     body: int = -1
+    joints: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def is_part_of(self, other: Candidate) -> bool:
+        """Whether it frees some of what another frees, and nothing else."""
+        return self.body < 0 and bool(self.columns) and self.columns < other.columns
 
 
 @dataclass(frozen=True)
@@ -62,16 +74,34 @@ class CauseFound:
     """How left-out blocks are predicted by consistent bodies with a candidate freed.
 
     error, before: root of the squared errors over that of the unconstrained fit, with it and without.
+    missed: squared errors by fold.    size: of the effect that a kind of drive has, nan = of another candidate.
     """
 
     candidate: Candidate
     error: float
     before: float
+    missed: tuple[float, ...] = ()
+    size: float = np.nan
 
     @property
     def removed(self) -> float:
         """Share of what consistent bodies predict worse, in squares, that it removes."""
         return (self.before**2 - self.error**2) / (self.before**2 - 1.0)
+
+    @property
+    def factor(self) -> float:
+        """What the torque of a kind of drive is to be multiplied by, nan = of another candidate.
+
+        A gain that is off by g shows as g / (1 + g) beside bodies that took it for granted.
+        """
+        return 1.0 - self.size
+
+    def leaves_more(self, other: CauseFound) -> bool:
+        """Whether it leaves more than another, beyond what the choice of blocks makes."""
+        if self.error >= AHEAD * other.error:
+            return True
+        more = np.subtract(self.missed, other.missed)
+        return len(more) > 1 and bool(more.mean() > SURE * more.std(ddof=1) / np.sqrt(len(more)))
 
 
 def likely_causes(
@@ -79,8 +109,8 @@ def likely_causes(
 ) -> tuple[CauseFound, ...]:
     """Candidates, the best first; none where they cannot be compared or nothing is to be explained.
 
-    Each of rotors, the drive gain of one joint, a lean of the base and the inertia of the last link is freed alone,
-    the bodies being consistent throughout.
+    Each of rotors, the drive gain of one joint or of all drives of a kind, a lean of the base and the inertia of the
+    last link is freed alone, the bodies being consistent throughout.
     wanted: the consistent fit, its strength a number.    fit: makes the equations of other terms.
     """
     if wanted.inner is not None or not can_hold_out(fitted.regression.factors):
@@ -97,16 +127,52 @@ def cause_text(causes: Sequence[CauseFound]) -> str:
     """The single likely cause with its evidence; what was tried, where none stands out; "" for nothing compared."""
     if not causes:
         return ""
-    first, others = causes[0], causes[1:]
-    how = f"Left-out blocks are predicted {first.before:.3g} times as far off as without constraints"
-    if first.removed >= MOST and all(other.error >= AHEAD * first.error for other in others):
+    how = f"Left-out blocks are predicted {causes[0].before:.3g} times as far off as without constraints"
+    first = single_cause(causes)
+    if first is not None:
+        others = [one for one in causes if one is not first]
         behind = f", {others[0].error:.3g} times with the next candidate" if others else ""
         return (
             f"Likely cause: {first.candidate.text}. {how}, {first.error:.3g} times with that freed{behind}. "
-            "Mend or declare it, and identify again."
+            f"{_advice(first)}, and identify again."
         )
-    tried = ", ".join(f"{one.error:.3g} with {one.candidate.text} freed" for one in causes)
+    tried = ", ".join(
+        f"{one.error:.3g} with {one.candidate.text} freed"
+        + (f", {one.factor:.2g} of their torque" if one.factor > 0.0 else "")
+        for one in causes
+    )
     return f"No single cause stands out. {how}, {tried}."
+
+
+def _advice(found: CauseFound) -> str:
+    if not found.factor > 0.0:
+        return "Mend or declare it"
+    one = found.candidate
+    units = ", ".join(
+        f'{joint} = "{f"{found.factor:.2g} " if joint in one.joints else ""}{unit}"'
+        for joint, unit in one.units.items()
+    )
+    return (
+        f"Their torque fits that of the other joints where {found.factor:.2g} of it is taken: check their torque "
+        f"constants, and declare it, effort.unit = {{ {units} }} under [log]"
+    )
+
+
+def single_cause(causes: Sequence[CauseFound]) -> CauseFound | None:
+    """The one that removes most of the difference and leaves less than all others, None = there is none.
+
+    What is a part of another is no other, and is it where it leaves no more.
+    """
+    for first in sorted(causes, key=lambda one: len(one.candidate.columns)):
+        others = [one for one in causes if one is not first]
+        if first.removed >= MOST and all(
+            (first.candidate.is_part_of(one.candidate) and not first.leaves_more(one))
+            or one.candidate.is_part_of(first.candidate)
+            or one.leaves_more(first)
+            for one in others
+        ):
+            return first
+    return None
 
 
 def _candidates(robot: RobotModel, fitted: Fitted, free: Estimate) -> tuple[Terms, tuple[Candidate, ...]]:
@@ -123,6 +189,8 @@ def _candidates(robot: RobotModel, fitted: Fitted, free: Estimate) -> tuple[Term
         term = kind.proposed(robot, log)[0].variants[0]
         further.append(term)
         columns = term.columns(robot)
+        if kind.as_cause_of_kind:
+            found += _of_kinds(robot, kind.as_cause_of_kind, columns)
         if "{joint}" in kind.as_cause:
             found += [
                 Candidate(
@@ -139,6 +207,28 @@ def _candidates(robot: RobotModel, fitted: Fitted, free: Estimate) -> tuple[Term
     return Terms((*terms.terms, *further)), tuple(found)
 
 
+def _of_kinds(robot: RobotModel, text: str, columns: Sequence[Column]) -> list[Candidate]:
+    """All joints of a kind of drive, of which there are others."""
+    units = {
+        joint: "N" if slides else "N m"
+        for joint, slides in zip(robot.joint_names, robot.prismatic, strict=True)
+    }
+    kinds: dict[str, list[Column]] = {}
+    for column in columns:
+        greatest = float(robot.limits.effort[column.owner])
+        if np.isfinite(greatest) and greatest > 0:
+            kinds.setdefault(f"{greatest:g} {units[robot.joint_names[column.owner]]}", []).append(column)
+    found = []
+    for effort, own in kinds.items():
+        if 1 < len(own) < len(columns):
+            joints = tuple(robot.joint_names[column.owner] for column in own)
+            named = text.format(joints=", ".join(f"'{joint}'" for joint in joints), effort=effort)
+            found.append(
+                Candidate(named, frozenset(column.name for column in own), joints=joints, units=units)
+            )
+    return found
+
+
 def _compared(
     wide: Regression, candidates: Sequence[Candidate], fitted: Fitted, free: Estimate, wanted: FeasibleFit
 ) -> tuple[CauseFound, ...]:
@@ -148,27 +238,35 @@ def _compared(
     base = np.array([name in own for name in names])
     cases = [Candidate("nothing"), *candidates]
     trials = [_Trial.of(wide, base, one) for one in cases]
-    costs = [_fitted(trial, wide, weights, wanted) for trial in trials[1:]]
+    fits = [_fitted(trial, wide, weights, wanted) for trial in trials[1:]]
+    costs = [cost for cost, _ in fits]
     order = [int(i) + 1 for i in np.argsort(costs, kind="stable") if np.isfinite(costs[i])][:TRIED]
     errors = {i: _unseen(trials[i], wide, weights, wanted) for i in (0, *order)}
     plain = _unconstrained(fitted.regression, weights)
-    ratio = {i: float(np.sqrt(error / plain)) for i, error in errors.items()}
+    ratio = {i: float(np.sqrt(sum(error) / plain)) for i, error in errors.items()}
     if not ratio[0] > 1.0 + LEAST:
         return ()
-    causes = [CauseFound(cases[i], ratio[i], ratio[0]) for i in order]
+    causes = [CauseFound(cases[i], ratio[i], ratio[0], errors[i], fits[i - 1][1]) for i in order]
     return tuple(sorted(causes, key=lambda one: one.error))
 
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """A regression of some columns of the wide model.    keep: (p,)."""
+    """A regression of some columns of the wide model.
+
+    keep: (p,).    alike: (p,) columns of one size, of which the first is kept and stands for their sum.
+    """
 
     regression: Regression
     keep: Bool
+    alike: Bool
 
     @staticmethod
     def of(wide: Regression, base: Bool, one: Candidate) -> _Trial:
-        keep = base | np.array([column.name in one.columns for column in wide.columns])
+        own = np.array([column.name in one.columns for column in wide.columns])
+        alike = own & bool(one.joints)
+        keep = base | (own & ~alike)
+        keep[np.flatnonzero(alike)[:1]] = True
         likely, columns = np.array(wide.guess), list(wide.columns)
         if one.body >= 0:
             for ten in body_columns(wide.columns):
@@ -182,15 +280,26 @@ class _Trial:
                 wide, columns=tuple(columns[k] for k in kept), spread=wide.spread[kept], likely=likely[kept]
             ),
             keep,
+            alike,
         )
 
     def parameters(self, wide: Regression, factors: Factors, weights: Float, fit: FeasibleFit) -> Float:
         """(p,) of the wide model, zero where not kept."""
         A, y = weighted_rows(wide, factors, weights)
+        first = np.flatnonzero(self.alike)[:1]
+        if len(first):
+            A = np.array(A)
+            A[:, first[0]] = A[:, self.alike].sum(axis=1)
         found = fit.consistent(self.regression, A[:, self.keep], y, float(fit.strength))
         theta = np.zeros(len(self.keep))
         theta[self.keep] = found.parameters
+        if len(first):
+            theta[self.alike] = theta[first[0]]
         return theta
+
+    def size(self, theta: Float) -> float:
+        """That of the columns of one size."""
+        return float(theta[self.alike][0]) if self.alike.any() else np.nan
 
 
 def _squares(wide: Regression, factors: Factors, weights: Float, theta: Float) -> float:
@@ -200,22 +309,24 @@ def _squares(wide: Regression, factors: Factors, weights: Float, theta: Float) -
     return float(sum(w * factor.residual_square(full) for w, factor in pairs))
 
 
-def _fitted(trial: _Trial, wide: Regression, weights: Float, fit: FeasibleFit) -> float:
+def _fitted(trial: _Trial, wide: Regression, weights: Float, fit: FeasibleFit) -> tuple[float, float]:
+    """Squared errors, and the size of what is alike."""
     try:
         theta = trial.parameters(wide, wide.factors, weights, fit)
     except SolverError:
-        return float("inf")
-    return _squares(wide, wide.factors, weights, theta)
+        return float("inf"), np.nan
+    return _squares(wide, wide.factors, weights, theta), trial.size(theta)
 
 
-def _unseen(trial: _Trial, wide: Regression, weights: Float, fit: FeasibleFit) -> float:
+def _unseen(trial: _Trial, wide: Regression, weights: Float, fit: FeasibleFit) -> tuple[float, ...]:
+    """Squared errors by fold."""
     try:
-        return sum(
+        return tuple(
             _squares(wide, left_out, weights, trial.parameters(wide, kept, weights, fit))
             for kept, left_out in _halves(wide.factors)
         )
     except SolverError:
-        return float("inf")
+        return (float("inf"),)
 
 
 def _unconstrained(regression: Regression, weights: Float) -> float:

@@ -41,6 +41,7 @@ class GainError(NominalTerm):
     hides_wiring = True
     role, question = Role.LOG, Question("gains", "as logged")
     as_cause = "the drive gain of '{joint}'"
+    as_cause_of_kind = "the drive gains of {joints} (drives of {effort})"
     symbols = (Symbol("dg", "δg", "", "deviation of the drive gain from the first joint's"),)
 
     explanations = (

@@ -72,6 +72,8 @@ class Term(ABC):
     hides_wiring: ClassVar[bool] = False  # whether it could take up exchanged joints or a wrong sign
     # Its lack as a cause of bodies that are not physically consistent, in words; with {joint}, that of single joints.
     as_cause: ClassVar[str] = ""
+    # The same of all joints of one kind of drive, which the description tells by the greatest effort.
+    as_cause_of_kind: ClassVar[str] = ""
     scale: ClassVar[Scale] = Scale.KEEPS  # what it does to the size of all torques
     passive: ClassVar[bool] = (
         False  # whether a parameter that is negative beyond doubt is a mistake of the input
