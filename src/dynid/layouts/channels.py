@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
+import numpy as np
+
 from dynid.base.errors import UsageError
 from dynid.base.overview import few
 from dynid.layouts.clock import Clock
@@ -250,6 +252,10 @@ def _with_help(
     if kind == "effort" and silent:
         question = f"which columns are the effort? '{silent[0]}' is 0 throughout"
         decision = replace(decision, question=question)
+    if kind == "position" and look.orientations:
+        four = look.orientations[0]
+        none = f"'{four[0]}' to '{four[-1]}' are none, but a unit quaternion, the orientation of a body"
+        decision = replace(decision, question=f"{decision.question} {none}")
     if parts := parts_beside(look.contents.path):
         why = f"beside it {few(parts, _NAMED)}, as many rows: give their folder if they are parts of one recording"
         decision = replace(decision, why=(*decision.why, why))
@@ -279,7 +285,10 @@ def _with_chains(decision: Decision, look: Excerpt, robot: RobotModel, known: Se
         numbered = [
             one.template
             for one in families(look.numeric, robot.joint_names[:m], known, look.bag)
-            if one.meaning.quantity == "position" and not one.named and len(one.columns) == m
+            if one.meaning.quantity == "position"
+            and not one.named
+            and len(one.columns) == m
+            and np.nan_to_num(np.ptp(look.table(one.columns), axis=0)).any()
         ]
         if m > 1 and numbered:
             why = (
