@@ -135,7 +135,7 @@ def _taken(values: Values, order: Int) -> Values:
     return values[order] if isinstance(values, np.ndarray) else tuple(values[k] for k in order.tolist())
 
 
-def excerpt(path: str | Path, joints: Sequence[str]) -> Excerpt:
+def excerpt(path: str | Path | Mapping[str, Path], joints: Sequence[str]) -> Excerpt:
     """Looks into a log; the stream is the one that names most of the joints, or has most columns.
 
     Raises InputError for what cannot be read.

@@ -14,8 +14,8 @@ from dynid.layouts.decision import Decision
 from dynid.layouts.effort import GAINS, knows_gains
 from dynid.layouts.effort import UNIT as EFFORT_UNIT
 from dynid.layouts.excerpt import excerpt
-from dynid.layouts.propose import propose
-from dynid.layouts.write import answer_option, columns_in_words, experiment_text
+from dynid.layouts.propose import propose_logs
+from dynid.layouts.write import answer_option, columns_in_words, experiment_text, files_of
 from dynid.layouts.zero import OFFSET
 from dynid.robot.model import RobotModel
 
@@ -23,19 +23,20 @@ from dynid.robot.model import RobotModel
 def found_tables(
     model: RobotModel,
     source: str | Path,
-    log: Path,
+    logs: Sequence[Path],
     answers: Mapping[str, str],
     unknown: InputError | None,
 ) -> tuple[dict[str, Any], Diagnostic]:
     """The tables of an experiment, [log] among them, as `dynid init` writes them, and the note that says so.
 
-    source: of the robot's description.    answers: to questions, by key.    unknown: what stands against the log
-    without a mapping. Raises it with the questions that are open.
+    logs: of one mapping, or parts of one recording.    source: of the robot's description.    answers: to questions,
+    by key.    unknown: what stands against the log without a mapping. Raises it with the questions that are open.
     """
-    look = excerpt(log, model.joint_names)
-    proposal, place = propose(model, log, answers), Place(file=str(log))
+    proposal = propose_logs(model, logs, answers)
+    look = excerpt(proposal.log, model.joint_names)
+    place = Place(file=str(look.contents.path))
     given = "".join(f" --answer '{key}={value}'" for key, value in answers.items())
-    call = f"dynid init {source} {log}"
+    call = f"dynid init {source} {files_of(proposal)}"
     # Gains that nobody knows are sought by the identification.
     asked = _first([one for one in proposal.open if one.key not in GAINS_OF_DRIVES])
     if asked:

@@ -275,7 +275,7 @@ def _named_groups(columns: Sequence[str], joints: Sequence[str]) -> list[tuple[s
             for joint, alias in sorted(aliases.items(), key=lambda one: -len(one[1])):
                 place = _bounded(alias, column)
                 if place is not None:
-                    template = column[: place[0]] + _PLACE + column[place[1] :]
+                    template = _with_places(column, alias)
                     fresh.setdefault(template, {}).setdefault(joint, column)
                     break
         taken = {c: template for template, group in groups.items() for c in group.values()}
@@ -381,6 +381,13 @@ def _joined_in_any_way(name: str) -> re.Pattern[str]:
     return re.compile(r"[_\-. /]?".join(map(re.escape, parts)), re.IGNORECASE)
 
 
+def _with_places(column: str, alias: str) -> str:
+    """A column with a place wherever it holds a joint's name: a file's name may stand before it, elbow/q_elbow."""
+    while (place := _bounded(alias, column)) is not None:
+        column = column[: place[0]] + _PLACE + column[place[1] :]
+    return column
+
+
 def _numbered_groups(columns: Sequence[str], n: int) -> list[tuple[str, dict[int, str]]]:
     """Groups of names that count at one place, as long as there are joints: 0, 1, ... or 1, 2, ...
 
@@ -392,6 +399,9 @@ def _numbered_groups(columns: Sequence[str], n: int) -> list[tuple[str, dict[int
             # A number in a name's middle may be that of the robot: every place is tried.
             template = column[: match.start()] + _PLACE + column[match.end() :]
             groups.setdefault(template, {})[int(match.group())] = column
+            # The number may stand in several places: joint1/q1.
+            everywhere = re.sub(rf"(?<!\d){match.group()}(?!\d)", _PLACE, column)
+            groups.setdefault(everywhere, {})[int(match.group())] = column
     found = []
     for template, members in groups.items():
         numbers = sorted(members)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from dynid.log.mat_files import MatReader
 from dynid.log.named_values import NamedValuesReader
 from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
+from dynid.log.parts import are_joints, open_parts, with_own_clocks
 from dynid.log.port_folders import PortFolderReader
 from dynid.log.signal_folder import given, open_signals, row_count, signal_files
 from dynid.log.signals_in_rows import signals_in_rows
@@ -138,6 +139,13 @@ def open_table(
     raise InputError("log-format", found=found, expected=known, do=do, place=place)
 
 
+def open_parts_of(
+    recording: Mapping[str, Path], delimiter: str | None = None, decimal: str | None = None
+) -> Table:
+    """Opens the files of one recording, by their labels, side by side; raises InputError as open_table."""
+    return open_parts(recording, lambda one: open_table(one, delimiter, decimal))
+
+
 def _open_folder(
     path: Path, delimiter: str | None, decimal: str | None, definitions: Sequence[Path]
 ) -> Table:
@@ -149,6 +157,11 @@ def _open_folder(
     parts = [one for one in bag_files(path) if one.suffix in (".mcap", ".db3")]
     signals = [] if parts else signal_files(path)
     if signals:
+        labels = {one.stem: one for one in signals}
+        if are_joints(tuple(labels)):
+            tables = {label: open_table(one, delimiter, decimal) for label, one in labels.items()}
+            if (joints := with_own_clocks(path, tables)) is not None:
+                return joints
         return with_whole_stamps(open_signals(path, signals, lambda one: open_table(one, delimiter, decimal)))
     raise InputError(
         "file-missing",

@@ -110,10 +110,12 @@ class SignalFolder:
         for stem, values in first.items():
             own = [name for name in values if name not in alike]
             for k, name in enumerate(own):
-                shown = (stem if len(own) == 1 else f"{stem}[{k}]") if _nameless(name) else f"{stem}/{name}"
+                shown = (stem if len(own) == 1 else f"{stem}[{k}]") if is_nameless(name) else f"{stem}/{name}"
                 self._places[shown] = (stem, name)
         stem = next(iter(first))
-        self._places = {("time" if _nameless(name) else name): (stem, name) for name in alike} | self._places
+        self._places = {
+            ("time" if is_nameless(name) else name): (stem, name) for name in alike
+        } | self._places
         self.column_names = tuple(self._places)
         self.remarks = tuple(one for table in self._tables.values() for one in getattr(table, "remarks", ()))
         if left:
@@ -159,7 +161,8 @@ class SignalFolder:
             yield {column: read[self._places[column][0]][self._places[column][1]] for column in columns}
 
 
-def _nameless(name: str) -> bool:
+def is_nameless(name: str) -> bool:
+    """Whether a column is called by its place."""
     return name == "column" or name.startswith("column[")
 
 

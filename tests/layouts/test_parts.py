@@ -1,0 +1,131 @@
+"""A file for each joint, or for each signal, given one by one: parts of one recording, unlike recordings of a robot."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from dynid.api.logs import read_log
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError, UsageError
+from dynid.cli.init import _require_one
+from dynid.layouts.propose import propose_logs
+from dynid.layouts.write import experiment_text
+from dynid.log.parts import may_be_parts
+from tests.layouts.test_strangers import ARM, csv
+
+JOINTS = ARM.robot.joint_names
+# Each file begins and ends at another row.
+LATE = 3
+
+
+def by_joint(
+    folder: Path,
+    called: Callable[[int], str],
+    names: tuple[str, str, str, str] = ("time", "pos", "vel", "torque"),
+) -> list[Path]:
+    """A file for each joint; "#" in a name is the joint's number."""
+    files = []
+    for k in range(ARM.robot.n):
+        own = slice(LATE * k, len(ARM.t) - 2 * LATE * k)
+        columns = dict(zip(names, (ARM.t[own], ARM.q[own, k], ARM.dq[own, k], ARM.tau[own, k]), strict=True))
+        path = folder / f"{called(k)}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.append(csv(path, {name.replace("#", str(k + 1)): one for name, one in columns.items()}))
+    return files
+
+
+def reads_all(paths: list[Path] | Path, **given: object) -> None:
+    log = read_log(paths, ARM.robot, **given)  # type: ignore[arg-type]
+    (one,) = log.trajectories
+    raw = log.read(one)
+    last = LATE * (ARM.robot.n - 1)
+    own = slice(last, len(ARM.t) - 2 * last)
+    for seen, true in ((raw.t, ARM.t), (raw.q, ARM.q), (raw.dq, ARM.dq), (raw.tau, ARM.tau)):
+        assert seen is not None
+        assert_allclose(seen, true[own], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("called", "names"),
+    [
+        (lambda k: f"servo_{k + 1}", ("time", "pos", "vel", "torque")),
+        (lambda k: JOINTS[k], ("t", "q#", "dq#", "tau#")),
+        (lambda k: f"drive{k}/log", ("stamp", "position", "velocity", "effort")),
+    ],
+    ids=["a number", "names of joints and columns with numbers", "folders"],
+)
+def test_a_file_for_each_joint(
+    called: Callable[[int], str], names: tuple[str, str, str, str], tmp_path: Path
+) -> None:
+    reads_all(by_joint(tmp_path, called, names))
+
+
+def test_a_folder_of_files_of_joints_whose_clocks_differ(tmp_path: Path) -> None:
+    by_joint(tmp_path, lambda k: f"joint{k + 1}")
+    reads_all(tmp_path)
+
+
+def test_dynids_own_names_in_a_file_for_each_joint(tmp_path: Path) -> None:
+    files = []
+    for k, joint in enumerate(JOINTS):
+        names = (f"q_{joint}", f"dq_{joint}", f"tau_{joint}")
+        values = (ARM.q[:, k], ARM.dq[:, k], ARM.tau[:, k])
+        own = slice(LATE * k, len(ARM.t) - 2 * LATE * k)
+        columns = {"t": ARM.t[own]} | {name: one[own] for name, one in zip(names, values, strict=True)}
+        files.append(csv(tmp_path / f"{joint}.csv", columns))
+    reads_all(files)
+
+
+def test_an_experiment_of_a_file_for_each_joint_reads_others_of_these_names(tmp_path: Path) -> None:
+    found = propose_logs(ARM.robot, by_joint(tmp_path / "a", lambda k: f"joint{k + 1}"))
+    table = tomllib.loads(experiment_text(found, "dynid init"))["log"]
+    first = by_joint(tmp_path / "b", lambda k: f"joint{k + 1}")
+    reads_all(first, mapping=table)
+    second = by_joint(tmp_path / "c", lambda k: f"joint{k + 1}")
+    assert len(read_log([*first, *second], ARM.robot, table).trajectories) == 2
+
+
+def test_values_between_stamps_lie_on_straight_lines(tmp_path: Path) -> None:
+    files = []
+    for k in range(ARM.robot.n):
+        t = ARM.t + 2e-3 * k
+        moved: list[Float] = [np.interp(t, ARM.t, one[:, k]) for one in (ARM.q, ARM.tau)]
+        files.append(csv(tmp_path / f"m{k}.csv", {"t": t, "pos": moved[0], "trq": moved[1]}))
+    log = read_log(files, ARM.robot)
+    raw = log.read(log.trajectories[0])
+    expected = np.stack([np.interp(raw.t[:-1], ARM.t, one) for one in ARM.q.T], axis=1)
+    assert_allclose(raw.q[:-1], expected, atol=2e-4)  # of 2 ms, two lines in a row
+
+
+def test_positions_in_one_file_and_efforts_in_another(tmp_path: Path) -> None:
+    files = [
+        csv(tmp_path / f"{name}.csv", {"time": ARM.t} | {f"{name}{k}": one for k, one in enumerate(values.T)})
+        for name, values in (("q", ARM.q), ("tau", ARM.tau))
+    ]
+    log = read_log(files, ARM.robot)
+    assert_allclose(log.read(log.trajectories[0]).tau, ARM.tau, atol=1e-9)
+
+
+def test_recordings_of_one_robot_stay_apart(tmp_path: Path) -> None:
+    files = []
+    for k, rows in enumerate((slice(0, 900), slice(900, 2000))):
+        columns = {f"q{j}": one[rows] for j, one in enumerate(ARM.q.T)}
+        columns |= {f"tau{j}": one[rows] for j, one in enumerate(ARM.tau.T)}
+        files.append(csv(tmp_path / f"joint{k}.csv", {"time": ARM.t[rows], **columns}))
+    assert len(read_log(files, ARM.robot).trajectories) == 2
+    with pytest.raises(UsageError, match="several-logs"):
+        _require_one(files, propose_logs(ARM.robot, files))
+
+
+def test_recordings_of_one_joint_are_no_joints(tmp_path: Path) -> None:
+    files = by_joint(tmp_path, lambda k: f"run{k + 1}")
+    with pytest.raises(InputError, match=r"run1\.csv: found columns time, pos, vel, torque"):
+        read_log(files, ARM.robot)
+    assert not may_be_parts([f"2023-05-0{k}" for k in range(1, 7)])
+    assert may_be_parts([f"2023-05-01_joint{k}" for k in range(1, 7)])
