@@ -16,8 +16,9 @@ from dynid.base.errors import InputError, UsageError
 from dynid.cli.init import _require_one
 from dynid.layouts.propose import propose_logs
 from dynid.layouts.write import experiment_text
+from dynid.log.clocks import Series
 from dynid.log.parts import may_be_parts
-from tests.layouts.test_strangers import ARM, csv
+from tests.layouts.test_strangers import ARM, DEG, TURN, csv
 
 JOINTS = ARM.robot.joint_names
 # Each file begins and ends at another row.
@@ -129,3 +130,41 @@ def test_recordings_of_one_joint_are_no_joints(tmp_path: Path) -> None:
         read_log(files, ARM.robot)
     assert not may_be_parts([f"2023-05-0{k}" for k in range(1, 7)])
     assert may_be_parts([f"2023-05-01_joint{k}" for k in range(1, 7)])
+
+
+def test_logs_of_vesc_tool_leave_open_what_an_ampere_is_worth(tmp_path: Path) -> None:
+    files = []
+    for k in range(ARM.robot.n):
+        current = ARM.tau[:, k] / 12
+        columns = {
+            "ms_today": np.round(1e3 * ARM.t) + 36_000_000, "input_voltage": 48 - 0.02 * np.abs(current),
+            "current_motor": current, "current_in": 0.2 * current, "d_axis_current": 0.01 * ARM.dq[:, k],
+            "q_axis_current": current, "erpm": 400 * ARM.dq[:, k], "tachometer": np.round(7 * ARM.q[:, k]),
+            "tachometer_abs": np.arange(len(ARM.t)), "encoder_position": ARM.q[:, k] * DEG % 360,
+            "vesc_id": np.full(len(ARM.t), k), "": [""] * len(ARM.t),
+        }  # fmt: skip
+        files.append(csv(tmp_path / f"vesc_{k + 1}.csv", columns, ";"))
+    found = propose_logs(ARM.robot, files)
+    assert [one.key for one in found.open] == ["robot.drive_gain"]
+    assert found["log.position.columns"].value == "vesc_{number}/encoder_position"
+    assert found["log.effort.columns"].value == "vesc_{number}/q_axis_current"
+    assert found["log.position.unit"].value == "deg"
+
+
+def test_steps_of_a_tachometer_are_no_degrees(tmp_path: Path) -> None:
+    files = []
+    for k in range(ARM.robot.n):
+        columns = {"ms_today": 1e3 * ARM.t, "q_axis_current": ARM.tau[:, k] / 12}
+        columns |= {"tachometer": np.round(42 * ARM.q[:, k] * TURN), "encoder_position": np.zeros(len(ARM.t))}
+        files.append(csv(tmp_path / f"drive{k}.csv", columns, ";"))
+    found = propose_logs(ARM.robot, files)
+    assert found["log.position.columns"].value == "drive{index}/tachometer"
+    unit = found["log.position.unit"]
+    assert unit.value is None
+    assert "sixth of an electrical turn" in unit.question
+    assert [one.value for one in unit.options][:2] == ["1/4096 turn", "0.01 deg"]
+
+
+def test_an_angle_that_begins_a_new_turn_is_not_passed_through() -> None:
+    turning = Series(np.arange(6.0), np.array([340.0, 350.0, 359.0, 2.0, 12.0, 20.0]))
+    assert_allclose(turning.at(np.array([0.5, 2.4, 2.6, 3.5])), [345.0, 359.0, 2.0, 7.0])

@@ -90,6 +90,7 @@ def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decisi
     fit = [one for one in same if one.meaning.role in ("", "measured") and not one.meaning.motor]
     fit = fit or [one for one in same if one.meaning.role in ("", "measured")]
     fit = fit or [one for one in same if one.meaning.role == "estimated"]
+    fit = fit or [one for one in same if one.meaning.role == "spare"]
     fit = [one for one in fit if not one.meaning.doubt] or fit
     fullest = min((len(one.missing) for one in fit), default=0)
     fit = [one for one in fit if len(one.missing) == fullest]

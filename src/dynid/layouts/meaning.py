@@ -307,7 +307,12 @@ def _is(entry: ChannelEntry, template: str, place: str, columns: Sequence[str]) 
     """Whether a name is that of a preset, however its words are joined; words before it must say nothing else."""
     if entry.bag or not place or "{" not in entry.columns:
         # Names of bags and clocks are what they are: too little stands in them to be looser.
-        return entry.columns.replace("{joint}", place).lower() == template.lower()
+        if entry.columns.replace("{joint}", place).lower() == template.lower():
+            return True
+        # What a drive records says nothing of joints: the names of several files do, vesc_1/encoder_position.
+        of_file, mark, own = template.rpartition("/")
+        plain = mark and not entry.bag and entry.quantity not in ("time", "trajectory")
+        return bool(plain) and place in of_file and entry.columns.lower() == own.lower()
     wanted = _spelt(entry.columns)
     by_joint = "{joint}" in entry.columns
     if by_joint:

@@ -134,7 +134,7 @@ class PartsOnOneClock:
         self.path = path
         self._tables, self._clocks = dict(tables), dict(clocks)
         self._series: dict[str, Series] = {}
-        self._times = {label: self._column(label, clock) for label, clock in clocks.items()}
+        self._times = {label: self._columns(label, (clock,))[clock] for label, clock in clocks.items()}
         counts = {label: len(t) for label, t in self._times.items()}
         enough = [label for label, count in counts.items() if count >= _SLOW * max(counts.values())]
         self._rows = min(enough, key=lambda label: counts[label])
@@ -189,20 +189,26 @@ class PartsOnOneClock:
         end = len(self._t) if stop is None else min(stop, len(self._t))
         for first in range(start, end, rows):
             t = self._t[first : min(first + rows, end)]
-            yield {name: t if name == self._clock else self._read(name).at(t) for name in columns}
+            self._read([name for name in columns if name != self._clock and name not in self._series])
+            yield {name: t if name == self._clock else self._series[name].at(t) for name in columns}
 
-    def _read(self, column: str) -> Series:
-        if column not in self._series:
+    def _read(self, columns: Sequence[str]) -> None:
+        wanted: dict[str, dict[str, str]] = {}
+        for column in columns:
             label, name = self._places[column]
-            t, values = self._times[label], self._column(label, name)
-            there = np.isfinite(t) & np.isfinite(values)
-            own, order = np.unique(t[there], return_index=True)
-            self._series[column] = Series(own, values[there][order])
-        return self._series[column]
+            wanted.setdefault(label, {})[name] = column
+        for label, own in wanted.items():
+            t, read = self._times[label], self._columns(label, tuple(own))
+            for name, values in read.items():
+                there = np.isfinite(t) & np.isfinite(values)
+                stamps, order = np.unique(t[there], return_index=True)
+                self._series[own[name]] = Series(stamps, values[there][order])
 
-    def _column(self, label: str, name: str) -> Float:
-        parts = [_numbers(batch[name]) for batch in self._tables[label].batches((name,), _ROWS)]
-        return np.concatenate([np.zeros(0), *parts])
+    def _columns(self, label: str, names: tuple[str, ...]) -> dict[str, Float]:
+        batches = list(self._tables[label].batches(names, _ROWS))
+        return {
+            name: np.concatenate([np.zeros(0), *(_numbers(one[name]) for one in batches)]) for name in names
+        }
 
 
 def _numbers(values: Float | Text) -> Float:
