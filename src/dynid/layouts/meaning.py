@@ -80,7 +80,8 @@ _COMMANDED = {"cmd", "command", "commanded", "commands", "des", "desired", "targ
 # Drives call what they make of their current so; a model's torque is called so, too.
 _ESTIMATED = {"est", "estimated", "estimate"}
 _MODEL = {"model", "hat", "ext", "external", "gravity", "grav", "ff", "feedforward",
-          "friction", "err", "error", "errors", "residual", "dist", "disturbance", "deviation", "predicted", "pred",
+          "friction", "dyn", "dynamic", "dynamics", "err", "error", "errors", "residual", "dist", "disturbance",
+          "deviation", "predicted", "pred",
           "calculated", "calc", "computed", "theoretical", "bias", "limit", "limits", "max", "min", "std",
           "offset", "contact", "collision"}  # fmt: skip
 _FILTERED = {"filt", "filtered", "filter", "smooth", "smoothed", "lp", "lowpass"}

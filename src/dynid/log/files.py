@@ -25,6 +25,7 @@ from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
 from dynid.log.parts import are_joints, open_parts, with_own_clocks
 from dynid.log.port_folders import PortFolderReader
+from dynid.log.series_in_blocks import with_blocks_side_by_side
 from dynid.log.signal_folder import given, open_signals, row_count, signal_files
 from dynid.log.signals_in_rows import signals_in_rows
 from dynid.log.stamps import with_whole_stamps
@@ -130,7 +131,7 @@ def open_table(
                 return table
             if isinstance(table, CsvTable):
                 table = with_text_times(with_lists_apart(table))
-            return with_whole_stamps(with_joints_side_by_side(table))
+            return with_whole_stamps(with_blocks_side_by_side(with_joints_side_by_side(table)))
     known = ", ".join(reader.name for reader in readers)
     found, do = next(
         (said for begin, said in _OTHERS.items() if head.startswith(begin)),

@@ -118,69 +118,41 @@ def shown_path(files: Sequence[Path]) -> Path:
     return files[0].with_name(f"{files[0].stem}...{files[-1].name}")
 
 
-class PartsOnOneClock:
-    """Tables of one recording: the clock of one of them, and columns LABEL/COLUMN at its times, on straight lines.
+class SeriesOnOneClock:
+    """Series with stamps of their own at the times of one of them, the slowest, on straight lines.
 
-    clocks: the column of time, by label.    columns: those of numbers.    Rows are those of the slowest table.
+    times: (T,) by label.    read: columns of a label.    places: label and name of each column, beside that of time.
+    clock: what the column of time is called.
     """
 
     def __init__(
         self,
         path: Path,
-        tables: Mapping[str, Table],
-        clocks: Mapping[str, str],
-        columns: Mapping[str, Sequence[str]],
+        times: Mapping[str, Float],
+        places: Mapping[str, tuple[str, str]],
+        read: Callable[[str, tuple[str, ...]], Mapping[str, Float]],
+        clock: str,
     ) -> None:
-        self.path = path
-        self._tables, self._clocks = dict(tables), dict(clocks)
+        self.path, self._times, self._places, self._columns = path, dict(times), dict(places), read
         self._series: dict[str, Series] = {}
-        self._times = {label: self._columns(label, (clock,))[clock] for label, clock in clocks.items()}
-        counts = {label: len(t) for label, t in self._times.items()}
+        counts = {label: len(t) for label, t in times.items()}
         enough = [label for label, count in counts.items() if count >= _SLOW * max(counts.values())]
-        self._rows = min(enough, key=lambda label: counts[label])
-        known = {label: t[np.isfinite(t)] for label, t in self._times.items()}
+        self.rows_of = min(enough, key=lambda label: counts[label])
+        known = {label: t[np.isfinite(t)] for label, t in times.items()}
         low, high = (pick(float(t[end]) for t in known.values()) for pick, end in ((max, 0), (min, -1)))
-        own = np.unique(known[self._rows])
+        own = np.unique(known[self.rows_of])
         self._t = own[(own >= low) & (own <= high)]
         if len(self._t) < 2:
             spans = ", ".join(f"{label} from {t[0]:.6g} to {t[-1]:.6g}" for label, t in known.items())
             raise InputError(
                 "no-overlap",
-                found=f"files that share no time: {spans}",
+                found=f"parts that share no time: {spans}",
                 expected="parts of one recording, with clocks that share some time",
                 place=Place(file=str(path)),
             )
         self.row_count: int | None = len(self._t)
-        clock = clocks[self._rows]
-        self._places = {
-            label if is_nameless(name) and len(own) == 1 else f"{label}/{name}": (label, name)
-            for label, names in columns.items()
-            for own in [[one for one in names if one != clocks[label]]]
-            for name in own
-        }
-        self._clock = "time" if is_nameless(clock) else clock
-        self.column_names = (self._clock, *self._places)
-        text = (
-            f"{', '.join(tables)} are parts of one recording: a row for each of {self._rows}, {len(self._t)} in all, "
-            "to whose times the others are brought on straight lines"
-        )
-        self.remarks = tuple(one for table in tables.values() for one in getattr(table, "remarks", ()))
-        self.remarks += (Diagnostic(Severity.NOTE, "parts", text, Place(file=str(path))),)
-
-    @cached_property
-    def sha256(self) -> str:
-        """Of the files' names and hashes."""
-        lines = ""
-        for table in self._tables.values():
-            with table.path.open("rb") as file:
-                lines += f"{hashlib.file_digest(file, 'sha256').hexdigest()} {table.path.name}\n"
-        return hashlib.sha256(lines.encode()).hexdigest()
-
-    def info(self, column: str) -> ColumnInfo:
-        """What the column's file says of it."""
-        label, name = self._places.get(column, (self._rows, self._clocks[self._rows]))
-        known = getattr(self._tables[label], "info", None)
-        return ColumnInfo(unit=known(name).unit) if known is not None else ColumnInfo()
+        self._clock = clock
+        self.column_names = (clock, *places)
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
@@ -204,7 +176,54 @@ class PartsOnOneClock:
                 stamps, order = np.unique(t[there], return_index=True)
                 self._series[own[name]] = Series(stamps, values[there][order])
 
-    def _columns(self, label: str, names: tuple[str, ...]) -> dict[str, Float]:
+
+class PartsOnOneClock(SeriesOnOneClock):
+    """Tables of one recording on the clock of one of them: columns LABEL/COLUMN.
+
+    clocks: the column of time, by label.    columns: those of numbers.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        tables: Mapping[str, Table],
+        clocks: Mapping[str, str],
+        columns: Mapping[str, Sequence[str]],
+    ) -> None:
+        self._tables, self._clocks = dict(tables), dict(clocks)
+        places: dict[str, tuple[str, str]] = {}
+        for label, names in columns.items():
+            own = [name for name in names if name != clocks[label]]
+            alone = len(own) == 1
+            places |= {
+                label if alone and is_nameless(name) else f"{label}/{name}": (label, name) for name in own
+            }
+        times = {label: self._of_table(label, (clock,))[clock] for label, clock in clocks.items()}
+        clock = next(iter(clocks.values()))
+        super().__init__(path, times, places, self._of_table, "time" if is_nameless(clock) else clock)
+        text = (
+            f"{', '.join(tables)} are parts of one recording: a row for each of {self.rows_of}, {self.row_count} in "
+            "all, to whose times the others are brought on straight lines"
+        )
+        self.remarks = tuple(one for table in tables.values() for one in getattr(table, "remarks", ()))
+        self.remarks += (Diagnostic(Severity.NOTE, "parts", text, Place(file=str(path))),)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the files' names and hashes."""
+        lines = ""
+        for table in self._tables.values():
+            with table.path.open("rb") as file:
+                lines += f"{hashlib.file_digest(file, 'sha256').hexdigest()} {table.path.name}\n"
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+    def info(self, column: str) -> ColumnInfo:
+        """What the column's file says of it."""
+        label, name = self._places.get(column, next(iter(self._clocks.items())))
+        known = getattr(self._tables[label], "info", None)
+        return ColumnInfo(unit=known(name).unit) if known is not None else ColumnInfo()
+
+    def _of_table(self, label: str, names: tuple[str, ...]) -> dict[str, Float]:
         batches = list(self._tables[label].batches(names, _ROWS))
         return {
             name: np.concatenate([np.zeros(0), *(_numbers(one[name]) for one in batches)]) for name in names
@@ -222,10 +241,19 @@ def _first(table: Table) -> dict[str, Float]:
 
 
 def _clock(first: Mapping[str, Float]) -> str | None:
-    """The column of time, None = none ascends.    A stamp may come twice where its digits are few."""
-    ascending = []
-    for name, values in first.items():
+    return clock_among(ascending(first))
+
+
+def ascending(columns: Mapping[str, Float]) -> list[str]:
+    """Columns that may be clocks.    A stamp may come twice where its digits are few."""
+    found = []
+    for name, values in columns.items():
         steps = np.diff(values)
         if len(steps) and (steps >= 0).all() and 2 * (steps > 0).sum() > len(steps):
-            ascending.append(name)
-    return next((name for name in ascending if _CLOCK.search(name)), ascending[0] if ascending else None)
+            found.append(name)
+    return found
+
+
+def clock_among(names: Sequence[str]) -> str | None:
+    """The one that is called a time, else the first; None = there is none."""
+    return next((name for name in names if _CLOCK.search(name)), names[0] if names else None)
