@@ -461,7 +461,9 @@ def test_letters_behind_numbers_name_joints() -> None:
     assert of["position"].joints == of["torque"].joints == joints
 
 
-@pytest.mark.parametrize(("name", "clock"), [("T_des", False), ("T_pos[deg]", False), ("t_robot", True)])
+@pytest.mark.parametrize(
+    ("name", "clock"), [("T_des", False), ("T_pos[deg]", False), ("t_robot", True), ("$ROB_TIMER", True)]
+)
 def test_a_letter_beside_a_word_of_a_signal_is_no_clock(name: str, clock: bool) -> None:
     ((_, meaning),) = single([name], ())
     assert (meaning.quantity == "time") == clock

@@ -368,6 +368,8 @@ def test_the_advice_on_a_folder_of_one_log_reads_it(tmp_path: Path) -> None:
         (b"\x1f\x8b\x08", "gzip", "gunzip"),
         (b"PK\x03\x04[Content", "workbook", "CSV"),
         (b"\x80\x04\x95", "pickled", "savez"),
+        (b"MDF     4.10", "MDF", "CSV"),
+        (b"(1436509052.249713) can0 141#0011FFEE", "candump", "DBC"),
     ],
 )
 def test_what_is_no_log_is_named(begin: bytes, what: str, do: str, tmp_path: Path) -> None:

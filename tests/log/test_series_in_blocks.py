@@ -39,6 +39,20 @@ def test_a_plot_of_foxglove(head: str, stamps: bool, tmp_path: Path) -> None:
     assert len(file_hash(path)) == 64
 
 
+def test_annotated_tables_of_influxdb(tmp_path: Path) -> None:
+    series = {f"position_{k + 1}": one for k, one in enumerate(ARM.q.T)}
+    series |= {f"effort_{k + 1}": one for k, one in enumerate(ARM.tau.T)}
+    lines: list[str] = []
+    for k, (name, values) in enumerate(series.items()):
+        lines += ["#datatype,string,long,dateTime:RFC3339,double,string", "#default,_result,,,,"]
+        lines += [",result,table,_time,_value,_field"]
+        times = [f"2024-05-04T12:00:{t:09.6f}Z" for t in ARM.t]
+        lines += [f",,{k},{t},{value:.12g},{name}" for t, value in zip(times, values, strict=True)]
+        lines += [""]
+    (tmp_path / "log.csv").write_text("\n".join([*lines, ""]))
+    reads(tmp_path / "log.csv", dq=False)
+
+
 @pytest.mark.parametrize("number", [False, True])
 def test_the_rows_of_each_joint_in_one_piece(number: bool, tmp_path: Path) -> None:
     lines = ["joint,time,position,velocity,effort"]
@@ -52,7 +66,9 @@ def test_the_rows_of_each_joint_in_one_piece(number: bool, tmp_path: Path) -> No
 def test_series_with_other_stamps_and_rows_are_brought_to_those_of_the_slowest(tmp_path: Path) -> None:
     lines = ["series,t,value"]
     for name, step in (("a", 0.01), ("b", 0.03)):
-        lines += [f"{name},{t:.6f},{np.sin(5 * t):.6f}" for t in np.arange(0.005 if name == "b" else 0, 2, step)]
+        lines += [
+            f"{name},{t:.6f},{np.sin(5 * t):.6f}" for t in np.arange(0.005 if name == "b" else 0, 2, step)
+        ]
     (tmp_path / "log.csv").write_text("\n".join([*lines, ""]))
     (batch,) = open_table(tmp_path / "log.csv").batches(("t", "a", "b"), 1000)
     t = np.asarray(batch["t"])

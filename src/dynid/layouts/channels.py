@@ -188,9 +188,13 @@ def _one_of(
     others = [one for one in same if one.meaning.role in ("commanded", "estimated", "model", "spare")]
     if others:
         names = ", ".join(f"'{one.template}' ({_in_words(one)})" for one in others)
-        return Decision(
-            key, None, (f"no {kind} is measured: {names}",), f"which columns are the {kind}?", options
-        )
+        question = f"which columns are the {kind}?"
+        if kind == "effort" and any(one.meaning.role == "commanded" for one in others):
+            question += (
+                " None says that it was measured; what a drive's controller asks for (a reference of torque or "
+                "current) it follows closely, a feed-forward alone is not all of it"
+            )
+        return Decision(key, None, (f"no {kind} is measured: {names}",), question, options)
     return Decision(
         key, None, (f"no columns, one a joint, are called {kind}",), f"which columns are the {kind}?", options
     )

@@ -59,8 +59,8 @@ _CURRENT = {"current", "currents", "cur", "curr", "i", "iq", "amps", "amp", "amp
             "corrente", "corriente", "电流", "電流", "전류", "ток"}  # fmt: skip
 _RAW = {"load", "loads", "pwm", "duty"}
 _TEMPERATURE = {"temp", "temperature", "temperatures", "temperatur", "温度", "온도", "температура"}
-_TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "utime", "tm", "ts", "elapsed", "zeit",
-         "zeitstempel", "millis", "micros", "temps", "tempo", "tiempo", "时间", "时刻", "時間", "時刻", "시간",
+_TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "timer", "utime", "tm", "ts", "elapsed",
+         "zeit", "zeitstempel", "millis", "micros", "temps", "tempo", "tiempo", "时间", "时刻", "時間", "時刻", "시간",
          "время"}  # fmt: skip
 _STAMPS = {"time", "timestamp", "stamp", "times", "timestamps", "zeitstempel"}
 # Of a controller's own clock, or counts of its rows.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,11 @@ _OTHERS = {
     b"\xfd7zXZ": ("a file compressed by xz", "unpack it: unxz FILE"),
     b"PK\x03\x04": ("a zip archive or a workbook", "unpack it, or save the sheet as CSV"),
     b"\xd0\xcf\x11\xe0": ("a workbook", "save the sheet as CSV"),
+    b"MDF  ": ("a measurement file of ASAM (MDF)", "write its channels as CSV: mdfconvert, asammdf"),
+    b"LOGG": (
+        "a dump of buses (BLF)",
+        "decode it with the database of the bus, and write the signals as CSV",
+    ),
     b"ULog": (
         "a flight log of PX4 (ULog), of a vehicle in place of a robot arm",
         "if joints are logged in it, write their signals as CSV: ulog2csv FILE",
@@ -78,6 +84,10 @@ _OTHERS = {
         "write the arrays with numpy.savez, or to Parquet",
     ),
 }
+
+
+# (1436509052.249713) can0 123#0011223344556677
+_CAN_DUMP = re.compile(rb"\s*\(\d+\.\d+\)\s+\w+\s+[0-9A-Fa-f]{3,8}#")
 
 
 def open_table(
@@ -107,6 +117,14 @@ def open_table(
         ) from error
     if not head.strip():
         raise InputError("file-empty", found="an empty file", expected="a log", place=place)
+    if _CAN_DUMP.match(head):
+        raise InputError(
+            "log-format",
+            found="frames of a CAN bus (candump)",
+            expected="signals",
+            do="decode it with the database of the bus (DBC), as cantools does, and write the signals as CSV",
+            place=place,
+        )
     readers = _readers(path.suffix.lower())
     for reader in readers:
         if reader.can_read(head):

@@ -51,7 +51,9 @@ def _side_by_side(table: Table, key: str, of_signals: bool) -> Table | None:
     looks = [{name: values[a:b] for name, values in whole.items()} for a, b in blocks.values()]
     clocks = set.intersection(*({*ascending(one)} for one in looks))
     clock = clock_among([name for name in whole if name in clocks])
-    signals = [name for name in whole if name not in clocks and not np.isnan(whole[name]).all()]
+    # What is the same throughout each block numbers it.
+    numbering = {name for name in whole if all(len(np.unique(one[name])) == 1 for one in looks)}
+    signals = [name for name in whole if name not in clocks | numbering]
     # A joint's rows have each signal once; q1 to q6 beside it are those of all.
     once = len({_NUMBER.sub("", name) for name in signals}) == len(signals)
     if clock is None or not signals or not (len(signals) == 1 if of_signals else once):
