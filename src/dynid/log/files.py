@@ -32,6 +32,7 @@ from dynid.log.signals_in_rows import signals_in_rows
 from dynid.log.stamps import with_whole_stamps
 from dynid.log.text_times import with_text_times
 from dynid.log.torch_files import TorchReader
+from dynid.log.workbooks import WorkbookReader
 from dynid.log.xml_messages import XmlMessagesReader
 from dynid.log.yaml_files import YamlReader
 
@@ -45,6 +46,7 @@ _OWN: tuple[LogReader, ...] = (
     MatReader(),
     Hdf5Reader(),
     TorchReader(),
+    WorkbookReader(),
     LeRobotReader(),
     PortFolderReader(),
     JsonReader(),
@@ -64,8 +66,8 @@ _OTHERS = {
     b"\x1f\x8b": ("a file compressed by gzip", "unpack it: gunzip FILE"),
     b"BZh": ("a file compressed by bzip2", "unpack it: bunzip2 FILE"),
     b"\xfd7zXZ": ("a file compressed by xz", "unpack it: unxz FILE"),
-    b"PK\x03\x04": ("a zip archive or a workbook", "unpack it, or save the sheet as CSV"),
-    b"\xd0\xcf\x11\xe0": ("a workbook", "save the sheet as CSV"),
+    b"PK\x03\x04": ("a zip archive", "unpack it"),
+    b"\xd0\xcf\x11\xe0": ("a workbook of an old form (.xls)", "save it as .xlsx, or the sheet as CSV"),
     b"MDF  ": ("a measurement file of ASAM (MDF)", "write its channels as CSV: mdfconvert, asammdf"),
     b"LOGG": (
         "a dump of buses (BLF)",

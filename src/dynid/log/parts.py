@@ -85,6 +85,11 @@ def open_parts(parts: Mapping[str, Path], opened: Callable[[Path], Table]) -> Ta
             expected="files of columns",
             place=Place(file=str(path)),
         )
+    return side_by_side(path, tables)
+
+
+def side_by_side(path: Path, tables: Mapping[str, Table]) -> Table:
+    """Tables of one recording, by label, on one clock; raises InputError where they have none in common."""
     return with_own_clocks(path, tables) or _row_by_row(path, tables)
 
 

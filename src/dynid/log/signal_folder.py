@@ -183,6 +183,12 @@ def _first(table: Table) -> dict[str, Float]:
     return {name: values for name, values in batch.items() if not isinstance(values, Text)}
 
 
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def row_count(table: Table) -> int:
     """Rows of a table, counted where its file does not say."""
     if table.row_count is not None:
