@@ -83,7 +83,7 @@ class _Sheet:
     text: bytes
 
 
-class _TextOfSheet(type(Path())):  # type: ignore[misc]
+class _TextOfSheet(type(Path())):  # type: ignore[misc]  # the class of the system's paths
     """A file as text that is in memory."""
 
     def open(self, mode: str = "r", *_: Any, **__: Any) -> Any:
