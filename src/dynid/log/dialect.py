@@ -8,15 +8,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from itertools import pairwise
 from pathlib import Path
 
 from dynid.base.errors import InputError, Place
 from dynid.base.numbers import number_of
 from dynid.base.records import dataclass
-from dynid.base.units import is_unit
 from dynid.log.cell_units import number_in, units_of, without_units
 from dynid.log.echoed import joint_state_names
+from dynid.log.header import distinct, names_above_units, under_groups
 from dynid.log.loose_lists import FLAT, ONE, QUOTED, has_lists, held_together
 from dynid.log.plain_signs import with_plain_signs
 from dynid.log.scope import is_property, is_scope, scope_names
@@ -174,7 +173,7 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
         best = _best(_plain(lines), best.delimiter, best.decimal)
     first = _first_row(best)
     names, units = _head(lines, best, first)
-    found = tuple(name or f"column[{i}]" for i, name in enumerate(_distinct(names) or ("",) * best.width))
+    found = tuple(name or f"column[{i}]" for i, name in enumerate(distinct(names) or ("",) * best.width))
     twice = sorted({name for name in found if found.count(name) > 1})
     if twice:
         raise InputError(
@@ -404,10 +403,10 @@ def _head(lines: Sequence[str], guess: _Guess, first: int | None) -> tuple[tuple
     channels = scope_names(before, next((c for i, c in guess.lines if i == first), []))
     if channels:
         return channels, ()
-    if len(before) > 1 and len(before[-2]) == len(before[-1]) == guess.width and _are_units(before[-1]):
-        return before[-2], before[-1]
+    if named := names_above_units(before, guess.width):
+        return named
     if len(before) > 1 and len(before[-2]) == len(before[-1]) == guess.width:
-        whole = _under_groups(before[-2], before[-1])
+        whole = under_groups(before[-2], before[-1])
         if whole:
             return whole, ()
     if before and (len(before[-1]) > 1 or guess.width <= 1):
@@ -429,37 +428,6 @@ def _head(lines: Sequence[str], guess: _Guess, first: int | None) -> tuple[tuple
                 return names, ()
     row = next((cells for i, cells in guess.lines if first is not None and i >= first), [])
     return joint_state_names(row), ()
-
-
-def _under_groups(groups: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Names that are only distinct with those of the line above, each of which goes on to the right; else ()."""
-    group, whole = "", []
-    for above, name in zip(groups, names, strict=True):
-        group = above or group
-        whole.append(f"{group} {name}".strip())
-    named = [name for name in names if name]
-    return tuple(whole) if len(set(named)) < len(named) and len(set(whole)) == len(whole) else ()
-
-
-def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of which some stand over several columns side by side are numbered as an array: pos[0], pos[1], ...
-
-    A name that ends in a number of its own is not: it is one too many.
-    """
-    starts = [i for i, name in enumerate(names) if i == 0 or name != names[i - 1]]
-    runs = list(pairwise([*starts, len(names)]))
-    if len({names[a] for a, _ in runs if names[a]}) < sum(bool(names[a]) for a, _ in runs):
-        return tuple(names)
-    return tuple(
-        names[a] if b - a == 1 or not names[a] or names[a][-1].isdigit() else f"{names[a]}[{i - a}]"
-        for a, b in runs
-        for i in range(a, b)
-    )
-
-
-def _are_units(cells: Sequence[str]) -> bool:
-    units = [cell.strip("[]() ") for cell in cells if cell]
-    return 2 * sum(is_unit(unit) for unit in units) > len(units)
 
 
 def _cells(line: str, delimiter: str) -> list[str]:

@@ -23,6 +23,7 @@ from dynid.log.long_rows import with_joints_side_by_side
 from dynid.log.mat_files import MatReader
 from dynid.log.named_values import NamedValuesReader
 from dynid.log.numpy_files import NpyReader, NpzReader
+from dynid.log.paired_clocks import with_one_clock
 from dynid.log.parquet import ParquetReader
 from dynid.log.parts import are_joints, open_parts, with_own_clocks
 from dynid.log.port_folders import PortFolderReader
@@ -151,7 +152,8 @@ def open_table(
                 return table
             if isinstance(table, CsvTable):
                 table = with_text_times(with_lists_apart(table))
-            return with_whole_stamps(with_blocks_side_by_side(with_joints_side_by_side(table)))
+            table = with_blocks_side_by_side(with_joints_side_by_side(table))
+            return with_whole_stamps(with_one_clock(table))
     known = ", ".join(reader.name for reader in readers)
     found, do = next(
         (said for begin, said in _OTHERS.items() if head.startswith(begin)),

@@ -108,7 +108,7 @@ def _row_by_row(path: Path, tables: Mapping[str, Table]) -> Table:
 
 def with_own_clocks(path: Path, tables: Mapping[str, Table]) -> Table | None:
     """The tables on one clock, by label; None where one has no clock, or all have the same."""
-    first = {label: _first(table) for label, table in tables.items()}
+    first = {label: first_rows(table) for label, table in tables.items()}
     clocks = {label: clock for label, values in first.items() if (clock := _clock(values)) is not None}
     if len(clocks) < len(tables):
         return None
@@ -229,17 +229,20 @@ class PartsOnOneClock(SeriesOnOneClock):
         return ColumnInfo(unit=known(name).unit) if known is not None else ColumnInfo()
 
     def _of_table(self, label: str, names: tuple[str, ...]) -> dict[str, Float]:
-        batches = list(self._tables[label].batches(names, _ROWS))
-        return {
-            name: np.concatenate([np.zeros(0), *(_numbers(one[name]) for one in batches)]) for name in names
-        }
+        return numbers_of(self._tables[label], names)
+
+
+def numbers_of(table: Table, names: tuple[str, ...]) -> dict[str, Float]:
+    """Columns of a table as numbers, whole; words are missing."""
+    batches = list(table.batches(names, _ROWS))
+    return {name: np.concatenate([np.zeros(0), *(_numbers(one[name]) for one in batches)]) for name in names}
 
 
 def _numbers(values: Float | Text) -> Float:
     return np.full(len(values.codes), np.nan) if isinstance(values, Text) else values
 
 
-def _first(table: Table) -> dict[str, Float]:
+def first_rows(table: Table) -> dict[str, Float]:
     """First rows of its columns of numbers."""
     batch = next(iter(table.batches(table.column_names, _LOOKED_AT, 0, _LOOKED_AT)), {})
     return {name: values for name, values in batch.items() if not isinstance(values, Text)}
@@ -259,6 +262,11 @@ def ascending(columns: Mapping[str, Float]) -> list[str]:
     return found
 
 
+def is_called_clock(name: str) -> bool:
+    """Whether a column is called like a clock."""
+    return _CLOCK.search(name) is not None
+
+
 def clock_among(names: Sequence[str]) -> str | None:
     """The one that is called a time, else the first; None = there is none."""
-    return next((name for name in names if _CLOCK.search(name)), names[0] if names else None)
+    return next((name for name in names if is_called_clock(name)), names[0] if names else None)

@@ -6,7 +6,7 @@ Foxglove's plots are exported so (packages/studio-base/src/panels/Plot/csv.ts), 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -41,10 +41,11 @@ def with_blocks_side_by_side(table: Table) -> Table:
 
 
 def _side_by_side(table: Table, key: str, of_signals: bool) -> Table | None:
-    first = next(iter(table.batches((key,), _LEAST, 0, _LEAST)), None)
-    if first is None or len(set(_cells(first[key]))) != 1:
+    first = next((batch[key] for batch in table.batches((key,), _LEAST, 0, _LEAST)), None)
+    count = 0 if first is None else len(first.codes if isinstance(first, Text) else first)
+    if first is None or len({_name(first, k) for k in range(count)}) != 1:
         return None
-    blocks = _blocks([_cells(batch[key]) for batch in table.batches((key,), _ROWS)])
+    blocks = _blocks(batch[key] for batch in table.batches((key,), _ROWS))
     if blocks is None:
         return None
     whole = _numbers(table, [name for name in table.column_names if name != key])
@@ -93,27 +94,28 @@ class _BlocksOnOneClock(SeriesOnOneClock):
         self.remarks = (*getattr(table, "remarks", ()), note)
 
 
-def _blocks(cells: Sequence[Sequence[str]]) -> dict[str, tuple[int, int]] | None:
-    """First and last row of each name, None where one comes again.    cells: one batch behind the other."""
+def _blocks(batches: Iterator[Float | Text]) -> dict[str, tuple[int, int]] | None:
+    """First and last row of each name, None where one comes again.    batches: of the column of names."""
     found: dict[str, tuple[int, int]] = {}
     row, last = 0, None
-    for batch in cells:
-        names = np.array(batch)
-        starts = np.flatnonzero(np.concatenate([[True], names[1:] != names[:-1]])).tolist()
-        for a, b in zip(starts, [*starts[1:], len(names)], strict=True):
-            name = str(names[a])
+    for values in batches:
+        codes = values.codes if isinstance(values, Text) else values
+        starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]])).tolist()
+        for a, b in zip(starts, [*starts[1:], len(codes)], strict=True):
+            name = _name(values, a)
             if name != last and (name in found or not name or len(found) == _MOST):
                 return None
             found[name] = (found[name][0] if name == last else row + a, row + b)
             last = name
-        row += len(names)
+        row += len(codes)
     return found if len(found) > 1 and all(b - a >= _LEAST for a, b in found.values()) else None
 
 
-def _cells(values: Float | Text) -> list[str]:
+def _name(values: Float | Text, row: int) -> str:
+    """A cell of a column of names or numbers, "" = missing."""
     if isinstance(values, Text):
-        return [values.names[code] if code >= 0 else "" for code in values.codes]
-    return [f"{one:g}" for one in values]
+        return values.names[values.codes[row]] if values.codes[row] >= 0 else ""
+    return f"{values[row]:g}" if np.isfinite(values[row]) else ""
 
 
 def _numbers(table: Table, names: Sequence[str]) -> dict[str, Float]:
