@@ -27,6 +27,11 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
     ("name", "quantity", "role", "unit"),
     [
         ("q#", "position", "", "unknown"),
+        ("deg[#]", "position", "", "deg"),
+        ("rpm[#]", "velocity", "", "rpm"),
+        ("rad/s[#]", "velocity", "", "rad/s"),
+        ("Nm[#]", "torque", "", "N m"),
+        ("rev#", "", "", "unknown"),
         ("qd#", "velocity", "", "unknown"),
         ("q_dot_#", "velocity", "", "unknown"),
         ("q_ddot_#", "acceleration", "", "unknown"),

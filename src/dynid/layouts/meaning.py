@@ -373,8 +373,10 @@ def _stated_unit(template: str, place: str) -> tuple[str, str] | None:
         text = bracket.group(1).strip().lower()
         return _UNITS.get(text) or _LETTERS.get(text)
     spelt = words(template.replace(place, " ") if place else template)
-    # A name is no unit, but one may be all that stands behind a joint's: elbow_deg.
-    least = 0 if place and template.startswith(place) else 1
+    # A name is no unit, but one may be all that stands behind a joint's, elbow_deg, or a line of units is in place of
+    # names: Nm[0], Nm[1], ...
+    alone = spelt[1:] in ((), ("s",)) and spelt[:1] != () and spelt[0] not in _TURNS
+    least = 0 if place and (alone or template.startswith(place)) else 1
     for k in range(len(spelt) - 1, least - 1, -1):
         word = spelt[k]
         if word in _TURNS and k < len(spelt) - 1:
