@@ -14,10 +14,15 @@ from dynid.layouts.decision import Decision
 from dynid.layouts.effort import GAINS, knows_gains
 from dynid.layouts.effort import UNIT as EFFORT_UNIT
 from dynid.layouts.excerpt import excerpt
-from dynid.layouts.propose import propose_logs
+from dynid.layouts.propose import COLUMNS, propose_logs
 from dynid.layouts.write import answer_option, columns_in_words, experiment_text, files_of
 from dynid.layouts.zero import OFFSET
 from dynid.robot.model import RobotModel
+
+_NAMES_OF_PARTS = (
+    "where each file holds a joint or a signal of one recording, give them names that say so: "
+    "joint1.csv, torque.csv"
+)
 
 
 def found_tables(
@@ -63,12 +68,17 @@ def found_tables(
         # A table to fill in says less than what was found, where only some questions are open.
         nothing = "position" not in proposal.groups and not proposal["log.position.columns"].options
         answer = error.do if nothing else "answer what is open"
+        parts = isinstance(proposal.log, Mapping)
+        found = f"{len(logs)} files of one recording, the first with {error.found}" if parts else error.found
+        do = answer if call in answer else f"{answer or 'answer the others, too'}, or let `{call}` ask"
+        if len(logs) > 1 and not parts and any(one.key in COLUMNS for one in asked):
+            do += f"; {_NAMES_OF_PARTS}"
         raise InputError(
             error.identifier,
-            found=f"{error.found}; the names of the columns leave open: {questions}",
+            found=f"{found}; the names of the columns leave open: {questions}",
             expected=error.expected,
-            do=answer if call in answer else f"{answer or 'answer the others, too'}, or let `{call}` ask",
-            place=error.place,
+            do=do,
+            place=place if parts else error.place,
         ) from unknown
     text = (
         f"columns, as their names and the motion say: {columns_in_words(proposal)}. "

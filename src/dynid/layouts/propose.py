@@ -32,7 +32,8 @@ from dynid.log.parts import may_be_parts, recordings
 from dynid.log.row_numbers import ROW
 from dynid.robot.model import RobotModel
 
-_COLUMNS = ("log.time.column", "log.position.columns", "log.effort.columns")
+# Questions that are left open where a file lacks what others hold.
+COLUMNS = ("log.time.column", "log.position.columns", "log.effort.columns")
 
 
 def propose_logs(
@@ -67,7 +68,7 @@ def propose_logs(
 
 
 def _lacks_columns(found: Proposal) -> bool:
-    return any(one.key in _COLUMNS for one in found.open)
+    return any(one.key in COLUMNS for one in found.open)
 
 
 def propose(

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,15 @@ class CsvReader:
 
         Raises InputError if its header is ambiguous, or it is written otherwise than said.
         """
-        return CsvTable(path, dialect_of(path, delimiter, decimal), delimiter is None or decimal is None)
+        known = path.stat()
+        dialect = _dialect(path, known.st_mtime_ns, known.st_size, delimiter, decimal)
+        return CsvTable(path, dialect, delimiter is None or decimal is None)
+
+
+@lru_cache(maxsize=64)
+def _dialect(path: Path, changed: int, size: int, delimiter: str | None, decimal: str | None) -> Dialect:
+    """How a file is written, found once: a log is opened several times.    changed, size: as it is now."""
+    return dialect_of(path, delimiter, decimal)
 
 
 class CsvTable:

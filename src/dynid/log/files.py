@@ -67,7 +67,7 @@ _OTHERS = {
     b"\x1f\x8b": ("a file compressed by gzip", "unpack it: gunzip FILE"),
     b"BZh": ("a file compressed by bzip2", "unpack it: bunzip2 FILE"),
     b"\xfd7zXZ": ("a file compressed by xz", "unpack it: unxz FILE"),
-    b"PK\x03\x04": ("a zip archive", "unpack it"),
+    b"PK\x03\x04": ("a zip archive", "unpack it, or save the sheet (.ods) as .xlsx or CSV"),
     b"\xd0\xcf\x11\xe0": ("a workbook of an old form (.xls)", "save it as .xlsx, or the sheet as CSV"),
     b"MDF  ": ("a measurement file of ASAM (MDF)", "write its channels as CSV: mdfconvert, asammdf"),
     b"LOGG": (
