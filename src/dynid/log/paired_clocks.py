@@ -66,6 +66,11 @@ class _PairedClocks(SeriesOnOneClock):
             raise AttributeError(name)
         return getattr(self._table, name)
 
+    @property
+    def streams(self) -> dict[str, tuple[str, ...]]:
+        """Its columns, without the clocks that are left out."""
+        return {"": self.column_names}
+
     def info(self, column: str) -> ColumnInfo:
         """What the file says of a column."""
         known = getattr(self._table, "info", None)
