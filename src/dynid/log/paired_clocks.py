@@ -19,12 +19,10 @@ _LEAST = 3
 
 def with_one_clock(table: Table) -> Table:
     """The table; one whose channels have a clock each, or in groups of as many, on the first clock alone."""
-    clocks = _clocks(table)
-    if clocks is None:
-        return table
     try:
-        return _PairedClocks(table, clocks)
-    except InputError:  # they share no time
+        clocks = _clocks(table)
+        return table if clocks is None else _PairedClocks(table, clocks)
+    except InputError:  # they share no time, or have no rows in common
         return table
 
 

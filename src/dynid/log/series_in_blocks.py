@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostic, Severity
-from dynid.base.errors import Place
+from dynid.base.errors import InputError, Place
 from dynid.log.log import Table, Text
 from dynid.log.parts import SeriesOnOneClock, ascending, clock_among
 
@@ -34,7 +34,10 @@ def with_blocks_side_by_side(table: Table) -> Table:
     for key in table.column_names:
         of_signals = _OF_SIGNALS.fullmatch(key) is not None
         if of_signals or _OF_JOINTS.fullmatch(key):
-            found = _side_by_side(table, key, of_signals)
+            try:
+                found = _side_by_side(table, key, of_signals)
+            except InputError:  # what is wrong with its columns is said where they are used
+                continue
             if found is not None:
                 return found
     return table
