@@ -67,6 +67,13 @@ def test_a_file_for_each_joint(
     reads_all(by_joint(tmp_path, called, names))
 
 
+def test_files_of_joints_without_names_of_columns(tmp_path: Path) -> None:
+    files = by_joint(tmp_path, lambda k: f"joint{k + 1}")
+    for file in files:
+        file.write_text(file.read_text().partition("\n")[2])
+    reads_all(files)
+
+
 def test_a_folder_of_files_of_joints_whose_clocks_differ(tmp_path: Path) -> None:
     by_joint(tmp_path, lambda k: f"joint{k + 1}")
     reads_all(tmp_path)
@@ -111,6 +118,15 @@ def test_positions_in_one_file_and_efforts_in_another(tmp_path: Path) -> None:
     ]
     log = read_log(files, ARM.robot)
     assert_allclose(log.read(log.trajectories[0]).tau, ARM.tau, atol=1e-9)
+
+
+def test_a_folder_of_files_of_signals_whose_clocks_differ(tmp_path: Path) -> None:
+    for k, (name, values) in enumerate((("q", ARM.q), ("dq", ARM.dq), ("tau", ARM.tau))):
+        own = slice(LATE * k, None)
+        table = np.column_stack([ARM.t, values])[own]
+        np.savetxt(tmp_path / f"{name}.txt", table, fmt="%.12g")
+    log = read_log(tmp_path, ARM.robot)
+    assert_allclose(log.read(log.trajectories[0]).tau, ARM.tau[2 * LATE :], atol=1e-9)
 
 
 def test_recordings_of_one_robot_stay_apart(tmp_path: Path) -> None:

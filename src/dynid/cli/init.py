@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 @with_robot
 def command(
     robot: RobotArgument,
-    logs: Annotated[list[Path], typer.Argument(help="A log, or a folder of one.", metavar="LOG")],
+    logs: Annotated[
+        list[Path],
+        typer.Argument(help="A log, a folder of one, or its files for each joint or signal.", metavar="LOG"),
+    ],
     out: Annotated[Path, typer.Option("--out", help="Experiment file to write; must not exist.")] = Path(
         "experiment.toml"
     ),

@@ -44,7 +44,7 @@ def propose_logs(
 ) -> Proposal:
     """As `propose` of the first of several recordings; of all files together where they are parts of one.
 
-    They are where the first has no columns of all joints, and all together have.
+    They are where the first has no columns of all joints, and all together have, or have more of them.
     """
     together = recordings(logs)[0]
     if not may_be_parts(tuple(together), robot.joint_names):
@@ -60,15 +60,15 @@ def propose_logs(
         whole = propose(robot, together, answers, further)
     except (InputError, UsageError):
         whole = None
-    if whole is not None and not _lacks_columns(whole):
-        return whole
     if isinstance(first, UsageError):
-        raise first
-    return first
+        if whole is None or _lacks_columns(whole):
+            raise first
+        return whole
+    return whole if whole is not None and _lacks_columns(whole) < _lacks_columns(first) else first
 
 
-def _lacks_columns(found: Proposal) -> bool:
-    return any(one.key in COLUMNS for one in found.open)
+def _lacks_columns(found: Proposal) -> int:
+    return sum(one.key in COLUMNS for one in found.open)
 
 
 def propose(

@@ -25,7 +25,7 @@ from dynid.log.named_values import NamedValuesReader
 from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.paired_clocks import with_one_clock
 from dynid.log.parquet import ParquetReader
-from dynid.log.parts import are_joints, open_parts, with_own_clocks
+from dynid.log.parts import are_joints, are_signals, open_parts, with_own_clocks
 from dynid.log.port_folders import PortFolderReader
 from dynid.log.series_in_blocks import with_blocks_side_by_side
 from dynid.log.signal_folder import given, open_signals, row_count, signal_files
@@ -181,10 +181,10 @@ def _open_folder(
     signals = [] if parts else signal_files(path)
     if signals:
         labels = {one.stem: one for one in signals}
-        if are_joints(tuple(labels)):
+        if are_joints(tuple(labels)) or are_signals(tuple(labels)):
             tables = {label: open_table(one, delimiter, decimal) for label, one in labels.items()}
-            if (joints := with_own_clocks(path, tables)) is not None:
-                return joints
+            if (whole := with_own_clocks(path, tables)) is not None:
+                return whole
         return with_whole_stamps(open_signals(path, signals, lambda one: open_table(one, delimiter, decimal)))
     raise InputError(
         "file-missing",

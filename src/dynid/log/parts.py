@@ -36,7 +36,14 @@ _OF_JOINTS = re.compile(
     r"dxl|dynamixel|controller|link|[ajqms](?=\d))(?![a-z])",
     re.IGNORECASE,
 )
+# What files and sheets of one signal of all joints are called.
+_OF_SIGNALS = re.compile(
+    r"(?<![a-z])(?:pos|vel|speed|angle|torq|tau|moment|effort|curr|strom|acc|d*q(?![a-z])|qd(?![a-z]))",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"\d+")
+# Steps of a clock are even but for this share of them, within this factor.
+_EVEN, _WITHIN = 0.9, 1.5
 
 
 def recordings(files: Sequence[Path]) -> list[dict[str, Path]]:
@@ -69,6 +76,11 @@ def may_be_parts(labels: Sequence[str], joints: Sequence[str] = ()) -> bool:
 def are_joints(labels: Sequence[str]) -> bool:
     """Whether the names of files say that each is of a joint or drive."""
     return len(labels) > 1 and all(map(_OF_JOINTS.search, labels))
+
+
+def are_signals(labels: Sequence[str]) -> bool:
+    """Whether the names of files say that each is of a signal."""
+    return len(labels) > 1 and all(map(_OF_SIGNALS.search, labels))
 
 
 def open_parts(parts: Mapping[str, Path], opened: Callable[[Path], Table]) -> Table:
@@ -249,7 +261,15 @@ def first_rows(table: Table) -> dict[str, Float]:
 
 
 def _clock(first: Mapping[str, Float]) -> str | None:
-    return clock_among(ascending(first))
+    """The column of time: one that is called so, or ascends in even steps; None = there is none."""
+    found = ascending(first)
+    return clock_among([name for name in found if is_called_clock(name) or _is_even(first[name])])
+
+
+def _is_even(values: Float) -> bool:
+    steps = np.diff(values)
+    middle = float(np.median(steps))
+    return bool(((steps > middle / _WITHIN) & (steps < middle * _WITHIN)).mean() > _EVEN)
 
 
 def ascending(columns: Mapping[str, Float]) -> list[str]:

@@ -23,7 +23,7 @@ from dynid.log.csv import CsvTable
 from dynid.log.dialect import dialect_of
 from dynid.log.log import Table
 from dynid.log.numpy_files import first_member
-from dynid.log.parts import are_joints, side_by_side
+from dynid.log.parts import are_joints, are_signals, side_by_side
 from dynid.log.signal_folder import file_digest
 
 # Python's objects and the text take so many times the bytes of the XML.
@@ -36,11 +36,6 @@ _NO_LETTERS = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]|General|E\+', re.IGNORECASE)
 # Day 60 is a 29th of February that 1900 did not have.
 _DAY_0 = datetime(1899, 12, 30)
 _LETTERS = re.compile(r"[A-Z]+")
-# What sheets of one signal of all joints are called.
-_SIGNAL = re.compile(
-    r"(?<![a-z])(?:pos|vel|speed|angle|torq|tau|moment|effort|curr|strom|acc|d*q(?![a-z])|qd(?![a-z]))",
-    re.IGNORECASE,
-)
 # Excel's sheets have no more columns.
 _MOST_COLUMNS = 16_384
 
@@ -71,7 +66,7 @@ class WorkbookReader:
 
 def _are_parts(sheets: Mapping[str, SheetTable]) -> bool:
     """Whether sheets are parts of one recording, and not recordings of one robot."""
-    return len(sheets) > 1 and (are_joints(tuple(sheets)) or all(map(_SIGNAL.search, sheets)))
+    return are_joints(tuple(sheets)) or are_signals(tuple(sheets))
 
 
 @dataclass(frozen=True, eq=False)
