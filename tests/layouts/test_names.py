@@ -51,6 +51,8 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
         ("effort_#", "effort", "", "unknown"),
         ("tau_ext_#", "torque", "model", "unknown"),
         ("tau_model#", "torque", "model", "unknown"),
+        ("tau_dyn_#", "torque", "model", "unknown"),
+        ("/dynamic_joint_states/joint#/effort", "torque", "measured", "N m"),
         ("motor_state[#].tau_est", "torque", "estimated", "unknown"),
         ("tauEst_#", "torque", "estimated", "unknown"),
         ("tau_ext_est_#", "torque", "model", "unknown"),

@@ -80,9 +80,8 @@ _COMMANDED = {"cmd", "command", "commanded", "commands", "des", "desired", "targ
 # Drives call what they make of their current so; a model's torque is called so, too.
 _ESTIMATED = {"est", "estimated", "estimate"}
 _MODEL = {"model", "hat", "ext", "external", "gravity", "grav", "ff", "feedforward",
-          "friction", "dyn", "dynamic", "dynamics", "err", "error", "errors", "residual", "dist", "disturbance",
-          "deviation", "predicted", "pred",
-          "calculated", "calc", "computed", "theoretical", "bias", "limit", "limits", "max", "min", "std",
+          "friction", "dyn", "err", "error", "errors", "residual", "dist", "disturbance", "deviation", "predicted",
+          "pred", "calculated", "calc", "computed", "theoretical", "bias", "limit", "limits", "max", "min", "std",
           "offset", "contact", "collision"}  # fmt: skip
 _FILTERED = {"filt", "filtered", "filter", "smooth", "smoothed", "lp", "lowpass"}
 _UNPROCESSED = {"raw", "unfiltered", "uncalibrated"}
@@ -312,8 +311,8 @@ def _is(entry: ChannelEntry, template: str, place: str, columns: Sequence[str]) 
             return True
         # What a drive records says nothing of joints: the names of several files do, vesc_1/encoder_position.
         of_file, mark, own = template.rpartition("/")
-        plain = mark and not entry.bag and entry.quantity not in ("time", "trajectory")
-        return bool(plain) and place in of_file and entry.columns.lower() == own.lower()
+        plain = bool(mark) and not entry.bag and entry.quantity != "time"
+        return plain and place in of_file and entry.columns.lower() == own.lower()
     wanted = _spelt(entry.columns)
     by_joint = "{joint}" in entry.columns
     if by_joint:
@@ -373,8 +372,7 @@ def _stated_unit(template: str, place: str) -> tuple[str, str] | None:
         text = bracket.group(1).strip().lower()
         return _UNITS.get(text) or _LETTERS.get(text)
     spelt = words(template.replace(place, " ") if place else template)
-    # A name is no unit, but one may be all that stands behind a joint's, elbow_deg, or a line of units is in place of
-    # names: Nm[0], Nm[1], ...
+    # A name is no unit, but what stands behind a joint's may be one, elbow_deg, or a line of units: Nm[0], Nm[1], ...
     alone = spelt[1:] in ((), ("s",)) and spelt[:1] != () and spelt[0] not in _TURNS
     least = 0 if place and (alone or template.startswith(place)) else 1
     for k in range(len(spelt) - 1, least - 1, -1):

@@ -364,9 +364,9 @@ def _velocity_decision(
     )
 
 
-def _begun(text: str) -> str:
-    """A text as the beginning of a sentence."""
-    return text[:1].upper() + text[1:]
+def _why_none(kind: Kind, said: Meaning) -> str:
+    """Why no unit is taken: counts are known to be none, or none fits."""
+    return said.doubt if said.doubt and said.unit == UNKNOWN else kind.neither
 
 
 def _gears(robot: RobotModel) -> str:
@@ -391,10 +391,10 @@ def _by_torque(
         return (
             None,
             (
-                f"{said.doubt or kind.neither}; counts of an encoder are shares of a turn (1/4096 turn for one), "
+                f"{_why_none(kind, said)}; counts of an encoder are shares of a turn (1/4096 turn for one), "
                 "and their zero is an offset under [log] position",
             ),
-            f"which unit have the positions? {_begun(said.doubt or kind.neither)}; of counts it is what one is worth: "
+            f"which unit have the positions ({_why_none(kind, said)})? Of counts it is what one is worth: "
             "1/4096 turn, 0.01 deg, or one for each joint with commas; "
             f"those of motors take --answer log.position.side=motor, too, {_gears(robot)}",
         )
