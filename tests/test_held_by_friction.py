@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.plants import Plant, Recorded, Unmodelled, plant, record
+from benchmarks.plants import Plant, Recorded, Stop, Unmodelled, plant, record
 from benchmarks.strangers import in_turns
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
@@ -91,6 +91,18 @@ def test_a_log_whose_joints_carry_their_load_at_rest_keeps_its_equations() -> No
     assert stands(batches)
     assert not found.not_carried
     assert np.isnan(found.held_below).all()
+
+
+@pytest.mark.parametrize("lacks", [HELD, BESIDE])
+def test_a_joint_that_moves_too_little_to_tell_is_held_as_the_others_are(lacks: Unmodelled) -> None:
+    rare = 3
+    late = (Stop((rare,), -1.0, SECONDS - 10.0),)  # and then it moves for two seconds
+    made = record(arm(), np.random.default_rng(102), lacks, SECONDS, stops=late, moves=True, standing=STANDS)
+    log = log_of(made)
+    batches = list(prepare(log))
+    assert any(one.joint == rare for one in stands(batches))
+    below = efforts_at_rest(log.robot, batches, stands(batches)).held_below
+    np.testing.assert_array_equal(np.isfinite(below), np.full(log.robot.n, lacks is HELD))
 
 
 def test_what_is_left_out_is_said_and_scored_beside_the_others() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynid.base.findings import Finding
+from dynid.base.numbers import with_interval
 from dynid.choose.selection import MeasurementEffect, Selection
 from dynid.terms.catalogue import question_words
 
@@ -36,7 +37,7 @@ def effects_left_out(effects: Sequence[MeasurementEffect]) -> str:
 def _in_words(one: MeasurementEffect) -> str:
     factor, unit = _LOUD.get(one.unit, (1.0, one.unit))
     where = f" of {one.joint}" if one.joint else ""
-    return f"{one.kind}{where} {factor * one.value:.3g} +- {factor * one.half_width:.2g} {unit}"
+    return f"{one.kind}{where} {with_interval(factor * one.value, factor * one.half_width)} {unit}"
 
 
 def options_in_words(axes: Sequence[str], options: Sequence[str]) -> str:

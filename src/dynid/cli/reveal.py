@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dynid.base.numbers import with_interval
 from dynid.cli.common import RobotArgument, print_diagnostics, say, set_results
 from dynid.cli.robot_options import RobotOptions, with_robot
 
@@ -62,7 +63,7 @@ def command(
     )
     half = estimate.half_width()
     for name, unit, value, width in zip(estimate.names, estimate.units, estimate.value, half, strict=True):
-        say(f"  {value: .6g} +- {width:.2g} {unit}  {name}")
+        say(f"  {with_interval(value, width)} {unit}  {name}")
     if out is not None:
         lines = ["formula,unit,value,half_width_95"]
         rows = zip(estimate.names, estimate.units, estimate.value, half, strict=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dynid.base.numbers import with_interval
 from dynid.cli.common import (
     ConfigOption,
     RobotArgument,
@@ -233,7 +234,7 @@ def _report(watcher: Watcher, precision: float, whole: bool = False) -> None:
             }
         )
         for name, x, dx, there in zip(watcher.names, value, std, known.known, strict=True):
-            say(f"  {x: .5g} +- {dx:.2g}  {name}{'' if there else '  (not yet)'}")
+            say(f"  {with_interval(x, dx)}  {name}{'' if there else '  (not yet)'}")
 
 
 def _next(watcher: Watcher, folder: Path, plan: Path | None, precision: float) -> None:

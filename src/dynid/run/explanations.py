@@ -286,7 +286,8 @@ OF_FITS = (
         f"""Bodies and friction that are fitted to all joints in motion miss the joint's effort in its
         stands of {BIN * BRIEF_BINS:g} s or more by {HELD:g} times what they miss in motion, and by
         {100 * HELD_PART:g} % of its Coulomb friction, less what the fit does not know. Where they do not, as of
-        drives whose effort at rest is what the joint carries, the equations stay.""",
+        drives whose effort at rest is what the joint carries, the equations stay. A joint that moves too little for
+        this comparison is taken to be held where most joints that stand are.""",
     ),
     Explanation(
         "joint-at-rest",

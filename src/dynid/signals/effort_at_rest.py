@@ -73,7 +73,8 @@ def efforts_at_rest(
     Of the other stands of a joint, together, friction holds a part of the load where more is missed than `HELD` times
     what is in motion and `HELD_PART` of its Coulomb friction: it may take any value up to its limit at rest, which no
     equation of motion has. Stands of all joints at once show it as well: such equations are left out anyway, but not
-    those of joints that come to rest before the others, or leave it after them.
+    those of joints that come to rest before the others, or leave it after them. A joint that moves too little to be
+    compared is taken to be held as well where most joints that stand are seen to be.
     """
     alone, below = own_motors(robot), np.full(robot.n, np.nan)
     asked = _Asked(tuple(one for one in found if alone[one.joint]))
@@ -96,13 +97,19 @@ def efforts_at_rest(
         [*_grown(batches, reference, braked, True), *_grown(batches, reference, others, False)],
         key=lambda one: (one.trajectory, one.start, one.joint),
     )
+    held: dict[int, bool] = {}
+    slowest = np.full(robot.n, np.nan)
     for j in range(robot.n):
         own = [seen for one, seen in compared.items() if one.joint == j and one not in braked]
-        if not own:
-            continue
-        missed = np.sqrt(np.average([o.missed**2 for o in own], weights=[o.count for o in own]))
-        if missed > max(HELD * reference.size[j], HELD_PART * reference.friction[j]):
-            below[j] = FASTER * np.median([o.speed for o in own])
+        if own:
+            slowest[j] = FASTER * np.median([o.speed for o in own])
+        if own and np.isfinite(reference.size[j]):
+            missed = np.sqrt(np.average([o.missed**2 for o in own], weights=[o.count for o in own]))
+            held[j] = bool(missed > max(HELD * reference.size[j], HELD_PART * reference.friction[j]))
+    mostly = 2 * sum(held.values()) > np.isfinite(slowest).sum()
+    for j in range(robot.n):
+        if held.get(j, mostly):
+            below[j] = slowest[j]
     return EffortsAtRest(tuple(left), below)
 
 
@@ -262,7 +269,7 @@ def _solved(gram: Float, right: Float, columns: Int, size: Float) -> tuple[Float
 
 @dataclass(frozen=True)
 class _Compared:
-    """A stand: r.m.s. effort that is missed in it, of so many samples, and its greatest speed."""
+    """A stand: r.m.s. effort that is missed in it, nan = not known, of so many samples, and its greatest speed."""
 
     missed: float
     count: int
@@ -295,9 +302,9 @@ def _compared(
     for one, parts in gathered.items():
         X, y = (np.concatenate(part) for part in zip(*parts, strict=True))
         step = -(-len(y) // COMPARED)
-        missed = reference.missed(one.joint, X[::step], y[::step])
-        if np.isfinite(missed):
-            found[one] = _Compared(missed, len(y), speed[one])
+        known = np.isfinite(reference.size[one.joint])
+        missed = reference.missed(one.joint, X[::step], y[::step]) if known else np.nan
+        found[one] = _Compared(missed, len(y), speed[one])
     return found
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
+from dynid.base.numbers import with_interval
 from dynid.base.parallel import pass_threads
 from dynid.base.scipy_functions import stdtrit
 from dynid.identification.further_log import training_log
@@ -186,6 +187,6 @@ def _judge(found: Payload, diagnostics: Diagnostics) -> None:
         if abs(other - mass) > half + wide:
             diagnostics.warn(
                 "payload-views",
-                f"{view} says {other:.3g} +- {wide:.2g} kg, beside {mass:.3g} +- {half:.2g} kg: the model lacks "
-                "an effect that looks like a load",
+                f"{view} says {with_interval(other, wide)} kg, beside {with_interval(mass, half)} kg: the model "
+                "lacks an effect that looks like a load",
             )

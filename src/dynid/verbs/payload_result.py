@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, locked
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.numbers import with_interval
 from dynid.base.overview import Overview
 from dynid.base.records import dataclass
 from dynid.base.scipy_functions import stdtrit
@@ -218,7 +219,7 @@ def scale_text(scale: TorqueScale) -> str:
     if np.isfinite(scale.reference):
         return f"a known load of {scale.reference:g} kg"
     factors = ", ".join(
-        f"{name} {value:.3g} +- {half:.2g}"
+        f"{name} {with_interval(value, half)}"
         for name, value, half in zip(scale.joint_names, scale.factor, scale.half_width, strict=True)
     )
     taken = (
@@ -243,12 +244,12 @@ def payload_lines(found: Payload, expected: float | None = None) -> list[str]:
     if known[0]:
         scale, own = found.scale_half_width(), found.half_width()[0]
         lines.append(
-            f"mass {found.mass:.3g} +- {own:.2g} kg, of which the scale of torque +- {scale:.2g} kg; scale by "
+            f"mass {with_interval(found.mass, own)} kg, of which the scale of torque +- {scale:.2g} kg; scale by "
             + scale_text(found.scale)
         )
         lines.append(
             "the same by parts of the evidence: "
-            + ", ".join(f"{view} {mass:.3g} +- {half:.2g} kg" for view, mass, half in found.views)
+            + ", ".join(f"{view} {with_interval(mass, half)} kg" for view, mass, half in found.views)
             + (f" ({found.standstills} standstills)" if found.standstills else "")
         )
     else:

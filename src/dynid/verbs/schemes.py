@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
+from dynid.base.numbers import with_interval
 from dynid.base.records import dataclass
 from dynid.factor.comparison import Candidate, Comparison, compare
 from dynid.factor.folds import LEAST_BLOCKS
@@ -195,6 +196,6 @@ def _parameter_lines(results: Sequence[SchemeResult]) -> list[str]:
     names = dict.fromkeys(name for table in tables for name in table)
     lines = ["", "".join(f"{one.name:<24}" for one in results) + "base parameter"]
     for name in names:
-        cells = [f"{t[name][0]:.4g} +- {t[name][1]:.2g}" if name in t else "-" for t in tables]
+        cells = [with_interval(*t[name]) if name in t else "-" for t in tables]
         lines.append("".join(f"{cell:<24}" for cell in cells) + name)
     return lines

@@ -12,6 +12,7 @@ import numpy as np
 from dynid.base.atomic_write import refuse_existing, staged_files
 from dynid.base.explanation import see
 from dynid.base.findings import Finding
+from dynid.base.numbers import with_interval
 from dynid.base.overview import listed
 from dynid.estimate.scores import Scores
 from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts
@@ -106,9 +107,7 @@ def link_lines(result: Identification) -> list[str]:
             lines.append(f"  {_cell(joint, wide)}effort not measured")
             continue
         own = ", ".join(
-            f"{v.column.name} {v.value:.4g}"
-            + (f" +- {v.half:.2g}" if np.isfinite(v.half) else "")
-            + f" {v.column.unit}"
+            f"{v.column.name} {with_interval(v.value, v.half)} {v.column.unit}"
             for v in values
             if v.joint == joint
         )
@@ -128,7 +127,10 @@ def _cell(name: str, width: int) -> str:
 
 
 def _figure(value: Value) -> str:
-    return f"{value.value:.4g}" + (f" +- {value.half:.2g}" if np.isfinite(value.half) else "")
+    if value.value <= value.half < np.inf:
+        # To the digits of its interval 0.53 +- 14 kg would be 1 kg, which is not what exports hold.
+        return f"{value.value:.4g} +- {value.half:.2g}"
+    return with_interval(value.value, value.half)
 
 
 def _known(value: float) -> str:
@@ -178,7 +180,7 @@ def static_lines(result: StaticEstimate) -> list[str]:
     for name, unit, value, half in zip(
         estimate.names, estimate.units, estimate.value, estimate.half_width(), strict=True
     ):
-        lines.append(f"  {value:>12.5g} +- {half:<10.3g} {unit:<8} {name}")
+        lines.append(f"  {with_interval(value, half):>26} {unit:<8} {name}")
     return lines
 
 
@@ -262,8 +264,8 @@ def different_parameters(runs: Sequence[tuple[str, Identification]]) -> list[str
             other, other_half, _ = table[formula]
             if abs(value - other) > np.hypot(half, other_half):
                 lines.append(
-                    f"{formula}: {value:.4g} +- {half:.2g} {unit} in {tables[0][0]}, "
-                    f"{other:.4g} +- {other_half:.2g} in {name}"
+                    f"{formula}: {with_interval(value, half)} {unit} in {tables[0][0]}, "
+                    f"{with_interval(other, other_half)} in {name}"
                 )
     return lines
 
