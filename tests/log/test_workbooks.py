@@ -2,72 +2,54 @@
 
 from __future__ import annotations
 
+import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 import numpy as np
+import openpyxl
 import pytest
+from openpyxl.cell import WriteOnlyCell
 
 from dynid.base.arrays import Float
-from dynid.base.errors import InputError
+from dynid.base.errors import InputError, RefusedError, ResourceError
 from dynid.log.files import file_hash, open_table
 from dynid.log.log import Text
 from tests.layouts.test_strangers import ARM, DEG, numbered, reads
 
-MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
-RELATED = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
-DATE = 1  # the style of dates
+BUDGET = 1_000_000  # bytes
+SHEET = "xl/worksheets/sheet1.xml"
 HEAD: dict[str, Float] = {
     "Time [s]": ARM.t, **numbered("Joint # position [deg]", ARM.q * DEG), **numbered("Joint # torque [Nm]", ARM.tau)
 }  # fmt: skip
 
 
-def letters(place: int) -> str:
-    return (letters(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
-
-
 def workbook(
-    path: Path, sheets: Mapping[str, Sequence[Sequence[object]]], shared: bool = True, ahead: str = ""
+    path: Path, sheets: Mapping[str, Sequence[Sequence[object]]], form: str = "yyyy-mm-dd hh:mm:ss.000"
 ) -> Path:
-    """Cells of each sheet, row by row; None = an empty one, (x,) = a date of a number of days."""
-    strings: list[str] = []
+    """Cells of each sheet, row by row; None = an empty one, (x,) = a number in this form."""
+    book = openpyxl.Workbook(write_only=True)
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            cells = []
+            for value in row:
+                cell = WriteOnlyCell(sheet, value[0] if isinstance(value, tuple) else value)
+                cell.number_format = form if isinstance(value, tuple) else "General"
+                cells.append(cell)
+            sheet.append(cells)
+    book.save(path)
+    return path
 
-    def cell(at: str, value: object) -> str:
-        if value is None:
-            return ""
-        if isinstance(value, tuple):
-            return f'<c r="{at}" s="{DATE}"><v>{value[0]!r}</v></c>'
-        if not isinstance(value, str):
-            return f'<c r="{at}"><v>{float(value)!r}</v></c>'  # type: ignore[arg-type]
-        if not shared:
-            return f'<c r="{at}" t="inlineStr"><is><t>{escape(value)}</t></is></c>'
-        strings.append(value)
-        return f'<c r="{at}" t="s"><v>{len(strings) - 1}</v></c>'
 
+def with_text(path: Path, member: str, of: Callable[[str], str]) -> Path:
+    """The workbook with another text in one of its members."""
+    with zipfile.ZipFile(path) as archive:
+        texts = {name: archive.read(name).decode() for name in archive.namelist()}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("[Content_Types].xml", "<Types/>")
-        listed, related = "", ""
-        for k, (title, rows) in enumerate(sheets.items(), 1):
-            written = "".join(
-                f'<row r="{i}">{"".join(cell(f"{letters(j)}{i}", one) for j, one in enumerate(row))}</row>'
-                for i, row in enumerate(rows, 1)
-            )
-            text = f"{ahead}<worksheet {MAIN}><sheetData>{written}</sheetData></worksheet>"
-            archive.writestr(f"xl/worksheets/sheet{k}.xml", text)
-            listed += f'<sheet name="{title}" sheetId="{k}" r:id="rId{k}"/>'
-            related += f'<Relationship Id="rId{k}" Target="worksheets/sheet{k}.xml"/>'
-        archive.writestr(
-            "xl/workbook.xml", f"<workbook {MAIN} {RELATED}><sheets>{listed}</sheets></workbook>"
-        )
-        archive.writestr("xl/_rels/workbook.xml.rels", f"<Relationships>{related}</Relationships>")
-        styles = '<numFmts><numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd hh:mm:ss.000"/></numFmts>'
-        styles += '<cellStyleXfs><xf numFmtId="22"/></cellStyleXfs>'
-        styles += '<cellXfs><xf numFmtId="0"/><xf numFmtId="164"/></cellXfs>'
-        archive.writestr("xl/styles.xml", f"<styleSheet {MAIN}>{styles}</styleSheet>")
-        items = "".join(f"<si><t>{escape(one)}</t><rPh><t>spoken</t></rPh></si>" for one in strings)
-        archive.writestr("xl/sharedStrings.xml", f"<sst {MAIN}>{items}</sst>")
+        for name, text in texts.items():
+            archive.writestr(name, of(text) if name == member else text)
     return path
 
 
@@ -75,10 +57,9 @@ def rows_of(columns: Mapping[str, Float]) -> list[list[object]]:
     return [list(columns), *map(list, zip(*columns.values(), strict=True))]
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_the_sheet_with_the_most_rows_is_the_log(shared: bool, tmp_path: Path) -> None:
+def test_the_sheet_with_the_most_rows_is_the_log(tmp_path: Path) -> None:
     about: list[list[object]] = [["robot", "arm & hand"], ["payload", 0.0]]
-    path = workbook(tmp_path / "log.xlsx", {"About": about, "Data": rows_of(HEAD)}, shared)
+    path = workbook(tmp_path / "log.xlsx", {"About": about, "Data": rows_of(HEAD)})
     reads(path, dq=False)
     table = open_table(path)
     (note,) = (one for one in table.remarks if one.identifier == "other-files")  # type: ignore[attr-defined]
@@ -124,11 +105,68 @@ def test_a_sheet_for_each_joint(tmp_path: Path) -> None:
     reads(workbook(tmp_path / "log.xlsx", sheets))
 
 
+def test_cells_with_errors_are_missing_and_truths_are_numbers(tmp_path: Path) -> None:
+    rows: list[list[object]] = [
+        ["t", "q", "on"],
+        [0.0, 1.0, True],
+        ["#N/A", "#DIV/0!", False],
+        [0.2, 3.0, True],
+    ]
+    (batch,) = open_table(workbook(tmp_path / "log.xlsx", {"a": rows})).batches(("t", "q", "on"), 10)
+    np.testing.assert_array_equal(np.asarray(batch["t"]), [0.0, np.nan, 0.2])
+    np.testing.assert_array_equal(np.asarray(batch["q"]), [1.0, np.nan, 3.0])
+    np.testing.assert_array_equal(np.asarray(batch["on"]), [1.0, 0.0, 1.0])
+
+
 @pytest.mark.parametrize("ahead", ['<!DOCTYPE x [<!ENTITY a "aaaa">]>', "<"])
 def test_a_damaged_or_strange_sheet_is_refused(ahead: str, tmp_path: Path) -> None:
+    path = workbook(tmp_path / "log.xlsx", {"a": [["t", "q"], [0.0, 1.0]]})
     with pytest.raises(InputError, match="damaged"):
-        open_table(workbook(tmp_path / "log.xlsx", {"a": [["t", "q"], [0.0, 1.0]]}, ahead=ahead))
+        open_table(with_text(path, SHEET, lambda text: ahead + text[text.index("<worksheet") :]))
     with zipfile.ZipFile(tmp_path / "text.xlsx", "w") as archive:
         archive.writestr("[Content_Types].xml", "<Types/>")
-    with pytest.raises(InputError, match="without a sheet"):
+    with pytest.raises(InputError, match="damaged"):
         open_table(tmp_path / "text.xlsx")
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match="damaged"):
+        open_table(path)
+
+
+def test_a_workbook_without_rows_is_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="without a sheet of rows"):
+        open_table(workbook(tmp_path / "log.xlsx", {"a": [], "b": []}))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        " " * BUDGET,
+        "".join(f'<row r="{k}"><c r="XFD{k}"><v>1</v></c></row>' for k in range(1, 100)),
+    ],
+    ids=["more text than the file can hold", "far to the right"],
+)
+def test_what_takes_too_much_memory_is_refused(
+    rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = workbook(tmp_path / "log.xlsx", {"a": [["t", "q"], [0.0, 1.0]]})
+    with_text(path, SHEET, lambda text: text.replace("<sheetData>", f"<sheetData>{rows}"))
+    monkeypatch.setattr("dynid.log.arrays.TIMES_FILE", 1)
+    monkeypatch.setattr("dynid.log.arrays.LEAST_BUDGET", BUDGET)
+    with pytest.raises(RefusedError, match=r"too-large.*sheet"):
+        open_table(path)
+
+
+def test_rows_far_below_are_left_out(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "log.xlsx", {"a": [["t", "q"], [0.0, 1.0], [1.0, 2.0]]})
+    far = '<row r="2000000000"><c><v>3</v></c><c><v>4</v></c></row></sheetData>'
+    table = open_table(with_text(path, SHEET, lambda text: text.replace("</sheetData>", far)))
+    assert [np.asarray(one["t"]).tolist() for one in table.batches(("t",), 10)] == [[0.0, 1.0]]
+
+
+def test_without_its_package_a_workbook_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = workbook(tmp_path / "log.xlsx", {"a": [["t", "q"], [0.0, 1.0]]})
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(ResourceError, match=r"no-openpyxl.*pip install 'dynid\[excel\]'"):
+        open_table(path)

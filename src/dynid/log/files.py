@@ -68,7 +68,10 @@ _OTHERS = {
     b"BZh": ("a file compressed by bzip2", "unpack it: bunzip2 FILE"),
     b"\xfd7zXZ": ("a file compressed by xz", "unpack it: unxz FILE"),
     b"PK\x03\x04": ("a zip archive", "unpack it, or save the sheet (.ods) as .xlsx or CSV"),
-    b"\xd0\xcf\x11\xe0": ("a workbook of an old form (.xls)", "save it as .xlsx, or the sheet as CSV"),
+    b"\xd0\xcf\x11\xe0": (
+        "a workbook of an old form (.xls), or one with a password",
+        "save it as .xlsx without a password, or the sheet as CSV",
+    ),
     b"MDF  ": ("a measurement file of ASAM (MDF)", "write its channels as CSV: mdfconvert, asammdf"),
     b"LOGG": (
         "a dump of buses (BLF)",

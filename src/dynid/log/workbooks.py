@@ -1,22 +1,22 @@
-"""Sheets of Excel's workbooks (.xlsx, ECMA-376 part 1) as tables: the cells as text, read as any other table.
+"""Sheets of Excel's workbooks (.xlsx) as tables: the cells as text, read as any other table.
 
-Formulas have the value that was saved; dates and times of day are written out.
+Formulas have the value that was saved; dates and times of day are written out. The only file that imports the optional
+package openpyxl.
 """
 
 from __future__ import annotations
 
 import io
-import re
+import warnings
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
-from xml.parsers import expat
 
 from dynid.base.diagnostics import Diagnostic, Severity
-from dynid.base.errors import Place
+from dynid.base.errors import Place, ResourceError
 from dynid.base.records import dataclass
 from dynid.log.arrays import Budget, damaged, reading
 from dynid.log.csv import CsvTable
@@ -28,16 +28,10 @@ from dynid.log.signal_folder import file_digest
 
 # Python's objects and the text take so many times the bytes of the XML.
 _TIMES_XML = 3
-_PIECE = 1 << 20
-# Formats of dates and times that have numbers and no text (18.8.30), and letters of those that have text.
-_DATES = {*range(14, 23), *range(45, 48)}
-_OF_DATES = re.compile(r"[ymdhs]", re.IGNORECASE)
-_NO_LETTERS = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]|General|E\+', re.IGNORECASE)
-# Day 60 is a 29th of February that 1900 did not have.
-_DAY_0 = datetime(1899, 12, 30)
-_LETTERS = re.compile(r"[A-Z]+")
-# Excel's sheets have no more columns.
-_MOST_COLUMNS = 16_384
+# What a cell of a row takes, empty or not: rows reach from the first column to their last cell.
+_BYTES_OF_CELL = 8
+# Excel's sheets have no more rows, and its cells no more characters: files of others may claim any number.
+_MOST_ROWS, _MOST_CHARACTERS = 1_048_576, 32_767
 
 
 class WorkbookReader:
@@ -51,22 +45,21 @@ class WorkbookReader:
         return first_member(head).startswith(("[Content_Types].xml", "_rels/", "docProps/", "xl/"))
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> Table:
-        """Opens a file; raises InputError for one without a sheet of rows, RefusedError for one that is too large."""
+        """Opens a file.
+
+        Raises InputError for one without a sheet of rows, RefusedError for one that is too large, ResourceError without
+        the package openpyxl.
+        """
         with reading(path, "a workbook"):
             sheets = _sheets(path, path.stat().st_mtime_ns)
         if not sheets:
             raise damaged(path, "a workbook without a sheet of rows")
         most = max(sheets, key=lambda one: one.rows)
         long = {one.name: SheetTable(path, one, [], decimal) for one in sheets if 2 * one.rows > most.rows}
-        if _are_parts(long):
+        if are_joints(tuple(long)) or are_signals(tuple(long)):
             return side_by_side(path, long)
         left = [f"{one.name} ({one.rows} rows)" for one in sheets if one is not most]
         return SheetTable(path, most, left, decimal)
-
-
-def _are_parts(sheets: Mapping[str, SheetTable]) -> bool:
-    """Whether sheets are parts of one recording, and not recordings of one robot."""
-    return are_joints(tuple(sheets)) or are_signals(tuple(sheets))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +90,8 @@ class SheetTable(CsvTable):
         super().__init__(text, dialect_of(text, "\t", decimal))
         if left:
             said = f"the sheet '{sheet.name}' is read; other sheets: {', '.join(left)}"
-            self.remarks = (
-                *self.remarks,
-                Diagnostic(Severity.NOTE, "other-files", said, Place(file=str(path))),
-            )
+            note = Diagnostic(Severity.NOTE, "other-files", said, Place(file=str(path)))
+            self.remarks = (*self.remarks, note)
 
     @cached_property
     def sha256(self) -> str:
@@ -111,185 +102,65 @@ class SheetTable(CsvTable):
 @lru_cache(maxsize=2)
 def _sheets(path: Path, changed: int) -> tuple[_Sheet, ...]:
     """The sheets that hold rows.    changed: time of the file's last change."""
+    try:
+        from openpyxl import load_workbook
+    except ImportError as error:
+        raise ResourceError(
+            "no-openpyxl",
+            found="no package 'openpyxl'",
+            expected="openpyxl, which reads Excel's workbooks",
+            do="pip install 'dynid[excel]', or save the sheet as CSV",
+            place=Place(file=str(path)),
+        ) from error
     budget = Budget(path)
     with zipfile.ZipFile(path) as archive:
-        sizes = {one.filename: one.file_size for one in archive.infolist()}
-
-        def parsed(name: str, handler: _Handler) -> None:
-            budget.spend(_TIMES_XML * sizes[name], f"'{name}'")
-            with archive.open(name) as file:
-                _parse(file, handler, path)
-
-        strings, styles, named, targets = _Strings(), _Styles(), _Names(), _Targets()
-        for name, handler in (
-            ("xl/sharedStrings.xml", strings), ("xl/styles.xml", styles), ("xl/workbook.xml", named),
-            ("xl/_rels/workbook.xml.rels", targets),
-        ):  # fmt: skip
-            if name in sizes:
-                parsed(name, handler)
-        found = []
-        for title, identity in named.found.items():
-            target = targets.found.get(identity, "")
-            member = target.lstrip("/") if target.startswith(("/", "xl/")) else f"xl/{target}"
-            if member in sizes:
-                cells = _Cells(strings.found, styles.of_dates)
-                parsed(member, cells)
-                if cells.lines:
-                    found.append(_Sheet(title, len(cells.lines), cells.text()))
-        return tuple(found)
+        for member in archive.infolist():
+            budget.spend(_TIMES_XML * member.file_size, f"'{member.filename}'")
+    with path.open("rb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of styles and forms that are no cells
+        workbook = load_workbook(file, read_only=True, data_only=True)
+        # openpyxl would round dates to milliseconds: numbers stay numbers, and _shown makes dates of them.
+        workbook._date_formats = set()
+        sheets = (_sheet(one, workbook.epoch, budget) for one in workbook.worksheets)
+        return tuple(one for one in sheets if one.rows)
 
 
-class _Handler:
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element begins."""
+def _sheet(sheet: Any, epoch: datetime, budget: Budget) -> _Sheet:
+    """The rows of a sheet that are not empty, with as many cells each."""
+    from openpyxl.styles.numbers import is_date_format
 
-    def end(self, tag: str, content: str) -> None:
-        """An element ends.    content: text since the last beginning or end."""
-
-
-def _parse(file: Any, handler: _Handler, path: Path) -> None:
-    """Reads XML in pieces.    Entities, which may make any amount of text, are none that Office writes."""
-    content: list[str] = []
-
-    def start(tag: str, attributes: Mapping[str, str]) -> None:
-        content.clear()
-        handler.start(tag.rpartition(":")[2], attributes)
-
-    def end(tag: str) -> None:
-        handler.end(tag.rpartition(":")[2], "".join(content))
-        content.clear()
-
-    def refuse(*_: object) -> None:
-        raise damaged(path, "a workbook with a document type")
-
-    parser = expat.ParserCreate()
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.CharacterDataHandler = content.append
-    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
-    while data := file.read(_PIECE):
-        parser.Parse(data, False)
-    parser.Parse(b"", True)
+    dates = lru_cache(is_date_format)
+    sheet.reset_dimensions()  # some programs write wrong ones
+    lines = []
+    for row in sheet.iter_rows(max_row=_MOST_ROWS):
+        line = "\t".join([_shown(cell, epoch, dates) for cell in row]).rstrip("\t")
+        budget.spend(_BYTES_OF_CELL * len(row) + len(line), f"the sheet '{sheet.title}'")
+        if line:
+            lines.append(line)
+    first = min((len(line) - len(line.lstrip("\t")) for line in lines), default=0)
+    last = max((line.count("\t") for line in lines), default=0)
+    budget.spend(len(lines) * (last - first), f"the sheet '{sheet.title}'")
+    text = "".join(line[first:] + "\t" * (last - line.count("\t")) + "\n" for line in lines)
+    return _Sheet(sheet.title, len(lines), text.encode())
 
 
-class _Strings(_Handler):
-    """The texts that cells refer to by their place.    Those for the pronunciation of others are left out."""
-
-    def __init__(self) -> None:
-        self.found: list[str] = []
-        self._parts: list[str] = []
-        self._spoken = False
-
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self._spoken |= tag == "rPh"
-
-    def end(self, tag: str, content: str) -> None:
-        if tag == "t" and not self._spoken:
-            self._parts.append(content)
-        elif tag == "rPh":
-            self._spoken = False
-        elif tag == "si":
-            self.found.append("".join(self._parts))
-            self._parts = []
+def _shown(cell: Any, epoch: datetime, is_date: Any) -> str:
+    """The text of a cell, "" = it is empty or holds an error."""
+    value, kind = cell.value, cell.data_type
+    if value is None or kind == "e":
+        return ""
+    if kind == "n" and is_date(cell.number_format):
+        value = _moment(value, epoch)
+    text = str(int(value) if kind == "b" else value)
+    return " ".join(text[:_MOST_CHARACTERS].replace('"', " ").split()) if kind != "n" else text
 
 
-class _Styles(_Handler):
-    """Which styles of cells show dates or times of day."""
-
-    def __init__(self) -> None:
-        self.of_dates: list[bool] = []
-        self._formats: dict[str, bool] = {}
-        self._cells = False
-
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        if tag == "numFmt":
-            plain = _NO_LETTERS.sub("", attributes.get("formatCode", ""))
-            self._formats[attributes.get("numFmtId", "")] = _OF_DATES.search(plain) is not None
-        elif tag == "cellXfs":
-            self._cells = True
-        elif tag == "xf" and self._cells:
-            kind = attributes.get("numFmtId", "0")
-            self.of_dates.append(self._formats.get(kind, kind.isdigit() and int(kind) in _DATES))
-
-    def end(self, tag: str, content: str) -> None:
-        self._cells &= tag != "cellXfs"
-
-
-class _Names(_Handler):
-    """What relation each sheet has, by its title."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, str] = {}
-
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        if tag == "sheet":
-            identity = next((one for key, one in attributes.items() if key.rpartition(":")[2] == "id"), "")
-            self.found[attributes.get("name", "")] = identity
-
-
-class _Targets(_Handler):
-    """What file each relation leads to."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, str] = {}
-
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        if tag == "Relationship":
-            self.found[attributes.get("Id", "")] = attributes.get("Target", "")
-
-
-class _Cells(_Handler):
-    """The rows of a sheet that are not empty."""
-
-    def __init__(self, strings: Sequence[str], of_dates: Sequence[bool]) -> None:
-        self.lines: list[dict[int, str]] = []
-        self._strings, self._of_dates = strings, of_dates
-        self._row: dict[int, str] = {}
-        self._at, self._kind, self._date, self._value = -1, "", False, ""
-
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        if tag == "row":
-            self._row, self._at = {}, -1
-        elif tag == "c":
-            letters = _LETTERS.match(attributes.get("r", ""))
-            self._at = _column(letters[0]) if letters else self._at + 1
-            style = int(attributes.get("s") or 0)
-            self._kind, self._value = attributes.get("t", "n"), ""
-            self._date = self._kind == "n" and style < len(self._of_dates) and self._of_dates[style]
-
-    def end(self, tag: str, content: str) -> None:
-        if tag in ("v", "t"):
-            self._value += content
-        elif tag == "c" and self._value and 0 <= self._at < _MOST_COLUMNS:
-            self._row[self._at] = self._shown()
-        elif tag == "row" and self._row:
-            self.lines.append(self._row)
-
-    def _shown(self) -> str:
-        if self._kind == "s":
-            text = self._strings[int(self._value)]
-        else:
-            text = _date(float(self._value)) if self._date else self._value
-        return re.sub(r'[\s"]+', " ", text).strip()
-
-    def text(self) -> bytes:
-        """As lines of cells, all of them as many."""
-        first, last = min(map(min, self.lines)), max(map(max, self.lines))
-        places = range(first, last + 1)
-        return "".join("\t".join(row.get(k, "") for k in places) + "\n" for row in self.lines).encode()
-
-
-def _column(letters: str) -> int:
-    """The place of a column, counted from 0: A, ..., Z, AA, ..."""
-    place = 0
-    for letter in letters:
-        place = 26 * place + ord(letter) - ord("A") + 1
-    return place - 1
-
-
-def _date(days: float) -> str:
-    """A date with a time of day, or a time of day alone, of days since the end of 1899."""
-    micro = round(86_400e6 * days)
+def _moment(days: float, epoch: datetime) -> str:
+    """A date with a time of day, or a time of day alone, of days since the epoch."""
+    try:
+        moment = epoch + timedelta(microseconds=round(86_400e6 * days))
+    except OverflowError:  # a number that only looks like a date
+        return repr(days)
     if 0 <= days < 1:
-        seconds = micro // 1_000_000
-        return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{micro % 1_000_000:06d}"
-    return (_DAY_0 + timedelta(microseconds=micro)).isoformat(" ", "microseconds")
+        return moment.time().isoformat("microseconds")
+    return moment.isoformat(" ", "microseconds")
