@@ -14,10 +14,11 @@ from dynid.api.logs import read_log
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UsageError
 from dynid.cli.init import _require_one
+from dynid.layouts.names import families
 from dynid.layouts.propose import propose_logs
 from dynid.layouts.write import experiment_text
 from dynid.log.clocks import Series
-from dynid.log.parts import may_be_parts
+from dynid.log.parts import may_be_parts, recordings
 from tests.layouts.test_strangers import ARM, DEG, TURN, csv
 
 JOINTS = ARM.robot.joint_names
@@ -138,6 +139,16 @@ def test_recordings_of_one_robot_stay_apart(tmp_path: Path) -> None:
     assert len(read_log(files, ARM.robot).trajectories) == 2
     with pytest.raises(UsageError, match="several-logs"):
         _require_one(files, propose_logs(ARM.robot, files))
+
+
+def test_a_joint_without_letters_in_its_name_has_no_columns_by_name() -> None:
+    (one,) = families(["q_0", "q_1"], ("_", "-"), ())
+    assert (one.named, one.columns) == (False, ("q_0", "q_1"))
+
+
+def test_files_of_folders_with_one_name_are_all_kept() -> None:
+    files = [Path(day, "servo", "log.csv") for day in ("monday", "tuesday")]
+    assert recordings(files) == [{"log": file} for file in files]
 
 
 def test_recordings_of_one_joint_are_no_joints(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError
+from dynid.log.cell_units import units_of, without_units
 from dynid.log.files import open_table
 from tests.layouts.test_strangers import ARM, DEG, csv, reads
 
@@ -70,3 +71,11 @@ def test_another_unit_further_down_is_no_number_of_the_column(tmp_path: Path) ->
     path = csv(tmp_path / "log.csv", columns)
     with pytest.raises(InputError, match=r"row 1500.* Nm'; expected a number in mNm, as above"):
         reads(path)
+
+
+def test_blanks_in_a_cell_are_passed_once() -> None:
+    # Tried from each of them, so many would take hours.
+    blanks = " " * 500_000
+    assert without_units(f"1 a{blanks}b,2 Nm{blanks}") == f"1 a{blanks}b,2{blanks}"
+    assert units_of([["1 m" + blanks], ["2 m"]], 1, lambda cell: not cell) == ("m",)
+    assert units_of([["1 m" + blanks + "x"], ["2 m"]], 1, lambda cell: not cell) == ()

@@ -9,7 +9,7 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.log.files import open_table
-from dynid.log.header import names_above_units
+from dynid.log.header import distinct, names_above_units
 from tests.layouts.test_strangers import ARM, csv, numbered, reads
 
 # An array that ends earlier, and begins later, than another one.
@@ -43,6 +43,22 @@ def test_a_clock_before_the_channels_of_each_joint(tmp_path: Path) -> None:
         head += ["t", f"pos{k}", f"vel{k}", f"trq{k}"]
         columns += [ARM.t, ARM.q[:, k], ARM.dq[:, k], ARM.tau[:, k]]
     reads(written(tmp_path / "log.csv", head, columns))
+
+
+def test_a_second_in_the_unit_of_a_speed_is_no_clock(tmp_path: Path) -> None:
+    head, columns = list[str](), list[Float]()
+    speeds = numbered("Axis#.Vel [rad/s]", ARM.dq)
+    for name, values in (
+        numbered("Axis#.Pos [rad]", ARM.q) | speeds | numbered("Axis#.Trq [Nm]", ARM.tau)
+    ).items():
+        head += ["Time [s]", name]
+        columns += [ARM.t, values]
+    reads(written(tmp_path / "log.csv", head, columns))
+
+
+def test_blanks_in_the_name_of_a_clock_are_passed_once() -> None:
+    name = "t" + " " * 200_000 + "x"
+    assert distinct([name, "a", name, "b"]) == (name, "a", f"{name} 2", "b")
 
 
 def test_clocks_of_channels_that_differ_are_brought_to_one(tmp_path: Path) -> None:

@@ -105,6 +105,14 @@ def test_a_sheet_for_each_joint(tmp_path: Path) -> None:
     reads(workbook(tmp_path / "log.xlsx", sheets))
 
 
+@pytest.mark.parametrize("titles", [("Motor test 1", "Motor test 2"), ("position test", "speed test")])
+def test_sheets_of_whole_recordings_stay_apart(titles: tuple[str, str], tmp_path: Path) -> None:
+    path = workbook(tmp_path / "log.xlsx", dict.fromkeys(titles, rows_of(HEAD)))
+    reads(path, dq=False)
+    (note,) = (one for one in open_table(path).remarks if one.identifier == "other-files")  # type: ignore[attr-defined]
+    assert titles[1] in note.text
+
+
 def test_cells_with_errors_are_missing_and_truths_are_numbers(tmp_path: Path) -> None:
     rows: list[list[object]] = [
         ["t", "q", "on"],

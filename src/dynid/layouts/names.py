@@ -370,7 +370,7 @@ def _bounded(alias: str, column: str) -> tuple[int, int] | None:
     """Where a column holds the words of a name, however they are joined, as words of its own."""
     for match in _joined_in_any_way(alias).finditer(column):
         start, end = match.span()
-        if _BOUNDARY.match(column, start) and _BOUNDARY.match(column, end):
+        if start < end and _BOUNDARY.match(column, start) and _BOUNDARY.match(column, end):
             return start, end
     return None
 

@@ -10,10 +10,11 @@ from dynid.base.units import is_unit
 
 # With thousands apart or not; not with any number of commas, which would be tried in every way.
 _NUMBER = r"[+-]?(?:\d{1,3}(?:[.,]\d{3}){1,4}(?:[.,]\d*)?|\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
+# A unit is words up to the end of its cell: runs of blanks are passed once, and not tried from each of them.
 _IN_LINE = re.compile(
-    rf'(?P<number>(?:^|(?<=[,;\t|"])) *{_NUMBER}) *(?P<unit>[^-+.\s\d,;|"][^,;\t|"]*?)(?= *(?:[,;\t|"]|$))'
+    rf'(?P<number>(?:^|(?<=[,;\t|"])) *{_NUMBER}) *(?P<unit>[^-+.\s\d,;|"][^,;\t|" ]*(?: +[^,;\t|" ]+)*)'
 )
-_CELL = re.compile(rf"\s*(?P<number>{_NUMBER})\s*(?P<unit>[^-+\s\d,.].*?)\s*")
+_CELL = re.compile(rf"{_NUMBER}\s*(?P<unit>[^-+\s\d,.].*)")
 
 
 def without_units(line: str) -> str:
@@ -36,7 +37,7 @@ def units_of(rows: Sequence[Sequence[str]], width: int, is_missing: Callable[[st
 
 
 def _unit(cell: str) -> str:
-    found = _CELL.fullmatch(cell)
+    found = _CELL.fullmatch(cell.strip())
     return found["unit"] if found and is_unit(found["unit"]) else ""
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from dynid.base.units import is_unit
 
-_WITH_UNIT = re.compile(r"(.*?)(\s*(?:\[[^]]*\]|\([^)]*\))?)")
+_UNIT_BEHIND = re.compile(r"\[[^][]*\]$|\([^()]*\)$")
 
 
 def names_above_units(
@@ -52,8 +52,10 @@ def distinct(names: Sequence[str]) -> tuple[str, ...]:
     """
     again = [i for i, name in enumerate(names) if name and name == names[0]]
     if len(again) > 1 and again[1] > 1 and again == list(range(0, len(names), again[1])):
-        plain, unit = _WITH_UNIT.fullmatch(names[0]).groups()  # type: ignore[union-attr]  # anything matches
-        numbered = {i: f"{plain} {k}{unit}" for k, i in enumerate(again[1:], 2)}
+        unit = _UNIT_BEHIND.search(names[0])
+        plain = names[0][: unit.start()].rstrip() if unit else names[0]
+        behind = names[0][len(plain) :]
+        numbered = {i: f"{plain} {k}{behind}" for k, i in enumerate(again[1:], 2)}
         names = [numbered.get(i, name) for i, name in enumerate(names)]
     starts = [i for i, name in enumerate(names) if i == 0 or name != names[i - 1]]
     runs = list(pairwise([*starts, len(names)]))

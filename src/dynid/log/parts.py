@@ -5,7 +5,6 @@ Each has a clock of its own: what the files hold is brought to the times of one 
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
 from dynid.log.clocks import Series
 from dynid.log.log import ColumnInfo, ManyTopics, Table, Text
-from dynid.log.signal_folder import SignalFolder, is_nameless, row_count
+from dynid.log.signal_folder import SignalFolder, files_digest, is_nameless, row_count
 
 _ROWS = 32768
 # Rows of a file that are looked at for its clock.
@@ -28,7 +27,7 @@ _LOOKED_AT = 2000
 _SLOW = 0.1
 # What a clock is called, where several columns ascend.
 _CLOCK = re.compile(
-    r"time|stamp|clock|zeit|milli|micro|(?<![a-z])(?:t|ts|[mun]?s|[mu]?secs?)(?![a-z])", re.IGNORECASE
+    r"time|stamp|clock|zeit|milli|micro|(?<![a-z/])(?:t|ts|[mun]?s|[mu]?secs?)(?![a-z])", re.IGNORECASE
 )
 # Files whose names differ in a number alone are those of joints where a word says so, else recordings of one robot.
 _OF_JOINTS = re.compile(
@@ -56,7 +55,7 @@ def recordings(files: Sequence[Path]) -> list[dict[str, Path]]:
         folders.setdefault(file.parent, {})[file.stem] = file
     if len({file.stem for file in files}) == len(files):
         return [{file.stem: file for file in files}]
-    if all(len(one) == 1 for one in folders.values()):
+    if all(len(one) == 1 for one in folders.values()) and len({one.name for one in folders}) == len(files):
         return [{file.parent.name: file for file in files}]
     return list(folders.values())
 
@@ -81,6 +80,16 @@ def are_joints(labels: Sequence[str]) -> bool:
 def are_signals(labels: Sequence[str]) -> bool:
     """Whether the names of files say that each is of a signal."""
     return len(labels) > 1 and all(map(_OF_SIGNALS.search, labels))
+
+
+def has_each_signal_once(names: Sequence[str]) -> bool:
+    """Whether columns can be those of one joint: q1 to q6 are those of all."""
+    return len({_NUMBER.sub("", name) for name in names}) == len(names)
+
+
+def are_of_one_signal(names: Sequence[str]) -> bool:
+    """Whether columns are called by one signal, or by none."""
+    return len({found[0].lower() for name in names if (found := _OF_SIGNALS.search(name))}) <= 1
 
 
 def open_parts(parts: Mapping[str, Path], opened: Callable[[Path], Table]) -> Table:
@@ -228,11 +237,7 @@ class PartsOnOneClock(SeriesOnOneClock):
     @cached_property
     def sha256(self) -> str:
         """Of the files' names and hashes."""
-        lines = ""
-        for table in self._tables.values():
-            with table.path.open("rb") as file:
-                lines += f"{hashlib.file_digest(file, 'sha256').hexdigest()} {table.path.name}\n"
-        return hashlib.sha256(lines.encode()).hexdigest()
+        return files_digest([table.path for table in self._tables.values()])
 
     def info(self, column: str) -> ColumnInfo:
         """What the column's file says of it."""

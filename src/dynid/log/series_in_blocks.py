@@ -14,7 +14,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
 from dynid.log.log import Table, Text
-from dynid.log.parts import SeriesOnOneClock, ascending, clock_among
+from dynid.log.parts import SeriesOnOneClock, ascending, clock_among, has_each_signal_once
 
 _ROWS = 32768
 # Rows of a block, at least; a robot has no more joints, and a plot no more series.
@@ -22,7 +22,6 @@ _LEAST, _MOST = 10, 128
 _OF_JOINTS = re.compile(
     r"(?:joint|motor|axis|actuator|servo|dof)[_ .-]?(?:name|id|index|idx|no|number|label)?s?", re.IGNORECASE
 )
-_NUMBER = re.compile(r"\d+")
 _OF_SIGNALS = re.compile(
     r"_?(?:variable|signal|channel|field|topic|metric|measurement|series|key|name|tag)s?(?:[_ .-]?(?:name|id))?",
     re.IGNORECASE,
@@ -58,9 +57,9 @@ def _side_by_side(table: Table, key: str, of_signals: bool) -> Table | None:
     # What is the same throughout each block numbers it.
     numbering = {name for name in whole if all(len(np.unique(one[name])) == 1 for one in looks)}
     signals = [name for name in whole if name not in clocks | numbering]
-    # A joint's rows have each signal once; q1 to q6 beside it are those of all.
-    once = len({_NUMBER.sub("", name) for name in signals}) == len(signals)
-    if clock is None or not signals or not (len(signals) == 1 if of_signals else once):
+    if clock is None or not signals:
+        return None
+    if not (len(signals) == 1 if of_signals else has_each_signal_once(signals)):
         return None
     # Recordings one behind the other go on, or are told apart by words that are none of these.
     if max(one[clock][0] for one in looks) >= min(one[clock][-1] for one in looks):

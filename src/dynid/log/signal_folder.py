@@ -126,11 +126,7 @@ class SignalFolder:
     @cached_property
     def sha256(self) -> str:
         """Of the files' names and hashes."""
-        lines = ""
-        for table in self._tables.values():
-            with table.path.open("rb") as file:
-                lines += f"{hashlib.file_digest(file, 'sha256').hexdigest()} {table.path.name}\n"
-        return hashlib.sha256(lines.encode()).hexdigest()
+        return files_digest([table.path for table in self._tables.values()])
 
     def number(self, cell: str) -> float:
         """The number of a cell."""
@@ -187,6 +183,12 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file, read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def files_digest(paths: Sequence[Path]) -> str:
+    """SHA-256 of the names and hashes of files."""
+    lines = "".join(f"{file_digest(path)} {path.name}\n" for path in paths)
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def row_count(table: Table) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from dynid.log.csv import CsvTable
 from dynid.log.dialect import dialect_of
 from dynid.log.log import Table
 from dynid.log.numpy_files import first_member
-from dynid.log.parts import are_joints, are_signals, side_by_side
+from dynid.log.parts import are_joints, are_of_one_signal, are_signals, has_each_signal_once, side_by_side
 from dynid.log.signal_folder import file_digest
 
 # Python's objects and the text take so many times the bytes of the XML.
@@ -56,10 +56,18 @@ class WorkbookReader:
             raise damaged(path, "a workbook without a sheet of rows")
         most = max(sheets, key=lambda one: one.rows)
         long = {one.name: SheetTable(path, one, [], decimal) for one in sheets if 2 * one.rows > most.rows}
-        if are_joints(tuple(long)) or are_signals(tuple(long)):
+        if _are_parts(long):
             return side_by_side(path, long)
         left = [f"{one.name} ({one.rows} rows)" for one in sheets if one is not most]
         return SheetTable(path, most, left, decimal)
+
+
+def _are_parts(sheets: Mapping[str, SheetTable]) -> bool:
+    """Whether sheets are parts of one recording, by their names, and none of them has the columns of a whole one."""
+    names, columns = tuple(sheets), [one.column_names for one in sheets.values()]
+    return (are_joints(names) and all(map(has_each_signal_once, columns))) or (
+        are_signals(names) and all(map(are_of_one_signal, columns))
+    )
 
 
 @dataclass(frozen=True, eq=False)
