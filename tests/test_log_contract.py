@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -27,6 +28,7 @@ from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
 from dynid.log.port_folders import PortFolderReader
 from dynid.log.torch_files import TorchReader
+from dynid.log.workbooks import WorkbookReader
 from dynid.log.xml_messages import XmlMessagesReader
 from dynid.log.yaml_files import YamlReader
 from dynid.testing import LogReaderContract
@@ -191,12 +193,38 @@ class TestJson(ArrayFile):
         path.write_text(json.dumps(arrays), encoding="utf-8")
 
 
+class TestWorkbook(LogReaderContract):
+    suffix = ".xlsx"
+
+    def columns(self) -> dict[str, Float | Sequence[str]]:
+        """With as many digits as openpyxl writes of a number."""
+        return {
+            name: np.array([float(f"{x:.15g}") for x in values]) if isinstance(values, np.ndarray) else values
+            for name, values in super().columns().items()
+        }
+
+    def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
+        book = openpyxl.Workbook(write_only=True)
+        sheet = book.create_sheet("log")
+        sheet.append(list(columns))
+        for row in zip(*columns.values(), strict=True):
+            sheet.append([None if isinstance(x, float) and np.isnan(x) else x for x in row])
+        book.save(path)
+
+    def can_read(self, path: Path) -> bool:
+        return WorkbookReader().can_read(path.read_bytes()[:4096])
+
+    def open(self, path: Path) -> Table:
+        return WorkbookReader().open(path)
+
+
 def test_every_registered_reader_is_tested_here() -> None:
     # A LeRobot data set is a folder of Parquet files: it has no first bytes. Printed messages and named values hold no
     # columns of any name, nor do YAML and ports of a dump: tests/log/test_messages.py, tests/log/test_text_forms.py,
     # tests/log/test_yaml_files.py, tests/log/test_port_folders.py.
     kinds = {CsvReader, ParquetReader, BagReader, NpzReader, NpyReader, MatReader, Hdf5Reader, TorchReader}
     assert {type(reader) for reader in READERS.values()} == kinds | {
-        JsonReader, LeRobotReader, PortFolderReader, EchoReader, YamlReader, XmlMessagesReader, NamedValuesReader
+        JsonReader, LeRobotReader, PortFolderReader, EchoReader, YamlReader, XmlMessagesReader, NamedValuesReader,
+        WorkbookReader,
     }  # fmt: skip
     assert [suffix for reader in BAG_READERS for suffix in reader.suffixes] == [".bag", ".mcap", ".db3"]

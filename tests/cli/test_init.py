@@ -437,10 +437,9 @@ def test_one_part_of_a_recording_leads_to_the_others(robot_file: Path, tmp_path:
     one = run("init", robot_file, position, "--out", out)
     assert one.code == 0
     assert "beside it arm_effort.csv" in one.out
-    several = run("init", robot_file, position, folder / "arm_effort.csv")
-    assert several.code == 2
-    assert "several-logs" in several.err
-    assert "a folder of their own" in several.err
+    several = run("init", robot_file, position, folder / "arm_effort.csv", "--out", out, "--force")
+    assert several.code == 0
+    assert "arm_effort/- " in several.out
     together = run("init", robot_file, folder, "--out", out, "--force")
     assert together.code == 0
     assert "arm_effort/- " in together.out

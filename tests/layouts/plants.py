@@ -191,6 +191,7 @@ def layouts_of_presets() -> list[Layout]:
             preset, f"{preset.name}, {noise}", NOISE[noise], 0 if noise == "plain" else 7 + i, unknown
         )
         for i, preset in enumerate(presets())
+        if any("{" in entry.columns for entry in preset.channel)  # a drive's own file names no joint
         for noise in ("plain", noisy[2 * i % len(noisy)], noisy[(2 * i + 1) % len(noisy)])
     ]
 

@@ -27,6 +27,11 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
     ("name", "quantity", "role", "unit"),
     [
         ("q#", "position", "", "unknown"),
+        ("deg[#]", "position", "", "deg"),
+        ("rpm[#]", "velocity", "", "rpm"),
+        ("rad/s[#]", "velocity", "", "rad/s"),
+        ("Nm[#]", "torque", "", "N m"),
+        ("rev#", "", "", "unknown"),
         ("qd#", "velocity", "", "unknown"),
         ("q_dot_#", "velocity", "", "unknown"),
         ("q_ddot_#", "acceleration", "", "unknown"),
@@ -46,6 +51,8 @@ def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
         ("effort_#", "effort", "", "unknown"),
         ("tau_ext_#", "torque", "model", "unknown"),
         ("tau_model#", "torque", "model", "unknown"),
+        ("tau_dyn_#", "torque", "model", "unknown"),
+        ("/dynamic_joint_states/joint#/effort", "torque", "measured", "N m"),
         ("motor_state[#].tau_est", "torque", "estimated", "unknown"),
         ("tauEst_#", "torque", "estimated", "unknown"),
         ("tau_ext_est_#", "torque", "model", "unknown"),
@@ -461,7 +468,9 @@ def test_letters_behind_numbers_name_joints() -> None:
     assert of["position"].joints == of["torque"].joints == joints
 
 
-@pytest.mark.parametrize(("name", "clock"), [("T_des", False), ("T_pos[deg]", False), ("t_robot", True)])
+@pytest.mark.parametrize(
+    ("name", "clock"), [("T_des", False), ("T_pos[deg]", False), ("t_robot", True), ("$ROB_TIMER", True)]
+)
 def test_a_letter_beside_a_word_of_a_signal_is_no_clock(name: str, clock: bool) -> None:
     ((_, meaning),) = single([name], ())
     assert (meaning.quantity == "time") == clock

@@ -48,10 +48,12 @@ def test_every_entry_has_its_source(preset: Preset) -> None:
 @pytest.mark.parametrize("preset", presets(), ids=lambda one: one.name)
 def test_entries_are_whole(preset: Preset) -> None:
     assert preset.channel
+    marks = ("{joint}", "{number}", "{index}")
+    of_drive = not any(mark in entry.columns for entry in preset.channel for mark in marks)
     for entry in preset.channel:
         assert entry.unit == "unknown" or entry.quantity in UNITS or entry.unit == "none"
-        joint = any(mark in entry.columns for mark in ("{joint}", "{number}", "{index}"))
-        assert joint == (entry.quantity not in ("time", "trajectory"))
+        joint = any(mark in entry.columns for mark in marks)
+        assert joint == (entry.quantity not in ("time", "trajectory")) or of_drive
     for constants in preset.constants:
         assert constants.drive_gain or (constants.torque_constant and constants.gear_ratio)
 

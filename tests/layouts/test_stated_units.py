@@ -53,6 +53,16 @@ def test_units_below_the_names_are_those_of_the_columns(
     np.testing.assert_allclose(chunk.t, ARM.t[: len(chunk.t)], atol=1e-7)
 
 
+def test_a_line_of_units_in_place_of_names(tmp_path: Path) -> None:
+    names = {"t": "t", "q": "pos#", "dq": "vel#", "tau": "trq#"}
+    path = written(tmp_path / "log.csv", names, {"t": "s", "q": "rad", "dq": "rad/s", "tau": "Nm"}, {})
+    path.write_text(path.read_text().partition("\n")[2])
+    log = read_log(path, ARM.robot)
+    chunk = log.read(log.trajectories[0])
+    np.testing.assert_allclose(chunk.tau, ARM.tau[SLICE], rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(chunk.t, ARM.t[SLICE], atol=1e-7)
+
+
 def test_units_of_si_below_dynids_own_names_leave_nothing_to_find(tmp_path: Path) -> None:
     names = {"t": "t", "q": "q_@", "dq": "dq_@", "tau": "tau_@"}
     path = written(tmp_path / "log.csv", names, {"t": "sec", "q": "rad", "dq": "rad/s", "tau": "Nm"}, {})

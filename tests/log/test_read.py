@@ -114,6 +114,7 @@ def test_readers_recognise_their_files(tmp_path: Path) -> None:
             formats.torch(tmp_path / "a.pt", arrays),
         )
     ] + [
+        b"PK\x03\x04".ljust(26, b"\0") + b"\x13\0\0\0[Content_Types].xml",
         b'{"t": [0.0, 0.1], "q": [1.0, 2.0]}',
         MESSAGE,
         b"t: 0.1\nq: [1.0]\n",
@@ -126,7 +127,7 @@ def test_readers_recognise_their_files(tmp_path: Path) -> None:
     np.testing.assert_array_equal(taken[:, :-1], np.eye(len(files), dtype=bool)[:, :-1])
     assert taken[-1].tolist() == [False] * (len(files) - 1) + [True]
     # Text in a file that is called a log or a text may be anybody's, and messages are printed as YAML.
-    shared = (".txt", ".log", ".yaml", ".yml")
+    shared = (".txt", ".log", ".csv", ".yaml", ".yml")
     suffixes = [s for reader in READERS.values() for s in reader.suffixes if s not in shared]
     assert len(set(suffixes)) == len(suffixes)
 

@@ -155,9 +155,8 @@ def stamped(form: str) -> Callable[[int], str]:
         stamped("%d/%m/%Y %H:%M:%S.%f"),
         stamped("%d.%m.%Y %H:%M:%S.%f"),
         stamped("%m/%d/%Y %I:%M:%S.%f %p"),
-        lambda k: f"{k / 100:.2f} sec",
         lambda k: f"00:00:{k / 100:05.2f}",
-        lambda k: f"{10 * k}ms",
+        lambda k: f"{10 * k}ms" if k < 100 else f"{k / 100:.2f} sec",
     ],
 )
 def test_times_in_words_are_seconds(at: Callable[[int], str], tmp_path: Path) -> None:
@@ -367,8 +366,10 @@ def test_the_advice_on_a_folder_of_one_log_reads_it(tmp_path: Path) -> None:
     ("begin", "what", "do"),
     [
         (b"\x1f\x8b\x08", "gzip", "gunzip"),
-        (b"PK\x03\x04[Content", "workbook", "CSV"),
+        (b"\xd0\xcf\x11\xe0", "workbook of an old form", "CSV"),
         (b"\x80\x04\x95", "pickled", "savez"),
+        (b"MDF     4.10", "MDF", "CSV"),
+        (b"(1436509052.249713) can0 141#0011FFEE", "candump", "DBC"),
     ],
 )
 def test_what_is_no_log_is_named(begin: bytes, what: str, do: str, tmp_path: Path) -> None:

@@ -191,6 +191,22 @@ def test_dates_of_loggers_are_seconds(tmp_path: Path) -> None:
     np.testing.assert_array_equal(stamps[:, 1:], np.stack([q[:, 0], tau[:, 0]], axis=1))
 
 
+@pytest.mark.parametrize("ending", ["txt", "csv"])
+def test_times_of_day_of_serial_monitors_are_stamps(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"arm.{ending}"
+
+    def stamp(k: int) -> str:
+        return f"12:33:{1 + k // 100:02d}.{10 * (k % 100):03d} -> "
+
+    path.write_text("\n".join([*(f"{stamp(k)}q:{q[k, 0]} tau:{tau[k, 0]}" for k in range(T)), ""]))
+    found = read(open_table(path), ("stamp [s]", "q", "tau"))
+    np.testing.assert_allclose(found[:, 0] - found[0, 0], 0.01 * np.arange(T), atol=1e-6)
+    np.testing.assert_array_equal(found[:, 1:], np.stack([q[:, 0], tau[:, 0]], axis=1))
+    path.write_text("\n".join([*(f"{stamp(k)}{q[k, 0]},{tau[k, 0]}" for k in range(T)), ""]))
+    numbers = read(open_table(path), ("column[0]", "column[1]", "column[2]"))
+    np.testing.assert_allclose(numbers, found)
+
+
 def test_names_above_a_table_that_begins_like_a_logger_stay_its_names(tmp_path: Path) -> None:
     path = tmp_path / "arm.txt"
     path.write_text("\n".join(["t a b", *(f"[{t[k]}] {q[k, 0]} {tau[k, 0]}" for k in range(T)), ""]))

@@ -49,16 +49,16 @@ def read_log(
             unknown = error
     from dynid.layouts.found import found_tables  # here alone: most logs are read by a mapping
 
-    first = Path(paths if isinstance(paths, str | Path) else paths[0])
-    tables, remark = found_tables(robot, robot.source or "ROBOT", first, answers or {}, unknown)
+    logs = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+    tables, remark = found_tables(robot, robot.source or "ROBOT", logs, answers or {}, unknown)
     of_robot = tables.get("robot", {})
     if "drive_gain" in of_robot or tables.get("drive"):
         raise InputError(
             "no-mapping",
             found="efforts or commands that take gains of the drives to be torques",
             expected="torque, or a robot that has the gains",
-            do=f"write an experiment file by `dynid init {robot.source or 'ROBOT'} {first}`, and identify with it",
-            place=Place(file=str(first)),
+            do=f"write an experiment file by `dynid init {robot.source or 'ROBOT'} {logs[0]}`, and identify with it",
+            place=Place(file=str(logs[0])),
         )
     remarks = Diagnostics([remark])
     held = of_robot.get("lock", {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,11 +20,17 @@ from dynid.cli.common import (
 from dynid.cli.output import wants_json
 from dynid.cli.robot_options import RobotOptions, with_robot
 
+if TYPE_CHECKING:
+    from dynid.layouts.proposal import Proposal
+
 
 @with_robot
 def command(
     robot: RobotArgument,
-    logs: Annotated[list[Path], typer.Argument(help="A log, or a folder of one.", metavar="LOG")],
+    logs: Annotated[
+        list[Path],
+        typer.Argument(help="A log, a folder of one, or its files for each joint or signal.", metavar="LOG"),
+    ],
     out: Annotated[Path, typer.Option("--out", help="Experiment file to write; must not exist.")] = Path(
         "experiment.toml"
     ),
@@ -57,20 +63,21 @@ def command(
     from dynid.exporters.files import check_targets, write_files
     from dynid.layouts.ask import ask_all
     from dynid.layouts.described import proposal_data
-    from dynid.layouts.propose import propose
-    from dynid.layouts.write import answer_option, experiment_text, question_lines, summary_lines
+    from dynid.layouts.propose import propose_logs
+    from dynid.layouts.write import answer_option, experiment_text, files_of, question_lines, summary_lines
     from dynid.robot import Reading, read_robot
 
-    log = _one(logs)
-    check_targets([out], [robot, log], force)
+    check_targets([out], [robot, *logs], force)
     diagnostics = Diagnostics()
     model = read_robot(robot, Reading(**robot_options), diagnostics)
     print_diagnostics(diagnostics)
     answers = answers_of(answer)
-    proposal = propose(model, log, answers, preset or [])
+    proposal = propose_logs(model, logs, answers, preset or [])
+    _require_one(logs, proposal)
+    log = files_of(proposal)
     terminal = sys.stdin.isatty() and not wants_json()
     if proposal.open and (terminal if ask is None else ask):
-        proposal = ask_all(model, log, proposal, answers, preset or [], say, _read)
+        proposal = ask_all(model, proposal.log, proposal, answers, preset or [], say, _read)
     for line in summary_lines(proposal):
         say(line)
     set_results(lambda: {"written": out, "questions": proposal.open} | proposal_data(proposal))
@@ -91,10 +98,10 @@ def command(
     say(f"wrote {out}; next: dynid identify {robot} {log} --config {out} --out run")
 
 
-def _one(logs: list[Path]) -> Path:
+def _require_one(logs: list[Path], proposal: Proposal) -> None:
     from dynid.base.errors import UsageError
 
-    if len(logs) > 1:
+    if len(logs) > 1 and isinstance(proposal.log, Path):
         raise UsageError(
             "several-logs",
             found=f"{len(logs)} logs: {', '.join(map(str, logs))}",
@@ -103,7 +110,6 @@ def _one(logs: list[Path]) -> Path:
             "If they are parts of one recording (positions in one, efforts in another), put them into a folder of "
             "their own and give the folder",
         )
-    return logs[0]
 
 
 def _read(prompt: str) -> str:

@@ -44,7 +44,7 @@ def open_training(
             if named or error.identifier not in UNNAMED:
                 raise
             unknown = error
-    experiment = _with_columns(experiment, robot, model, logs[0], answers or {}, unknown, diagnostics)
+    experiment = _with_columns(experiment, robot, model, logs, answers or {}, unknown, diagnostics)
     model = experiment.robot(robot, diagnostics)
     return experiment, open_log(experiment, logs, model, experiment.data.train, diagnostics)
 
@@ -53,7 +53,7 @@ def _with_columns(
     experiment: Experiment,
     robot: str | Path,
     model: RobotModel,
-    log: Path,
+    logs: Sequence[Path],
     answers: Mapping[str, str],
     unknown: InputError | None,
     diagnostics: Diagnostics,
@@ -61,6 +61,6 @@ def _with_columns(
     """The experiment with the tables of a proposal.    unknown: what stands against the log without them."""
     from dynid.layouts.found import found_tables  # here alone: most logs are read by a mapping
 
-    tables, remark = found_tables(model, robot, log, answers, unknown)
+    tables, remark = found_tables(model, robot, logs, answers, unknown)
     diagnostics.note(remark.identifier, remark.text, remark.place)
     return experiment.with_robot(tables.pop("robot", {})).with_values(tables)

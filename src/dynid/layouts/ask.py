@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dynid.base.errors import UsageError
@@ -18,7 +18,7 @@ Read = Callable[[str], str]
 
 def ask_all(
     robot: RobotModel,
-    log: Path,
+    log: Path | Mapping[str, Path],
     proposal: Proposal,
     answers: dict[str, str],
     further: Sequence[Path],

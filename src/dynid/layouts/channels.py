@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
+import numpy as np
+
 from dynid.base.errors import UsageError
 from dynid.base.overview import few
 from dynid.layouts.clock import Clock
@@ -88,6 +90,7 @@ def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decisi
     fit = [one for one in same if one.meaning.role in ("", "measured") and not one.meaning.motor]
     fit = fit or [one for one in same if one.meaning.role in ("", "measured")]
     fit = fit or [one for one in same if one.meaning.role == "estimated"]
+    fit = fit or [one for one in same if one.meaning.role == "spare"]
     fit = [one for one in fit if not one.meaning.doubt] or fit
     fullest = min((len(one.missing) for one in fit), default=0)
     fit = [one for one in fit if len(one.missing) == fullest]
@@ -185,9 +188,13 @@ def _one_of(
     others = [one for one in same if one.meaning.role in ("commanded", "estimated", "model", "spare")]
     if others:
         names = ", ".join(f"'{one.template}' ({_in_words(one)})" for one in others)
-        return Decision(
-            key, None, (f"no {kind} is measured: {names}",), f"which columns are the {kind}?", options
-        )
+        question = f"which columns are the {kind}?"
+        if kind == "effort" and any(one.meaning.role == "commanded" for one in others):
+            question += (
+                " None says that it was measured; what a drive's controller asks for (a reference of torque or "
+                "current) it follows closely, a feed-forward alone is not all of it"
+            )
+        return Decision(key, None, (f"no {kind} is measured: {names}",), question, options)
     return Decision(
         key, None, (f"no columns, one a joint, are called {kind}",), f"which columns are the {kind}?", options
     )
@@ -250,6 +257,10 @@ def _with_help(
     if kind == "effort" and silent:
         question = f"which columns are the effort? '{silent[0]}' is 0 throughout"
         decision = replace(decision, question=question)
+    if kind == "position" and look.orientations:
+        four = look.orientations[0]
+        none = f"'{four[0]}' to '{four[-1]}' are none, but a unit quaternion, the orientation of a body"
+        decision = replace(decision, question=f"{decision.question} {none}")
     if parts := parts_beside(look.contents.path):
         why = f"beside it {few(parts, _NAMED)}, as many rows: give their folder if they are parts of one recording"
         decision = replace(decision, why=(*decision.why, why))
@@ -279,7 +290,10 @@ def _with_chains(decision: Decision, look: Excerpt, robot: RobotModel, known: Se
         numbered = [
             one.template
             for one in families(look.numeric, robot.joint_names[:m], known, look.bag)
-            if one.meaning.quantity == "position" and not one.named and len(one.columns) == m
+            if one.meaning.quantity == "position"
+            and not one.named
+            and len(one.columns) == m
+            and np.nan_to_num(np.ptp(look.table(one.columns), axis=0)).any()
         ]
         if m > 1 and numbered:
             why = (

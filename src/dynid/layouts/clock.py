@@ -11,6 +11,7 @@ from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
 from dynid.base.overview import few
 from dynid.base.records import dataclass
+from dynid.base.units import is_unit_of
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.meaning import TICKS, Meaning, words
@@ -68,6 +69,9 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
         and not _of_a_series(name, log.names)
     }
     times |= dict.fromkeys(sums, Meaning("time", "measured", "s", "name"))
+    first = log.numeric[0] if log.numeric else ""
+    if not times and is_unit_of(first, "time"):  # a line of units in place of names
+        times = {first: Meaning("time", "", first, "name")}
     if log.bag:
         times = {"t": Meaning("time", "measured", "s", "bags: stamps of the messages' headers")}
     answer = answers.get("log.time.column")

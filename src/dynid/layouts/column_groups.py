@@ -59,7 +59,8 @@ def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list
     """The groups of columns; numbered ones may be those of the arm without its hand."""
     plain, numbers = with_stated_units(look), {*look.numeric} - ({"t"} if look.bag else set())
     columns = [name for name, own in plain.items() if own in numbers]
-    texts = look.values([name for name in look.names if name not in look.numeric]) if not look.bag else {}
+    numeric = {*look.numeric}.union(*look.orientations)
+    texts = look.values([name for name in look.names if name not in numeric]) if not look.bag else {}
     labels = joint_labels(texts, robot.joint_names)
     found = families(columns, robot.joint_names, known, look.bag, labels)
     if beside := _of_turning(robot, columns, found, known, look.bag):

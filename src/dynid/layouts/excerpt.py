@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import InputError, Place
+from dynid.layouts.orientations import candidates, is_quaternion, may_be_quaternion
 from dynid.log.contents import Contents, Stream, Values, contents
 from dynid.log.log import ManyTopics
 from dynid.log.row_numbers import ROW
@@ -43,14 +44,33 @@ class Excerpt:
 
     @cached_property
     def numeric(self) -> tuple[str, ...]:
-        """Of its columns of numbers, without those that hold none."""
+        """Of its columns of numbers, without those that hold none, and without orientations."""
         named = {_plain(column.name): column.name for column in self.stream.columns if column.numeric}
         if self.bag:
             return tuple(named)
-        first = self.contents.read([*named.values()], FIRST_ROWS)
-        late = [name for name, full in named.items() if not _holds_numbers(first[full])]
-        empty = {name for name, values in self.values(late).items() if not _holds_numbers(values)}
-        return tuple(name for name in named if name not in empty)
+        late = [name for name, values in self._first.items() if not _holds_numbers(values)]
+        out = {name for name, values in self.values(late).items() if not _holds_numbers(values)}
+        out.update(*self.orientations)
+        return tuple(name for name in named if name not in out)
+
+    @cached_property
+    def orientations(self) -> tuple[tuple[str, ...], ...]:
+        """Columns that are unit quaternions, four each."""
+        first = {name: values for name, values in self._first.items() if isinstance(values, np.ndarray)}
+        found: list[tuple[str, ...]] = []
+        for four in candidates(tuple(first)):
+            fresh = not {*four} & {name for one in found for name in one}
+            if fresh and may_be_quaternion(np.stack([first[name] for name in four], axis=1)):
+                found += [four] if is_quaternion(self.table(four)) else []
+        return tuple(found)
+
+    @cached_property
+    def _first(self) -> dict[str, Values]:
+        """A few rows of the columns of numbers."""
+        if self.bag:
+            return {}
+        named = {column.name: _plain(column.name) for column in self.stream.columns if column.numeric}
+        return {named[full]: values for full, values in self.contents.read([*named], FIRST_ROWS).items()}
 
     @property
     def topic(self) -> str | None:
@@ -115,7 +135,7 @@ def _taken(values: Values, order: Int) -> Values:
     return values[order] if isinstance(values, np.ndarray) else tuple(values[k] for k in order.tolist())
 
 
-def excerpt(path: str | Path, joints: Sequence[str]) -> Excerpt:
+def excerpt(path: str | Path | Mapping[str, Path], joints: Sequence[str]) -> Excerpt:
     """Looks into a log; the stream is the one that names most of the joints, or has most columns.
 
     Raises InputError for what cannot be read.

@@ -14,28 +14,34 @@ from dynid.layouts.decision import Decision
 from dynid.layouts.effort import GAINS, knows_gains
 from dynid.layouts.effort import UNIT as EFFORT_UNIT
 from dynid.layouts.excerpt import excerpt
-from dynid.layouts.propose import propose
-from dynid.layouts.write import answer_option, columns_in_words, experiment_text
+from dynid.layouts.propose import COLUMNS, propose_logs
+from dynid.layouts.write import answer_option, columns_in_words, experiment_text, files_of
 from dynid.layouts.zero import OFFSET
 from dynid.robot.model import RobotModel
+
+_NAMES_OF_PARTS = (
+    "where each file holds a joint or a signal of one recording, give them names that say so: "
+    "joint1.csv, torque.csv"
+)
 
 
 def found_tables(
     model: RobotModel,
     source: str | Path,
-    log: Path,
+    logs: Sequence[Path],
     answers: Mapping[str, str],
     unknown: InputError | None,
 ) -> tuple[dict[str, Any], Diagnostic]:
     """The tables of an experiment, [log] among them, as `dynid init` writes them, and the note that says so.
 
-    source: of the robot's description.    answers: to questions, by key.    unknown: what stands against the log
-    without a mapping. Raises it with the questions that are open.
+    logs: of one mapping, or parts of one recording.    source: of the robot's description.    answers: to questions,
+    by key.    unknown: what stands against the log without a mapping. Raises it with the questions that are open.
     """
-    look = excerpt(log, model.joint_names)
-    proposal, place = propose(model, log, answers), Place(file=str(log))
+    proposal = propose_logs(model, logs, answers)
+    look = excerpt(proposal.log, model.joint_names)
+    place = Place(file=str(look.contents.path))
     given = "".join(f" --answer '{key}={value}'" for key, value in answers.items())
-    call = f"dynid init {source} {log}"
+    call = f"dynid init {source} {files_of(proposal)}"
     # Gains that nobody knows are sought by the identification.
     asked = _first([one for one in proposal.open if one.key not in GAINS_OF_DRIVES])
     if asked:
@@ -62,12 +68,17 @@ def found_tables(
         # A table to fill in says less than what was found, where only some questions are open.
         nothing = "position" not in proposal.groups and not proposal["log.position.columns"].options
         answer = error.do if nothing else "answer what is open"
+        parts = isinstance(proposal.log, Mapping)
+        found = f"{len(logs)} files of one recording, the first with {error.found}" if parts else error.found
+        do = answer if call in answer else f"{answer or 'answer the others, too'}, or let `{call}` ask"
+        if len(logs) > 1 and not parts and any(one.key in COLUMNS for one in asked):
+            do += f"; {_NAMES_OF_PARTS}"
         raise InputError(
             error.identifier,
-            found=f"{error.found}; the names of the columns leave open: {questions}",
+            found=f"{found}; the names of the columns leave open: {questions}",
             expected=error.expected,
-            do=answer if call in answer else f"{answer or 'answer the others, too'}, or let `{call}` ask",
-            place=error.place,
+            do=do,
+            place=place if parts else error.place,
         ) from unknown
     text = (
         f"columns, as their names and the motion say: {columns_in_words(proposal)}. "

@@ -59,8 +59,8 @@ _CURRENT = {"current", "currents", "cur", "curr", "i", "iq", "amps", "amp", "amp
             "corrente", "corriente", "电流", "電流", "전류", "ток"}  # fmt: skip
 _RAW = {"load", "loads", "pwm", "duty"}
 _TEMPERATURE = {"temp", "temperature", "temperatures", "temperatur", "温度", "온도", "температура"}
-_TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "utime", "tm", "ts", "elapsed", "zeit",
-         "zeitstempel", "millis", "micros", "temps", "tempo", "tiempo", "时间", "时刻", "時間", "時刻", "시간",
+_TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "timer", "utime", "tm", "ts", "elapsed",
+         "zeit", "zeitstempel", "millis", "micros", "temps", "tempo", "tiempo", "时间", "时刻", "時間", "時刻", "시간",
          "время"}  # fmt: skip
 _STAMPS = {"time", "timestamp", "stamp", "times", "timestamps", "zeitstempel"}
 # Of a controller's own clock, or counts of its rows.
@@ -80,8 +80,8 @@ _COMMANDED = {"cmd", "command", "commanded", "commands", "des", "desired", "targ
 # Drives call what they make of their current so; a model's torque is called so, too.
 _ESTIMATED = {"est", "estimated", "estimate"}
 _MODEL = {"model", "hat", "ext", "external", "gravity", "grav", "ff", "feedforward",
-          "friction", "err", "error", "errors", "residual", "dist", "disturbance", "deviation", "predicted", "pred",
-          "calculated", "calc", "computed", "theoretical", "bias", "limit", "limits", "max", "min", "std",
+          "friction", "dyn", "err", "error", "errors", "residual", "dist", "disturbance", "deviation", "predicted",
+          "pred", "calculated", "calc", "computed", "theoretical", "bias", "limit", "limits", "max", "min", "std",
           "offset", "contact", "collision"}  # fmt: skip
 _FILTERED = {"filt", "filtered", "filter", "smooth", "smoothed", "lp", "lowpass"}
 _UNPROCESSED = {"raw", "unfiltered", "uncalibrated"}
@@ -307,7 +307,12 @@ def _is(entry: ChannelEntry, template: str, place: str, columns: Sequence[str]) 
     """Whether a name is that of a preset, however its words are joined; words before it must say nothing else."""
     if entry.bag or not place or "{" not in entry.columns:
         # Names of bags and clocks are what they are: too little stands in them to be looser.
-        return entry.columns.replace("{joint}", place).lower() == template.lower()
+        if entry.columns.replace("{joint}", place).lower() == template.lower():
+            return True
+        # What a drive records says nothing of joints: the names of several files do, vesc_1/encoder_position.
+        of_file, mark, own = template.rpartition("/")
+        plain = bool(mark) and not entry.bag and entry.quantity != "time"
+        return plain and place in of_file and entry.columns.lower() == own.lower()
     wanted = _spelt(entry.columns)
     by_joint = "{joint}" in entry.columns
     if by_joint:
@@ -367,8 +372,9 @@ def _stated_unit(template: str, place: str) -> tuple[str, str] | None:
         text = bracket.group(1).strip().lower()
         return _UNITS.get(text) or _LETTERS.get(text)
     spelt = words(template.replace(place, " ") if place else template)
-    # A name is no unit, but one may be all that stands behind a joint's: elbow_deg.
-    least = 0 if place and template.startswith(place) else 1
+    # A name is no unit, but what stands behind a joint's may be one, elbow_deg, or a line of units: Nm[0], Nm[1], ...
+    alone = spelt[1:] in ((), ("s",)) and spelt[:1] != () and spelt[0] not in _TURNS
+    least = 0 if place and (alone or template.startswith(place)) else 1
     for k in range(len(spelt) - 1, least - 1, -1):
         word = spelt[k]
         if word in _TURNS and k < len(spelt) - 1:

@@ -11,13 +11,15 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.layouts.excerpt import Excerpt
-from dynid.layouts.meaning import Meaning
+from dynid.layouts.meaning import EFFORTS, Meaning
 from dynid.layouts.names import Family
 from dynid.layouts.physics import DECISIVE, FITS, Recording, misfit, motion_of
 from dynid.layouts.row_clock import steps_per_unit
 from dynid.robot.model import RobotModel
 
 _PLACED = re.compile(r"(.+)\[(\d+)\]")
+# Files without names that are parts of one recording: joint1/column[2].
+_BY_PLACE = re.compile(r"/column\[\d+\]$")
 # Steps of a clock are even but for this share of them, within this factor.
 _EVEN, _WITHIN = 0.9, 1.5
 # Two groups of columns are copies of one another (measured and wanted) with this correlation.
@@ -110,6 +112,12 @@ def known_by_derivative(found: Sequence[Family], look: Excerpt) -> list[Family]:
         groups[speed] = replace(
             groups[speed], meaning=replace(groups[speed].meaning, quantity="velocity", said_by=said)
         )
+    others = [k for k in free if k not in (root, speed) and not groups[k].meaning.quantity]
+    by_place = all(_BY_PLACE.search(groups[k].template) for k in (root, speed, *others))
+    if len(others) == 1 and by_place and not any(one.meaning.quantity in EFFORTS for one in groups):
+        (k,) = others
+        said = "neither a position nor its derivative"
+        groups[k] = replace(groups[k], meaning=replace(groups[k].meaning, quantity="effort", said_by=said))
     return groups
 
 

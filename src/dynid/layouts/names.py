@@ -275,7 +275,7 @@ def _named_groups(columns: Sequence[str], joints: Sequence[str]) -> list[tuple[s
             for joint, alias in sorted(aliases.items(), key=lambda one: -len(one[1])):
                 place = _bounded(alias, column)
                 if place is not None:
-                    template = column[: place[0]] + _PLACE + column[place[1] :]
+                    template = _with_places(column, alias)
                     fresh.setdefault(template, {}).setdefault(joint, column)
                     break
         taken = {c: template for template, group in groups.items() for c in group.values()}
@@ -370,7 +370,7 @@ def _bounded(alias: str, column: str) -> tuple[int, int] | None:
     """Where a column holds the words of a name, however they are joined, as words of its own."""
     for match in _joined_in_any_way(alias).finditer(column):
         start, end = match.span()
-        if _BOUNDARY.match(column, start) and _BOUNDARY.match(column, end):
+        if start < end and _BOUNDARY.match(column, start) and _BOUNDARY.match(column, end):
             return start, end
     return None
 
@@ -379,6 +379,13 @@ def _bounded(alias: str, column: str) -> tuple[int, int] | None:
 def _joined_in_any_way(name: str) -> re.Pattern[str]:
     parts = [part for part in _BETWEEN_WORDS.split(name) if part]
     return re.compile(r"[_\-. /]?".join(map(re.escape, parts)), re.IGNORECASE)
+
+
+def _with_places(column: str, alias: str) -> str:
+    """A column with a place wherever it holds a joint's name: a file's name may stand before it, elbow/q_elbow."""
+    while (place := _bounded(alias, column)) is not None:
+        column = column[: place[0]] + _PLACE + column[place[1] :]
+    return column
 
 
 def _numbered_groups(columns: Sequence[str], n: int) -> list[tuple[str, dict[int, str]]]:
@@ -392,6 +399,9 @@ def _numbered_groups(columns: Sequence[str], n: int) -> list[tuple[str, dict[int
             # A number in a name's middle may be that of the robot: every place is tried.
             template = column[: match.start()] + _PLACE + column[match.end() :]
             groups.setdefault(template, {})[int(match.group())] = column
+            # The number may stand in several places: joint1/q1.
+            everywhere = re.sub(rf"(?<!\d){match.group()}(?!\d)", _PLACE, column)
+            groups.setdefault(everywhere, {})[int(match.group())] = column
     found = []
     for template, members in groups.items():
         numbers = sorted(members)

@@ -35,13 +35,14 @@ class Group:
 class Proposal:
     """What was found of a log, for an experiment file.
 
+    log: a file, or those of one recording by their labels.
     decisions: in the order in which they are asked.    groups: columns of "position", "velocity", "effort".
     locked: where joints that the log does not have stand.    unused: columns that nothing was made of.
     cited: sources as reasons name them -> the recorder alone.
     """
 
     robot: RobotModel
-    log: Path
+    log: Path | Mapping[str, Path]
     topic: str | None
     decisions: tuple[Decision, ...]
     groups: dict[str, Group]

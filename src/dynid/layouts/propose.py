@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from dynid.base.errors import InputError, UsageError
 from dynid.layouts.channels import choose_channels
 from dynid.layouts.clock import Clock, choose_clock, on_rows_of_positions
 from dynid.layouts.column_groups import column_groups, without_silent
@@ -27,15 +28,58 @@ from dynid.layouts.proposal import Group, Proposal
 from dynid.layouts.row_clock import rate_from_velocity, rows_as_clock
 from dynid.layouts.spare_columns import without_spare
 from dynid.layouts.units import time_unit
+from dynid.log.parts import may_be_parts, recordings
 from dynid.log.row_numbers import ROW
 from dynid.robot.model import RobotModel
 
+# Questions that are left open where a file lacks what others hold.
+COLUMNS = ("log.time.column", "log.position.columns", "log.effort.columns")
+
+
+def propose_logs(
+    robot: RobotModel,
+    logs: Sequence[Path],
+    answers: Answers | None = None,
+    further: Sequence[str | Path] = (),
+) -> Proposal:
+    """As `propose` of the first of several recordings; of all files together where they are parts of one.
+
+    They are where the first has no columns of all joints, and all together have, or have more of them.
+    """
+    together = recordings(logs)[0]
+    if not may_be_parts(tuple(together), robot.joint_names):
+        return propose(robot, logs[0], answers, further)
+    first: Proposal | UsageError
+    try:
+        first = propose(robot, logs[0], answers, further)
+    except UsageError as error:  # an answer may name a column of another part
+        first = error
+    if isinstance(first, Proposal) and not _lacks_columns(first):
+        return first
+    try:
+        whole = propose(robot, together, answers, further)
+    except (InputError, UsageError):
+        whole = None
+    if isinstance(first, UsageError):
+        if whole is None or _lacks_columns(whole):
+            raise first
+        return whole
+    return whole if whole is not None and _lacks_columns(whole) < _lacks_columns(first) else first
+
+
+def _lacks_columns(found: Proposal) -> int:
+    return sum(one.key in COLUMNS for one in found.open)
+
 
 def propose(
-    robot: RobotModel, log: str | Path, answers: Answers | None = None, further: Sequence[str | Path] = ()
+    robot: RobotModel,
+    log: str | Path | Mapping[str, Path],
+    answers: Answers | None = None,
+    further: Sequence[str | Path] = (),
 ) -> Proposal:
     """Looks at names, shapes and physics of a log and says what its columns are.
 
+    log: a file or folder, or the files of one recording by their labels.
     answers: by key, of earlier questions; `log.position.columns.JOINT` is the column of one joint, "none" = it has
     none; velocity and effort alike.    further: preset files beside those of dynid and of plug-ins.
     Raises InputError for a log that cannot be read, UsageError for an answer that is none.
@@ -75,7 +119,7 @@ def propose(
     used |= {clock.column.value or "", clock.trajectory.value or ""}
     return Proposal(
         robot,
-        Path(log),
+        log if isinstance(log, Mapping) else Path(log),
         look.topic,
         tuple(decisions.values()),
         groups,

@@ -39,6 +39,11 @@ TIMES, POSITIONS, VELOCITIES = ("s", "ms", "us", "ns"), ("rad", "deg"), ("rad/s"
 # With those that so few logs use that nothing but a name or an answer speaks for them.
 _SMALL = ("arcmin", "arcsec")
 TURN = "turn"
+# What counts are said to be, for two: whatever they are worth is an answer.
+_OF_COUNTS = (
+    Option("1/4096 turn", "4096 counts a turn, or as many as there are"),
+    Option("0.01 deg", "hundredths of a degree"),
+)
 ANGLES = (*POSITIONS, "mrad", TURN, *_SMALL)
 SPEEDS = (*VELOCITIES, "mrad/s", "turn/s", *(f"{one}/s" for one in _SMALL))
 # Controllers record between 2 and 20,000 rows a second.
@@ -166,13 +171,14 @@ def decide_units(
         chosen, why, question = _by_force(robot, timed, left_positions, position, effort)
     else:
         chosen, why, question = _by_torque(robot, shown, left_positions, position, effort)
+    names = [*ANGLES, PERCENT] if PERCENT in position.units else kind.all_positions
     unit_decision = decided(
         Decision(
             "log.position.unit",
             chosen,
             (*position_why, *why),
             question,
-            _options([*ANGLES, PERCENT] if PERCENT in position.units else kind.all_positions),
+            (*(() if left_positions or kind.slides else _OF_COUNTS), *_options(names)),
         ),
         answers,
     )
@@ -263,6 +269,8 @@ def _positions(
         if shared is None and "deg" in likely:
             return [*likely, PERCENT], (seen,)
     spans = ", ".join(f"{value:.3g}" for value in span[counted & (span > 0)]) or "0"
+    if said.doubt and said.unit == UNKNOWN and said.said_by != "name":
+        return [], (said.doubt,)
     if said.unit in kind.all_positions:
         who = "the name" if said.said_by == "name" else "the preset"
         if said.unit in likely and not said.doubt:
@@ -356,6 +364,11 @@ def _velocity_decision(
     )
 
 
+def _why_none(kind: Kind, said: Meaning) -> str:
+    """Why no unit is taken: counts are known to be none, or none fits."""
+    return said.doubt if said.doubt and said.unit == UNKNOWN else kind.neither
+
+
 def _gears(robot: RobotModel) -> str:
     """Where the gears of motors are known from."""
     if (np.abs(robot.drive.gear_ratio) == 1).all():
@@ -378,10 +391,10 @@ def _by_torque(
         return (
             None,
             (
-                f"{kind.neither}; counts of an encoder are shares of a turn (1/4096 turn for one), "
+                f"{_why_none(kind, said)}; counts of an encoder are shares of a turn (1/4096 turn for one), "
                 "and their zero is an offset under [log] position",
             ),
-            f"which unit have the positions? {kind.neither.capitalize()}; of counts it is what one is worth: "
+            f"which unit have the positions ({_why_none(kind, said)})? Of counts it is what one is worth: "
             "1/4096 turn, 0.01 deg, or one for each joint with commas; "
             f"those of motors take --answer log.position.side=motor, too, {_gears(robot)}",
         )

@@ -104,6 +104,13 @@ def answer_option(decision: Decision) -> str:
     return ", or ".join(shown)
 
 
+def files_of(proposal: Proposal) -> str:
+    """The log as it is given on the command line."""
+    return (
+        " ".join(map(str, proposal.log.values())) if isinstance(proposal.log, Mapping) else str(proposal.log)
+    )
+
+
 def columns_in_words(proposal: Proposal) -> str:
     """What was found, in a line."""
     p, said = proposal, []

@@ -24,7 +24,11 @@ class Series:
     values: Float
 
     def at(self, t: Float) -> Float:
-        """Values at these times, between two samples on the straight line; nan outside them and in pauses."""
+        """Values at these times, between two samples on the straight line; nan outside them and in pauses.
+
+        Where two samples are further apart than half of all values, as where an angle begins a new turn, it is the
+        nearer one.
+        """
         if len(self.t) < 2:
             return np.full(len(t), np.nan)
         right = np.clip(np.searchsorted(self.t, t), 1, len(self.t) - 1)
@@ -33,7 +37,10 @@ class Series:
         longest = longest_step(float(np.median(np.diff(self.t))))
         known = (step <= longest) | (t == self.t[right]) | (t == self.t[right - 1])
         known &= (t >= self.t[0]) & (t <= self.t[-1])
-        return np.where(known, np.interp(t, self.t, self.values), np.nan)
+        before, after = self.values[right - 1], self.values[right]
+        nearer = np.where(t - self.t[right - 1] < self.t[right] - t, before, after)
+        jumps = np.abs(after - before) > 0.5 * np.ptp(self.values)
+        return np.where(known, np.where(jumps, nearer, np.interp(t, self.t, self.values)), np.nan)
 
 
 class OnOneClock:

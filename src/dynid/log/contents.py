@@ -13,7 +13,7 @@ from dynid.base.diagnostics import Diagnostic
 from dynid.base.errors import InputError, Place
 from dynid.base.overview import shortened
 from dynid.base.records import dataclass
-from dynid.log.files import open_table
+from dynid.log.files import open_parts_of, open_table
 from dynid.log.log import ColumnInfo, ManyTopics, Table, Text
 
 FIRST_ROWS = 3
@@ -103,21 +103,25 @@ class Contents:
 
 
 def contents(
-    path: str | Path,
+    path: str | Path | Mapping[str, Path],
     delimiter: str | None = None,
     decimal: str | None = None,
     definitions: Sequence[Path] = (),
 ) -> Contents:
     """Looks into a log file or folder of any format that has a reader; reads its first rows.
 
+    path: of several files that are parts of one recording, by their labels.
     delimiter, decimal: of text files, None = as found.    definitions: .msg files, for bags that lack them.
 
     Raises InputError for what no reader takes, UnfitDataError for what is cut off.
     """
-    table = open_table(path, delimiter, decimal, definitions)
+    if isinstance(path, Mapping):
+        table = open_parts_of(path, delimiter, decimal)
+    else:
+        table = open_table(path, delimiter, decimal, definitions)
     streams = tuple(_stream(table, *one) for one in _streams(table).items())
     return Contents(
-        Path(path),
+        table.path,
         table,
         streams,
         getattr(table, "trajectory", None),

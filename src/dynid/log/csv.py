@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dynid.base.arrow import codes_of, numbers_of
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
 from dynid.base.records import dataclass
+from dynid.log.cell_units import numbers_without
 from dynid.log.dialect import BLANK, MISSING, Dialect, cut_off, dialect_of
 from dynid.log.log import ColumnInfo, Text
 from dynid.log.plain_signs import bytes_with_plain_signs, with_plain_signs
@@ -48,7 +50,15 @@ class CsvReader:
 
         Raises InputError if its header is ambiguous, or it is written otherwise than said.
         """
-        return CsvTable(path, dialect_of(path, delimiter, decimal), delimiter is None or decimal is None)
+        known = path.stat()
+        dialect = _dialect(path, known.st_mtime_ns, known.st_size, delimiter, decimal)
+        return CsvTable(path, dialect, delimiter is None or decimal is None)
+
+
+@lru_cache(maxsize=64)
+def _dialect(path: Path, changed: int, size: int, delimiter: str | None, decimal: str | None) -> Dialect:
+    """How a file is written, found once: a log is opened several times.    changed, size: as it is now."""
+    return dialect_of(path, delimiter, decimal)
 
 
 class CsvTable:
@@ -63,6 +73,7 @@ class CsvTable:
         plain = dialect.delimiter == "," and dialect.decimal == "." and dialect.named
         place = Place(file=str(path))
         notes = [Diagnostic(Severity.NOTE, "dialect", dialect.words, place)] if found and not plain else []
+        self._units = {one: unit for one, unit in zip(dialect.names, dialect.in_cells, strict=False) if unit}
         self._cut = cut_off(path, dialect)
         if self._cut is not None and self._cut[1] != END_TAG:
             shown = self._cut[1] if len(self._cut[1]) <= SHOWN else f"{self._cut[1][:SHOWN]}..."
@@ -134,7 +145,8 @@ class CsvTable:
                         if pa.types.is_integer(field.type) or pa.types.is_null(field.type):
                             kinds[field.name] = pa.float64()
                         # Status words, 0x0627, are whole numbers to Arrow, until it is to read them as such.
-                        if pa.types.is_temporal(field.type) or field.name in texts:
+                        named = field.name in texts or field.name in self._units
+                        if pa.types.is_temporal(field.type) or named:
                             kinds[field.name] = pa.string()
                 for batch in parsed(block, kinds).to_batches():
                     for first in range(0, batch.num_rows, rows):
@@ -191,6 +203,8 @@ class CsvTable:
 
         if kinds.is_null(array.type):
             return np.full(len(array), np.nan)
+        if name in self._units:
+            array = numbers_without(array, self._units[name], self.dialect.decimal, MISSING)
         if kinds.is_string(array.type):
             coded = array.dictionary_encode()
             return Text(codes_of(coded.indices), tuple(str(value) for value in coded.dictionary.to_pylist()))
@@ -226,7 +240,7 @@ class CsvTable:
                     return self._error("ragged-row", f"{len(cells)} cells", expected, line=line, row=row)
                 for name in columns:
                     i = self.column_names.index(name)
-                    good = self.dialect.is_number(cells[i])
+                    good = self.dialect.is_number_of(i, cells[i])
                     if row == 0:
                         texts[i] = not good
                     if not good and not texts.get(i, False):
@@ -237,10 +251,12 @@ class CsvTable:
         """The error for a row with a cell that should be a number."""
         cell = cells[self.column_names.index(column)]
         found, expected, do = f"column '{column}' = '{cell}'", "a number", ""
+        if unit := self._units.get(column):
+            expected = f"a number in {unit}, as above"
         comma = self.dialect.decimal == "." and "," in cell and self.dialect.is_number(cell.replace(",", "."))
         if comma and not any("." in one and self.dialect.is_number(one) for one in cells):
             do = 'set decimal = "," under [log]'
-        if not any(map(self.dialect.is_number, cells)):
+        if not any(self.dialect.is_number_of(k, one) for k, one in enumerate(cells)):
             found = f"another line of names, {', '.join(cells)[:SHOWN]}"
             expected = f"that of line {self.dialect.head_lines}, or rows of numbers"
             do = "cut the file above that line: each part is a log of its own, and dynid takes several"

@@ -8,14 +8,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from itertools import pairwise
 from pathlib import Path
 
 from dynid.base.errors import InputError, Place
 from dynid.base.numbers import number_of
 from dynid.base.records import dataclass
-from dynid.base.units import is_unit
+from dynid.log.cell_units import number_in, units_of, without_units
 from dynid.log.echoed import joint_state_names
+from dynid.log.header import distinct, names_above_units, under_groups
 from dynid.log.loose_lists import FLAT, ONE, QUOTED, has_lists, held_together
 from dynid.log.plain_signs import with_plain_signs
 from dynid.log.scope import is_property, is_scope, scope_names
@@ -68,6 +68,7 @@ class Dialect:
     broken: whether a cell in quotes goes on over the end of its line.    stated: numbers that the lines above the table
     say by name, in SI units where they have one.    lists: how lists of numbers in a line are held together, as
     in loose_lists.    grouped: whether numbers have their thousands apart, by the other sign.
+    in_cells: the unit that each cell of a column ends in, "" = none, () = no column has one.
     """
 
     delimiter: str
@@ -82,6 +83,7 @@ class Dialect:
     stated: Mapping[str, float] = field(default_factory=dict)
     lists: str = ""
     grouped: bool = False
+    in_cells: tuple[str, ...] = ()
 
     def as_cells(self, line: str) -> str:
         """A line with its lists as cells, and its numbers in one piece."""
@@ -95,6 +97,12 @@ class Dialect:
     def is_number(self, cell: str) -> bool:
         """Whether a cell is a number or missing."""
         return _is_missing(cell) or _is_number(cell, self.decimal)
+
+    def is_number_of(self, column: int, cell: str) -> bool:
+        """Whether a cell of a column is a number, in the column's unit where cells have one, or missing."""
+        unit = self.in_cells[column] if self.in_cells else ""
+        number = number_in(cell, unit)
+        return _is_missing(cell) or (number is not None and _is_number(number, self.decimal))
 
     def number(self, cell: str) -> float:
         """The number of a cell, nan where missing; raises ValueError for text."""
@@ -142,7 +150,8 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     text = with_plain_signs(text)
     count = SAMPLE_LINES if whole else max(1, min(SAMPLE_LINES, text.count("\n")))
     physical = [line.rstrip("\r") for line in text.split("\n")[:count]]
-    lines = _whole_lines(physical)
+    written = _whole_lines(physical)
+    lines = [line if COMMENT.match(line) else without_units(line) for line in written]
     plain = _plain(lines)
     if not plain and not any(line.strip() for line in lines):
         raise InputError(
@@ -150,10 +159,10 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
         )
     way = ""
     if has_lists([line for _, line in plain]):
-        written = [held_together(line, ONE, "") for line in lines]
-        best = _best(_plain(written), delimiter, decimal)
+        shortened = [held_together(line, ONE, "") for line in lines]
+        best = _best(_plain(shortened), delimiter, decimal)
         delimiter, decimal = best.delimiter, best.decimal
-        way = QUOTED if _head(written, best, _first_row(best))[0] else FLAT
+        way = QUOTED if _head(shortened, best, _first_row(best))[0] else FLAT
         lines = [held_together(line, way, delimiter) for line in lines]
         plain = _plain(lines)
     best = _best(plain, delimiter, decimal)
@@ -164,7 +173,7 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
         best = _best(_plain(lines), best.delimiter, best.decimal)
     first = _first_row(best)
     names, units = _head(lines, best, first)
-    found = tuple(name or f"column[{i}]" for i, name in enumerate(_distinct(names) or ("",) * best.width))
+    found = tuple(name or f"column[{i}]" for i, name in enumerate(distinct(names) or ("",) * best.width))
     twice = sorted({name for name in found if found.count(name) > 1})
     if twice:
         raise InputError(
@@ -176,14 +185,22 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     # Without a row in the sample the first line that is no comment is the header.
     head = first if first is not None else next((i + 1 for i, _ in plain), len(lines))
     row = next((tuple(cells) for i, cells in best.lines if i == first), ())
-    broken = len(lines) < len(physical)
-    above = _stated(lines[: first or 0], best.decimal)
+    in_cells: tuple[str, ...] = ()
+    if first is not None and lines != written:
+        raw = [_in_one_piece(one, best.delimiter, best.decimal) if grouped else one for one in written]
+        split = [_cells(held_together(raw[i], way, best.delimiter), best.delimiter) for i, _ in best.lines]
+        rows = [cells for cells, (i, _) in zip(split, best.lines, strict=True) if i >= first]
+        in_cells = units_of(rows, best.width, _is_missing)
+        pairs = zip(rows[0], row, in_cells or [""] * len(row), strict=False)
+        row = tuple(plain if unit else cell for cell, plain, unit in pairs)
+    broken = len(written) < len(physical)
+    above = _stated(written[: first or 0], best.decimal)
     return Dialect(
         best.delimiter,
         best.decimal,
         encoding,
         found,
-        units,
+        units or in_cells,
         head,
         bool(names),
         row,
@@ -191,6 +208,7 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
         above,
         way,
         grouped,
+        in_cells,
     )
 
 
@@ -204,7 +222,10 @@ def _in_one_piece(line: str, delimiter: str, decimal: str) -> str:
     if mark not in line:
         return line
     number = rf"[+-]?\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+(?:{re.escape(decimal)}\d*)?"
-    bounds = (r'(?<=")', r'(?=")') if mark == delimiter else (r"(?<![\w.,])", r"(?![\w.,])")
+    # A unit may stand between a number and the quotes.
+    bounds = (
+        (r'(?<=")', r'(?=(?:\s*[^\s\d,"][^",]*)?")') if mark == delimiter else (r"(?<![\w.,])", r"(?![\w.,])")
+    )
     return re.sub(rf"{bounds[0]}{number}{bounds[1]}", lambda found: found[0].replace(mark, ""), line)
 
 
@@ -382,10 +403,10 @@ def _head(lines: Sequence[str], guess: _Guess, first: int | None) -> tuple[tuple
     channels = scope_names(before, next((c for i, c in guess.lines if i == first), []))
     if channels:
         return channels, ()
-    if len(before) > 1 and len(before[-2]) == len(before[-1]) == guess.width and _are_units(before[-1]):
-        return before[-2], before[-1]
+    if named := names_above_units(before, guess.width):
+        return named
     if len(before) > 1 and len(before[-2]) == len(before[-1]) == guess.width:
-        whole = _under_groups(before[-2], before[-1])
+        whole = under_groups(before[-2], before[-1])
         if whole:
             return whole, ()
     if before and (len(before[-1]) > 1 or guess.width <= 1):
@@ -407,37 +428,6 @@ def _head(lines: Sequence[str], guess: _Guess, first: int | None) -> tuple[tuple
                 return names, ()
     row = next((cells for i, cells in guess.lines if first is not None and i >= first), [])
     return joint_state_names(row), ()
-
-
-def _under_groups(groups: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Names that are only distinct with those of the line above, each of which goes on to the right; else ()."""
-    group, whole = "", []
-    for above, name in zip(groups, names, strict=True):
-        group = above or group
-        whole.append(f"{group} {name}".strip())
-    named = [name for name in names if name]
-    return tuple(whole) if len(set(named)) < len(named) and len(set(whole)) == len(whole) else ()
-
-
-def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of which some stand over several columns side by side are numbered as an array: pos[0], pos[1], ...
-
-    A name that ends in a number of its own is not: it is one too many.
-    """
-    starts = [i for i, name in enumerate(names) if i == 0 or name != names[i - 1]]
-    runs = list(pairwise([*starts, len(names)]))
-    if len({names[a] for a, _ in runs if names[a]}) < sum(bool(names[a]) for a, _ in runs):
-        return tuple(names)
-    return tuple(
-        names[a] if b - a == 1 or not names[a] or names[a][-1].isdigit() else f"{names[a]}[{i - a}]"
-        for a, b in runs
-        for i in range(a, b)
-    )
-
-
-def _are_units(cells: Sequence[str]) -> bool:
-    units = [cell.strip("[]() ") for cell in cells if cell]
-    return 2 * sum(is_unit(unit) for unit in units) > len(units)
 
 
 def _cells(line: str, delimiter: str) -> list[str]:

@@ -331,6 +331,15 @@ EXPLANATIONS = (
         """Nothing, or put the files of one recording into a folder of their own.""",
     ),
     Explanation(
+        "parts",
+        "files of one recording on one clock",
+        ("note",),
+        """Files, or sheets of a workbook, that hold a joint or a signal each are one recording, where the first lacks
+        columns of all joints and all together have them. Rows are those of the slowest one; what the others say is
+        brought to their times along a straight line, and is missing in pauses.""",
+        """Nothing. Where they are recordings of their own, name the columns of one: `dynid init ROBOT LOG`.""",
+    ),
+    Explanation(
         "ports",
         "ports of a YARP dump on one clock",
         ("note",),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,17 @@ from dynid.log.long_rows import with_joints_side_by_side
 from dynid.log.mat_files import MatReader
 from dynid.log.named_values import NamedValuesReader
 from dynid.log.numpy_files import NpyReader, NpzReader
+from dynid.log.paired_clocks import with_one_clock
 from dynid.log.parquet import ParquetReader
+from dynid.log.parts import are_joints, are_signals, open_parts, with_own_clocks
 from dynid.log.port_folders import PortFolderReader
+from dynid.log.series_in_blocks import with_blocks_side_by_side
 from dynid.log.signal_folder import given, open_signals, row_count, signal_files
 from dynid.log.signals_in_rows import signals_in_rows
 from dynid.log.stamps import with_whole_stamps
 from dynid.log.text_times import with_text_times
 from dynid.log.torch_files import TorchReader
+from dynid.log.workbooks import WorkbookReader
 from dynid.log.xml_messages import XmlMessagesReader
 from dynid.log.yaml_files import YamlReader
 
@@ -42,6 +47,7 @@ _OWN: tuple[LogReader, ...] = (
     MatReader(),
     Hdf5Reader(),
     TorchReader(),
+    WorkbookReader(),
     LeRobotReader(),
     PortFolderReader(),
     JsonReader(),
@@ -61,8 +67,16 @@ _OTHERS = {
     b"\x1f\x8b": ("a file compressed by gzip", "unpack it: gunzip FILE"),
     b"BZh": ("a file compressed by bzip2", "unpack it: bunzip2 FILE"),
     b"\xfd7zXZ": ("a file compressed by xz", "unpack it: unxz FILE"),
-    b"PK\x03\x04": ("a zip archive or a workbook", "unpack it, or save the sheet as CSV"),
-    b"\xd0\xcf\x11\xe0": ("a workbook", "save the sheet as CSV"),
+    b"PK\x03\x04": ("a zip archive", "unpack it, or save the sheet (.ods) as .xlsx or CSV"),
+    b"\xd0\xcf\x11\xe0": (
+        "a workbook of an old form (.xls), or one with a password",
+        "save it as .xlsx without a password, or the sheet as CSV",
+    ),
+    b"MDF  ": ("a measurement file of ASAM (MDF)", "write its channels as CSV: mdfconvert, asammdf"),
+    b"LOGG": (
+        "a dump of buses (BLF)",
+        "decode it with the database of the bus, and write the signals as CSV",
+    ),
     b"ULog": (
         "a flight log of PX4 (ULog), of a vehicle in place of a robot arm",
         "if joints are logged in it, write their signals as CSV: ulog2csv FILE",
@@ -76,6 +90,10 @@ _OTHERS = {
         "write the arrays with numpy.savez, or to Parquet",
     ),
 }
+
+
+# (1436509052.249713) can0 123#0011223344556677
+_CAN_DUMP = re.compile(rb"\s*\(\d+\.\d+\)\s+\w+\s+[0-9A-Fa-f]{3,8}#")
 
 
 def open_table(
@@ -105,6 +123,14 @@ def open_table(
         ) from error
     if not head.strip():
         raise InputError("file-empty", found="an empty file", expected="a log", place=place)
+    if _CAN_DUMP.match(head):
+        raise InputError(
+            "log-format",
+            found="frames of a CAN bus (candump)",
+            expected="signals",
+            do="decode it with the database of the bus (DBC), as cantools does, and write the signals as CSV",
+            place=place,
+        )
     readers = _readers(path.suffix.lower())
     for reader in readers:
         if reader.can_read(head):
@@ -129,13 +155,21 @@ def open_table(
                 return table
             if isinstance(table, CsvTable):
                 table = with_text_times(with_lists_apart(table))
-            return with_whole_stamps(with_joints_side_by_side(table))
+            table = with_blocks_side_by_side(with_joints_side_by_side(table))
+            return with_whole_stamps(with_one_clock(table))
     known = ", ".join(reader.name for reader in readers)
     found, do = next(
         (said for begin, said in _OTHERS.items() if head.startswith(begin)),
         (f"a file that starts with {head[:8]!r}", ""),
     )
     raise InputError("log-format", found=found, expected=known, do=do, place=place)
+
+
+def open_parts_of(
+    recording: Mapping[str, Path], delimiter: str | None = None, decimal: str | None = None
+) -> Table:
+    """Opens the files of one recording, by their labels, side by side; raises InputError as open_table."""
+    return open_parts(recording, lambda one: open_table(one, delimiter, decimal))
 
 
 def _open_folder(
@@ -149,6 +183,11 @@ def _open_folder(
     parts = [one for one in bag_files(path) if one.suffix in (".mcap", ".db3")]
     signals = [] if parts else signal_files(path)
     if signals:
+        labels = {one.stem: one for one in signals}
+        if are_joints(tuple(labels)) or are_signals(tuple(labels)):
+            tables = {label: open_table(one, delimiter, decimal) for label, one in labels.items()}
+            if (whole := with_own_clocks(path, tables)) is not None:
+                return whole
         return with_whole_stamps(open_signals(path, signals, lambda one: open_table(one, delimiter, decimal)))
     raise InputError(
         "file-missing",

@@ -37,9 +37,10 @@ _PAIR = re.compile(
 )
 _BETWEEN = re.compile(r"[\s,;]+")
 _NUMBERS = re.compile(rf"[\[(]?\s*({_BARE})\s*[\])]?", re.IGNORECASE)
-# Parts of what loggers write before a message; the time of simulation stands behind that of the wall.
+# Parts of what loggers write before a message; the time of simulation stands behind that of the wall. An arrow follows
+# the time of day in Arduino's serial monitor.
 _PREFIX = re.compile(
-    r"(?:\[?(?P<date>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?"
+    r"(?:(?P<arrow>\d\d?:\d\d:\d\d(?:[.,]\d+)?)\s*->|\[?(?P<date>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?"
     r"|\[\s*(?:\d+\.\d+,\s*)?(?P<stamp>\d+\.\d+)\s*\]"
     r"|(?P<level>\[?\s*\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR)\b\s*\]?)"
     r"|\[[A-Za-z_/][^\]\s,]*\]|(?<=\s)-(?=\s)|(?<=\s)[A-Za-z_][\w./]*(?=\s+-\s|\s+[-+]?[\d.])|(?<=\s)[A-Za-z_][\w./]*:(?=\s+[A-Za-z]))"
@@ -51,7 +52,7 @@ class NamedValuesReader:
     """Opens text of lines that name their values."""
 
     name = "named values"
-    suffixes = (".txt", ".log")
+    suffixes = (".txt", ".log", ".csv")
 
     def can_read(self, head: bytes) -> bool:
         """Whether most of the first lines name the same values, two or more, or have a logger's prefix and numbers."""
@@ -85,10 +86,13 @@ def _without_prefix(line: str) -> tuple[str, str | None, bool]:
     """What stands behind a logger's prefix, the time in it, in s as text, and whether there is a prefix."""
     at, time, logged = 0, None, False
     while (found := _PREFIX.match(line, at)) is not None:
-        if not (logged or found["date"] or found["stamp"] or found["level"] or line[at] == "["):
+        if not (
+            logged or found["date"] or found["stamp"] or found["level"] or found["arrow"] or line[at] == "["
+        ):
             break
-        logged = logged or bool(found["stamp"] or found["level"])
-        stamp = found["stamp"] or (found["date"] and repr(seconds_of(found["date"])))
+        logged = logged or bool(found["stamp"] or found["level"] or found["arrow"])
+        at_day = found["date"] or found["arrow"]
+        stamp = found["stamp"] or (at_day and repr(seconds_of(at_day)))
         time, at = stamp or time, found.end()
     return (line[at:], time, True) if logged else (line, None, False)
 

@@ -21,9 +21,10 @@ from dynid.log.chunks import in_order, joined, taken, within
 from dynid.log.commands import Commands, delayed
 from dynid.log.conversion import Conversion
 from dynid.log.files import file_hash, open_table
-from dynid.log.log import Channel, ChannelMap, RawChunk, Table, Trajectory
+from dynid.log.log import Channel, ChannelMap, ManyTopics, RawChunk, Table, Trajectory
 from dynid.log.mapped_tables import as_channel_map, mapped_tables, of_joints
 from dynid.log.memory import Arrays, frame_table
+from dynid.log.parts import open_parts, recordings
 from dynid.log.selection import ROWS, Selection, column_numbers
 from dynid.log.shared_stamps import spread_stamps
 from dynid.log.time_order import FEW_ROWS
@@ -61,8 +62,22 @@ def read_log(
     delimiter, decimal = (chosen.delimiter, chosen.decimal) if chosen else (None, None)
     definitions = chosen.definitions if chosen else ()
     tables = [open_table(file, delimiter, decimal, definitions) for file in files]
+    if chosen is not None and len(files) > 1:
+        tables = _with_parts_together(tables, chosen)
     tables = of_joints(tables, robot, chosen, topics)
     return _held(Log(*mapped_tables(tables, robot, chosen, select, extra)))
+
+
+def _with_parts_together(tables: list[Table], mapping: ChannelMap) -> list[Table]:
+    """The tables; those of each recording together where the mapping has columns of several of its files."""
+    wanted = {channel.column for channel in (*mapping.position.values(), *mapping.effort.values())}
+    if any(isinstance(one, ManyTopics) or wanted <= {*one.column_names} for one in tables):
+        return tables
+    table_of = {table.path: table for table in tables}
+    whole = [
+        open_parts(parts, table_of.__getitem__) for parts in recordings(list(table_of)) if len(parts) > 1
+    ]
+    return whole if whole and all(wanted <= {*one.column_names} for one in whole) else tables
 
 
 def _held(log: Log) -> Log:

@@ -110,10 +110,12 @@ class SignalFolder:
         for stem, values in first.items():
             own = [name for name in values if name not in alike]
             for k, name in enumerate(own):
-                shown = (stem if len(own) == 1 else f"{stem}[{k}]") if _nameless(name) else f"{stem}/{name}"
+                shown = (stem if len(own) == 1 else f"{stem}[{k}]") if is_nameless(name) else f"{stem}/{name}"
                 self._places[shown] = (stem, name)
         stem = next(iter(first))
-        self._places = {("time" if _nameless(name) else name): (stem, name) for name in alike} | self._places
+        self._places = {
+            ("time" if is_nameless(name) else name): (stem, name) for name in alike
+        } | self._places
         self.column_names = tuple(self._places)
         self.remarks = tuple(one for table in self._tables.values() for one in getattr(table, "remarks", ()))
         if left:
@@ -124,11 +126,7 @@ class SignalFolder:
     @cached_property
     def sha256(self) -> str:
         """Of the files' names and hashes."""
-        lines = ""
-        for table in self._tables.values():
-            with table.path.open("rb") as file:
-                lines += f"{hashlib.file_digest(file, 'sha256').hexdigest()} {table.path.name}\n"
-        return hashlib.sha256(lines.encode()).hexdigest()
+        return files_digest([table.path for table in self._tables.values()])
 
     def number(self, cell: str) -> float:
         """The number of a cell."""
@@ -159,7 +157,8 @@ class SignalFolder:
             yield {column: read[self._places[column][0]][self._places[column][1]] for column in columns}
 
 
-def _nameless(name: str) -> bool:
+def is_nameless(name: str) -> bool:
+    """Whether a column is called by its place."""
     return name == "column" or name.startswith("column[")
 
 
@@ -178,6 +177,18 @@ def _first(table: Table) -> dict[str, Float]:
     """First rows of its columns, text left out."""
     batch = next(iter(table.batches(table.column_names, _LOOKED_AT, 0, _LOOKED_AT)), {})
     return {name: values for name, values in batch.items() if not isinstance(values, Text)}
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def files_digest(paths: Sequence[Path]) -> str:
+    """SHA-256 of the names and hashes of files."""
+    lines = "".join(f"{file_digest(path)} {path.name}\n" for path in paths)
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def row_count(table: Table) -> int:

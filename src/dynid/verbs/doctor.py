@@ -22,6 +22,7 @@ EXTRAS = {
     "app": "the local page, dynid app",
     "bags": "ROS bags and MCAP",
     "collision": "clearances of designed motions, checked by coal",
+    "excel": "Excel's workbooks",
     "fleet": "fleets on Dask",
     "hdf5": "HDF5 and MATLAB 7.3 logs",
     "plot": "a result's figure in notebooks, by plotly",

@@ -264,8 +264,8 @@ SELF_EXPLANATORY = (
     ),
     _stop(
         "a package that is not installed",
-        "missing-package no-rosbags no-h5py no-clarabel no-coal missing-plugin plugin-broken broken-installation "
-        "kernel",
+        "missing-package no-rosbags no-h5py no-openpyxl no-clarabel no-coal missing-plugin plugin-broken "
+        "broken-installation kernel",
         """An optional package, a plug-in or the compiled kernel is missing or fails when it is imported.""",
         """The message has the `pip install` line; `dynid doctor` shows what is there.""",
     ),
