@@ -244,9 +244,10 @@ def _compared(
     errors = {i: _unseen(trials[i], wide, weights, wanted) for i in (0, *order)}
     plain = _unconstrained(fitted.regression, weights)
     ratio = {i: float(np.sqrt(sum(error) / plain)) for i, error in errors.items()}
-    if not ratio[0] > 1.0 + LEAST:
+    if not 1.0 + LEAST < ratio[0] < np.inf:
         return ()
-    causes = [CauseFound(cases[i], ratio[i], ratio[0], errors[i], fits[i - 1][1]) for i in order]
+    solved = [i for i in order if np.isfinite(ratio[i])]
+    causes = [CauseFound(cases[i], ratio[i], ratio[0], errors[i], fits[i - 1][1]) for i in solved]
     return tuple(sorted(causes, key=lambda one: one.error))
 
 
