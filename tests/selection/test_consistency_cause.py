@@ -17,6 +17,7 @@ from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.robot import load_robot
 from dynid.run import blocks
+from dynid.run.next_steps import next_steps
 from dynid.run.result import Identification
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
 from tests.estimate.test_partial_prior import arm
@@ -67,6 +68,9 @@ def test_a_wrong_gain_is_named_first_with_its_evidence(
     titles = [finding.title for finding in one.verdict.findings]
     assert "What keeps the bodies from being physically consistent" in titles
     assert not any("look for what the model lacks" in d.text for d in one.diagnostics.warnings)
+    # What is to be mended is said among the first things to do, where a single cause stands out.
+    asked = [step.text for step in next_steps(one) if step.text.startswith(LIKELY_CAUSE)]
+    assert asked == ([f"{LIKELY_CAUSE}: {text}"] if text.startswith("Likely cause") else [])
 
 
 def test_nothing_is_blamed_where_bodies_are_consistent(tmp_path: Path) -> None:

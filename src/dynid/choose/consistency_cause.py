@@ -34,6 +34,8 @@ SURE = 3.0
 LEAST = 0.01
 # How many candidates, those that help the fitted data most, are tried on left-out blocks.
 TRIED = 3
+# What a text begins with that names a cause.
+NAMED = "Likely cause"
 EXPLANATION = Explanation(
     "likely-cause",
     "what keeps the bodies from being physically consistent",
@@ -133,7 +135,7 @@ def cause_text(causes: Sequence[CauseFound]) -> str:
         others = [one for one in causes if one is not first]
         behind = f", {others[0].error:.3g} times with the next candidate" if others else ""
         return (
-            f"Likely cause: {first.candidate.text}. {how}, {first.error:.3g} times with that freed{behind}. "
+            f"{NAMED}: {first.candidate.text}. {how}, {first.error:.3g} times with that freed{behind}. "
             f"{_advice(first)}, and identify again."
         )
     tried = ", ".join(

@@ -5,8 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 
+from dynid.base.diagnostics import Diagnostic
 from dynid.base.explanation import plain
 from dynid.base.records import dataclass
+from dynid.choose.consistency_cause import NAMED
+from dynid.estimate.physical import LIKELY_CAUSE
 from dynid.run.explanations import explanation
 from dynid.run.result import Identification
 from dynid.run.verdict import CAUSES, CONDITION_HIGH
@@ -49,8 +52,12 @@ def _settle(one: Identification) -> Iterable[Step]:
 def _declare(one: Identification) -> Iterable[Step]:
     # What the whole model is known to lack is the cause of what single joints miss.
     for warning in one.diagnostics.warnings:
-        if warning.identifier in CAUSES:
+        if warning.identifier in CAUSES or _names_a_cause(warning):
             yield Step(f"{warning.identifier}: {warning.text}")
+
+
+def _names_a_cause(warning: Diagnostic) -> bool:
+    return warning.identifier == LIKELY_CAUSE and warning.text.startswith(NAMED)
 
 
 def _again(files: Mapping[str, object], *further: str) -> tuple[str, ...]:
