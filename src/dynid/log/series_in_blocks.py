@@ -1,12 +1,12 @@
 """Tables with one series behind the other, the rows of a signal or a joint in one piece, put side by side.
 
-Foxglove's plots are exported so (packages/studio-base/src/panels/Plot/csv.ts), and so is what pandas melts.
+Foxglove's plots are exported so, and so is what pandas melts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -14,7 +14,14 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
 from dynid.log.log import Table, Text
-from dynid.log.parts import SeriesOnOneClock, ascending, clock_among, has_each_signal_once
+from dynid.log.parts import (
+    SeriesOnOneClock,
+    ascending,
+    clock_among,
+    first_rows,
+    has_each_signal_once,
+    numbers_of,
+)
 
 _ROWS = 32768
 # Rows of a block, at least; a robot has no more joints, and a plot no more series.
@@ -50,7 +57,7 @@ def _side_by_side(table: Table, key: str, of_signals: bool) -> Table | None:
     blocks = _blocks(batch[key] for batch in table.batches((key,), _ROWS))
     if blocks is None:
         return None
-    whole = _numbers(table, [name for name in table.column_names if name != key])
+    whole = numbers_of(table, tuple(name for name in first_rows(table) if name != key))
     looks = [{name: values[a:b] for name, values in whole.items()} for a, b in blocks.values()]
     clocks = set.intersection(*({*ascending(one)} for one in looks))
     clock = clock_among([name for name in whole if name in clocks])
@@ -118,14 +125,3 @@ def _name(values: Float | Text, row: int) -> str:
     if isinstance(values, Text):
         return values.names[values.codes[row]] if values.codes[row] >= 0 else ""
     return f"{values[row]:g}" if np.isfinite(values[row]) else ""
-
-
-def _numbers(table: Table, names: Sequence[str]) -> dict[str, Float]:
-    """Columns of numbers, whole."""
-    batches = list(table.batches(tuple(names), _ROWS))
-    found = {}
-    for name in names:
-        parts = [values for one in batches if not isinstance(values := one[name], Text)]
-        if len(parts) == len(batches):
-            found[name] = np.concatenate(parts)
-    return found
