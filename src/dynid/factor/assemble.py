@@ -9,13 +9,14 @@ from itertools import zip_longest
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import UnfitDataError
 from dynid.base.parallel import ordered_map
 from dynid.base.records import dataclass
 from dynid.factor.base import random_states
 from dynid.factor.blocking import Blocking
-from dynid.factor.factor import Block, Factor, Factors, without_traces
+from dynid.factor.factor import Block, Factors, without_traces
+from dynid.factor.growing import GrowingBlocks, pieces_joined
 from dynid.kernel import release_memory
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations, Rows, group_joints
@@ -31,6 +32,9 @@ SLOW_STEP = 0.1
 AT_ONCE = 2048
 # States at which a term is asked on which joints it has columns, which do not depend on them.
 FEW = 3
+
+# Of a block its number within the segment, itself without equations, the columns of the groups, and their panels.
+_Piece = tuple[int, Block, tuple[Int, ...], tuple[Float, ...]]
 
 
 @dataclass(frozen=True)
@@ -61,18 +65,18 @@ class Assembly:
         known: factors of some groups over the same batches, which are taken as they are.
         Raises UnfitDataError if no sample is left to use.
         """
-        found: dict[tuple[int, int], Block] = {}
+        found = GrowingBlocks()
         skipped = known.groups if known is not None else np.zeros(0, dtype=np.bool_)
         written = self.wanted & self.of_joints(~skipped) if skipped.any() else self.wanted
         blocks_of = partial(self._blocks, skipped=skipped, written=written)
         for done in ordered_map(blocks_of, gathered(batches, AT_ONCE), threads):
-            for number, block in done:
-                key = block.segment, number
-                found[key] = _joined(found[key], block) if key in found else block
+            for piece in done:
+                found.take(*piece)
             if progress is not None and done:
-                progress(sum(piece.end - piece.start for _, piece in done))
+                progress(sum(piece.end - piece.start for _, piece, _, _ in done))
+        pieces = found.whole()
+        del found
         release_memory()
-        pieces = list(found.values())
         if not pieces:
             _refuse_rest(batches)
             raise UnfitDataError(
@@ -125,7 +129,7 @@ class Assembly:
             found[panels.columns[joint]] = True
         return found
 
-    def _blocks(self, group: Sequence[Samples], skipped: Bool, written: Bool) -> list[tuple[int, Block]]:
+    def _blocks(self, group: Sequence[Samples], skipped: Bool, written: Bool) -> list[_Piece]:
         batches = [samples for samples in group if len(self.parallel.kept(samples))]
         if len(batches) > 1 and isinstance(self.rows, TorqueRows):
             each = list(self._equations_at_once(self.rows, batches, skipped, written))
@@ -149,19 +153,17 @@ class Assembly:
         for samples, a, b in zip(batches, side.edges[:-1], side.edges[1:], strict=True):
             yield samples, Equations(equations.columns, tuple(panel[:, a:b] for panel in panels))
 
-    def _of_batch(self, samples: Samples, filtered: Equations) -> Iterator[tuple[int, Block]]:
+    def _of_batch(self, samples: Samples, filtered: Equations) -> Iterator[_Piece]:
         kept = self.parallel.kept(samples)
         gate = samples.gate[kept] if samples.gate is not None else None
         owner = group_joints(self.rows, self.robot)
         motion = samples.dq[kept] ** 2 if gate is None else np.where(gate, samples.dq[kept] ** 2, 0.0)
         for number, own, block in self.blocks.of(samples, kept):
-            groups = tuple(
-                Factor.from_panel(
-                    columns, _gated(panel[:, own], None if gate is None else gate[own], owner[g])
-                )
-                for g, (columns, panel) in enumerate(zip(filtered.columns, filtered.panels, strict=True))
+            panels = tuple(
+                _part(panel, own, None if gate is None else gate[own], owner[g])
+                for g, panel in enumerate(filtered.panels)
             )
-            yield number, replace(block, groups=groups, motion=motion[own].sum(axis=0))
+            yield number, replace(block, motion=motion[own].sum(axis=0)), filtered.columns, panels
 
     def filtered(self, equations: Equations, samples: Samples) -> tuple[Equations, Float]:
         """The equations after the parallel filter and decimation, and the times that are left."""
@@ -209,20 +211,9 @@ def _acts_on(robot: RobotModel, term: Term) -> Bool:
     return np.array([own_torque or len(own) > 0 for own in columns])
 
 
-def _gated(panel: Float, gate: Bool | None, joint: int) -> Float:
-    return panel if gate is None or joint < 0 else np.ascontiguousarray(panel[:, gate[:, joint]])
-
-
-def _joined(a: Block, b: Block) -> Block:
-    groups = tuple(x.merge(y) for x, y in zip(a.groups, b.groups, strict=True))
-    motion = None if a.motion is None or b.motion is None else a.motion + b.motion
-    stretches = a.stretches
-    if a.stretches is not None and b.stretches is not None:
-        both = np.concatenate([a.stretches, b.stretches])
-        # One that two batches share comes from each of them.
-        first, index = np.unique(both[:, 0], return_index=True)
-        stretches = np.stack([first, np.maximum.reduceat(both[:, 1], index)], axis=1)
-    return replace(a, end=b.end, groups=groups, motion=motion, stretches=stretches)
+def _part(panel: Float, own: slice | Int, gate: Bool | None, joint: int) -> Float:
+    part = panel[:, own] if isinstance(own, slice) else panel.take(own, axis=1)
+    return part if gate is None or joint < 0 else part[:, gate[:, joint]]
 
 
 def _without_stubs(blocks: list[Block]) -> list[Block]:
@@ -239,7 +230,9 @@ def _without_stubs(blocks: list[Block]) -> list[Block]:
         key = block.segment, None if block.stretches is None else block.part
         before = latest.get(key)
         if before is not None and min(_count(block), _count(whole[before])) < least:
-            whole[before] = _joined(whole[before], block)
+            both = whole[before], block
+            groups = tuple(x.merge(y) for x, y in zip(both[0].groups, both[1].groups, strict=True))
+            whole[before] = pieces_joined(both, groups)
         else:
             latest[key] = len(whole)
             whole.append(block)

@@ -13,6 +13,7 @@ from dynid.factor.factor import Block
 from dynid.signals.repetition import Repetition
 from dynid.signals.samples import Samples
 
+ALL = 2**40  # repetitions that are one block: more than any log holds
 DIGITS = 3  # of numbers of samples that are worked out from times
 
 
@@ -31,6 +32,10 @@ class Blocking:
     repetitions: float = 0.0
     together: int = 1
 
+    def of_all_repetitions(self) -> Blocking:
+        """With one block for each part of a motion that repeats."""
+        return replace(self, together=ALL)
+
     def of(self, samples: Samples, kept: Int) -> Iterator[tuple[int, slice | Int, Block]]:
         """The blocks of a batch, without equations yet: number within the segment, which of the samples kept, block."""
         seconds, parts = self.seconds, 0
@@ -43,21 +48,28 @@ class Blocking:
                 seconds = repetition.period / parts
             # A whole number of samples would drift away from the period, repetition by repetition.
             size = max(seconds * samples.rate, 1.0)
+        if not len(kept):
+            return
         visit = (self.index(samples, kept) // size).astype(np.int64)
+        # Runs of samples of one visit, which follow one another in time.
+        edges = np.append(np.flatnonzero(np.diff(visit, prepend=visit[0] - 1)), len(visit))
+        visits = visit[edges[:-1]]
+        ends = samples.t[kept[edges[1:] - 1]]
+        begins = self._time(samples, visits * size)
+        joins = parts > 0 and self.together > 1
+        if joins:
+            until = np.minimum(self._time(samples, (visits + 1) * size), ends + _step(samples, kept))
         # That of the first of the parts that are one block.
-        number = (
-            visit // (parts * self.together) * (parts * self.together) + visit % parts if parts else visit
-        )
-        for first, own in _places(number):
-            visits, times = np.unique(visit[own]).astype(np.float64), samples.t[kept[own]]
-            begins, end = self._time(samples, visits * size), float(times[-1])
-            start = float(begins[0])
+        number = visits // (parts * self.together) * (parts * self.together) + visits % parts if parts else visits
+        for first in np.unique(number).tolist():
+            runs = np.flatnonzero(number == first)
+            start = float(begins[runs[0]])
             part = None if repetition is None else repetition.part(start, seconds)
-            block = Block(samples.trajectory, samples.segment, start, end, (), part=part)
-            if parts and self.together > 1:
-                last = times[np.append(np.flatnonzero(np.diff(visit[own])), len(times) - 1)]
-                until = np.minimum(self._time(samples, (visits + 1) * size), last + _step(samples, kept))
-                block = replace(block, stretches=np.stack([begins, until], axis=1))
+            block = Block(samples.trajectory, samples.segment, start, float(ends[runs[-1]]), (), part=part)
+            if joins:
+                block = replace(block, stretches=np.stack([begins[runs], until[runs]], axis=1))
+            places = [np.arange(edges[run], edges[run + 1]) for run in runs]
+            own = slice(int(edges[runs[0]]), int(edges[runs[0] + 1])) if len(runs) == 1 else np.concatenate(places)
             yield first, own, block
 
     def index(self, samples: Samples, places: Int) -> Float | Int:
@@ -85,11 +97,3 @@ def _step(samples: Samples, kept: Int) -> float:
 def _origin(samples: Samples) -> float:
     """When the segment of a batch began, s of the trajectory's clock."""
     return float(samples.t[0] - samples.first / samples.rate)
-
-
-def _places(number: Int) -> Iterator[tuple[int, slice | Int]]:
-    """Each number of an array (N,) and where it stands: a slice where its places follow one another."""
-    for one in np.unique(number).tolist():
-        place = np.flatnonzero(number == one)
-        first, stop = int(place[0]), int(place[-1]) + 1
-        yield one, slice(first, stop) if stop - first == len(place) else place

@@ -243,7 +243,7 @@ class Factors:
                 groups=tuple(
                     merged([block.groups[g] for block in those]) for g in range(len(self.group_names))
                 ),
-                motion=_sum_of([block.motion for block in those]),
+                motion=sum_of([block.motion for block in those]),
             )
             for those in together
         )
@@ -281,7 +281,8 @@ class Factors:
         return Factors(self.group_names, self.parameter_count, self.blocks + other.blocks)
 
 
-def _sum_of(motion: Sequence[Float | None]) -> Float | None:
+def sum_of(motion: Sequence[Float | None]) -> Float | None:
+    """Sum of what is known of every one; None where one is not."""
     known = [one for one in motion if one is not None]
     return np.sum(known, axis=0) if len(known) == len(motion) else None
 

@@ -31,6 +31,7 @@ from dynid.estimate.source import LogSource
 from dynid.estimate.stand_in import may_stand_in
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
 from dynid.factor.thinning import thinned
 from dynid.identification.encoders import check_negative_stiffness, report_stiffness
 from dynid.identification.settings import default_estimator
@@ -115,11 +116,13 @@ def _fit(call: Call, data: Data) -> Found:
     # A model is estimated, and wrong inputs are found out, by estimates that may be unreal.
     searching = unconstrained(settings.estimator)
 
-    def fit_on(batches: Iterable[Samples], terms: Terms, like: Fitted | None = None) -> Fitted:
+    def fit_on(
+        batches: Iterable[Samples], blocks: Blocking, terms: Terms, like: Fitted | None = None
+    ) -> Fitted:
         structural = structural_base(robot, terms, data.rows, settings.seed)
         alive = np.concatenate([term.alive(robot, moved) for term in terms])
         wanted, parallel = structural.mask & alive, data.prepared.parallel_filter()
-        assembly = Assembly(robot, terms, data.rows, wanted, parallel, data.blocks)
+        assembly = Assembly(robot, terms, data.rows, wanted, parallel, blocks)
         if data.prepared.measured is not None:
             assembly = replace(assembly, wanted=wanted & assembly.of_joints(data.prepared.measured))
         known = None if like is None else assembly.unchanged(like.assembly, like.factors)
@@ -134,7 +137,7 @@ def _fit(call: Call, data: Data) -> Found:
             found = replace(found, covariance=found.covariance + late)
         return Fitted(structural, assembly, factors, regression, found)
 
-    fit = partial(fit_on, batches)
+    fit = partial(fit_on, batches, data.blocks)
     search = Search(
         robot,
         fit,
@@ -196,9 +199,11 @@ def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Ch
 
 
 class _FitOn(Protocol):
-    """Fits a model to some batches."""
+    """Fits a model to some batches, cut into blocks."""
 
-    def __call__(self, batches: Iterable[Samples], terms: Terms, like: Fitted | None = None) -> Fitted:
+    def __call__(
+        self, batches: Iterable[Samples], blocks: Blocking, terms: Terms, like: Fitted | None = None
+    ) -> Fitted:
         """As `Fit`."""
         ...
 
@@ -211,4 +216,6 @@ def _trial(search: Search, fit_on: _FitOn, data: Data) -> Search:
         return search
     margin = data.prepared.parallel_filter().margin + SPARE
     kept = list(thinned(data.batches, share, data.blocks, margin))
-    return replace(search, fit=LatestKept(partial(fit_on, kept)), batches=kept, share=share)
+    # Of a motion that repeats the same part of all repetitions is judged as one.
+    fit = partial(fit_on, kept, data.blocks.of_all_repetitions())
+    return replace(search, fit=LatestKept(fit), batches=kept, share=share)
