@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dynid.estimate.source import Places
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
-from dynid.factor.blocking import Blocking
+from dynid.factor.blocking import ALL, Blocking
 from dynid.factor.comparison import Candidate, compare, gain
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.factor.folds import (
@@ -227,7 +227,7 @@ def test_of_a_motion_that_repeats_often_whole_repetitions_are_looked_at() -> Non
     assert len(both) >= 0.4 * 12000 / (0.1 * period * 100) * 0.8
 
 
-@pytest.mark.parametrize("together", [1, 3, 7])
+@pytest.mark.parametrize("together", [1, 3, 7, ALL])
 def test_parts_of_many_repetitions_in_one_block_are_the_same_equations(together: int) -> None:
     """Whatever the windows; a sample lies in the block that holds its equations, and blocks are no more than asked."""
     name = smooth_samples(ROBOT, 10, 3, rate=100.0).trajectory
@@ -236,6 +236,9 @@ def test_parts_of_many_repetitions_in_one_block_are_the_same_equations(together:
     made = replace(assembly(1.0), blocks=blocks)
     batches = windows(24, 500, made.parallel.settling)
     found = made.factors(batches)
+    if together == ALL:
+        assert blocks == replace(blocks, together=3).of_all_repetitions()
+        assert len(found.blocks) == parts
     single = replace(made, blocks=replace(blocks, together=1)).factors(batches)
     for one, other in zip(found.total, single.total, strict=True):
         assert one.count == other.count

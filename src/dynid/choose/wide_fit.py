@@ -34,9 +34,7 @@ def wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Fa
     common = len(wide.members[KEPT])
     wanted[:common] &= fitted.structural.mask[:common]
     # Models are compared with all repetitions of a motion as one: the blocks of each would be merged.
-    made = replace(
-        assembly, terms=wide.terms, wanted=wanted, blocks=assembly.blocks.of_all_repetitions()
-    )
+    made = replace(assembly, terms=wide.terms, wanted=wanted, blocks=assembly.blocks.of_all_repetitions())
     factors = made.factors(search.batches, search.threads).repetitions_merged()
     names = [column.name for column in wide.terms.columns(robot)]
     weights = np.asarray(fitted.estimate.weights)

@@ -60,7 +60,9 @@ class Blocking:
         if joins:
             until = np.minimum(self._time(samples, (visits + 1) * size), ends + _step(samples, kept))
         # That of the first of the parts that are one block.
-        number = visits // (parts * self.together) * (parts * self.together) + visits % parts if parts else visits
+        number = (
+            visits // (parts * self.together) * (parts * self.together) + visits % parts if parts else visits
+        )
         for first in np.unique(number).tolist():
             runs = np.flatnonzero(number == first)
             start = float(begins[runs[0]])
@@ -69,7 +71,11 @@ class Blocking:
             if joins:
                 block = replace(block, stretches=np.stack([begins[runs], until[runs]], axis=1))
             places = [np.arange(edges[run], edges[run + 1]) for run in runs]
-            own = slice(int(edges[runs[0]]), int(edges[runs[0] + 1])) if len(runs) == 1 else np.concatenate(places)
+            own = (
+                slice(int(edges[runs[0]]), int(edges[runs[0] + 1]))
+                if len(runs) == 1
+                else np.concatenate(places)
+            )
             yield first, own, block
 
     def index(self, samples: Samples, places: Int) -> Float | Int:

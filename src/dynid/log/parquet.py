@@ -94,8 +94,10 @@ class ParquetTable:
             return
         position = first
         try:
+            # Threads that decode columns of a few ten thousand rows wait for each other: an hour at 1 kHz takes 60 %
+            # more processor time with them, and on two processors not less time.
             for batch in self._file.iter_batches(
-                batch_size=rows, row_groups=groups, columns=self._columns.sources(columns), use_threads=True
+                batch_size=rows, row_groups=groups, columns=self._columns.sources(columns), use_threads=False
             ):
                 a, b = max(start - position, 0), min(end - position, batch.num_rows)
                 position += batch.num_rows

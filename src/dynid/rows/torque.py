@@ -58,8 +58,8 @@ class TorqueRows:
             panels = self.equations(robot, terms, samples, wanted, joints).panels
             nothing = (np.zeros(0, dtype=np.int64),) * len(panels)
             return Equations(nothing, tuple(parallel.apply(panel, samples)[0] for panel in panels))
-        first, others = terms.terms[0], Terms(terms.terms[1:])
-        count = len(first.columns(robot))
+        first, others = terms.terms[0], terms.after_first
+        count = first.parameter_count(robot)
         target = samples.tau - terms.known_torque(robot, samples)
         further = others.torque_regressor(robot, samples, wanted[count:], target, joints)
         found = first.filtered_regressor(

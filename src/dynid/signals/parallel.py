@@ -56,7 +56,12 @@ class ParallelFilter:
     def counting(self, thinned: Float, samples: Samples) -> Float:
         """What counts of lines (w, any) that were filtered and thinned."""
         keep = samples.keep[self.phase(samples) :: self.decimation]
-        return thinned if keep.all() else np.ascontiguousarray(thinned[:, keep])
+        if keep.all():
+            return thinned
+        places = np.flatnonzero(keep)
+        if len(places) and places[-1] - places[0] + 1 == len(places):
+            return thinned[:, places[0] : places[-1] + 1]
+        return thinned.take(places, axis=1)
 
     def lines(self, panel: Float, start: int, continued: bool = True) -> Float:
         """Filters lines (w, T) of samples without a gap; of these start, start + decimation, ... stay.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -311,6 +312,11 @@ class Terms:
 
     def __iter__(self) -> Iterator[Term]:
         return iter(self.terms)
+
+    @cached_property
+    def after_first(self) -> Terms:
+        """All terms but the first."""
+        return Terms(self.terms[1:])
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """All parameters in order; raises UsageError if two share a name.
