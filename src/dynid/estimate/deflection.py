@@ -11,6 +11,7 @@ from dynid.base.distributions import student_quantile
 from dynid.base.errors import UnfitDataError
 from dynid.base.records import dataclass
 from dynid.factor.assemble import Assembly
+from dynid.factor.blocking import of_runs
 from dynid.signals.samples import Samples
 from dynid.terms.elastic import SpringTerm
 
@@ -114,7 +115,7 @@ def _blocks(assembly: Assembly, batches: Iterable[Samples], theta: Float) -> lis
         kept, _ = assembly.parallel.apply(lines.reshape(n * k, T), samples)
         rows = kept.reshape(n, k, -1)
         for number, own, _ in assembly.blocks.of(samples, assembly.parallel.kept(samples)):
-            part = rows[:, :, own]
+            part = of_runs(rows, own)
             key = (samples.segment, number)
             found[key] = found.get(key, 0.0) + part @ part.transpose(0, 2, 1)
     return [_Sums(segment, products) for (segment, _), products in found.items()]

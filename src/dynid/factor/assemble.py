@@ -14,7 +14,7 @@ from dynid.base.errors import UnfitDataError
 from dynid.base.parallel import ordered_map
 from dynid.base.records import dataclass
 from dynid.factor.base import random_states
-from dynid.factor.blocking import Blocking
+from dynid.factor.blocking import Blocking, of_runs
 from dynid.factor.factor import Block, Factors, without_traces
 from dynid.factor.growing import GrowingBlocks, pieces_joined
 from dynid.kernel import release_memory
@@ -155,15 +155,16 @@ class Assembly:
 
     def _of_batch(self, samples: Samples, filtered: Equations) -> Iterator[_Piece]:
         kept = self.parallel.kept(samples)
-        gate = samples.gate[kept] if samples.gate is not None else None
+        gate = samples.gate[kept].T if samples.gate is not None else None
         owner = group_joints(self.rows, self.robot)
-        motion = samples.dq[kept] ** 2 if gate is None else np.where(gate, samples.dq[kept] ** 2, 0.0)
+        motion = samples.dq[kept].T ** 2
+        motion = motion if gate is None else np.where(gate, motion, 0.0)
         for number, own, block in self.blocks.of(samples, kept):
             panels = tuple(
-                _part(panel, own, None if gate is None else gate[own], owner[g])
+                _gated(of_runs(panel, own), None if gate is None else of_runs(gate, own), owner[g])
                 for g, panel in enumerate(filtered.panels)
             )
-            yield number, replace(block, motion=motion[own].sum(axis=0)), filtered.columns, panels
+            yield number, replace(block, motion=of_runs(motion, own).sum(axis=1)), filtered.columns, panels
 
     def filtered(self, equations: Equations, samples: Samples) -> tuple[Equations, Float]:
         """The equations after the parallel filter and decimation, and the times that are left."""
@@ -211,9 +212,8 @@ def _acts_on(robot: RobotModel, term: Term) -> Bool:
     return np.array([own_torque or len(own) > 0 for own in columns])
 
 
-def _part(panel: Float, own: slice | Int, gate: Bool | None, joint: int) -> Float:
-    part = panel[:, own] if isinstance(own, slice) else panel.take(own, axis=1)
-    return part if gate is None or joint < 0 else part[:, gate[:, joint]]
+def _gated(panel: Float, gate: Bool | None, joint: int) -> Float:
+    return panel if gate is None or joint < 0 else panel[:, gate[joint]]
 
 
 def _without_stubs(blocks: list[Block]) -> list[Block]:
