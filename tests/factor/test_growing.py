@@ -27,9 +27,9 @@ def block(segment: int, k: int, **more: object) -> Block:
     return Block("log", segment, float(k), k + 1.0, (), motion=np.array([1.0, k]), **more)
 
 
-@pytest.mark.parametrize("most", [0, 3000, growing.AT_MOST])
+@pytest.mark.parametrize("most", [0, 3000, growing.WAITING])
 def test_equations_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(growing, "AT_MOST", most)
+    monkeypatch.setattr(growing, "WAITING", most)
     found = GrowingBlocks()
     given = {0: pieces(1), 7: pieces(2)}
     for k in range(len(SIZES)):

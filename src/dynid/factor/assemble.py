@@ -15,8 +15,8 @@ from dynid.base.parallel import ordered_map
 from dynid.base.records import dataclass
 from dynid.factor.base import random_states
 from dynid.factor.blocking import Blocking, of_runs
-from dynid.factor.factor import Block, Factors, without_traces
-from dynid.factor.growing import GrowingBlocks, pieces_joined
+from dynid.factor.factor import Block, Factors, sum_of, without_traces
+from dynid.factor.growing import GrowingBlocks, stretches_joined
 from dynid.kernel import release_memory
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations, Rows, group_joints
@@ -216,6 +216,17 @@ def _gated(panel: Float, gate: Bool | None, joint: int) -> Float:
     return panel if gate is None or joint < 0 else panel[:, gate[joint]]
 
 
+def _joined(a: Block, b: Block) -> Block:
+    both = a.stretches is not None and b.stretches is not None
+    return replace(
+        a,
+        end=b.end,
+        groups=tuple(x.merge(y) for x, y in zip(a.groups, b.groups, strict=True)),
+        motion=sum_of([a.motion, b.motion]),
+        stretches=stretches_joined(np.concatenate([a.stretches, b.stretches])) if both else a.stretches,
+    )
+
+
 def _without_stubs(blocks: list[Block]) -> list[Block]:
     """Blocks with less than half as many equations as is usual join their neighbour of the same segment.
 
@@ -230,9 +241,7 @@ def _without_stubs(blocks: list[Block]) -> list[Block]:
         key = block.segment, None if block.stretches is None else block.part
         before = latest.get(key)
         if before is not None and min(_count(block), _count(whole[before])) < least:
-            both = whole[before], block
-            groups = tuple(x.merge(y) for x, y in zip(both[0].groups, both[1].groups, strict=True))
-            whole[before] = pieces_joined(both, groups)
+            whole[before] = _joined(whole[before], block)
         else:
             latest[key] = len(whole)
             whole.append(block)

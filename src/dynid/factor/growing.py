@@ -8,101 +8,115 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.factor.factor import Block, Factor, sum_of
+from dynid.factor.factor import Block, Factor
 from dynid.kernel import qr_panel
 
-# Equations of a group that wait for others before they are made a triangle: one of several hundred takes less time than
-# one of each piece.
-WAITING = 256
-# Numbers in all equations that wait, 16 MB: many blocks that are not growing any more would hold more than a pass does.
-AT_MOST = 2**21
+# Numbers, 16 MB, of equations that wait for others of their block before they are made a triangle: one of several
+# hundred equations takes less time than one of each piece.
+WAITING = 2**21
 
 
 class GrowingBlocks:
     """Blocks by segment and number, in the order in which they begin, and the equations that they have so far."""
 
     def __init__(self) -> None:
-        self._pieces: dict[tuple[int, int], list[Block]] = {}
-        self._groups: dict[tuple[int, int], list[_GrowingFactor]] = {}
-        self._waiting = 0
+        self._blocks: dict[tuple[int, int], _GrowingBlock] = {}
+        # One piece of memory for all that waits. Thousands of small ones, each for as long as it waits, would lie where
+        # larger arrays have been freed, and the process would grow by what does not fit between them any more.
+        self._room, self._used = np.empty(WAITING), 0
 
     def take(self, number: int, piece: Block, columns: Sequence[Int], panels: Sequence[Float]) -> None:
         """Adds a piece of a block: its time, motion and stretches, and its equations.
 
-        columns: of each group, see Factor.    panels: (w + 1, T) a group, as Factor.from_panel takes; they may be parts
-        of larger arrays.
+        columns: of each group, see Factor.    panels: (w + 1, T) a group, as Factor.from_panel takes, which are copied.
         """
         key = piece.segment, number
-        if key not in self._pieces:
-            self._pieces[key], self._groups[key] = [], [_GrowingFactor(own) for own in columns]
-        self._pieces[key].append(piece)
-        for group, panel in zip(self._groups[key], panels, strict=True):
-            self._waiting += group.take(panel)
-        if self._waiting > AT_MOST:
-            for groups in self._groups.values():
-                for group in groups:
-                    group.settle()
-            self._waiting = 0
+        if key not in self._blocks:
+            self._blocks[key] = _GrowingBlock(piece, columns)
+        else:
+            self._blocks[key].add(piece)
+        if sum(panel.size for panel in panels) > len(self._room) - self._used:
+            self._settle()
+        for group, panel in zip(self._blocks[key].groups, panels, strict=True):
+            if panel.size > len(self._room) - self._used:
+                group.settle(panel)
+                continue
+            room = self._room[self._used : self._used + panel.size].reshape(panel.shape)
+            room[...] = panel
+            self._used += panel.size
+            group.waiting.append(room)
 
     def whole(self) -> list[Block]:
         """The blocks with all equations."""
-        return [
-            pieces_joined(pieces, tuple(group.factor() for group in self._groups[key]))
-            for key, pieces in self._pieces.items()
-        ]
+        self._settle()
+        return [block.whole() for block in self._blocks.values()]
+
+    def _settle(self) -> None:
+        for block in self._blocks.values():
+            for group in block.groups:
+                if group.waiting:
+                    group.settle(*group.waiting)
+                    group.waiting.clear()
+        self._used = 0
+
+
+class _GrowingBlock:
+    """What its pieces have of a block, without their equations, and its factors so far."""
+
+    def __init__(self, first: Block, columns: Sequence[Int]) -> None:
+        self.groups = [_GrowingFactor(own) for own in columns]
+        self._first, self._end = first, first.end
+        self._motion = None if first.motion is None else first.motion.copy()
+        self._stretches = None if first.stretches is None else first.stretches.tolist()
+
+    def add(self, piece: Block) -> None:
+        """A further piece, behind the others in time."""
+        self._end = piece.end
+        if self._motion is not None and piece.motion is not None:
+            self._motion += piece.motion
+        if self._stretches is not None and piece.stretches is not None:
+            self._stretches += piece.stretches.tolist()
+
+    def whole(self) -> Block:
+        """The block with all equations so far."""
+        return replace(
+            self._first,
+            end=self._end,
+            groups=tuple(group.factor() for group in self.groups),
+            motion=self._motion,
+            stretches=None if self._stretches is None else stretches_joined(np.array(self._stretches)),
+        )
 
 
 class _GrowingFactor:
-    """A factor of the equations so far, and those that wait."""
+    """A factor of the equations so far, and panels (w + 1, T) of those that wait."""
 
     def __init__(self, columns: Int) -> None:
         w = len(columns) + 1
-        self._columns, self._R, self._sums, self._target_abs = columns, np.zeros((0, w)), np.zeros(w), 0.0
-        self._waiting: list[Float] = []
-        self._count = self._waits = 0
+        self.waiting: list[Float] = []
+        self._columns, self._R, self._sums = columns, np.zeros((0, w)), np.zeros(w)
+        self._target_abs, self._count = 0.0, 0
 
-    def take(self, panel: Float) -> int:
-        """Adds equations (w + 1, T); by how many numbers more wait now."""
-        before = self._waits
-        # A part of a larger panel would keep all of it in memory.
-        self._waiting.append(panel if panel.shape[1] >= WAITING or panel.base is None else panel.copy())
-        self._waits += panel.shape[1]
-        if self._waits >= WAITING:
-            self.settle()
-        return (self._waits - before) * len(panel)
-
-    def settle(self) -> None:
-        """Works out the triangle of all equations so far."""
-        if not self._waits:
-            return
-        new = self._waiting[0] if len(self._waiting) == 1 else np.concatenate(self._waiting, axis=1)
+    def settle(self, *panels: Float) -> None:
+        """Adds equations to the triangle."""
+        whole = np.concatenate([self._R.T, *panels], axis=1)
+        new = whole[:, len(self._R) :]
         self._sums += new.sum(axis=1)
         self._target_abs += float(np.abs(new[-1]).sum())
-        self._R = qr_panel(np.concatenate([self._R.T, new], axis=1))
-        self._count += self._waits
-        self._waiting, self._waits = [], 0
+        self._count += new.shape[1]
+        self._R = qr_panel(whole)
 
     def factor(self) -> Factor:
-        """That of all equations."""
-        self.settle()
+        """That of all equations that do not wait."""
         if not self._count:
             return Factor.empty(self._columns)
         self._R.setflags(write=False)  # which is taken as it is, not copied
         return Factor(self._columns, self._R, self._count, self._sums, self._target_abs)
 
 
-def pieces_joined(pieces: Sequence[Block], groups: tuple[Factor, ...]) -> Block:
-    """One block of consecutive pieces of one segment, or of one part of a motion, with the equations of all."""
-    if len(pieces) == 1:
-        return replace(pieces[0], groups=groups)
-    stretches = [block.stretches for block in pieces if block.stretches is not None]
-    both = pieces[0].stretches
-    if len(stretches) == len(pieces):
-        every = np.concatenate(stretches)
-        # One that two pieces share comes from each of them.
-        first, index = np.unique(every[:, 0], return_inverse=True)
-        last = np.full(len(first), -np.inf)
-        np.maximum.at(last, index, every[:, 1])
-        both = np.stack([first, last], axis=1)
-    motion = sum_of([block.motion for block in pieces])
-    return replace(pieces[0], end=pieces[-1].end, groups=groups, motion=motion, stretches=both)
+def stretches_joined(every: Float) -> Float:
+    """Stretches (K, 2), first and last time, of several pieces of a block: one that two pieces share is one."""
+    first, index = np.unique(every[:, 0], return_inverse=True)
+    last = np.full(len(first), -np.inf)
+    np.maximum.at(last, index, every[:, 1])
+    return np.stack([first, last], axis=1)
