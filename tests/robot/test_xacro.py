@@ -161,3 +161,47 @@ def test_meshes_of_a_xacro_are_found_by_their_package(tmp_path: Path) -> None:
     # A mesh of a package that is not here is no more needed than any other.
     path.write_text(text.format("elsewhere"))
     assert load_robot(path).n == 1
+
+
+def test_files_of_a_renamed_package_are_found_where_they_lie_in_it(tmp_path: Path) -> None:
+    """A download of a repository has another name than its package, or is a part of it without package.xml."""
+    include = '<xacro:include filename="$(find parts_description)/urdf/parts/macro.xacro"/>'
+    path = written(tmp_path / "parts-main" / "urdf", include)
+    with pytest.raises(InputError, match="package-missing"):
+        load_robot(path, xacro={"tool": "0"})
+    beside = tmp_path / "parts-main" / "urdf" / "parts" / "macro.xacro"
+    further = tmp_path / "parts_description" / "urdf" / "parts" / "macro.xacro"
+    for one in (beside, further):
+        one.parent.mkdir(parents=True, exist_ok=True)
+        one.write_text(MACRO)
+        assert load_robot(path, xacro={"tool": "0"}).n == 1
+        one.unlink()
+    # What such a file includes of another package, which is no more there by its name.
+    (tmp_path / "parts-main" / "resources").mkdir()
+    (tmp_path / "parts-main" / "resources" / "link.xacro").write_text(MACRO)
+    inner = '<xacro:include filename="$(find resources)/link.xacro"/>'
+    beside.write_text(f'<robot xmlns:xacro="http://www.ros.org/wiki/xacro">{inner}</robot>')
+    assert load_robot(path, xacro={"tool": "0"}).n == 1
+    # By its name in the package.xml of a folder above, whatever that is called.
+    (tmp_path / "parts-main" / "package.xml").write_text("<package><name>parts_description</name></package>")
+    beside.write_text(MACRO)
+    assert load_robot(path, xacro={"tool": "0"}).n == 1
+
+
+@pytest.mark.parametrize(
+    "within",
+    ["../../secret.xacro", "urdf/../../secret.xacro", "secret.txt", "/secret.xacro", "link/secret.xacro"],
+)
+def test_what_lies_elsewhere_is_no_file_of_a_package(within: str, tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b" / "c" / "d" / "urdf"
+    path = written(folder, f'<xacro:include filename="$(find parts_description)/{within}"/>')
+    for one in (
+        tmp_path / "secret.xacro",
+        tmp_path / "a" / "b" / "secret.xacro",
+        folder.parent / "secret.txt",
+    ):
+        one.write_text(MACRO)
+    (folder / "link").symlink_to(tmp_path)
+    with pytest.raises(DynidError) as stopped:
+        load_robot(path, xacro={"tool": "0"})
+    assert stopped.value.identifier in ("package-missing", "outside-root", "xacro", "file-missing")

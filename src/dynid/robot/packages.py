@@ -12,6 +12,9 @@ from dynid.base.errors import InputError, Place
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
 # How deep in a workspace packages are looked for, as repositories hold several.
 _DEPTH = 3
+# How far above a description its package may begin, as in package/urdf/robots/; and what descriptions include.
+_UP = 3
+_INCLUDED = (".xacro", ".urdf", ".xml", ".yaml", ".yml")
 _NAMED = b"<name>%s</name>"
 _MANIFEST = "package.xml"
 _MANIFEST_BYTES = 1_000_000
@@ -20,8 +23,9 @@ _MANIFEST_BYTES = 1_000_000
 def find_package(name: str, folder: Path, place: Place, named: Sequence[str] = ()) -> Path:
     """The folder of a package.
 
-    named: folders of the user's, each a package, or holding packages. Then come a folder of that name above `folder`
-    and packages (with a package.xml) beside one of those, then ROS_PACKAGE_PATH, then share of AMENT_PREFIX_PATH.
+    named: folders of the user's, each a package, or holding packages. Then come a folder above `folder` of that name,
+    or of another one whose package.xml has the name, and packages (with a package.xml) beside one of those, then
+    ROS_PACKAGE_PATH, then share of AMENT_PREFIX_PATH.
     Raises InputError if there is none.
     """
     if _NAME.fullmatch(name):
@@ -37,11 +41,29 @@ def find_package(name: str, folder: Path, place: Place, named: Sequence[str] = (
     )
 
 
+def file_of_package(name: str, within: str, folder: Path) -> Path | None:
+    """A file of a package whose folder is not found, where it lies as it does in the package; None if it does not.
+
+    within: its path in the package.    Folders of packages are renamed, and copied without their package.xml: the file
+    then lies in the same place of `folder`, of one above it, or of a folder of the package's name in these, which are
+    no more than _UP levels up.
+    """
+    if not _NAME.fullmatch(name) or Path(within).suffix.lower() not in _INCLUDED:
+        return None
+    folder = folder.resolve()
+    for above in (folder, *folder.parents)[: _UP + 1]:
+        for package in (above / name, above):
+            path = (package / within).resolve()
+            if path.is_relative_to(package) and _is_file(path):
+                return path
+    return None
+
+
 def _candidates(name: str, folder: Path, named: Sequence[str]) -> Iterator[Path]:
     for one in named:
         yield from _within(Path(one), name)
     for above in (folder.resolve(), *folder.resolve().parents):
-        if above.name == name:
+        if above.name == name or _says(above, name):
             yield above
         # Without this file any folder of the machine, such as /etc, could be taken for a package.
         if _is_file(above / name / _MANIFEST):

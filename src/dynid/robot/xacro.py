@@ -13,14 +13,15 @@ from typing import Any
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError
 from dynid.base.input_file import read_bytes
-from dynid.robot.packages import find_package
+from dynid.robot.packages import file_of_package, find_package
 from dynid.robot.reading import Reading
 from dynid.robot.xml import MAX_BYTES, Element, parse
 
 _PREFIX = "xacro:"
 _NAMESPACE = "xmlns:xacro"
 _EXPRESSION = re.compile(r"\$[{(]")
-_BY_PACKAGE = re.compile(r"package://([^/]+)/(.*)")
+# The last of them: what a file of a package includes is joined to the package's folder, which is such a name itself.
+_BY_PACKAGE = re.compile(r".*package://([^/]+)/(.*)")
 _YAML = (".yaml", ".yml")
 _MANIFEST = "package.xml"
 # The package keeps its state in module variables.
@@ -127,6 +128,8 @@ class _Opened:
         self.roots = [self.path.parent, *map(Path, reading.packages)]
         self.roots += [package] if (package := next(above, None)) else []
         self.found: dict[str, Path] = {}
+        # Files of packages that are not found, which lie where they would in them.
+        self.beside: set[Path] = set()
         self.place = Place(file=str(path))
 
     @contextlib.contextmanager
@@ -164,11 +167,11 @@ class _Opened:
         """The bytes of a file that the expansion includes."""
         by_package = _BY_PACKAGE.search(name)
         if by_package is not None:  # written so, or by `find`
-            found = find_package(by_package[1], self.path.parent, self.place, self.reading.packages)
-            self.roots.append(found)
-            name = str(found / by_package[2])
+            name = str(self._of_package(*by_package.groups()))
         resolved = Path(name).resolve()
-        if not any(resolved.is_relative_to(one.resolve()) for one in self.roots):
+        if resolved not in self.beside and not any(
+            resolved.is_relative_to(one.resolve()) for one in self.roots
+        ):
             raise RefusedError(
                 "outside-root",
                 found=f"'{name}', which leads to '{resolved}'",
@@ -180,6 +183,18 @@ class _Opened:
         if resolved.suffix.lower() not in _YAML:
             parse(data, str(resolved))  # no entities, bounded, and errors with their line
         return io.BytesIO(data)
+
+    def _of_package(self, package: str, within: str) -> Path:
+        try:
+            found = find_package(package, self.path.parent, self.place, self.reading.packages)
+        except InputError:
+            path = file_of_package(package, within, self.path.parent)
+            if path is None:
+                raise
+            self.beside.add(path)
+            return path
+        self.roots.append(found)
+        return found / within
 
 
 def _wrong(error: Exception, path: Path) -> DynidError:
