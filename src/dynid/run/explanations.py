@@ -21,7 +21,7 @@ from dynid.run.verdict import (
     USABLE_R2,
     VALUES_FEW,
 )
-from dynid.signals.effort_at_rest import FRICTION, HELD, HELD_PART, MISSED
+from dynid.signals.effort_at_rest import FREE_PART, FRICTION, HELD, HELD_PART, MISSED
 from dynid.signals.repetition import RETURNED
 from dynid.signals.standing import BIN, BRIEF_BINS
 from dynid.terms.catalogue import CATALOGUE
@@ -288,6 +288,20 @@ OF_FITS = (
         {100 * HELD_PART:g} % of its Coulomb friction, less what the fit does not know. Where they do not, as of
         drives whose effort at rest is what the joint carries, the equations stay. A joint that moves too little for
         this comparison is taken to be held where most joints that stand are.""",
+    ),
+    Explanation(
+        "free-at-rest",
+        "efforts at rest without friction",
+        ("note",),
+        """Where all joints stand, efforts are those of the bodies alone: a torque sensor lies behind the gear, or the
+        log is simulated without friction at rest. Stands say then what the bodies weigh, in postures of their own, and
+        count in the fit: half a period of the filter in the middle of each, as what the model lacks is the same
+        throughout it. Otherwise samples at rest are left out, since friction may take any value up to its limit.""",
+        """Nothing. `--rest 0`, or `rest = 0` under `[prepare]`, keeps every sample at rest.""",
+        f"""Bodies and friction that are fitted to all joints in motion miss the effort of every joint that is
+        compared, more than half of them, in its stands of {BIN * BRIEF_BINS:g} s or more by less than {HELD:g} times
+        what they miss in motion, or less than {100 * FREE_PART:g} % of its Coulomb friction, less what the fit does not
+        know. Friction that settles anywhere up to its limit misses 60 % of itself.""",
     ),
     Explanation(
         "joint-at-rest",

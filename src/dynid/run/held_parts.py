@@ -16,7 +16,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.effort_at_rest import efforts_at_rest
 from dynid.signals.first_look import EVIDENCE_SAMPLES
 from dynid.signals.resting_joints import unexplained_joints
-from dynid.signals.samples import Samples
+from dynid.signals.samples import REST, Samples
 from dynid.signals.standing import BRIEF_BINS, Stand, stands
 
 _NAMED = 5
@@ -107,6 +107,38 @@ class _ShutAtRest:
         return replace(samples, gate=gate)
 
 
+@dataclass(frozen=True, eq=False)
+class _StandsCount:
+    """Batches in which the middle of each stand of all joints counts as well.
+
+    seconds: a period of the cut-off, in half of which there is about one independent value: a stand tells no more, as
+    what the model lacks is the same throughout it.
+    """
+
+    batches: Iterable[Samples]
+    seconds: float
+
+    def __iter__(self) -> Iterator[Samples]:
+        return (self.of(samples) for samples in self.batches)
+
+    def of(self, samples: Samples) -> Samples:
+        """A batch with them."""
+        rest = samples.left_out.get(REST)
+        if rest is None:
+            return samples
+        least, half = (
+            max(1, round(LEAST_REST * samples.rate)),
+            max(1, round(0.25 * self.seconds * samples.rate)),
+        )
+        edges = np.flatnonzero(np.diff(rest, prepend=False, append=False))
+        middle = np.zeros_like(rest)
+        for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+            if b - a >= least:
+                middle[max((a + b) // 2 - half, a) : min((a + b) // 2 + half, b)] = True
+        left_out = {**samples.left_out, REST: rest & ~middle}
+        return replace(samples, keep=samples.keep | middle, left_out=left_out)
+
+
 def _without(samples: Samples, closed: Bool) -> Samples:
     measured = ~closed if samples.measured is None else samples.measured & ~closed
     gate = np.broadcast_to(measured, samples.q.shape)
@@ -163,6 +195,15 @@ def _without_stands(
         batches = (
             [part for samples in batches for part in shut.of(samples)] if isinstance(batches, list) else shut
         )
+    # A log without any motion is refused as such.
+    if found.free and not keep_rest and any(samples.keep.any() for samples in batches):
+        diagnostics.note(
+            "free-at-rest",
+            "efforts at rest are those of the bodies, without friction, as of torque sensors behind the gears: the "
+            "middle of each stand counts in the fit",
+        )
+        count = _StandsCount(batches, seconds)
+        batches = [count.of(samples) for samples in batches] if isinstance(batches, list) else count
     held = np.isfinite(found.held_below)
     if held.any() and not keep_rest:
         names = ", ".join(f"'{robot.joint_names[j]}'" for j in np.flatnonzero(held))

@@ -30,6 +30,9 @@ MISSED, FRICTION = 4.0, 2.0
 # At rest so many times what is missed in motion, of all stands of a joint, is more than noise and errors of the model;
 # where it is less than such a part of the joint's Coulomb friction, something else is missed (ripple, a cable).
 HELD, HELD_PART = 1.5, 0.1
+# Less than such a part of it, of every joint that is compared, and these are most: friction holds nothing at rest. It
+# misses 0.6 of itself where it settles anywhere up to its limit, and all where it stays as it was in motion.
+FREE_PART, MOST = 0.3, 0.5
 FASTER = 1.5  # times the speed of a joint's stands, up to which it is at rest
 # Times the speed over which friction's sign is smoothed: from here on it is one.
 CLEAR = 3.0
@@ -52,10 +55,12 @@ class EffortsAtRest:
 
     not_carried: stands in which the motor's effort is not the torque of what the joint carries, as where a brake is on.
     held_below: (n,) rad/s (m/s) below which friction holds a part of the load of a joint; nan = none is seen to.
+    free: whether the efforts at rest are those of the bodies alone, as of torque sensors behind the gears.
     """
 
     not_carried: tuple[Stand, ...]
     held_below: Float
+    free: bool = False
 
 
 def efforts_at_rest(
@@ -74,7 +79,9 @@ def efforts_at_rest(
     what is in motion and `HELD_PART` of its Coulomb friction: it may take any value up to its limit at rest, which no
     equation of motion has. Stands of all joints at once show it as well: such equations are left out anyway, but not
     those of joints that come to rest before the others, or leave it after them. A joint that moves too little to be
-    compared is taken to be held as well where most joints that stand are seen to be.
+    compared is taken to be held as well where most joints that stand are seen to be. It holds nothing anywhere if it
+    is seen to hold less than `FREE_PART` of itself on every joint that is compared, and these are more than `MOST`:
+    what is missed then is what the model lacks, throughout a stand.
     """
     alone, below = own_motors(robot), np.full(robot.n, np.nan)
     asked = _Asked(tuple(one for one in found if alone[one.joint]))
@@ -98,6 +105,7 @@ def efforts_at_rest(
         key=lambda one: (one.trajectory, one.start, one.joint),
     )
     held: dict[int, bool] = {}
+    free = np.zeros(robot.n, dtype=np.bool_)
     slowest = np.full(robot.n, np.nan)
     for j in range(robot.n):
         own = [seen for one, seen in compared.items() if one.joint == j and one not in braked]
@@ -106,6 +114,9 @@ def efforts_at_rest(
         if own and np.isfinite(reference.size[j]):
             missed = np.sqrt(np.average([o.missed**2 for o in own], weights=[o.count for o in own]))
             held[j] = bool(missed > max(HELD * reference.size[j], HELD_PART * reference.friction[j]))
+            free[j] = missed <= max(HELD * reference.size[j], FREE_PART * reference.friction[j])
+    if not braked and free.sum() == len(held) > MOST * robot.n:
+        return EffortsAtRest(tuple(left), below, free=True)
     mostly = 2 * sum(held.values()) > np.isfinite(slowest).sum()
     for j in range(robot.n):
         if held.get(j, mostly):
