@@ -15,6 +15,7 @@ from dynid.log.bag_files import bag_files
 from dynid.log.cell_lists import with_lists_apart
 from dynid.log.csv import CsvReader, CsvTable
 from dynid.log.echoed_messages import EchoReader
+from dynid.log.empty_cells import with_cells_filled
 from dynid.log.hdf5_files import Hdf5Reader
 from dynid.log.json_files import JsonReader
 from dynid.log.lerobot import LeRobotReader
@@ -156,7 +157,7 @@ def open_table(
             if isinstance(table, CsvTable):
                 table = with_text_times(with_lists_apart(table))
             table = with_blocks_side_by_side(with_joints_side_by_side(table))
-            return with_whole_stamps(with_one_clock(table))
+            return with_cells_filled(with_whole_stamps(with_one_clock(table)))
     known = ", ".join(reader.name for reader in readers)
     found, do = next(
         (said for begin, said in _OTHERS.items() if head.startswith(begin)),

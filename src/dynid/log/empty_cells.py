@@ -1,0 +1,195 @@
+"""Tables with a row for each event, or for each change: empty cells where a channel reported nothing.
+
+A row for the sensors of one joint, or for one signal, says nothing of the others, which were measured at other times.
+A row on change says that the others are what they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.errors import InputError, Place
+from dynid.log.clocks import Series
+from dynid.log.log import ColumnInfo, Table, Text
+from dynid.log.parts import are_of_one_signal, first_rows, has_each_signal_once, is_called_clock, numbers_of
+
+# More cells of a channel are empty than would be masked, or interpolated, as single ones that were lost.
+_FEW = 0.01
+# Rows of single joints or channels have less of the channels than this share; where positions and efforts come in rows
+# of their own, the rows of the positions are those of the log.
+_PART = 0.5
+# Changes of a channel by its smallest step, within this factor, each way: so many do not come without as many rows in
+# which it stays what it is, unless such rows are left out.
+_CHANGES, _WITHIN = 20, 1.5
+# Channels with fewer values than this share of the most are states, which may begin late.
+_SLOW = 0.1
+# Values of a channel that tell more than its start.
+_LEAST = 10
+_ROWS = 32768
+
+
+def with_cells_filled(table: Table) -> Table:
+    """The table; one whose rows each have a part of the channels with all of them in every row."""
+    if getattr(table, "streams", None) is not None:
+        return table
+    try:
+        return _filled(table) or table
+    except InputError:  # what is wrong with its columns is said where they are used
+        return table
+
+
+def _filled(table: Table) -> Table | None:
+    first = first_rows(table)
+    clock = next((name for name in first if is_called_clock(name) and _ascends(first[name])), None)
+    if clock is None or all(np.isnan(one).mean() <= _FEW or np.isnan(one).all() for one in first.values()):
+        return None
+    columns = numbers_of(table, tuple(first))
+    t = columns.pop(clock)
+    columns = {name: values for name, values in columns.items() if np.isfinite(values).any()}
+    if not _ascends(t):
+        return None
+    present = {name: np.isfinite(values) for name, values in columns.items()}
+    partial = {name: values for name, values in columns.items() if not present[name].all()}
+    if all((~present[name]).mean() <= _FEW for name in partial):
+        return None
+    if _is_on_change(partial):
+        return _held(table, clock, t, columns)
+    if _is_of_parts(present, tuple(partial)):
+        return _interpolated(table, clock, t, columns)
+    return None
+
+
+def _ascends(t: Float) -> bool:
+    """Whether a column is complete, and time passes in it; events of one moment share it."""
+    return bool(np.isfinite(t).all() and len(t) > 1 and (np.diff(t) >= 0).all() and t[-1] > t[0])
+
+
+def _is_on_change(columns: Mapping[str, Float]) -> bool:
+    """Whether values are written where they change: none comes twice in a row, though smallest steps are many."""
+    stepped = False
+    for values in columns.values():
+        steps = np.diff(values[np.isfinite(values)])
+        if (steps == 0).any():
+            return False
+        least = np.abs(steps).min(initial=np.inf)
+        up, down = ((sign * steps > 0) & (np.abs(steps) < _WITHIN * least) for sign in (1, -1))
+        stepped |= bool(min(up.sum(), down.sum()) >= _CHANGES)
+    return stepped
+
+
+def _is_of_parts(present: Mapping[str, Bool], partial: tuple[str, ...]) -> bool:
+    """Whether rows are those of single joints or channels, and none has half of all."""
+    masks = list(present.values())
+    counts = np.sum(masks, axis=0)
+    if counts.max() >= _PART * len(masks) or min(present[name].sum() for name in partial) < _LEAST:
+        return False
+    groups: dict[bytes, list[str]] = {}
+    for name in partial:
+        groups.setdefault(present[name].tobytes(), []).append(name)
+    return all(len(one) == 1 or _is_of_a_joint(one) for one in groups.values())
+
+
+def _is_of_a_joint(names: Sequence[str]) -> bool:
+    return has_each_signal_once(names) and not are_of_one_signal(names)
+
+
+def _held(table: Table, clock: str, t: Float, columns: Mapping[str, Float]) -> Table:
+    last = np.flatnonzero(np.append(np.diff(t) > 0, True))  # of the rows of a moment, all changes are made
+    most = max(np.isfinite(values).sum() for values in columns.values())
+    filled, start = {}, 0
+    for name, values in columns.items():
+        there = np.isfinite(values)
+        at = np.maximum.accumulate(np.where(there, np.arange(len(values)), -1))
+        filled[name] = np.where(at >= 0, values[at], np.nan)[last]
+        if there.sum() >= _SLOW * most or there[0]:
+            start = max(start, int(np.searchsorted(last, np.flatnonzero(there)[0])))
+    rows = last[start:]
+    said = "cells are empty where a value has not changed: it is held until the next one"
+    return _FilledCells(table, rows, {clock: t[rows]} | {one: x[start:] for one, x in filled.items()}, said)
+
+
+def _interpolated(table: Table, clock: str, t: Float, columns: Mapping[str, Float]) -> Table | None:
+    series = {}
+    for name, values in columns.items():
+        there = np.isfinite(values)
+        stamps, order = np.unique(t[there], return_index=True)
+        series[name] = (Series(stamps, values[there][order]), np.flatnonzero(there)[order])
+    most = max(len(one.t) for one, _ in series.values())
+    fast = [name for name, (one, _) in series.items() if len(one.t) >= _SLOW * most]
+    slowest = min(fast, key=lambda name: len(series[name][0].t))
+    low, high = max(series[name][0].t[0] for name in fast), min(series[name][0].t[-1] for name in fast)
+    own, rows = series[slowest]
+    inside = (own.t >= low) & (own.t <= high)
+    if inside.sum() < _LEAST:
+        return None
+    times = own.t[inside]
+    said = (
+        f"rows have a part of the channels each: these are brought to the {len(times)} rows of '{slowest}' on straight "
+        "lines between two samples"
+    )
+    return _FilledCells(
+        table, rows[inside], {clock: times} | {name: one.at(times) for name, (one, _) in series.items()}, said
+    )
+
+
+class _FilledCells:
+    """Some rows of a table, with all of its channels.    rows: of the table.    numbers: its columns of numbers."""
+
+    def __init__(self, table: Table, rows: Int, numbers: Mapping[str, Float], said: str) -> None:
+        self.path: Path = table.path
+        self.column_names = table.column_names
+        self.row_count: int | None = len(rows)
+        self._table, self._rows, self._numbers = table, rows, numbers
+        note = Diagnostic(Severity.NOTE, "empty-cells", said, Place(file=str(table.path)))
+        self.remarks = (*getattr(table, "remarks", ()), note)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in ("first_line", "wrong_row", "extent"):  # of rows that are others
+            raise AttributeError(name)
+        return getattr(self._table, name)
+
+    def info(self, column: str) -> ColumnInfo:
+        """What the file says of a column."""
+        known = getattr(self._table, "info", None)
+        return ColumnInfo(unit=known(column).unit) if known is not None else ColumnInfo()
+
+    def batches(
+        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[Mapping[str, Float | Text]]:
+        """Yields batches of the named columns."""
+        end = len(self._rows) if stop is None else min(stop, len(self._rows))
+        others = self._others([name for name in columns if name not in self._numbers])
+        for first in range(start, end, rows):
+            part = slice(first, min(first + rows, end))
+            yield {
+                name: self._numbers[name][part] if name in self._numbers else _part(others[name], part)
+                for name in columns
+            }
+
+    def _others(self, names: list[str]) -> dict[str, Float | Text]:
+        """Columns without numbers, whole, in these rows; a word stays until the next one."""
+        found: dict[str, Float | Text] = {}
+        for name in names:
+            codes, words = [np.zeros(0, dtype=np.int64)], dict[str, int]()
+            for batch in self._table.batches((name,), _ROWS):
+                values = batch[name]
+                if not isinstance(values, Text):
+                    codes.append(np.full(len(values), -1))
+                    continue
+                known = np.array([words.setdefault(one, len(words)) for one in values.names] + [-1])
+                codes.append(known[values.codes])
+            whole = np.concatenate(codes)
+            at = np.maximum.accumulate(np.where(whole >= 0, np.arange(len(whole)), -1))
+            held = np.where(at >= 0, whole[at], -1)[self._rows]
+            found[name] = Text(held, tuple(words)) if words else np.full(len(self._rows), np.nan)
+        return found
+
+
+def _part(values: Float | Text, part: slice) -> Float | Text:
+    return Text(values.codes[part], values.names) if isinstance(values, Text) else values[part]
