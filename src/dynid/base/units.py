@@ -59,6 +59,17 @@ def is_unit(text: str) -> bool:
     return text in _SEEN or any(text in known for known in _FACTORS.values())
 
 
+def units_beside(unit: str) -> dict[str, float]:
+    """The units of the quantity of one, and how many of that one each is worth; for a time that alone."""
+    plain = {"°": "deg", "°/s": "deg/s"}.get(unit, unit)
+    found: dict[str, float] = next((known for known in _FACTORS.values() if plain in known), {})
+    if not found or found is _FACTORS["time"]:  # durations are read as such
+        return {unit: 1.0}
+    factors = {**found, **({"°": found["deg"]} if "deg" in found else {})}
+    factors |= {"°/s": found["deg/s"]} if "deg/s" in found else {}
+    return {other: factor / factors[unit] for other, factor in factors.items()}
+
+
 def is_si(text: str, quantities: tuple[str, ...]) -> bool:
     """Whether a unit is that of SI of one of `quantities`, as lines of units write it: Nm, sec."""
     plain = {"sec": "s"}.get(text, text)
