@@ -126,10 +126,10 @@ def test_many_lost_cells_are_not_taken_for_values_that_stay(share: float, tmp_pa
 
 def test_steps_that_never_repeat_alone_are_no_changes() -> None:
     t = np.arange(2000) / 100
-    assert not _is_on_change({"q": np.sin(t)})  # no smallest step
-    assert not _is_on_change({"count": np.arange(2000.0)})  # one way
-    assert not _is_on_change({"q": np.round(np.sin(t), 2)})  # values repeat
+    assert not _is_on_change([np.sin(t)])  # no smallest step
+    assert not _is_on_change([np.arange(2000.0)])  # one way
+    assert not _is_on_change([np.round(np.sin(t), 2)])  # values repeat
     stepped = np.round(np.sin(3 * t), 2)
     changed = stepped[np.flatnonzero(np.diff(stepped, prepend=9.0))]
-    assert _is_on_change({"q": changed})
-    assert not _is_on_change({"q": changed, "other": np.repeat(changed, 2)})
+    assert _is_on_change([changed])
+    assert not _is_on_change([changed, np.repeat(changed, 2)])

@@ -15,6 +15,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
+from dynid.base.records import dataclass
 from dynid.log.clocks import Series
 from dynid.log.log import ColumnInfo, Table, Text
 from dynid.log.parts import are_of_one_signal, first_rows, has_each_signal_once, is_called_clock, numbers_of
@@ -34,6 +35,14 @@ _LEAST = 10
 _ROWS = 32768
 
 
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a channel that are not empty: at (k,) rows ascending, values (k,)."""
+
+    at: Int
+    values: Float
+
+
 def with_cells_filled(table: Table) -> Table:
     """The table; one whose rows each have a part of the channels with all of them in every row."""
     if getattr(table, "streams", None) is not None:
@@ -46,35 +55,46 @@ def with_cells_filled(table: Table) -> Table:
 
 def _filled(table: Table) -> Table | None:
     first = first_rows(table)
-    clock = next((name for name in first if is_called_clock(name) and _ascends(first[name])), None)
+    clock = next((name for name in first if is_called_clock(name) and is_clock(first[name])), None)
     if clock is None or all(np.isnan(one).mean() <= _FEW or np.isnan(one).all() for one in first.values()):
         return None
     columns = numbers_of(table, tuple(first))
     t = columns.pop(clock)
     columns = {name: values for name, values in columns.items() if np.isfinite(values).any()}
-    if not _ascends(t):
+    if not is_clock(t):
         return None
     present = {name: np.isfinite(values) for name, values in columns.items()}
-    partial = {name: values for name, values in columns.items() if not present[name].all()}
+    partial = [name for name, there in present.items() if not there.all()]
     if all((~present[name]).mean() <= _FEW for name in partial):
         return None
-    if _is_on_change(partial):
-        return _held(table, clock, t, columns)
+    cells = {name: Cells(np.flatnonzero(there), columns[name][there]) for name, there in present.items()}
+    if _is_on_change([cells[name].values for name in partial]):
+        return held(table, table.column_names, clock, t, cells)
     if _is_of_parts(present, tuple(partial)):
-        return _interpolated(table, clock, t, columns)
+        return interpolated(table, table.column_names, clock, t, cells)
     return None
 
 
-def _ascends(t: Float) -> bool:
+def with_all_channels(table: Table, clock: str, t: Float, cells: Mapping[str, Cells]) -> Table | None:
+    """A table of rows of single channels, or single joints, with all of them in every row; None = they share no time.
+
+    cells: of each channel.    t: of the table's rows.
+    """
+    names = (clock, *cells)
+    changes = _is_on_change([one.values for one in cells.values()])
+    return (held if changes else interpolated)(table, names, clock, t, cells)
+
+
+def is_clock(t: Float) -> bool:
     """Whether a column is complete, and time passes in it; events of one moment share it."""
     return bool(np.isfinite(t).all() and len(t) > 1 and (np.diff(t) >= 0).all() and t[-1] > t[0])
 
 
-def _is_on_change(columns: Mapping[str, Float]) -> bool:
+def _is_on_change(channels: Sequence[Float]) -> bool:
     """Whether values are written where they change: none comes twice in a row, though smallest steps are many."""
     stepped = False
-    for values in columns.values():
-        steps = np.diff(values[np.isfinite(values)])
+    for values in channels:
+        steps = np.diff(values)
         if (steps == 0).any():
             return False
         least = np.abs(steps).min(initial=np.inf)
@@ -99,51 +119,56 @@ def _is_of_a_joint(names: Sequence[str]) -> bool:
     return has_each_signal_once(names) and not are_of_one_signal(names)
 
 
-def _held(table: Table, clock: str, t: Float, columns: Mapping[str, Float]) -> Table:
+def held(
+    table: Table, names: tuple[str, ...], clock: str, t: Float, cells: Mapping[str, Cells]
+) -> Table | None:
+    """The table with each value until the next one; None = channels share no time.    names: its columns."""
     last = np.flatnonzero(np.append(np.diff(t) > 0, True))  # of the rows of a moment, all changes are made
-    most = max(np.isfinite(values).sum() for values in columns.values())
-    filled, start = {}, 0
-    for name, values in columns.items():
-        there = np.isfinite(values)
-        at = np.maximum.accumulate(np.where(there, np.arange(len(values)), -1))
-        filled[name] = np.where(at >= 0, values[at], np.nan)[last]
-        if there.sum() >= _SLOW * most or there[0]:
-            start = max(start, int(np.searchsorted(last, np.flatnonzero(there)[0])))
-    rows = last[start:]
-    said = "cells are empty where a value has not changed: it is held until the next one"
-    return _FilledCells(table, rows, {clock: t[rows]} | {one: x[start:] for one, x in filled.items()}, said)
+    most = max(len(one.at) for one in cells.values())
+    lasting = [one for one in cells.values() if len(one.at) >= _SLOW * most]
+    rows = last[last >= max(one.at[0] for one in lasting)]
+    filled = {clock: t[rows]}
+    for name, one in cells.items():
+        place = np.searchsorted(one.at, rows, side="right") - 1
+        filled[name] = np.where(place >= 0, one.values[np.maximum(place, 0)], np.nan)
+    said = "values are written where they change: each is held until the next one"
+    return _FilledCells(table, names, rows, filled, said) if len(rows) >= _LEAST else None
 
 
-def _interpolated(table: Table, clock: str, t: Float, columns: Mapping[str, Float]) -> Table | None:
+def interpolated(
+    table: Table, names: tuple[str, ...], clock: str, t: Float, cells: Mapping[str, Cells]
+) -> Table | None:
+    """The table at the times of the slowest channel; None = they share no time.    names: its columns."""
     series = {}
-    for name, values in columns.items():
-        there = np.isfinite(values)
-        stamps, order = np.unique(t[there], return_index=True)
-        series[name] = (Series(stamps, values[there][order]), np.flatnonzero(there)[order])
+    for name, one in cells.items():
+        stamps, order = np.unique(t[one.at], return_index=True)
+        series[name] = (Series(stamps, one.values[order]), one.at[order])
     most = max(len(one.t) for one, _ in series.values())
     fast = [name for name, (one, _) in series.items() if len(one.t) >= _SLOW * most]
     slowest = min(fast, key=lambda name: len(series[name][0].t))
     low, high = max(series[name][0].t[0] for name in fast), min(series[name][0].t[-1] for name in fast)
     own, rows = series[slowest]
     inside = (own.t >= low) & (own.t <= high)
-    if inside.sum() < _LEAST:
-        return None
     times = own.t[inside]
     said = (
         f"rows have a part of the channels each: these are brought to the {len(times)} rows of '{slowest}' on straight "
         "lines between two samples"
     )
-    return _FilledCells(
-        table, rows[inside], {clock: times} | {name: one.at(times) for name, (one, _) in series.items()}, said
-    )
+    filled = {clock: times} | {name: one.at(times) for name, (one, _) in series.items()}
+    return _FilledCells(table, names, rows[inside], filled, said) if len(times) >= _LEAST else None
 
 
 class _FilledCells:
-    """Some rows of a table, with all of its channels.    rows: of the table.    numbers: its columns of numbers."""
+    """Some rows of a table, with all of its channels.
 
-    def __init__(self, table: Table, rows: Int, numbers: Mapping[str, Float], said: str) -> None:
+    names: of its columns.    rows: of the table.    numbers: those that are numbers.
+    """
+
+    def __init__(
+        self, table: Table, names: tuple[str, ...], rows: Int, numbers: Mapping[str, Float], said: str
+    ) -> None:
         self.path: Path = table.path
-        self.column_names = table.column_names
+        self.column_names = names
         self.row_count: int | None = len(rows)
         self._table, self._rows, self._numbers = table, rows, numbers
         note = Diagnostic(Severity.NOTE, "empty-cells", said, Place(file=str(table.path)))
@@ -156,7 +181,7 @@ class _FilledCells:
 
     def info(self, column: str) -> ColumnInfo:
         """What the file says of a column."""
-        known = getattr(self._table, "info", None)
+        known = getattr(self._table, "info", None) if column in self._table.column_names else None
         return ColumnInfo(unit=known(column).unit) if known is not None else ColumnInfo()
 
     def batches(

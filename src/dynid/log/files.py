@@ -22,6 +22,7 @@ from dynid.log.lerobot import LeRobotReader
 from dynid.log.log import LogReader, Table
 from dynid.log.long_rows import with_joints_side_by_side
 from dynid.log.mat_files import MatReader
+from dynid.log.mixed_rows import with_reports_side_by_side
 from dynid.log.named_values import NamedValuesReader
 from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.paired_clocks import with_one_clock
@@ -157,7 +158,7 @@ def open_table(
             if isinstance(table, CsvTable):
                 table = with_text_times(with_lists_apart(table))
             table = with_blocks_side_by_side(with_joints_side_by_side(table))
-            return with_cells_filled(with_whole_stamps(with_one_clock(table)))
+            return with_cells_filled(with_reports_side_by_side(with_whole_stamps(with_one_clock(table))))
     known = ", ".join(reader.name for reader in readers)
     found, do = next(
         (said for begin, said in _OTHERS.items() if head.startswith(begin)),
