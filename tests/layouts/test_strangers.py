@@ -348,3 +348,25 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
 @pytest.mark.parametrize("name", WRITERS)
 def test_measured_signals_are_read(name: str, tmp_path: Path) -> None:
     reads(WRITERS[name](tmp_path))
+
+
+@pytest.mark.parametrize("first", [45356.5, 739_316.25])
+def test_days_of_spreadsheets_are_known_by_their_steps(first: float, tmp_path: Path) -> None:
+    columns = {"Timestamp": first + ARM.t / 86400, **numbered("q#", ARM.q), **numbered("tau#", ARM.tau)}
+    found = propose(ARM.robot, csv(tmp_path / "log.csv", columns))
+    assert (found["log.time.unit"].value, [*found.open]) == ("day", [])
+
+
+@pytest.mark.parametrize("first", [20_000.0, 45356.5])
+def test_seconds_that_look_like_days_are_seconds(first: float, tmp_path: Path) -> None:
+    columns = {"Timestamp": first + ARM.t, **numbered("q#", ARM.q), **numbered("tau#", ARM.tau)}
+    assert propose(ARM.robot, csv(tmp_path / "log.csv", columns))["log.time.unit"].value == "s"
+
+
+def test_what_the_status_of_a_drive_holds_is_measured(tmp_path: Path) -> None:
+    columns = {"Zeit / ms": 1e3 * ARM.t, **numbered("Axis_#.ActualPosition", ARM.q * DEG)}
+    columns |= numbered("Axis_#.StatusTorqueData.ActualTorque", ARM.tau)
+    columns |= numbered("Axis_#.ActualTorqueStatus", np.round(np.abs(ARM.tau)))
+    found = propose(ARM.robot, csv(tmp_path / "log.csv", columns))
+    assert not found.open
+    assert found["log.effort.columns"].value == "Axis_{number}.StatusTorqueData.ActualTorque"

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from dynid.base.errors import InputError, Place
 
 _FACTORS: dict[str, dict[str, float]] = {
-    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "day": 86400.0},
     "angle": {
         "rad": 1.0,
         "deg": math.pi / 180.0,
