@@ -124,12 +124,35 @@ def test_many_lost_cells_are_not_taken_for_values_that_stay(share: float, tmp_pa
         assert np.isnan(np.asarray(batch["q1"])).any()
 
 
+def test_all_values_that_are_written_anew_now_and_then_are_no_changes(tmp_path: Path) -> None:
+    stepped = in_steps(0.02)
+    stepped["q3"][:] = 0.25
+    rows = dict(changes(stepped))
+    for k in range(0, len(ARM.t), 100):
+        rows[float(ARM.t[k])] = {name: float(one[k]) for name, one in stepped.items()}
+    log = read_log(written(tmp_path / "log.csv", sorted(rows.items())), ARM.robot)
+    raw = log.read(log.trajectories[0])
+    k = np.searchsorted(ARM.t, raw.t + ARM.t[0] - raw.t[0] - 1e-6)
+    assert_allclose(raw.q, np.stack([stepped[f"q{j + 1}"] for j in range(N)], axis=1)[k])
+
+
+def test_one_channel_that_lost_cells_is_not_held(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    stepped = in_steps(0.02)
+    rows = [
+        (t, {name: float(one[k]) for name, one in stepped.items() if name != "tau2" or rng.random() > 0.1})
+        for k, t in enumerate(ARM.t.tolist())
+    ]
+    (batch,) = open_table(written(tmp_path / "log.csv", rows)).batches(("tau2",), 10_000)
+    assert np.isnan(np.asarray(batch["tau2"])).any()
+
+
 def test_steps_that_never_repeat_alone_are_no_changes() -> None:
     t = np.arange(2000) / 100
-    assert not _is_on_change([np.sin(t)])  # no smallest step
-    assert not _is_on_change([np.arange(2000.0)])  # one way
-    assert not _is_on_change([np.round(np.sin(t), 2)])  # values repeat
-    stepped = np.round(np.sin(3 * t), 2)
-    changed = stepped[np.flatnonzero(np.diff(stepped, prepend=9.0))]
+    assert not _is_on_change([np.diff(np.sin(t))])  # no smallest step
+    assert not _is_on_change([np.ones(2000)])  # one way
+    assert not _is_on_change([np.diff(np.round(np.sin(t), 2))])  # values repeat
+    steps = np.diff(np.round(np.sin(3 * t), 2))
+    changed = steps[steps != 0]
     assert _is_on_change([changed])
-    assert not _is_on_change([changed, np.repeat(changed, 2)])
+    assert not _is_on_change([changed, np.zeros(5)])
