@@ -370,3 +370,26 @@ def test_what_the_status_of_a_drive_holds_is_measured(tmp_path: Path) -> None:
     found = propose(ARM.robot, csv(tmp_path / "log.csv", columns))
     assert not found.open
     assert found["log.effort.columns"].value == "Axis_{number}.StatusTorqueData.ActualTorque"
+
+
+@pytest.mark.parametrize("name", ["Time", "unix", "Zeit [s]"])
+def test_stamps_in_full_seconds_say_the_rate(name: str, tmp_path: Path) -> None:
+    t = ARM.t + 0.374
+    times: Float | list[str] = np.floor(t) + (SINCE_1970 if name != "Zeit [s]" else 0.0)
+    if name == "Time":
+        times = [f"05-Mar-2024 14:59:{int(x):02}" for x in t]
+    columns = {
+        name if name != "unix" else "time": times,
+        **numbered("q#", ARM.q),
+        **numbered("tau#", ARM.tau),
+    }
+    reads(csv(tmp_path / "log.csv", columns), dq=False)
+
+
+@pytest.mark.parametrize("pause", [0, 40])
+def test_full_seconds_of_other_counts_of_rows_say_no_rate(pause: int, tmp_path: Path) -> None:
+    kept = np.flatnonzero((np.arange(len(ARM.t)) % 300 >= pause) & (np.arange(len(ARM.t)) >= pause))
+    t = np.floor(ARM.t if pause else ARM.t / 0.04)  # with pauses, or rows for each of which some seconds pass
+    columns = {"time": SINCE_1970 + t, **numbered("q#", ARM.q), **numbered("tau#", ARM.tau)}
+    path = csv(tmp_path / "log.csv", {key: np.asarray(one)[kept] for key, one in columns.items()})
+    assert "log.time.unit" in asked(path)
