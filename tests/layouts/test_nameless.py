@@ -11,6 +11,7 @@ import pytest
 
 from dynid.base.errors import NOWHERE, InputError, UsageError
 from dynid.base.units import factor
+from dynid.layouts.nameless import _is_clock
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
 from dynid.log.read import read_log
@@ -272,3 +273,25 @@ def test_extra_columns_are_asked_for_once(tmp_path: Path) -> None:
     answered = propose(UR.robot, tmp_path / "log.csv", {"log.position.which": "first"})
     assert answered.open == ()
     assert tuple(answered.groups["effort"].columns.values()) == tuple(f"tau{k}" for k in range(1, 7))
+
+
+def test_recordings_one_behind_the_other_begin_their_clock_anew() -> None:
+    t = np.tile(np.arange(1000.0) / 100, 2)
+    assert _is_clock(t)
+    assert not _is_clock(np.concatenate([t[:1000], t[:1000] + 3.0]))  # it goes back, and not to its beginning
+    assert not _is_clock(np.tile(np.arange(50.0), 40))  # a counter's turns
+    assert not _is_clock(np.sin(t))
+
+
+def test_a_table_without_names_of_two_recordings(tmp_path: Path) -> None:
+    half = len(UR.t) // 2
+    rows = [
+        np.column_stack([UR.t[:half], x[a : a + half]])
+        for a in (0, half)
+        for x in [np.hstack([UR.q, UR.dq, UR.tau])]
+    ]
+    text = "\n\n".join("\n".join(" ".join(f"{x:.9f}" for x in row) for row in part) for part in rows)
+    (tmp_path / "log.dat").write_text(text + "\n")
+    found = propose(UR.robot, tmp_path / "log.dat")
+    assert not found.open
+    assert found["log.effort.columns"].value == "column[13:19]"

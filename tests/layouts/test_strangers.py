@@ -348,3 +348,48 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
 @pytest.mark.parametrize("name", WRITERS)
 def test_measured_signals_are_read(name: str, tmp_path: Path) -> None:
     reads(WRITERS[name](tmp_path))
+
+
+@pytest.mark.parametrize("first", [45356.5, 739_316.25])
+def test_days_of_spreadsheets_are_known_by_their_steps(first: float, tmp_path: Path) -> None:
+    columns = {"Timestamp": first + ARM.t / 86400, **numbered("q#", ARM.q), **numbered("tau#", ARM.tau)}
+    found = propose(ARM.robot, csv(tmp_path / "log.csv", columns))
+    assert (found["log.time.unit"].value, [*found.open]) == ("day", [])
+
+
+@pytest.mark.parametrize("first", [20_000.0, 45356.5])
+def test_seconds_that_look_like_days_are_seconds(first: float, tmp_path: Path) -> None:
+    columns = {"Timestamp": first + ARM.t, **numbered("q#", ARM.q), **numbered("tau#", ARM.tau)}
+    assert propose(ARM.robot, csv(tmp_path / "log.csv", columns))["log.time.unit"].value == "s"
+
+
+def test_what_the_status_of_a_drive_holds_is_measured(tmp_path: Path) -> None:
+    columns = {"Zeit / ms": 1e3 * ARM.t, **numbered("Axis_#.ActualPosition", ARM.q * DEG)}
+    columns |= numbered("Axis_#.StatusTorqueData.ActualTorque", ARM.tau)
+    columns |= numbered("Axis_#.ActualTorqueStatus", np.round(np.abs(ARM.tau)))
+    found = propose(ARM.robot, csv(tmp_path / "log.csv", columns))
+    assert not found.open
+    assert found["log.effort.columns"].value == "Axis_{number}.StatusTorqueData.ActualTorque"
+
+
+@pytest.mark.parametrize("name", ["Time", "unix", "Zeit [s]"])
+def test_stamps_in_full_seconds_say_the_rate(name: str, tmp_path: Path) -> None:
+    t = ARM.t + 0.374
+    times: Float | list[str] = np.floor(t) + (SINCE_1970 if name != "Zeit [s]" else 0.0)
+    if name == "Time":
+        times = [f"05-Mar-2024 14:59:{int(x):02}" for x in t]
+    columns = {
+        name if name != "unix" else "time": times,
+        **numbered("q#", ARM.q),
+        **numbered("tau#", ARM.tau),
+    }
+    reads(csv(tmp_path / "log.csv", columns), dq=False)
+
+
+@pytest.mark.parametrize("pause", [0, 40])
+def test_full_seconds_of_other_counts_of_rows_say_no_rate(pause: int, tmp_path: Path) -> None:
+    kept = np.flatnonzero((np.arange(len(ARM.t)) % 300 >= pause) & (np.arange(len(ARM.t)) >= pause))
+    t = np.floor(ARM.t if pause else ARM.t / 0.04)  # with pauses, or rows for each of which some seconds pass
+    columns = {"time": SINCE_1970 + t, **numbered("q#", ARM.q), **numbered("tau#", ARM.tau)}
+    path = csv(tmp_path / "log.csv", {key: np.asarray(one)[kept] for key, one in columns.items()})
+    assert "log.time.unit" in asked(path)

@@ -65,12 +65,32 @@ def test_missing_cells_have_no_unit(tmp_path: Path) -> None:
     np.testing.assert_array_equal(batch["trq"], expected)
 
 
-def test_another_unit_further_down_is_no_number_of_the_column(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", [0, 1500])
+def test_units_of_one_quantity_may_be_mixed(start: int, tmp_path: Path) -> None:
     columns = cells(" ")
-    columns["trq3"][1500] = columns["trq3"][1500].replace("mNm", "Nm")
+    for k, values in enumerate(ARM.tau.T):
+        large = [i for i in range(start, len(values)) if abs(values[i]) > np.median(np.abs(values))]
+        for i in large:
+            columns[f"trq{k}"][i] = f"{values[i]:.12f} Nm"
+    for k, values in enumerate(ARM.q.T):
+        columns[f"pos{k}"][start + 2 :: 3] = [f"{1e3 * x:.9f} mrad" for x in values[start + 2 :: 3]]
+    reads(csv(tmp_path / "log.csv", columns))
+
+
+def test_a_unit_of_another_quantity_further_down_is_no_number_of_the_column(tmp_path: Path) -> None:
+    columns = cells(" ")
+    columns["trq3"][1500] = columns["trq3"][1500].replace("mNm", "A")
     path = csv(tmp_path / "log.csv", columns)
-    with pytest.raises(InputError, match=r"row 1500.* Nm'; expected a number in mNm, as above"):
+    with pytest.raises(InputError, match=r"row 1500.* A'; expected a number in mNm, as above, or in another"):
         reads(path)
+
+
+def test_units_of_several_quantities_in_one_column_are_none() -> None:
+    rows = [["1 Nm", "1 ms"], ["2 A", "2 s"], ["3 Nm", "3 s"]]
+    assert units_of(rows, 2, lambda cell: not cell) == ()  # durations are read as times
+    assert units_of([["1 °"], ["20 mrad"]], 1, lambda cell: not cell) == ("°",)
+    assert units_of([["1 Nm", "9 mNm", "1 A"]], 3, lambda cell: not cell) == ("Nm", "Nm", "A")
+    assert units_of([["1 Nm"], ["20"]], 1, lambda cell: not cell) == ()
 
 
 def test_blanks_in_a_cell_are_passed_once() -> None:

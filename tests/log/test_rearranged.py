@@ -169,6 +169,9 @@ def test_what_is_no_time() -> None:
     for text in ("run 1", "1.2.3", "2024-13-01 10:00:00", "10:00", "", "5 m"):
         assert seconds_of(text) is None
     assert seconds_of("1970-01-02 00:00:01,5") == 86401.5
+    assert seconds_of("02-Jan-1970 00:00:01.5") == seconds_of("2 Jan 1970 00:00:01.5") == 86401.5
+    assert seconds_of("05-Mär-2024 14:59:50") == seconds_of("2024-03-05 14:59:50")
+    assert seconds_of("05-Abc-2024 14:59:50") is seconds_of("05-Mar 14:59:50") is None
     assert seconds_of("00:01:02:250") == 62.25
     assert seconds_of("19700102_000001_5") == seconds_of("19700102-000001.500") == 86401.5
     assert seconds_of("19701302_000001") is None

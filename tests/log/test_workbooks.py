@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import openpyxl
 import pytest
+from numpy.testing import assert_allclose
 from openpyxl.cell import WriteOnlyCell
 
+from dynid.api.logs import read_log
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, RefusedError, ResourceError
 from dynid.log.files import file_hash, open_table
@@ -111,6 +113,33 @@ def test_sheets_of_whole_recordings_stay_apart(titles: tuple[str, str], tmp_path
     reads(path, dq=False)
     (note,) = (one for one in open_table(path).remarks if one.identifier == "other-files")  # type: ignore[attr-defined]
     assert titles[1] in note.text
+
+
+def test_recordings_in_sheets_are_trajectories(tmp_path: Path) -> None:
+    first, second = (
+        {name: one[part] for name, one in HEAD.items()} for part in (slice(1200), slice(1200, 2000))
+    )
+    sheets = {
+        "run1": rows_of(first),
+        "run2": [["of Monday"], [], *rows_of(second)],
+        "Run notes": [["none", 1]],
+    }
+    log = read_log(workbook(tmp_path / "log.xlsx", sheets), ARM.robot)
+    assert [one.name for one in log.trajectories] == ["run1", "run2"]
+    for one, part in zip(log.trajectories, (slice(1200), slice(1200, 2000)), strict=True):
+        raw = log.read(one)
+        assert_allclose(raw.q, ARM.q[part], atol=1e-9)
+        assert_allclose(np.diff(raw.t), np.diff(ARM.t[part]), atol=1e-9)
+    assert log.sha256 == {str(tmp_path / "log.xlsx"): file_hash(tmp_path / "log.xlsx")}
+
+
+@pytest.mark.parametrize("other", ["raw", "run1 filtered", "plan of 2024"])
+def test_sheets_of_other_names_or_columns_are_left_out(other: str, tmp_path: Path) -> None:
+    shorter = {name: one[:900] for name, one in HEAD.items()}
+    path = workbook(tmp_path / "log.xlsx", {"run1": rows_of(HEAD), other: rows_of(shorter)})
+    reads(path, dq=False)
+    wider = shorter | {"load": ARM.t[:900]}
+    reads(workbook(tmp_path / "log.xlsx", {"run1": rows_of(HEAD), "run2": rows_of(wider)}), dq=False)
 
 
 def test_cells_with_errors_are_missing_and_truths_are_numbers(tmp_path: Path) -> None:

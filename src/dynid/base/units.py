@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from dynid.base.errors import InputError, Place
 
 _FACTORS: dict[str, dict[str, float]] = {
-    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "day": 86400.0},
     "angle": {
         "rad": 1.0,
         "deg": math.pi / 180.0,
@@ -57,6 +57,17 @@ NO_UNITS = ("%", "-")
 def is_unit(text: str) -> bool:
     """Whether a cell of a table reads like a unit."""
     return text in _SEEN or any(text in known for known in _FACTORS.values())
+
+
+def units_beside(unit: str) -> dict[str, float]:
+    """The units of the quantity of one, and how many of that one each is worth; for a time that alone."""
+    plain = {"°": "deg", "°/s": "deg/s"}.get(unit, unit)
+    found: dict[str, float] = next((known for known in _FACTORS.values() if plain in known), {})
+    if not found or found is _FACTORS["time"]:  # durations are read as such
+        return {unit: 1.0}
+    factors = {**found, **({"°": found["deg"]} if "deg" in found else {})}
+    factors |= {"°/s": found["deg/s"]} if "deg/s" in found else {}
+    return {other: factor / factors[unit] for other, factor in factors.items()}
 
 
 def is_si(text: str, quantities: tuple[str, ...]) -> bool:

@@ -13,7 +13,7 @@ from dynid.base.toml_file import Lines, line_of
 from dynid.robot.model import RobotModel
 
 _UNITS = {
-    "time": "s, ms, us or ns",
+    "time": "s, ms, us, ns or day",
     "position": "rad or deg, of slides m or mm",
     "velocity": "rad/s, deg/s or rpm, of slides m/s, mm/s, cm/s or in/s",
     "effort": "N m, mN m or kN m (of slides N), A or mA, or raw",

@@ -168,6 +168,7 @@ KINDS: tuple[tuple[str, set[str]], ...] = (
     ("temperature", _TEMPERATURE),
     ("current", _CURRENT),
 )
+_SIGNALS = frozenset().union(*(kind for _, kind in KINDS))
 
 
 @dataclass(frozen=True)
@@ -334,16 +335,8 @@ def names_signal(word: str) -> bool:
 
 
 def _says_nothing(word: str) -> bool:
-    meant = set().union(
-        *(kind for _, kind in KINDS),
-        MEASURED,
-        _COMMANDED,
-        _MODEL,
-        _ESTIMATED,
-        _MOTOR,
-        _NOT_OF_JOINTS,
-        _TIME,
-    )
+    other = MEASURED | _COMMANDED | _MODEL | _ESTIMATED | _MOTOR | _NOT_OF_JOINTS | _TIME
+    meant = other.union(*(kind for _, kind in KINDS))
     return word in PLAIN_WORDS or word not in meant
 
 
@@ -423,7 +416,13 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None, slides:
         return _alone(have, spelt, stated)
     # The time at which each joint's value was taken is none of its signals.
     stamped = have & _STAMPS and not stated
-    if have & _NOT_OF_JOINTS or stamped or (stated and stated[0] == "time"):
+    # What a drive's status holds is measured: status.torque is no status of a torque.
+    before = _SIGNALS & {*spelt[spelt.index("status") :]} if "status" in have else set()
+    if (
+        have & _NOT_OF_JOINTS - ({"status"} if before else set())
+        or stamped
+        or (stated and stated[0] == "time")
+    ):
         return Meaning("other", role_of(spelt, have), UNKNOWN, "name")
     kinds = [name for name, vocabulary in KINDS if have & vocabulary]
     role = role_of(spelt, have)

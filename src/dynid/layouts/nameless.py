@@ -13,7 +13,7 @@ from dynid.base.arrays import Float
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.meaning import EFFORTS, Meaning
 from dynid.layouts.names import Family
-from dynid.layouts.physics import DECISIVE, FITS, Recording, misfit, motion_of
+from dynid.layouts.physics import DECISIVE, FITS, Recording, misfit, motion_of, runs_of
 from dynid.layouts.row_clock import steps_per_unit
 from dynid.robot.model import RobotModel
 
@@ -22,6 +22,7 @@ _PLACED = re.compile(r"(.+)\[(\d+)\]")
 _BY_PLACE = re.compile(r"/column\[\d+\]$")
 # Steps of a clock are even but for this share of them, within this factor.
 _EVEN, _WITHIN = 0.9, 1.5
+_ROWS_OF_RECORDING = 100
 # Two groups of columns are copies of one another (measured and wanted) with this correlation.
 _COPY = 0.98
 _TIME_UNITS, _ANGLE_UNITS = (1.0, 1e-3, 1e-6, 1e-9), (1.0, np.pi / 180)
@@ -49,9 +50,8 @@ def nameless(look: Excerpt, robot: RobotModel) -> tuple[list[Family], list[tuple
     n = robot.n
     parts = [tuple(names[k : k + n]) for k in range(0, len(names) - n + 1, n)]
     # Steps of exactly 1 are a count of rows, or of milliseconds: the rate of the rows is looked for instead.
-    timed = [
-        one for k, one in enumerate(look.numeric) if one in clocks and (np.diff(values[:, k]) != 1).any()
-    ]
+    steps = {one: np.diff(values[:, k]) for k, one in enumerate(look.numeric) if one in clocks}
+    timed = [one for one, own in steps.items() if (own[own > 0] != 1).any()]
     times = [(one, Meaning("time", said_by="it ascends in even steps")) for one in timed if one not in names]
     t = look.table([times[0][0]])[:, 0] if times else None
     blocks = [look.table(part) for part in parts]
@@ -123,9 +123,14 @@ def known_by_derivative(found: Sequence[Family], look: Excerpt) -> list[Family]:
 
 def _is_clock(values: Float) -> bool:
     steps = np.diff(values)
-    if not len(steps) or not (steps > 0).all():
+    if not len(steps):
         return False
     middle = float(np.median(steps))
+    # Recordings one behind the other begin at the same time each.
+    again = np.flatnonzero(steps <= 0)
+    begun = np.abs(values[again + 1] - values[0]) <= _WITHIN * middle
+    if not begun.all() or len(again) * _ROWS_OF_RECORDING > len(values):
+        return False
     return bool(((steps > middle / _WITHIN) & (steps < middle * _WITHIN)).mean() > _EVEN)
 
 
@@ -183,7 +188,7 @@ def _by_torque(
         return []
     tried: list[tuple[float, int, int]] = []
     for i, j in permutations(range(len(blocks)), 2):
-        read = Recording(t, blocks[i], None, blocks[j], ((0, len(t)),))
+        read = Recording(t, blocks[i], None, blocks[j], runs_of(t))
         for second in _TIME_UNITS:
             motion = motion_of(read, second)
             if motion is None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.layouts.clock import Clock
+from dynid.layouts.clock import EPOCH, Clock
 from dynid.layouts.decision import Answers, Decision
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.meaning import Meaning, words
@@ -24,6 +24,8 @@ NEAR = 0.02
 # A velocity follows the differences of the position where it explains this share of them.
 FOLLOWS = 0.9
 _SMOOTHED = 5
+# Rows of a full second, at least; they are as many in each but for so many, or this share of them, and in so many.
+_OF_SECOND, _ODD, _UNEVEN, _SECONDS = 5, 2, 0.02, 4
 _COUNTS = {"step", "steps", "index", "idx", "sample", "samples", "row", "frame", "cycle", "tick", "ticks", "seq",
            "count", "counter", "iteration", "iter", "k", "n", "no", "nr", "unnamed"}  # fmt: skip
 _PERIODS = {"dt", "ts", "tsample", "delta", "period", "step", "sampletime", "samplingtime", "h"}
@@ -43,6 +45,8 @@ def rows_as_clock(look: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: 
     why = f"'{column}' counts the rows" if counts else "rows are counted"
     why = f"no column ascends as a clock does; {why}"
     unit, reason = _stated(look.contents.constants)
+    if not unit:
+        unit, reason = _in_full_seconds(look, alone)
     if UNIT in answers:
         found = _ANSWER.fullmatch(answers[UNIT].strip())
         unit, reason = (_per(float(found[1])) if found else answers[UNIT]), "as you say"
@@ -116,6 +120,28 @@ def _stated(constants: Mapping[str, float]) -> tuple[str, str]:
         rate = 1 / value if said & _PERIODS and value > 0 else value if said & _RATES else 0.0
         if SLOWEST <= rate <= FASTEST:
             return _per(rate), f"the file says {name} = {value:g}"
+    return "", ""
+
+
+def _in_full_seconds(look: Excerpt, alone: Sequence[tuple[str, Meaning]]) -> tuple[str, str]:
+    """The unit of a row where stamps have no fractions of a second, and as many rows are in each; and who says it."""
+    for name, one in alone:
+        if one.quantity != "time" or name not in look.numeric:
+            continue
+        t = look.table([name])[:, 0]
+        steps = np.diff(t)
+        edges = np.flatnonzero(steps != 0)
+        in_seconds = one.unit == "s" or EPOCH[0] < t[0] < EPOCH[1]
+        if not in_seconds or len(edges) <= _SECONDS or not (steps[edges] == 1.0).all():
+            continue
+        counts = np.diff(edges)
+        if counts.min() < _OF_SECOND or np.ptp(counts) > max(_ODD, _UNEVEN * counts.mean()):
+            continue
+        rate = float(counts.mean())
+        near = min(USUAL, key=lambda known: abs(np.log(known / rate)))
+        # The first and the last row may each be in the next second.
+        rate = near if abs(near - rate) * len(counts) <= _ODD else rate
+        return _per(rate), f"'{name}' counts full seconds, each of {rate:.6g} rows"
     return "", ""
 
 

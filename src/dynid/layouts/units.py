@@ -35,6 +35,7 @@ from dynid.log.calibration import PERCENT
 from dynid.log.joint_limits import BESIDE, BEYOND
 from dynid.robot.model import RobotModel
 
+DAY = "day"
 TIMES, POSITIONS, VELOCITIES = ("s", "ms", "us", "ns"), ("rad", "deg"), ("rad/s", "deg/s", "rpm")
 # With those that so few logs use that nothing but a name or an answer speaks for them.
 _SMALL = ("arcmin", "arcsec")
@@ -191,7 +192,7 @@ def decide_units(
     if time_decision.value is not None:
         pairs = [one for one in pairs if one[0] == time_decision.value]
     sure = time_decision.value is not None and unit is not None
-    second = si(time_decision.value, "time") if time_decision.value in (*TIMES, *times) else float("nan")
+    second = si(time_decision.value, "time") if time_decision.value in (*TIMES, DAY, *times) else float("nan")
     known = unit in kind.all_positions or (unit is not None and is_multiple(unit))
     scale: float | Float = si(unit, kind.length) if unit and known else float("nan")
     if unit == PERCENT and per_percent is not None:
@@ -229,7 +230,8 @@ def _times(clock: Clock, answers: Answers) -> tuple[list[str], tuple[str, ...]]:
     epoch = [u for u in TIMES if EPOCH[0] < clock.first * si(u, "time") < EPOCH[1]]
     if epoch:
         return epoch, (f"it counts {epoch[0]} since 1970",)
-    steps = [u for u in TIMES if FASTEST_STEP <= clock.step * si(u, "time") <= SLOWEST_STEP]
+    # Of spreadsheets, and of MATLAB's datenum: no other unit makes rows of so small steps.
+    steps = [u for u in (*TIMES, DAY) if FASTEST_STEP <= clock.step * si(u, "time") <= SLOWEST_STEP]
     if said in TIMES and not clock.meaning.doubt:
         who = "its name" if clock.meaning.said_by == "name" else "the preset"
         return [said] if said in steps or not steps else [said, *steps], (f"{who} says {said}",)

@@ -252,7 +252,7 @@ class CsvTable:
         cell = cells[self.column_names.index(column)]
         found, expected, do = f"column '{column}' = '{cell}'", "a number", ""
         if unit := self._units.get(column):
-            expected = f"a number in {unit}, as above"
+            expected = f"a number in {unit}, as above, or in another unit of that quantity"
         comma = self.dialect.decimal == "." and "," in cell and self.dialect.is_number(cell.replace(",", "."))
         if comma and not any("." in one and self.dialect.is_number(one) for one in cells):
             do = 'set decimal = "," under [log]'

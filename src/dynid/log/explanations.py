@@ -314,6 +314,15 @@ EXPLANATIONS = (
         """Nothing. Where the joints of a moment have stamps of their own, that of the first one is taken.""",
     ),
     Explanation(
+        "empty-cells",
+        "a log whose rows each have a part of the channels",
+        ("note",),
+        """Rows are reports of single joints or signals, or changes of some: each channel has times of its own. They are
+        brought to the rows of the slowest on straight lines; a value that is written where it changes holds until the
+        next one.""",
+        """Nothing.""",
+    ),
+    Explanation(
         "columns-found",
         "columns that were found, and not named",
         ("note",),

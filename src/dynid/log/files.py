@@ -15,12 +15,14 @@ from dynid.log.bag_files import bag_files
 from dynid.log.cell_lists import with_lists_apart
 from dynid.log.csv import CsvReader, CsvTable
 from dynid.log.echoed_messages import EchoReader
+from dynid.log.empty_cells import with_cells_filled
 from dynid.log.hdf5_files import Hdf5Reader
 from dynid.log.json_files import JsonReader
 from dynid.log.lerobot import LeRobotReader
 from dynid.log.log import LogReader, Table
 from dynid.log.long_rows import with_joints_side_by_side
 from dynid.log.mat_files import MatReader
+from dynid.log.mixed_rows import with_reports_side_by_side
 from dynid.log.named_values import NamedValuesReader
 from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.paired_clocks import with_one_clock
@@ -156,7 +158,7 @@ def open_table(
             if isinstance(table, CsvTable):
                 table = with_text_times(with_lists_apart(table))
             table = with_blocks_side_by_side(with_joints_side_by_side(table))
-            return with_whole_stamps(with_one_clock(table))
+            return with_cells_filled(with_reports_side_by_side(with_whole_stamps(with_one_clock(table))))
     known = ", ".join(reader.name for reader in readers)
     found, do = next(
         (said for begin, said in _OTHERS.items() if head.startswith(begin)),

@@ -16,18 +16,18 @@ from dynid.base.records import dataclass
 from dynid.log.log import Table, Text
 
 # A column that may say which joint a row is of.
-_KEY = re.compile(
+KEY = re.compile(
     r"(?:(?:joint|motor|axis|actuator|servo|dof|can)[_ .-]?(?:name|id|index|idx|no|number|label)?s?|name|id)",
     re.IGNORECASE,
 )
 # One that may say which signal a row is of, beside its one value.
-_SIGNAL = re.compile(
+SIGNAL = re.compile(
     r"_?(?:variable|signal|channel|field|topic|metric|measurement|quantity|series|key|name|tag)s?"
     r"(?:[_ .-]?(?:name|id))?",
     re.IGNORECASE,
 )
 # Rows that are looked at, and the most joints of a robot.
-_LOOKED_AT, _MOST_JOINTS = 1024, 128
+_LOOKED_AT, MOST_JOINTS = 1024, 128
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class _Layout:
 
 def with_joints_side_by_side(table: Table) -> Table:
     """The table; one whose rows are those of single joints with a row for each moment."""
-    for of_signals, pattern in ((False, _KEY), (True, _SIGNAL)):
+    for of_signals, pattern in ((False, KEY), (True, SIGNAL)):
         for key in (name for name in table.column_names if pattern.fullmatch(name)):
             others = tuple(name for name in table.column_names if name != key)
             first = next(iter(table.batches((key, *others), _LOOKED_AT, 0, _LOOKED_AT)), None)
@@ -65,7 +65,7 @@ def _layout(key: str, first: Mapping[str, Float | Text], of_signals: bool) -> _L
     names = tuple(dict.fromkeys(cells))
     m = len(names)
     # Each of the first moments has every joint once, in the same order.
-    if not 2 <= m <= _MOST_JOINTS or len(cells) < 3 * m or tuple(cells[: 3 * m]) != names * 3:
+    if not 2 <= m <= MOST_JOINTS or len(cells) < 3 * m or tuple(cells[: 3 * m]) != names * 3:
         return None
     numbers = {name: values for name, values in first.items() if name != key and not isinstance(values, Text)}
     clocks = [name for name, values in numbers.items() if _ascends(values)]
@@ -106,7 +106,7 @@ class _SideBySide:
     def __init__(self, table: Table, layout: _Layout) -> None:
         self.path: Path = table.path
         self._table, self._layout = table, layout
-        shown = _shown(layout.names)
+        shown = shown_names(layout.names)
         own = [name for name in table.column_names if name != layout.key and name not in layout.shared]
         self._places = {
             shown[k] if layout.signals else f"{name}[{shown[k]}]": (name, k)
@@ -200,7 +200,7 @@ class _SideBySide:
         return made
 
 
-def _shown(names: Sequence[str]) -> tuple[str, ...]:
+def shown_names(names: Sequence[str]) -> tuple[str, ...]:
     """Names of the joints; numbers that do not count from 0 or 1 do so from 1."""
     if not all(name.isdigit() for name in names):
         return tuple(names)

@@ -16,9 +16,31 @@ from dynid.base.errors import Place
 from dynid.log.log import Channel, ColumnInfo, Table, Text
 
 _SECONDS_PER_DAY = 86_400
+# As MATLAB and Oracle write them, in English and German.
+_MONTHS = {
+    name: str(number)
+    for number, names in enumerate(
+        (
+            "jan",
+            "feb",
+            "mar mär mrz",
+            "apr",
+            "may mai",
+            "jun",
+            "jul",
+            "aug",
+            "sep sept",
+            "oct okt",
+            "nov",
+            "dec dez",
+        ),
+        1,
+    )
+    for name in names.split()
+}
 _EPOCH = date(1970, 1, 1).toordinal()
 _CLOCK = re.compile(
-    r"(?:(?P<date>\d{1,4}([-/.])\d{1,2}\2\d{1,4})[T ,_-]\s*)?(?P<h>\d{1,3}):(?P<m>\d{2}):"
+    r"(?:(?P<date>\d{1,4}([-/. ])(?:\d{1,2}|[^\W\d_]{3,4})\2\d{1,4})[T ,_-]\s*)?(?P<h>\d{1,3}):(?P<m>\d{2}):"
     r"(?P<s>\d{2}(?:[.,]\d*|:\d{3,9})?)"
     r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?(?:\s*(?P<zone>Z|UTC|[+-]\d{2}:?\d{2}))?"
 )
@@ -115,7 +137,10 @@ def _is_time(text: str) -> bool:
 
 
 def _day(text: str) -> int | None:
-    a, b, c = (int(one) for one in re.split("[-/.]", text))
+    cells = [_MONTHS.get(one.lower(), one) for one in re.split("[-/. ]", text)]
+    if not all(map(str.isdecimal, cells)):
+        return None
+    a, b, c = map(int, cells)
     year, month, day = (a, b, c) if a > 31 else (c, b, a) if b <= 12 else (c, a, b)
     try:
         return date(year, month, day).toordinal() - _EPOCH

@@ -7,16 +7,18 @@ package openpyxl.
 from __future__ import annotations
 
 import io
+import re
 import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from dynid.base.diagnostics import Diagnostic, Severity
-from dynid.base.errors import Place, ResourceError
+from dynid.base.errors import InputError, Place, ResourceError
 from dynid.base.records import dataclass
 from dynid.log.arrays import Budget, damaged, reading
 from dynid.log.csv import CsvTable
@@ -32,10 +34,16 @@ _TIMES_XML = 3
 _BYTES_OF_CELL = 8
 # Excel's sheets have no more rows, and its cells no more characters: files of others may claim any number.
 _MOST_ROWS, _MOST_CHARACTERS = 1_048_576, 32_767
+_NUMBER = re.compile(r"\d+")
+# What the heads of two recordings of the same columns may say otherwise.
+_OWN: Mapping[str, Any] = {"first": (), "stated": {}, "head_lines": 0}
 
 
 class WorkbookReader:
-    """Opens workbooks: the sheet with the most rows, or those that hold a signal or a joint each, side by side."""
+    """Opens workbooks: the sheet with the most rows, and others with its columns; or sheets side by side.
+
+    Those that hold a signal or a joint each are side by side.
+    """
 
     name = "workbook"
     suffixes = (".xlsx", ".xlsm")
@@ -58,6 +66,9 @@ class WorkbookReader:
         long = {one.name: SheetTable(path, one, [], decimal) for one in sheets if 2 * one.rows > most.rows}
         if _are_parts(long):
             return side_by_side(path, long)
+        runs = _recordings(long[most.name], [SheetTable(path, one, [], decimal) for one in sheets])
+        if len(runs) > 1:
+            return SheetsInOne(path, runs)
         left = [f"{one.name} ({one.rows} rows)" for one in sheets if one is not most]
         return SheetTable(path, most, left, decimal)
 
@@ -68,6 +79,20 @@ def _are_parts(sheets: Mapping[str, SheetTable]) -> bool:
     return (are_joints(names) and all(map(has_each_signal_once, columns))) or (
         are_signals(names) and all(map(are_of_one_signal, columns))
     )
+
+
+def _recordings(most: SheetTable, sheets: Sequence[SheetTable]) -> list[SheetTable]:
+    """Sheets that are recordings as the one with the most rows: of its columns, and named alike but for a number."""
+    alike = _NUMBER.sub("", most.sheet.name)
+    found = [
+        one
+        for one in sheets
+        if _NUMBER.sub("", one.sheet.name) == alike
+        and replace(one.dialect, **_OWN) == replace(most.dialect, **_OWN)
+    ]
+    # A sheet that was copied tells nothing new.
+    by_text = {one.rows_as_text: one for one in reversed(found)}
+    return [one for one in found if by_text[one.rows_as_text] is one]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +120,56 @@ class SheetTable(CsvTable):
     def __init__(self, path: Path, sheet: _Sheet, left: Sequence[str], decimal: str | None) -> None:
         text = _TextOfSheet(path)
         text.text = sheet.text
+        self.sheet = sheet
         super().__init__(text, dialect_of(text, "\t", decimal))
         if left:
             said = f"the sheet '{sheet.name}' is read; other sheets: {', '.join(left)}"
             note = Diagnostic(Severity.NOTE, "other-files", said, Place(file=str(path)))
             self.remarks = (*self.remarks, note)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the workbook."""
+        return file_digest(Path(str(self.path)))
+
+    @property
+    def rows_as_text(self) -> bytes:
+        """The text below the names."""
+        return self.sheet.text.split(b"\n", self.dialect.head_lines)[-1]
+
+
+class SheetsInOne(CsvTable):
+    """Recordings in the sheets of a workbook, one below the other.    trajectory: the column of the sheets' names."""
+
+    def __init__(self, path: Path, sheets: Sequence[SheetTable]) -> None:
+        known = sheets[0].dialect
+        taken = {*known.names}
+        self.trajectory = next(
+            name for name in ("sheet", "sheet of the workbook", "its sheet") if name not in taken
+        )
+        titles = [one.sheet.name.replace("\t", " ").replace('"', " ") for one in sheets]
+        text = _TextOfSheet(path)
+        text.text = b"\n" * known.head_lines + b"".join(
+            line + f"\t{title}\n".encode()
+            for title, one in zip(titles, sheets, strict=True)
+            for line in one.rows_as_text.splitlines()
+        )
+        joined = replace(
+            known,
+            names=(*known.names, self.trajectory),
+            units=(*known.units, "") if known.units else (),
+            first=(*known.first, titles[0]),
+            in_cells=(*known.in_cells, "") if known.in_cells else (),
+        )
+        self._sheets = sheets
+        super().__init__(text, joined)
+        said = f"the sheets {', '.join(titles)} have the same columns: each is a recording of its own"
+        self.remarks = (*self.remarks, Diagnostic(Severity.NOTE, "other-files", said, Place(file=str(path))))
+
+    def wrong_row(self, column: str) -> InputError | None:
+        """What is wrong with the first row whose cell of a column of numbers is none, by its sheet."""
+        found = (one.wrong_row(column) for one in self._sheets if column != self.trajectory)
+        return next((one for one in found if one is not None), None)
 
     @cached_property
     def sha256(self) -> str:
