@@ -94,8 +94,8 @@ class Preparation:
     )
     rest: float = option(
         0.02,
-        "samples are left out while every joint is slower, since friction at rest may take any value up to its limit; "
-        "0 keeps them",
+        "samples are left out while every joint is slower, since friction at rest may take any value up to its limit "
+        "(where efforts show that it holds nothing, the middle of each stand counts); 0 keeps them",
         unit="rad/s or m/s",
         least=0,
         most=FASTEST,
