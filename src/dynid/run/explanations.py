@@ -291,10 +291,10 @@ OF_FITS = (
     ),
     Explanation(
         "free-at-rest",
-        "efforts at rest without friction",
+        "efforts at rest with little or no friction",
         ("note",),
-        """Where all joints stand, efforts are those of the bodies alone: a torque sensor lies behind the gear, or the
-        log is simulated without friction at rest. Stands say then what the bodies weigh, in postures of their own, and
+        """Where all joints stand, efforts are nearly those of the bodies alone: a torque sensor lies behind the gear, or
+        the log is simulated without friction at rest. Stands say then what the bodies weigh, in postures of their own, and
         count in the fit: half a period of the filter in the middle of each, as what the model lacks is the same
         throughout it. Otherwise samples at rest are left out, since friction may take any value up to its limit.""",
         """Nothing. `--rest 0`, or `rest = 0` under `[prepare]`, keeps every sample at rest.""",

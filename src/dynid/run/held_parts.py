@@ -199,8 +199,8 @@ def _without_stands(
     if found.free and not keep_rest and any(samples.keep.any() for samples in batches):
         diagnostics.note(
             "free-at-rest",
-            "efforts at rest are those of the bodies, without friction, as of torque sensors behind the gears: the "
-            "middle of each stand counts in the fit",
+            "efforts at rest are nearly those of the bodies alone, as of torque sensors behind the gears: the middle "
+            "of each stand counts in the fit",
         )
         count = _StandsCount(batches, seconds)
         batches = [count.of(samples) for samples in batches] if isinstance(batches, list) else count
