@@ -293,10 +293,11 @@ OF_FITS = (
         "free-at-rest",
         "efforts at rest with little or no friction",
         ("note",),
-        """Where all joints stand, efforts are nearly those of the bodies alone: a torque sensor lies behind the gear, or
-        the log is simulated without friction at rest. Stands say then what the bodies weigh, in postures of their own, and
-        count in the fit: half a period of the filter in the middle of each, as what the model lacks is the same
-        throughout it. Otherwise samples at rest are left out, since friction may take any value up to its limit.""",
+        """Where all joints stand, efforts are nearly those of the bodies alone: a torque sensor lies behind the gear,
+        or the log is simulated without friction at rest. Stands say then what the bodies weigh, in postures of their
+        own, and count in the fit: half a period of the filter in the middle of each, as what the model lacks is the
+        same throughout it. Otherwise samples at rest are left out, since friction may take any value up to its
+        limit.""",
         """Nothing. `--rest 0`, or `rest = 0` under `[prepare]`, keeps every sample at rest.""",
         f"""Bodies and friction that are fitted to all joints in motion miss the effort of every joint that is
         compared, more than half of them, in its stands of {BIN * BRIEF_BINS:g} s or more by less than {HELD:g} times
