@@ -205,3 +205,22 @@ def test_what_lies_elsewhere_is_no_file_of_a_package(within: str, tmp_path: Path
     with pytest.raises(DynidError) as stopped:
         load_robot(path, xacro={"tool": "0"})
     assert stopped.value.identifier in ("package-missing", "outside-root", "xacro", "file-missing")
+
+
+def test_no_package_is_looked_for_in_a_folder_of_all_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a description in the user's own folder, or in one of the file system's root."""
+    path = written(
+        tmp_path / "own" / "robot", '<xacro:include filename="$(find parts_description)/x/link.xacro"/>'
+    )
+    (tmp_path / "own" / "x").mkdir()
+    (tmp_path / "own" / "x" / "link.xacro").write_text(MACRO)
+    assert load_robot(path, xacro={"tool": "0"}).n == 1
+    monkeypatch.setenv("HOME", str(tmp_path / "own"))
+    with pytest.raises(InputError, match="package-missing"):
+        load_robot(path, xacro={"tool": "0"})
+    monkeypatch.setenv("HOME", str(tmp_path / "own" / "robot"))  # the description's folder is no other one's
+    (path.parent / "x").mkdir()
+    (path.parent / "x" / "link.xacro").write_text(MACRO)
+    assert load_robot(path, xacro={"tool": "0"}).n == 1

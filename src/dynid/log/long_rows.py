@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostic, Severity
-from dynid.base.errors import Place
+from dynid.base.errors import InputError, Place
 from dynid.base.records import dataclass
 from dynid.log.log import Table, Text
 
@@ -55,6 +55,23 @@ def with_joints_side_by_side(table: Table) -> Table:
             layout = None if first is None else _layout(key, first, of_signals)
             if layout is not None:
                 return _SideBySide(table, layout)
+    return table
+
+
+def rearranged(
+    table: Table, keys: Iterable[tuple[str, bool]], of_key: Callable[[Table, str, bool], Table | None]
+) -> Table:
+    """The first table that a column makes of a table, or the table.
+
+    keys: columns that may say what a row is of, and whether that is a signal.    of_key: None = it says no such thing.
+    """
+    for key, of_signals in keys:
+        try:
+            found = of_key(table, key, of_signals)
+        except InputError:  # what is wrong with its columns is said where they are used
+            continue
+        if found is not None:
+            return found
     return table
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.base.errors import InputError
 from dynid.log.empty_cells import Cells, is_clock, with_all_channels
 from dynid.log.log import Table, Text
-from dynid.log.long_rows import KEY, MOST_JOINTS, SIGNAL, shown_names
+from dynid.log.long_rows import KEY, MOST_JOINTS, SIGNAL, rearranged, shown_names
 from dynid.log.parts import first_rows, has_each_signal_once, is_called_clock, numbers_of
 
 _ROWS = 32768
@@ -25,15 +24,13 @@ def with_reports_side_by_side(table: Table) -> Table:
     """The table; one whose rows are reports of single joints, or signals, with all of them in every row."""
     if getattr(table, "streams", None) is not None:
         return table
-    for of_signals, pattern in ((False, KEY), (True, SIGNAL)):
-        for key in (name for name in table.column_names if pattern.fullmatch(name)):
-            try:
-                found = _side_by_side(table, key, of_signals)
-            except InputError:  # what is wrong with its columns is said where they are used
-                continue
-            if found is not None:
-                return found
-    return table
+    keys = [
+        (name, of_signals)
+        for of_signals, pattern in ((False, KEY), (True, SIGNAL))
+        for name in table.column_names
+        if pattern.fullmatch(name)
+    ]
+    return rearranged(table, keys, _side_by_side)
 
 
 def _side_by_side(table: Table, key: str, of_signals: bool) -> Table | None:

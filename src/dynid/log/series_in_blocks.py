@@ -12,8 +12,9 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostic, Severity
-from dynid.base.errors import InputError, Place
+from dynid.base.errors import Place
 from dynid.log.log import Table, Text
+from dynid.log.long_rows import rearranged
 from dynid.log.parts import (
     SeriesOnOneClock,
     ascending,
@@ -37,16 +38,9 @@ _OF_SIGNALS = re.compile(
 
 def with_blocks_side_by_side(table: Table) -> Table:
     """The table; one of series one behind the other with a column for each."""
-    for key in table.column_names:
-        of_signals = _OF_SIGNALS.fullmatch(key) is not None
-        if of_signals or _OF_JOINTS.fullmatch(key):
-            try:
-                found = _side_by_side(table, key, of_signals)
-            except InputError:  # what is wrong with its columns is said where they are used
-                continue
-            if found is not None:
-                return found
-    return table
+    named = [(key, _OF_SIGNALS.fullmatch(key) is not None) for key in table.column_names]
+    keys = [(key, of_signals) for key, of_signals in named if of_signals or _OF_JOINTS.fullmatch(key)]
+    return rearranged(table, keys, _side_by_side)
 
 
 def _side_by_side(table: Table, key: str, of_signals: bool) -> Table | None:

@@ -46,12 +46,14 @@ def file_of_package(name: str, within: str, folder: Path) -> Path | None:
 
     within: its path in the package.    Folders of packages are renamed, and copied without their package.xml: the file
     then lies in the same place of `folder`, of one above it, or of a folder of the package's name in these, which are
-    no more than _UP levels up.
+    no more than _UP levels up. Folders that hold the user's own are none: any file of the machine would be in them.
     """
     if not _NAME.fullmatch(name) or Path(within).suffix.lower() not in _INCLUDED:
         return None
     folder = folder.resolve()
     for above in (folder, *folder.parents)[: _UP + 1]:
+        if above != folder and (above == above.parent or Path.home().is_relative_to(above)):
+            break
         for package in (above / name, above):
             path = (package / within).resolve()
             if path.is_relative_to(package) and _is_file(path):
