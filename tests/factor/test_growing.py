@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dynid.factor import growing
-from dynid.factor.factor import Block, Factor
+from dynid.factor.blocking import Cut
+from dynid.factor.factor import Factor
 from dynid.factor.growing import GrowingBlocks
 
 COLUMNS = (np.array([0, 2, 5]), np.array([1, 4]))
@@ -22,9 +23,22 @@ def pieces(seed: int) -> list[tuple[np.ndarray, ...]]:
     return [tuple(one[:, a:b] for one in whole) for a, b in pairwise(edges)]
 
 
-def block(segment: int, k: int, **more: object) -> Block:
-    """The k-th piece of a block, without equations."""
-    return Block("log", segment, float(k), k + 1.0, (), motion=np.array([1.0, k]), **more)
+def cut(
+    segment: int, k: int, numbers: tuple[int, ...] = (0,), stretches: list[np.ndarray] | None = None
+) -> Cut:
+    """The k-th pieces of some blocks."""
+    own = stretches or [np.array([[float(k), k + 1.0]])] * len(numbers)
+    ends = tuple(float(one[-1, -1]) for one in own)
+    return Cut("log", segment, numbers, (), np.zeros(0, int), own, ends, 1.0, None, stretches is not None)
+
+
+def take(found: GrowingBlocks, own: Cut, k: int, *panels: tuple[np.ndarray, ...]) -> None:
+    """Hands over pieces of a block each, with motion 1 and k."""
+    edges = [np.cumsum([0, *(one[g].shape[1] for one in panels)]) for g in range(len(COLUMNS))]
+    joined = [np.hstack([one[g] for one in panels]) for g in range(len(COLUMNS))]
+    found.take(own, np.array([[1.0], [k]]) * np.ones(len(panels)), COLUMNS, joined, edges)
+    for one in joined:
+        one[:] = np.nan  # memory that the next batch is written to
 
 
 @pytest.mark.parametrize("most", [0, 3000, growing.WAITING])
@@ -33,8 +47,7 @@ def test_equations_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch, most:
     found = GrowingBlocks()
     given = {0: pieces(1), 7: pieces(2)}
     for k in range(len(SIZES)):
-        for number, panels in given.items():
-            found.take(number, block(3, k), COLUMNS, panels[k])
+        take(found, cut(3, k, tuple(given)), k, *(panels[k] for panels in given.values()))
     for made, panels in zip(found.whole(), given.values(), strict=True):
         assert (made.segment, made.start, made.end) == (3, 0.0, len(SIZES))
         np.testing.assert_allclose(made.motion, [len(SIZES), sum(range(len(SIZES)))])
@@ -48,22 +61,11 @@ def test_equations_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch, most:
             assert own.target_abs == pytest.approx(wanted.target_abs, rel=1e-12)
 
 
-def test_pieces_are_not_kept_with_the_panel_that_they_are_of() -> None:
-    found, panels = GrowingBlocks(), pieces(1)[3]
-    found.take(0, block(0, 0), COLUMNS, panels)
-    before = [one.copy() for one in panels]
-    for one in panels:
-        one[:] = np.nan  # memory that the next batch is written to
-    (made,) = found.whole()
-    for g, one in enumerate(before):
-        np.testing.assert_allclose(made.groups[g].R, Factor.from_panel(COLUMNS[g], one).R)
-
-
 def test_blocks_of_other_segments_are_others_and_empty_ones_are_empty() -> None:
     found = GrowingBlocks()
     nothing = tuple(np.zeros((len(own) + 1, 0)) for own in COLUMNS)
-    found.take(0, block(1, 0), COLUMNS, nothing)
-    found.take(0, block(2, 0), COLUMNS, pieces(1)[1])
+    take(found, cut(1, 0), 0, nothing)
+    take(found, cut(2, 0), 0, pieces(1)[1])
     first, second = found.whole()
     assert [factor.count for factor in first.groups] == [0, 0]
     assert [factor.count for factor in second.groups] == [700, 700]
@@ -71,7 +73,7 @@ def test_blocks_of_other_segments_are_others_and_empty_ones_are_empty() -> None:
 
 def test_a_stretch_that_two_pieces_share_is_one() -> None:
     found, panels = GrowingBlocks(), pieces(1)
-    found.take(0, block(0, 0, stretches=np.array([[0.0, 1.0], [5.0, 5.5]])), COLUMNS, panels[0])
-    found.take(0, block(0, 5, stretches=np.array([[5.0, 6.0], [10.0, 11.0]])), COLUMNS, panels[1])
+    take(found, cut(0, 0, stretches=[np.array([[0.0, 1.0], [5.0, 5.5]])]), 0, panels[0])
+    take(found, cut(0, 5, stretches=[np.array([[5.0, 6.0], [10.0, 11.0]])]), 5, panels[1])
     (made,) = found.whole()
     np.testing.assert_array_equal(made.stretches, [[0.0, 1.0], [5.0, 6.0], [10.0, 11.0]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from dynid.base.distributions import student_quantile
 from dynid.base.errors import UnfitDataError
 from dynid.base.records import dataclass
 from dynid.factor.assemble import Assembly
-from dynid.factor.blocking import of_runs
 from dynid.signals.samples import Samples
 from dynid.terms.elastic import SpringTerm
 
@@ -114,8 +114,10 @@ def _blocks(assembly: Assembly, batches: Iterable[Samples], theta: Float) -> lis
         n, k, T = lines.shape
         kept, _ = assembly.parallel.apply(lines.reshape(n * k, T), samples)
         rows = kept.reshape(n, k, -1)
-        for number, own, _ in assembly.blocks.of(samples, assembly.parallel.kept(samples)):
-            part = of_runs(rows, own)
+        cut = assembly.blocks.of(samples, assembly.parallel.kept(samples))
+        rows = cut.arranged(rows)
+        for number, (a, b) in zip(cut.numbers, pairwise(cut.edges.tolist()), strict=True):
+            part = rows[..., a:b]
             key = (samples.segment, number)
             found[key] = found.get(key, 0.0) + part @ part.transpose(0, 2, 1)
     return [_Sums(segment, products) for (segment, _), products in found.items()]

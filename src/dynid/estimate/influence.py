@@ -63,7 +63,7 @@ def influence_of(estimate: Estimate, factors: Factors) -> Influence | None:
         rows = np.array([place[int(c)] for c in factor.columns], dtype=np.int64)
         group_share[:, g] = weight * np.sum((factor.R[:, :-1] @ Z[rows]) ** 2, axis=0) / size
     # r H r' for the rows r of the inverse, one block after the other.
-    block_share = np.array([np.einsum("if,fg,ig->i", inverse, H, inverse) for H in blocks.information]).T
+    block_share = np.array([((inverse @ H) * inverse).sum(axis=1) for H in blocks.information]).T
     changes = blocks.without()
     with np.errstate(divide="ignore", invalid="ignore"):
         shift = -(changes @ inverse.T) / estimate.std

@@ -14,7 +14,7 @@ from dynid.base.errors import UnfitDataError
 from dynid.base.parallel import ordered_map
 from dynid.base.records import dataclass
 from dynid.factor.base import random_states
-from dynid.factor.blocking import Blocking, of_runs
+from dynid.factor.blocking import Blocking, Cut
 from dynid.factor.factor import Block, Factors, sum_of, without_traces
 from dynid.factor.growing import GrowingBlocks, stretches_joined
 from dynid.kernel import release_memory
@@ -33,8 +33,9 @@ AT_ONCE = 2048
 # States at which a term is asked on which joints it has columns, which do not depend on them.
 FEW = 3
 
-# Of a block its number within the segment, itself without equations, the columns of the groups, and their panels.
-_Piece = tuple[int, Block, tuple[Int, ...], tuple[Float, ...]]
+# How a batch is cut into blocks, and of each its motion (n, B); of each group of equations the columns, a panel in the
+# blocks' order, and where each block begins in it.
+_Pieces = tuple[Cut, Float, tuple[Int, ...], tuple[Float, ...], tuple[Int, ...]]
 
 
 @dataclass(frozen=True)
@@ -70,14 +71,14 @@ class Assembly:
         written = self.wanted & self.of_joints(~skipped) if skipped.any() else self.wanted
         blocks_of = partial(self._blocks, skipped=skipped, written=written)
         for done in ordered_map(blocks_of, gathered(batches, AT_ONCE), threads):
-            for piece in done:
-                found.take(*piece)
+            for pieces in done:
+                found.take(*pieces)
             if progress is not None and done:
-                progress(sum(piece.end - piece.start for _, piece, _, _ in done))
-        pieces = found.whole()
+                progress(sum(pieces[0].duration for pieces in done))
+        blocks = found.whole()
         del found
         release_memory()
-        if not pieces:
+        if not blocks:
             _refuse_rest(batches)
             raise UnfitDataError(
                 "no-samples",
@@ -85,7 +86,7 @@ class Assembly:
                 expected="motion longer than the filters' edges",
                 do="record longer, raise the cut-off or reduce prepare.trim" + self._slow,
             )
-        blocks = without_traces(_without_stubs(pieces))
+        blocks = list(without_traces(_without_stubs(blocks)))
         return Factors(
             group_names=self.rows.groups(self.robot),
             parameter_count=len(self.wanted),
@@ -129,13 +130,13 @@ class Assembly:
             found[panels.columns[joint]] = True
         return found
 
-    def _blocks(self, group: Sequence[Samples], skipped: Bool, written: Bool) -> list[_Piece]:
+    def _blocks(self, group: Sequence[Samples], skipped: Bool, written: Bool) -> list[_Pieces]:
         batches = [samples for samples in group if len(self.parallel.kept(samples))]
         if len(batches) > 1 and isinstance(self.rows, TorqueRows):
             each = list(self._equations_at_once(self.rows, batches, skipped, written))
         else:
             each = [(samples, self._equations(samples, skipped, written)) for samples in batches]
-        return [one for samples, filtered in each for one in self._of_batch(samples, filtered)]
+        return [self._of_batch(samples, filtered) for samples, filtered in each]
 
     def _equations(self, samples: Samples, skipped: Bool, written: Bool) -> Equations:
         if isinstance(self.rows, TorqueRows):
@@ -153,18 +154,21 @@ class Assembly:
         for samples, a, b in zip(batches, side.edges[:-1], side.edges[1:], strict=True):
             yield samples, Equations(equations.columns, tuple(panel[:, a:b] for panel in panels))
 
-    def _of_batch(self, samples: Samples, filtered: Equations) -> Iterator[_Piece]:
+    def _of_batch(self, samples: Samples, filtered: Equations) -> _Pieces:
         kept = self.parallel.kept(samples)
-        gate = samples.gate[kept].T if samples.gate is not None else None
-        owner = group_joints(self.rows, self.robot)
-        motion = samples.dq[kept].T ** 2
+        cut = self.blocks.of(samples, kept)
+        gate = None if samples.gate is None else cut.arranged(samples.gate[kept].T)
+        motion = cut.arranged(samples.dq[kept].T ** 2)
         motion = motion if gate is None else np.where(gate, motion, 0.0)
-        for number, own, block in self.blocks.of(samples, kept):
-            panels = tuple(
-                _gated(of_runs(panel, own), None if gate is None else of_runs(gate, own), owner[g])
-                for g, panel in enumerate(filtered.panels)
-            )
-            yield number, replace(block, motion=of_runs(motion, own).sum(axis=1)), filtered.columns, panels
+        panels, edges = [], []
+        for joint, panel in zip(group_joints(self.rows, self.robot), filtered.panels, strict=True):
+            own, begins = cut.arranged(panel), cut.edges
+            if gate is not None and joint >= 0:
+                own, begins = own[:, gate[joint]], np.append(0, np.cumsum(gate[joint]))[cut.edges]
+            panels.append(own)
+            edges.append(begins)
+        moved = np.add.reduceat(motion, cut.edges[:-1], axis=1)
+        return cut, moved, filtered.columns, tuple(panels), tuple(edges)
 
     def filtered(self, equations: Equations, samples: Samples) -> tuple[Equations, Float]:
         """The equations after the parallel filter and decimation, and the times that are left."""
@@ -210,10 +214,6 @@ def _acts_on(robot: RobotModel, term: Term) -> Bool:
     columns = term.torque_regressor(robot, seen, np.ones(len(term.columns(robot)), dtype=np.bool_)).columns
     own_torque = term.known_torque(robot, seen) is not None
     return np.array([own_torque or len(own) > 0 for own in columns])
-
-
-def _gated(panel: Float, gate: Bool | None, joint: int) -> Float:
-    return panel if gate is None or joint < 0 else panel[:, gate[joint]]
 
 
 def _joined(a: Block, b: Block) -> Block:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -17,6 +18,53 @@ from dynid.signals.samples import Samples
 ALL = 2**40  # repetitions that are one block: more than any log holds
 Values = TypeVar("Values", Float, Bool)
 DIGITS = 3  # of numbers of samples that are worked out from times
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """How a batch of samples is cut into blocks, those of the lowest number first.
+
+    numbers: of the blocks within their segment, ascending.    runs: of samples that are kept, block by block.
+    edges: (B + 1,) first sample of each block in that order, and the number of samples.
+    stretches: first and last time (K, 2) of each block's runs, s of the trajectory's clock.    ends: time of each
+    block's last sample.    seconds: length of a block.    joins: blocks have parts of several repetitions.
+    """
+
+    trajectory: str
+    segment: int
+    numbers: tuple[int, ...]
+    runs: tuple[slice, ...]
+    edges: Int
+    stretches: Sequence[Float]
+    ends: tuple[float, ...]
+    seconds: float
+    repetition: Repetition | None
+    joins: bool
+
+    @property
+    def duration(self) -> float:
+        """Time from the first to the last sample, s."""
+        return max(self.ends) - min(float(own[0, 0]) for own in self.stretches) if self.ends else 0.0
+
+    def arranged(self, lines: Values) -> Values:
+        """Lines (..., N) over the samples kept, those of the first block first."""
+        if all(a.stop == b.start for a, b in pairwise(self.runs)):
+            return lines
+        # Runs are copied in one piece each, ten times as fast as sample by sample.
+        return np.concatenate([lines[..., run] for run in self.runs], axis=-1)
+
+    def block(self, place: int) -> Block:
+        """One of the blocks as far as this batch has it, without equations."""
+        start = float(self.stretches[place][0, 0])
+        return Block(
+            self.trajectory,
+            self.segment,
+            start,
+            self.ends[place],
+            (),
+            part=None if self.repetition is None else self.repetition.part(start, self.seconds),
+            stretches=self.stretches[place] if self.joins else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -38,11 +86,8 @@ class Blocking:
         """With one block for each part of a motion that repeats."""
         return replace(self, together=ALL)
 
-    def of(self, samples: Samples, kept: Int) -> Iterator[tuple[int, tuple[slice, ...], Block]]:
-        """The blocks of a batch, without equations yet: number within the segment, which of the samples kept, block.
-
-        Which: runs of samples, see `of_runs`.
-        """
+    def of(self, samples: Samples, kept: Int) -> Cut:
+        """How a batch is cut into blocks.    kept: which of the samples have equations, ascending."""
         seconds, parts = self.seconds, 0
         repetition = self.repeated.get(samples.trajectory)
         if repetition is None:
@@ -53,14 +98,11 @@ class Blocking:
                 seconds = repetition.period / parts
             # A whole number of samples would drift away from the period, repetition by repetition.
             size = max(seconds * samples.rate, 1.0)
-        if not len(kept):
-            return
         visit = (self.index(samples, kept) // size).astype(np.int64)
         # Runs of samples of one visit, which follow one another in time.
-        first = np.flatnonzero(np.diff(visit, prepend=visit[0] - 1))
-        edges = [*first.tolist(), len(visit)]
-        visits = visit[first]
-        ends = samples.t[kept[np.array(edges[1:]) - 1]]
+        first = np.flatnonzero(np.diff(visit, prepend=visit[:1] - 1))
+        visits, edges = visit[first], np.append(first, len(visit))
+        ends = samples.t[kept[edges[1:] - 1]]
         count = visits.astype(np.float64)
         begins = self._time(samples, count * size)
         joins = parts > 0 and self.together > 1
@@ -71,14 +113,23 @@ class Blocking:
         number = (
             visits // (parts * self.together) * (parts * self.together) + visits % parts if parts else visits
         )
-        for one in np.unique(number).tolist():
-            runs = np.flatnonzero(number == one)
-            start = float(begins[runs[0]])
-            part = None if repetition is None else repetition.part(start, seconds)
-            stretches = np.stack([begins[runs], until[runs]], axis=1) if joins else None
-            end = float(ends[runs[-1]])
-            block = Block(samples.trajectory, samples.segment, start, end, (), part=part, stretches=stretches)
-            yield one, tuple(slice(edges[run], edges[run + 1]) for run in runs.tolist()), block
+        order = np.argsort(number, kind="stable")
+        numbers, at = np.unique(number[order], return_index=True)
+        lengths = np.diff(edges)[order]
+        return Cut(
+            trajectory=samples.trajectory,
+            segment=samples.segment,
+            numbers=tuple(numbers.tolist()),
+            runs=tuple(
+                slice(a, b) for a, b in zip(edges[order].tolist(), edges[order + 1].tolist(), strict=True)
+            ),
+            edges=np.append(np.cumsum(lengths) - lengths, len(visit))[np.append(at, len(order))],
+            stretches=np.split(np.stack([begins, until], axis=1)[order], at[1:]),
+            ends=tuple(ends[order][np.append(at[1:], len(order))[: len(at)] - 1].tolist()),
+            seconds=seconds,
+            repetition=repetition,
+            joins=joins,
+        )
 
     def index(self, samples: Samples, places: Int) -> Float | Int:
         """Samples since the segment began, at some of a batch's, (N,): on the clock of a motion that repeats."""
@@ -95,14 +146,6 @@ class Blocking:
         if repetition is None or repetition.pauses is None:
             return np.asarray(origin + index / samples.rate)
         return repetition.time(repetition.moving(np.array([origin])) + index / samples.rate)
-
-
-def of_runs(lines: Values, runs: Sequence[slice]) -> Values:
-    """Lines (..., N) over some runs of samples, one after the other."""
-    if len(runs) == 1:
-        return lines[..., runs[0]]
-    # Runs are copied in one piece each, ten times as fast as sample by sample.
-    return np.concatenate([lines[..., run] for run in runs], axis=-1)
 
 
 def _step(samples: Samples, kept: Int) -> float:

@@ -331,7 +331,8 @@ def merged(factors: Sequence[Factor]) -> Factor:
     first = factors[0]
     if len(factors) == 1:
         return first
-    if not all(np.array_equal(first.columns, other.columns) for other in factors[1:]):
+    columns = first.columns.tobytes()  # compared several times as fast as arrays, block by block
+    if any(other.columns.tobytes() != columns for other in factors[1:]):
         raise UsageError(
             "factor-columns", found="two factors of different columns", expected="the same columns"
         )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
+from dynid.factor.blocking import Cut
 from dynid.factor.factor import Block, Factor
 from dynid.kernel import qr_panel
 
@@ -25,31 +27,48 @@ class GrowingBlocks:
         # larger arrays have been freed, and the process would grow by what does not fit between them any more.
         self._room, self._used = np.empty(WAITING), 0
 
-    def take(self, number: int, piece: Block, columns: Sequence[Int], panels: Sequence[Float]) -> None:
-        """Adds a piece of a block: its time, motion and stretches, and its equations.
+    def take(
+        self, cut: Cut, motion: Float, columns: Sequence[Int], panels: Sequence[Float], edges: Sequence[Int]
+    ) -> None:
+        """Adds what a batch has of the blocks that it is cut into.
 
-        columns: of each group, see Factor.    panels: (w + 1, T) a group, as Factor.from_panel takes, which are copied.
+        motion: (n, B) of each block, see Block.    columns: of each group, see Factor.
+        panels: (w + 1, T) a group, as Factor.from_panel takes, in the blocks' order; they are copied.
+        edges: (B + 1,) a group, where the equations of each block begin, and their number.
         """
-        key = piece.segment, number
-        if key not in self._blocks:
-            self._blocks[key] = _GrowingBlock(piece, columns)
-        else:
-            self._blocks[key].add(piece)
+        blocks = [self._block(cut, place, motion[:, place], columns) for place in range(len(cut.numbers))]
         if sum(panel.size for panel in panels) > len(self._room) - self._used:
             self._settle()
-        for group, panel in zip(self._blocks[key].groups, panels, strict=True):
-            if panel.size > len(self._room) - self._used:
-                group.settle(panel)
-                continue
-            room = self._room[self._used : self._used + panel.size].reshape(panel.shape)
-            room[...] = panel
-            self._used += panel.size
-            group.waiting.append(room)
+        for group, (panel, own) in enumerate(zip(panels, edges, strict=True)):
+            waits = panel.size <= len(self._room) - self._used
+            held = self._kept(panel) if waits else panel
+            for block, (a, b) in zip(blocks, pairwise(own.tolist()), strict=True):
+                if a == b:
+                    continue
+                if waits:
+                    block.groups[group].waiting.append(held[:, a:b])
+                else:
+                    block.groups[group].settle(held[:, a:b])
 
     def whole(self) -> list[Block]:
         """The blocks with all equations."""
         self._settle()
         return [block.whole() for block in self._blocks.values()]
+
+    def _block(self, cut: Cut, place: int, motion: Float, columns: Sequence[Int]) -> _GrowingBlock:
+        key = cut.segment, cut.numbers[place]
+        known = self._blocks.get(key)
+        if known is None:
+            made = self._blocks[key] = _GrowingBlock(cut.block(place), motion, columns)
+            return made
+        known.add(cut.ends[place], motion, cut.stretches[place])
+        return known
+
+    def _kept(self, panel: Float) -> Float:
+        room = self._room[self._used : self._used + panel.size].reshape(panel.shape)
+        room[...] = panel
+        self._used += panel.size
+        return room
 
     def _settle(self) -> None:
         for block in self._blocks.values():
@@ -63,19 +82,17 @@ class GrowingBlocks:
 class _GrowingBlock:
     """What its pieces have of a block, without their equations, and its factors so far."""
 
-    def __init__(self, first: Block, columns: Sequence[Int]) -> None:
+    def __init__(self, first: Block, motion: Float, columns: Sequence[Int]) -> None:
         self.groups = [_GrowingFactor(own) for own in columns]
-        self._first, self._end = first, first.end
-        self._motion = None if first.motion is None else first.motion.copy()
-        self._stretches = None if first.stretches is None else first.stretches.tolist()
+        self._first, self._end, self._motion = first, first.end, motion.copy()
+        self._stretches = [] if first.stretches is None else [first.stretches]
 
-    def add(self, piece: Block) -> None:
+    def add(self, end: float, motion: Float, stretches: Float) -> None:
         """A further piece, behind the others in time."""
-        self._end = piece.end
-        if self._motion is not None and piece.motion is not None:
-            self._motion += piece.motion
-        if self._stretches is not None and piece.stretches is not None:
-            self._stretches += piece.stretches.tolist()
+        self._end = end
+        self._motion += motion
+        if self._stretches:
+            self._stretches.append(stretches)
 
     def whole(self) -> Block:
         """The block with all equations so far."""
@@ -84,7 +101,7 @@ class _GrowingBlock:
             end=self._end,
             groups=tuple(group.factor() for group in self.groups),
             motion=self._motion,
-            stretches=None if self._stretches is None else stretches_joined(np.array(self._stretches)),
+            stretches=stretches_joined(np.concatenate(self._stretches)) if self._stretches else None,
         )
 
 
