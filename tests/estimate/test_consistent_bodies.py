@@ -34,11 +34,10 @@ def found(log: Path, estimator: FeasibleFit) -> Identification:
 
 def test_a_mass_window_that_the_log_contradicts_is_reported(log: Path) -> None:
     mass = float(MACHINES["polar"].robot.inertia_prior[:, 0].sum())
-    # Of a given strength: to choose it asks the cone program for dozens of solutions and is not what is looked at.
-    right = found(log, FeasibleFit(total_mass=(0.5 * mass, 2.0 * mass), strength=1.0))
+    right = found(log, FeasibleFit(total_mass=(0.5 * mass, 2.0 * mass)))
     assert right.verdict.level == "good"
     assert "constraints-cost" not in {item.identifier for item in right.diagnostics.warnings}
-    wrong = found(log, FeasibleFit(total_mass=(0.1 * mass, 0.2 * mass), strength=1.0))
+    wrong = found(log, FeasibleFit(total_mass=(0.1 * mass, 0.2 * mass)))
     said = {item.identifier: item.text for item in wrong.diagnostics.warnings}
     assert f"total_mass = [{0.1 * mass:.4g}, {0.2 * mass:.4g}]" in said["constraints-cost"]
     assert "times as far as the estimate without constraints" in said["constraints-cost"]

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
+from dynid.base.errors import SolverError
 from dynid.feasible import problem
 from dynid.feasible.bodies import body_columns, least_eigenvalues
-from dynid.feasible.constraints import ColumnBounds, PhysicalBodies, TotalMass, all_conditions
+from dynid.feasible.cones import Block, Cone
+from dynid.feasible.constraints import (
+    BodyMass,
+    CentreCone,
+    CentreHalfSpaces,
+    ColumnBounds,
+    Condition,
+    Convex,
+    InsideEllipsoid,
+    PhysicalBodies,
+    TotalMass,
+    all_conditions,
+)
 from dynid.feasible.density import DENSEST, compactness
 from dynid.feasible.entropic import divergence
 from dynid.feasible.entropic_problem import Entropic
+from dynid.feasible.half_spaces import HalfSpaces
+from dynid.feasible.inside import InsideHull
 from dynid.feasible.interior import entropic_optimum
 from dynid.feasible.problem import PRIOR_WEIGHT, Distance, feasible_parameters
+from dynid.feasible.region import Region
 from dynid.feasible.whitened import Whitened
 from dynid.terms import Coulomb, RigidBody, Viscous
 from dynid.terms.term import Column
@@ -110,16 +127,93 @@ def test_slopes_agree_with_differences() -> None:
     np.testing.assert_allclose(program.unknowns(program.theta(u)), u, atol=1e-9 * np.abs(u).max())
 
 
-def test_other_constraints_go_to_the_cone_program() -> None:
-    A, y, columns, prior, spread = case(1, 0.4)
-    free = feasible_parameters(A, y, columns, [], prior, spread, 1.0, Distance.ENTROPIC).parameters
-    masses = [i for i, c in enumerate(columns) if c.name in ("m1", "m2")]
-    limit = TotalMass(0.0, 0.5 * float(free[masses].sum()))
-    found = feasible_parameters(
-        A, y, columns, [PhysicalBodies(1e-9), limit], prior, spread, 1.0, Distance.ENTROPIC
+def ball(body: int, centre: tuple[float, float, float], reach: float) -> CentreCone:
+    """Around a point that the centre of mass lies in."""
+    x, y, z = (-value for value in centre)
+    return CentreCone(body, ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (x, y, z), reach=reach)
+
+
+CUBE = tuple((float(x), float(y), float(z)) for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-0.1, 0.1))
+LIMITS: dict[str, Callable[[Float], list[Convex]]] = {
+    "a mass from above": lambda masses: [BodyMass(1, 0.0, 0.6 * masses[0])],
+    "both masses": lambda masses: [
+        BodyMass(1, 1.3 * masses[0], 2.0 * masses[0]),
+        BodyMass(2, 0.0, 0.5 * masses[1]),
+    ],
+    "total mass": lambda masses: [TotalMass(0.0, 0.5 * masses.sum())],
+    "total mass from below": lambda masses: [TotalMass(1.5 * masses.sum()), BodyMass(2, 0.0, masses[1])],
+    "a box": lambda _: [CentreHalfSpaces.box(1, (-0.05, -0.02, 0.01), (0.02, 0.03, 0.08))],
+    "an ellipsoid": lambda _: [InsideEllipsoid(2, (0.0, 0.0, 0.0), (0.15, 0.1, 0.1))],
+    "a ball": lambda _: [ball(1, (0.02, 0.01, 0.0), 0.03)],
+    "two balls and a mass": lambda masses: [
+        ball(1, (0.0, 0.0, 0.0), 0.04),
+        ball(2, (0.0, 0.1, 0.0), 0.02),
+        BodyMass(1, 1.5 * masses[0]),
+    ],
+    "a margin": lambda _: [PhysicalBodies(3e-3)],
+    "a margin and a ball": lambda masses: [PhysicalBodies(3e-3), ball(1, (0.02, 0.01, 0.0), 0.03)],
+    "a hull": lambda _: [InsideHull(1, CUBE), BodyMass(2, 0.1, 10.0)],
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_masses_and_places_of_bodies_need_no_cone_program(
+    seed: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    A, y, columns, prior, spread = case(seed, 0.4 if seed % 2 else -3.0)
+    free = feasible_parameters(
+        A, y, columns, [ColumnBounds()], prior, spread, 1.0, Distance.ENTROPIC
+    ).parameters
+    masses = free[[i for i, c in enumerate(columns) if c.name in ("m1", "m2")]]
+    constraints = [PhysicalBodies(1e-9), ColumnBounds(), *LIMITS[name](masses)]
+    arguments = (A, y, columns, constraints, prior, spread, 1.0, Distance.ENTROPIC)
+    assert (
+        any(c.violation(free) > 0 for c in all_conditions(constraints, columns, spread))
+        or "hull" in name
+        or "margin" in name
     )
-    assert found.parameters[masses].sum() == pytest.approx(limit.upper, rel=1e-5)
-    assert all(c.violation(found.parameters) <= 1e-6 for c in all_conditions([limit], columns, spread))
+    with monkeypatch.context() as patch:
+        patch.setattr(problem, "_interior", lambda *anything: None)
+        cones = feasible_parameters(*arguments)
+    monkeypatch.setattr(problem, "solve_program", None)
+    mine = feasible_parameters(*arguments)
+    # The path's end, where a curved limit holds.
+    assert mine.certificate.gap < (1e-8 if "ball" in name or "margin" in name else 1e-12)
+    assert mine.certificate.dual < 1e-9
+    assert all(
+        c.violation(mine.parameters) <= 1e-9 * c.size for c in all_conditions(constraints, columns, spread)
+    )
+    best = cost(cones.parameters, A, y, columns, prior, spread)
+    # The cone program stops at its tolerance, a little above the minimum, or outside of what it is held by.
+    assert cost(mine.parameters, A, y, columns, prior, spread) <= best * (1 + 1e-6) + 1e-6
+    np.testing.assert_allclose(mine.parameters / spread, cones.parameters / spread, atol=2e-3)
+
+
+def test_half_spaces_that_exclude_each_other_are_named() -> None:
+    A, y, columns, prior, spread = case(1, 0.4)
+    limits = [BodyMass(1, 2.0, 3.0), BodyMass(2, 2.0, 3.0), TotalMass(0.0, 3.5)]
+    with pytest.raises(SolverError, match="total mass") as refused:
+        feasible_parameters(A, y, columns, [PhysicalBodies(), *limits], prior, spread, 1.0, Distance.ENTROPIC)
+    assert refused.value.identifier == "constraints-in-conflict"
+
+
+def test_the_room_within_half_spaces_is_zero_at_them() -> None:
+    lower, upper = np.array([-np.inf, 0.3, 0.1]), np.array([0.7, np.inf, 0.2])
+    tighter = [
+        Condition("", Block(Cone.POSITIVE, np.array([[0.0, 2.0, 0.0]]), np.array([-1.4]))),
+        Condition("", Block(Cone.POSITIVE, np.array([[1.0, -1.0, 0.0]]), np.array([0.5]))),
+    ]
+    sides = HalfSpaces.of(lower, upper, np.array([0.5, 2.0, 0.1]), tighter)
+    assert sides.count == 5
+    inside = np.array([0.65, 0.8, 0.17])
+    assert (sides.room(inside) > 0).all()
+    held = np.ones(5, dtype=bool)
+    held[[1, 4]] = False  # the lower bound of the third, and the plane
+    at = sides.at(inside, held)
+    np.testing.assert_array_equal(at, [0.7, 0.7, 0.2])
+    np.testing.assert_array_equal(sides.room(at)[held], 0.0)
+    np.testing.assert_allclose(sides.room(at)[~held], [(0.2 - 0.1) / 0.1, 0.7 - 0.7 + 0.5])
 
 
 def test_a_point_where_nothing_exists_is_no_answer() -> None:
@@ -131,7 +225,7 @@ def test_a_point_where_nothing_exists_is_no_answer() -> None:
     assert one.value(far) == np.inf
     assert one.value(program.unknowns(prior)) < np.inf
     bounds = np.full(len(prior), np.inf)
-    found = entropic_optimum(one, -bounds, bounds)
+    found = entropic_optimum(one, Region.unlimited(body_columns(columns), -bounds, bounds, spread))
     assert found is not None
     assert one.value(program.unknowns(found[0])) <= one.value(program.unknowns(prior))
 
@@ -155,7 +249,7 @@ def test_data_that_want_bodies_that_cannot_be_are_answered_in_few_steps(
         return smooth(problem, u, ease)
 
     monkeypatch.setattr(Entropic, "smooth", counted)
-    found = entropic_optimum(one, lower, np.full(len(prior), np.inf))
+    found = entropic_optimum(one, Region.unlimited(bodies, lower, np.full(len(prior), np.inf), spread))
     assert found is not None
     assert steps[0] < 150  # Newton's method on the value alone: up to 254, and no answer for one seed
     theta = found[0]

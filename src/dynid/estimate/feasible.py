@@ -262,7 +262,7 @@ class FeasibleFit:
         # Masses and first moments at least, where inertias have to give way.
         gravity = np.array([column.name.startswith("m") for column in columns])
         for which in (np.flatnonzero(unseen), np.flatnonzero(unseen & gravity)):
-            exact = self._held(regression, weights, strength, which, among) if len(which) else None
+            exact = self._held(regression, weights, strength, which, found, among) if len(which) else None
             if exact is None:
                 continue
             worse = exact.cost - found.cost > WORSE * regression.factors.count
@@ -272,9 +272,15 @@ class FeasibleFit:
         return found
 
     def _held(
-        self, regression: Regression, weights: Float, strength: float, which: Int, among: Among
+        self,
+        regression: Regression,
+        weights: Float,
+        strength: float,
+        which: Int,
+        found: Feasible,
+        among: Among,
     ) -> Feasible | None:
-        """The answer with some parameters at the prior; None if there is none."""
+        """The answer with some parameters at the prior; None if there is none.    found: the one without."""
         spread = regression.spread
         A, y = weighted_rows(regression, regression.factors, weights)
         rows = np.zeros((len(which), len(spread)))
@@ -282,7 +288,8 @@ class FeasibleFit:
         rows[np.arange(len(which)), which] = np.sqrt(weight) / spread[which]
         both = np.concatenate([A, rows]), np.concatenate([y, rows @ among.setting.centre])
         try:
-            exact = self.consistent(regression, *both, strength, among, Directions.of(A, spread))
+            directions = Directions.of(A, spread)
+            exact = self.consistent(regression, *both, strength, among, directions, found.parameters)
         except SolverError:
             return None
         return replace(exact, cost=float(np.sum((A @ exact.parameters - y) ** 2)))

@@ -1,14 +1,21 @@
-"""The entropic optimum within bounds, nearly: a primal-dual path on which the distance weighs less and less."""
+"""The entropic optimum within limits, nearly: a primal-dual path on which the distance weighs less and less."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from dynid.base.arrays import Float, Int
+from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
+from dynid.feasible.balls import Balls
+from dynid.feasible.cones import Certificate
 from dynid.feasible.density import BARRIER
-from dynid.feasible.entropic_problem import Entropic, products, traces, turned_basis
+from dynid.feasible.entropic_problem import BASIS, Entropic, products, traces
+from dynid.feasible.half_spaces import HalfSpaces
+from dynid.feasible.region import Region
+from dynid.feasible.whitened import Whitened
 from dynid.kernel import cho_factor, cho_solve
 
 STEPS = 100
@@ -16,51 +23,73 @@ STEPS = 100
 GENTLE = 1e4
 # A step ends at this share of the way to a border; after one of that length at least the weight falls so much.
 BACK, LONG, FALL = 0.95, 0.6, 0.1
-# How far inside bounds the path begins, in spreads; the share of the weight that bounds have at its end.
-INSIDE, SHARP = 0.1, 1e-6
-# The path ends where a step gains no more than this share of the weight.
-LOOSE = 0.1
+# How far inside bounds the path begins, in spreads.
+INSIDE = 0.1
+# Shares of the weight of the distance: that limits have, and that a step gains at most; where what holds the minimum
+# shows, and where the path's end is as good as the minimum.
+NEAR, NEAREST = (1e-6, 0.1), (1e-8, 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
 class _Bounds:
-    """sign theta[index] >= edge, (b,) each, in spreads: lower bounds with sign +, upper ones with sign -.
+    """Functions f >= 0 (b,): rows theta - edge of half-spaces and of what keeps rotors above zero, then cones.
 
-    own: (b,) weights of the logarithms that are part of the distance, those of rotors; 0 = a bound.
+    rows, edge: (l, p) and (l,).    turned: (l, p) rows over the unknowns u.
+    own: (b,) weights of the logarithms that are part of the distance, those of rotors; 0 = a limit.
+    place: (b,) of the half-space among all; -1 = a rotor's, or a cone.
     """
 
-    index: Int
-    sign: Float
+    program: Whitened
+    rows: Float
     edge: Float
+    turned: Float
+    balls: Balls
     own: Float
+    place: Int
 
     @staticmethod
-    def of(problem: Entropic, lower: Float, upper: Float) -> _Bounds:
-        """Those of (p,) that are finite; below rotors lies 0, and what keeps them from it has their own weight."""
-        spread, rotors = problem.program.spread, problem.rotors
-        at_zero = np.zeros(len(lower), dtype=np.bool_)
-        at_zero[rotors] = lower[rotors] <= 0
-        low, high = np.flatnonzero(np.isfinite(lower) & ~at_zero), np.flatnonzero(np.isfinite(upper))
-        index = np.concatenate([low, high, rotors])
-        sign = np.concatenate([np.ones(len(low)), -np.ones(len(high)), np.ones(len(rotors))]) / spread[index]
-        edge = np.concatenate([lower[low], -upper[high], np.zeros(len(rotors))]) / spread[index]
-        own = np.concatenate([np.zeros(len(low) + len(high)), problem.weight[rotors]])
-        return _Bounds(index, sign, edge, own)
+    def of(problem: Entropic, region: Region) -> _Bounds:
+        """Below rotors lies 0, and what keeps them from it has their own weight."""
+        program, rotors, sides, balls = problem.program, problem.rotors, region.sides, region.balls
+        kept = np.flatnonzero(~(np.isin(sides.index, rotors) & (sides.value <= 0) & (sides.edge <= 0)))
+        of_rotors = np.eye(len(program.spread))[rotors] / program.spread[rotors, None]
+        rows = np.concatenate([sides.rows[kept], of_rotors])
+        none = np.zeros(balls.count)
+        return _Bounds(
+            program,
+            rows,
+            np.append(sides.edge[kept], np.zeros(len(rotors))),
+            (rows * program.spread) @ program.T,
+            balls,
+            np.concatenate([np.zeros(len(kept)), problem.weight[rotors], none]),
+            np.concatenate([kept, np.full(len(rotors) + balls.count, -1)]),
+        )
 
-    def weights(self, ease: float, sharp: float, heaviest: float) -> Float:
-        """(b,) of their logarithms: of the rotors' own ones, which stay, and of the others', which fade."""
-        return np.asarray(ease * np.where(self.own > 0, self.own, sharp * heaviest))
+    @property
+    def curved(self) -> Bool:
+        """(b,) which are cones."""
+        return np.arange(len(self.own)) >= len(self.edge)
 
     def room(self, theta: Float) -> Float:
-        """How far parameters (p,) are inside, (b,)."""
-        return np.asarray(self.sign * theta[self.index] - self.edge)
+        """The functions (b,) of parameters: how far these are inside."""
+        return np.append(self.rows @ theta - self.edge, self.balls.room(theta))
+
+    def slopes(self, theta: Float, force: Float) -> tuple[Float, Float]:
+        """Gradients (b, p) over the unknowns, and minus the Hessian (p, p) of their sum with forces (b,)."""
+        slope, curved = self.balls.slopes(theta)
+        spread, T = self.program.spread, self.program.T
+        flat = (curved * np.sqrt(force[self.curved])[:, None, None]).reshape(-1, len(spread))
+        bent = (flat * spread) @ T
+        return np.concatenate([self.turned, (slope * spread) @ T]), bent.T @ bent
 
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """u (p,), and what stands against it: S P = w of bodies, z s = w of density limits, y t = w of bounds.
+    """u (p,), and what stands against it: S = w 1 of bodies, z s = w of density limits, y t = w of bounds.
 
-    S: (nb, 4, 4).    s, z: (nb,).    t, y: (b,). The slacks s and t need not agree with u before the end.
+    S: (nb + nm, 4, 4), against the bodies P = L L' and those with a margin less that margin: the force on P is
+    L'^-1 S L^-1. So small forces beside large ones are not lost in rounding, however thin a body is.
+    s, z: (nb,).    t, y: (b,). The slacks s and t need not agree with u before the end.
     """
 
     u: Float
@@ -77,106 +106,192 @@ class _Point:
         )
 
 
-def near_optimum(problem: Entropic, lower: Float, upper: Float, first: Float) -> tuple[Float, Float] | None:
-    """Parameters (p,) near the minimum within bounds (p,), and -1 or 1 (p,) for those held at their lower or upper one.
+class CentralPath:
+    """A path to the minimum within a region, on which what keeps it inside weighs less and less.
 
-    first: (p,) of bodies that exist.
-    None if the path stalls. Newton's method on the conditions of `_Point` with those of a minimum, and a second
-    solution with the same matrix that makes up for the products of the changes where a step would leave the inside.
-    Where the data want bodies that cannot be, it needs some 30 steps, and Newton's method on the value alone hundreds.
+    Newton's method on the conditions of `_Point` with those of a minimum, and a second solution with the same matrix
+    that makes up for the products of the changes where a step would leave the inside. Where the data want bodies that
+    cannot be, it needs some 30 steps, and Newton's method on the value alone hundreds.
     Source: Wright 1997, chapters 5 and 10, there for the corrector, too; Helmberg, Rendl, Vanderbei and Wolkowicz 1996
     for the matrices.
     """
-    program, others = problem.program, problem.others
-    low, high = np.where(others, lower, -np.inf), np.where(others, upper, np.inf)
-    bounds = _Bounds.of(problem, low, high)
-    inside = np.minimum(
-        INSIDE * program.spread, np.where(np.isfinite(high - low), (high - low) / 4.0, np.inf)
-    )
-    theta = np.clip(first, low + inside, high - inside)
-    u = program.unknowns(theta)
-    heaviest, value = float(problem.weight.max()), problem.value(u)
-    if not np.isfinite(value):
-        return None
-    ease, sharp = max(1.0, value / (GENTLE * heaviest)), 1.0
-    edge, limit = (1.0 - BARRIER) * problem.of_bodies, 4.0 * BARRIER * problem.of_bodies
-    s, t = problem.rooms(theta), bounds.room(theta)
-    S = ease * edge[:, None, None] * np.linalg.inv(problem.inertias(theta))
-    point = _Point(u, S, s, ease * limit / s, t, bounds.weights(ease, sharp, heaviest) / t)
-    for _ in range(STEPS):
-        try:
-            of_bounds = bounds.weights(ease, sharp, heaviest)
-            way, gained, length = _step(problem, bounds, point, ease, of_bounds)
-        except LinAlgError:
-            return None
-        point = point.moved(way, length)
-        if length == 1.0 and ease == 1.0 and sharp == SHARP and gained <= LOOSE * heaviest:
-            force = (point.y > point.t) & (bounds.own == 0)
-            side = np.zeros(len(theta))
-            side[bounds.index[force]] = -np.sign(bounds.sign[force])
-            return program.theta(point.u), side
-        if length >= LONG:
-            sharp = max(SHARP, sharp * FALL) if ease == 1.0 else sharp
-            ease = max(1.0, ease * FALL)
-    return None
+
+    def __init__(self, problem: Entropic, region: Region, theta: Float, value: float) -> None:
+        """theta: (p,) of bodies that exist, above their margins, with that value."""
+        self._problem, self._region, self._bounds = problem, region, _Bounds.of(problem, region)
+        self._heaviest = float(problem.weight.max())
+        self._ease, self._sharp = max(1.0, value / (GENTLE * self._heaviest)), 1.0
+        self._steps = 0
+        # The path may begin beyond planes and masses: it comes inside on its way.
+        s, room = problem.rooms(theta), self._bounds.room(theta)
+        t = np.where(room > 0, room, np.maximum(INSIDE, -room))
+        limit = 4.0 * BARRIER * problem.of_bodies
+        self._root = np.linalg.cholesky(self._matrices(theta))
+        S = self._of_matrices()[:, None, None] * np.eye(4)
+        y = self._of_bounds() / t
+        self._point = _Point(problem.program.unknowns(theta), S, s, self._ease * limit / s, t, y)
+
+    @staticmethod
+    def begun(problem: Entropic, region: Region, first: Float) -> CentralPath | None:
+        """From bodies that exist (p,); None where these have no value."""
+        theta = _inside_bounds(problem, region.sides, first)
+        value = problem.value(problem.program.unknowns(theta))
+        return CentralPath(problem, region, theta, value) if np.isfinite(value) else None
+
+    def follow(self, sharp: float, gain: float) -> bool:
+        """Goes on until limits weigh the one share of the distance and a step gains no more than the other.
+
+        False if it stalls.
+        """
+        for _ in range(STEPS):
+            try:
+                way, gained, length = self._step()
+                self._move(way, length)
+            except LinAlgError:
+                return False
+            self._steps += 1
+            settled = gained <= gain * self._heaviest
+            if settled and length == 1.0 and self._ease == 1.0 and self._sharp <= sharp:
+                return True
+            if length >= LONG:
+                self._sharp = max(sharp, self._sharp * FALL) if self._ease == 1.0 else self._sharp
+                self._ease = max(1.0, self._ease * FALL)
+        return False
+
+    @property
+    def theta(self) -> Float:
+        """Parameters (p,) where it is."""
+        return self._problem.program.theta(self._point.u)
+
+    @property
+    def held(self) -> Bool:
+        """Which half-spaces (k,) hold the minimum."""
+        found = np.zeros(self._region.sides.count, dtype=np.bool_)
+        place = self._bounds.place[self._point.y > self._point.t]
+        found[place[place >= 0]] = True
+        return found
+
+    @property
+    def certificate(self) -> Certificate:
+        """What the forces of the limits leave of the slope here, and what these could still gain."""
+        problem, bounds, at = self._problem, self._bounds, self._point
+        nb, limits = len(problem.bodies), bounds.own == 0
+        gradient, hessian = problem.slopes(at.u)
+        rows, bent = bounds.slopes(self.theta, at.y)
+        bounded = self._region.bounded
+        push = np.zeros((nb, 10))
+        push[bounded] = traces(at.S[nb:, None] @ self._turned()[nb:])
+        left = gradient - rows[limits].T @ at.y[limits] - problem.force_of_unknowns(push)
+        size = 1.0 + float(np.abs((hessian + bent) @ at.u).max())
+        gap = float(at.y[limits] @ at.t[limits]) + float(np.trace(at.S[nb:], axis1=1, axis2=2).sum())
+        share = gap / (1.0 + abs(problem.value(at.u)))
+        return Certificate(0.0, float(np.abs(left).max()) / size, share, self._steps)
+
+    def _matrices(self, theta: Float) -> Float:
+        """P of the bodies, and P - margin of those with one, (nb + nm, 4, 4)."""
+        P, bounded = self._problem.inertias(theta), self._region.bounded
+        return np.concatenate([P, P[bounded] - self._region.margin[bounded, None, None] * np.eye(4)])
+
+    def _of_matrices(self) -> Float:
+        """Weights (nb + nm,) of their logarithms: those that are part of the distance, and those that fade."""
+        fading = np.full(len(self._region.bounded), self._sharp * self._heaviest)
+        return np.append((1.0 - BARRIER) * self._problem.of_bodies, fading) * self._ease
+
+    def _of_bounds(self) -> Float:
+        """Weights (b,) of their logarithms: of the rotors' own ones, which stay, and of the others', which fade."""
+        own = self._bounds.own
+        return np.asarray(self._ease * np.where(own > 0, own, self._sharp * self._heaviest))
+
+    def _move(self, way: _Point, length: float) -> None:
+        there = self._point.moved(way, length)
+        root = np.linalg.cholesky(self._matrices(self._problem.program.theta(there.u)))
+        turn = np.linalg.inv(self._root) @ root
+        self._point, self._root = replace(there, S=turn.transpose(0, 2, 1) @ there.S @ turn), root
+
+    def _turned(self) -> Float:
+        """L^-1 E_k L'^-1 (nb + nm, 10, 4, 4) of every body and of what it has above its margin."""
+        inverse = np.linalg.inv(self._root)[:, None]
+        return np.asarray(inverse @ BASIS @ inverse.transpose(0, 1, 3, 2))
+
+    def _both(self, of_bodies: Float) -> Float:
+        """Of the bodies, and once more of those with a margin."""
+        return np.concatenate([of_bodies, of_bodies[self._region.bounded]])
+
+    def _added(self, of_matrices: Float) -> Float:
+        """Of both matrices of a body the sum, (nb, ...)."""
+        nb = len(self._problem.bodies)
+        found = of_matrices[:nb].copy()
+        found[self._region.bounded] += of_matrices[nb:]
+        return found
+
+    def _step(self) -> tuple[_Point, float, float]:
+        """The next step, what it gains, and how much of it stays inside."""
+        problem, bounds, at = self._problem, self._bounds, self._point
+        program, nb = problem.program, len(problem.bodies)
+        theta, spread, T = program.theta(at.u), program.spread, program.T
+        edge, of_bounds = self._of_matrices(), self._of_bounds()
+        limit = self._ease * 4.0 * BARRIER * problem.of_bodies
+        turned, of_S = self._turned(), np.linalg.inv(np.linalg.cholesky(at.S))
+        f, slope, bent = problem.limits(theta, problem.inertias(theta), turned[:nb])
+        curve = self._added(products(turned, turned @ at.S[:, None]))
+        curve = (curve + curve.transpose(0, 2, 1)) / 2.0 - at.z[:, None, None] * bent
+        curve += (at.z / at.s)[:, None, None] * slope[:, :, None] * slope[:, None, :]
+        push = self._added(edge[:, None] * traces(turned))
+        push += ((limit - at.z * (f - at.s)) / at.s)[:, None] * slope
+        room = bounds.room(theta)
+        rows, bowed = bounds.slopes(theta, at.y)
+        gradient, hessian = problem.smooth(at.u, self._ease)
+        force, stiffness = problem.of_unknowns(push, curve)
+        right = force - gradient + rows.T @ ((of_bounds - at.y * (room - at.t)) / at.t)
+        factor = cho_factor(hessian + stiffness + bowed + (rows.T * (at.y / at.t)) @ rows)
+
+        def changes(u: Float) -> Float:
+            of_bodies = self._both((spread * (T @ u))[problem.bodies])
+            return np.asarray(np.einsum("bk,bkij->bij", of_bodies, turned))
+
+        def step(right: Float, S: Float, z: Float, y: Float) -> _Point:
+            # S, z, y: products of changes that the way is to make up for, over P, s and t.
+            u = cho_solve(factor, right)
+            by = spread * (T @ u)
+            half = changes(u) @ at.S
+            s, t = (slope * by[problem.bodies]).sum(axis=1) + f - at.s, rows @ u + room - at.t
+            return _Point(
+                u,
+                edge[:, None, None] * np.eye(4) - at.S - (half + half.transpose(0, 2, 1)) / 2.0 - S,
+                s,
+                (limit - at.z * s) / at.s - at.z - z,
+                t,
+                (of_bounds - at.y * t) / at.t - at.y - y,
+            )
+
+        def inside(way: _Point) -> float:
+            # Eigenvalues of the changes over the matrices that they are changes of, which are positive definite.
+            of_matrices = np.linalg.eigvalsh(
+                np.concatenate([changes(way.u), of_S @ way.S @ of_S.transpose(0, 2, 1)])
+            )
+            ratios = [way.s / at.s, way.z / at.z, way.t / at.t, way.y / at.y, of_matrices]
+            least = min(float(one.min(initial=0.0)) for one in ratios)
+            return min(1.0, BACK / max(-least, BACK))
+
+        way = step(right, np.zeros_like(at.S), np.zeros_like(at.z), np.zeros_like(at.y))
+        length = inside(way)
+        if length < 1.0:
+            half = changes(way.u) @ way.S
+            S, z, y = (half + half.transpose(0, 2, 1)) / 2.0, way.s * way.z / at.s, way.t * way.y / at.t
+            away = self._added(traces(turned @ S[:, None])) + z[:, None] * slope
+            corrected = step(right - problem.force_of_unknowns(away) - rows.T @ y, S, z, y)
+            further = inside(corrected)
+            if further > length:
+                way, length = corrected, further
+        return way, float(right @ way.u), length
 
 
-def _step(
-    problem: Entropic, bounds: _Bounds, at: _Point, ease: float, of_bounds: Float
-) -> tuple[_Point, float, float]:
-    """The step for weights `ease` times as great, what it gains, and how much of it stays inside.
-
-    of_bounds: (b,) their weights.
-    """
-    program = problem.program
-    theta, spread, T = program.theta(at.u), program.spread, program.T
-    edge, limit = ease * (1.0 - BARRIER) * problem.of_bodies, ease * 4.0 * BARRIER * problem.of_bodies
-    P = problem.inertias(theta)
-    inverse = np.asarray(np.linalg.inv(P))
-    roots = np.linalg.inv(np.linalg.cholesky(np.concatenate([P, at.S])))
-    turned = turned_basis(inverse)
-    f, slope, bent = problem.limits(theta, P, turned)
-    curve = products(turned, turned_basis(at.S))
-    curve = (curve + curve.transpose(0, 2, 1)) / 2.0 - at.z[:, None, None] * bent
-    curve += (at.z / at.s)[:, None, None] * slope[:, :, None] * slope[:, None, :]
-    push = edge[:, None] * traces(turned) + ((limit - at.z * (f - at.s)) / at.s)[:, None] * slope
-    room, rows = bounds.room(theta), (bounds.sign * spread[bounds.index])[:, None] * T[bounds.index]
-    gradient, hessian = problem.smooth(at.u, ease)
-    force, stiffness = problem.of_unknowns(push, curve)
-    right = force - gradient + rows.T @ ((of_bounds - at.y * (room - at.t)) / at.t)
-    factor = cho_factor(hessian + stiffness + (rows.T * (at.y / at.t)) @ rows)
-
-    def step(right: Float, S: Float, z: Float, y: Float) -> _Point:
-        # S, z, y: products of changes that the way is to make up for, over P, s and t.
-        u = cho_solve(factor, right)
-        by = spread * (T @ u)
-        half = inverse @ problem.inertias(by) @ at.S
-        s, t = (slope * by[problem.bodies]).sum(axis=1) + f - at.s, rows @ u + room - at.t
-        return _Point(
-            u,
-            edge[:, None, None] * inverse - at.S - (half + half.transpose(0, 2, 1)) / 2.0 - S,
-            s,
-            (limit - at.z * s) / at.s - at.z - z,
-            t,
-            (of_bounds - at.y * t) / at.t - at.y - y,
-        )
-
-    def inside(way: _Point) -> float:
-        # Eigenvalues of the changes over the matrices that they are changes of, which are positive definite.
-        changes = np.concatenate([problem.inertias(spread * (T @ way.u)), way.S])
-        of_matrices = np.linalg.eigvalsh(roots @ changes @ roots.transpose(0, 2, 1))
-        ratios = [way.s / at.s, way.z / at.z, way.t / at.t, way.y / at.y, of_matrices]
-        least = min(float(one.min(initial=0.0)) for one in ratios)
-        return min(1.0, BACK / max(-least, BACK))
-
-    way = step(right, np.zeros_like(P), np.zeros_like(at.z), np.zeros_like(at.y))
-    length = inside(way)
-    if length < 1.0:
-        half = inverse @ problem.inertias(spread * (T @ way.u)) @ way.S
-        S, z, y = (half + half.transpose(0, 2, 1)) / 2.0, way.s * way.z / at.s, way.t * way.y / at.t
-        away = traces(turned_basis(S)) + z[:, None] * slope
-        corrected = step(right - problem.force_of_unknowns(away) - rows.T @ y, S, z, y)
-        further = inside(corrected)
-        if further > length:
-            way, length = corrected, further
-    return way, float(right @ way.u), length
+def _inside_bounds(problem: Entropic, sides: HalfSpaces, first: Float) -> Float:
+    """Parameters (p,) with those that are of no body well inside their bounds."""
+    low, high = np.full(len(first), -np.inf), np.full(len(first), np.inf)
+    for row, j, value in zip(sides.rows, sides.index.tolist(), sides.value.tolist(), strict=True):
+        if j >= 0 and problem.others[j]:
+            (low if row[j] > 0 else high)[j] = value
+    width = np.where(np.isfinite(high - low), (high - low) / 4.0, np.inf)
+    inside = np.minimum(INSIDE * problem.program.spread, width)
+    return np.clip(first, low + inside, high - inside)

@@ -72,13 +72,14 @@ class PhysicalBodies:
             both = triangle(np.outer(D, D)) / triangle(np.ones((4, 4)))
             matrix = np.zeros((10, len(columns)))
             matrix[:, ten] = both[:, None] * TRIANGLE
-            margin = self._of(np.array([columns[k].prior for k in ten]))
+            margin = self.of_body(np.array([columns[k].prior for k in ten]))
             block = Block(Cone.SEMIDEFINITE, matrix, -margin * triangle(np.diag(D**2)))
             name = f"pseudo-inertia of body {columns[ten[0]].owner + 1} >= {margin:.3g}"
             found.append(Condition(name, block, "of its typical size"))
         return found
 
-    def _of(self, prior: Float) -> float:
+    def of_body(self, prior: Float) -> float:
+        """The margin of a body with a prior (10,), nan = unknown."""
         if self.margin is not None:
             return self.margin
         least = float(eigenvalues(prior)[0]) if np.isfinite(prior).all() else 0.0

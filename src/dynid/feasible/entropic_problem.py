@@ -199,11 +199,17 @@ class Entropic:
         # (nb, 10, p), how the bodies' parameters over their spreads move with u.
         return np.asarray(self.program.T[self.bodies])
 
-    def first(self) -> Float:
-        """The program's reference (p,), with every body drawn towards its centre until it exists."""
+    def first(self, margin: Float) -> Float | None:
+        """The program's reference (p,), with every body drawn towards its centre until it exists.
+
+        margin: (nb,) that its pseudo-inertia has to be above; None where a centre is not.
+        """
         theta, centre = self.program.reference.copy(), self.centre
         priors = self.inertias(centre)
-        least = generalised_eigenvalues(self.inertias(theta) - priors, priors)[:, :1]
+        above = priors - margin[:, None, None] * np.eye(4)
+        if not (np.linalg.eigvalsh(above)[:, 0] > 0).all():
+            return None
+        least = generalised_eigenvalues(self.inertias(theta) - priors, above)[:, :1]
         share = INSIDE / np.maximum(-least, INSIDE)
         theta[self.bodies] = centre[self.bodies] + share * (theta[self.bodies] - centre[self.bodies])
         rotors = self.rotors

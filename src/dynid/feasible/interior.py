@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from dynid.base.arrays import Float
-from dynid.feasible.central_path import near_optimum
+from dynid.base.arrays import Bool, Float
+from dynid.feasible.central_path import NEAR, NEAREST, CentralPath
 from dynid.feasible.cones import Certificate
 from dynid.feasible.entropic_problem import Entropic
+from dynid.feasible.half_spaces import SEVERAL, HalfSpaces
+from dynid.feasible.region import Region
 from dynid.kernel import cho_factor, cho_solve
 
 STEPS = 150
@@ -19,52 +21,80 @@ ROUNDS = 6
 # gains less than the one before while the search goes on there.
 SETTLED, ROUNDING, CLOSER = 1e-20, 1e-13, 0.25
 LEAST_STEP = 1e-10
+# In sizes of its row, by how much a half-space that another holds may be missed in rounding; and the part of a row's
+# length that others do not make up, below which it says no more than they do.
+BARELY, DEPENDENT = 1e-12, 1e-9
 
 
-def entropic_optimum(problem: Entropic, lower: Float, upper: Float) -> tuple[Float, Certificate] | None:
-    """The minimum among consistent bodies, the other parameters within bounds (p,); None if the search stalls.
+def entropic_optimum(problem: Entropic, region: Region) -> tuple[Float, Certificate] | None:
+    """The minimum among consistent bodies within a region; None if the search stalls.
 
-    Newton's method with the bounds that hold in force. f is convex: what passes every other constraint is the
-    constrained minimum as well.
+    Newton's method with the half-spaces that hold in force. f is convex: what passes every other constraint is the
+    constrained minimum as well. Where a curved limit holds, the end of a path from the inside is the answer.
     """
-    program, others = problem.program, problem.others
-    first = problem.first()
-    u, ended = _descended(problem, program.unknowns(first), np.zeros((0, len(lower))), QUICK)
+    program, sides = problem.program, region.sides
+    first = problem.first(region.margin)
+    if first is None:
+        return None
+    u, ended = _descended(problem, program.unknowns(first), np.zeros((0, len(first))), QUICK)
     if ended is not None and ended[1].ok:
         theta = program.theta(u)
-        side = np.where(theta < lower, -1.0, np.where(theta > upper, 1.0, 0.0)) * others
-        if not side.any():
-            return theta, ended[1]
+        held = sides.room(theta) < 0.0
         # A minimum beyond few bounds is near the one within them.
-        found = _within(problem, lower, upper, theta, side)
-        if found is not None:
+        found = _within(problem, sides, theta, held) if held.any() else (theta, ended[1])
+        if found is not None and region.curved_inside(found[0]):
             return found
-    near = near_optimum(problem, lower, upper, first)
-    return None if near is None else _within(problem, lower, upper, *near)
+    path = CentralPath.begun(problem, region, first)
+    if path is None or not path.follow(*NEAR):
+        return None
+    found = _within(problem, sides, path.theta, path.held)
+    if found is not None and region.curved_inside(found[0]):
+        return found
+    path.follow(*NEAREST)  # where that stalls, what was reached may do
+    certificate = path.certificate
+    return (sides.at(path.theta, path.held), certificate) if certificate.ok else None
 
 
 def _within(
-    problem: Entropic, lower: Float, upper: Float, near: Float, side: Float
+    problem: Entropic, sides: HalfSpaces, near: Float, held: Bool
 ) -> tuple[Float, Certificate] | None:
-    """The minimum within bounds, from what `near_optimum` returns: parameters (p,) near it and the bounds in force."""
-    program, theta, side = problem.program, near.copy(), side.copy()
+    """The minimum within half-spaces, from parameters (p,) near it and those in force there, (k,)."""
+    program, theta = problem.program, near
+    turned = (sides.rows * program.spread) @ program.T
     for _ in range(ROUNDS):
-        held = np.flatnonzero(side)
-        theta[held] = np.where(side < 0, lower, upper)[held]
-        A = (program.spread[:, None] * program.T)[held]
-        u, ended = _descended(problem, program.unknowns(theta), A)
+        held = _independent(turned, held)
+        theta = sides.at(theta, held)
+        u, A = program.unknowns(theta), turned[held]
+        if (sides.index[held] == SEVERAL).any():
+            u = u - A.T @ np.linalg.solve(A @ A.T, sides.room(program.theta(u))[held])
+        u, ended = _descended(problem, u, A)
         if ended is None or not ended[1].ok:
             return None
         pull, certificate = ended
-        theta = np.where(side == 0, program.theta(u), theta)
-        beyond = problem.others & (side == 0) & ((theta < lower) | (theta > upper))
-        # A held parameter that would rather come back in is let go.
-        back = held[pull * side[held] < 0.0]
+        theta = sides.at(program.theta(u), held)
+        beyond = ~held & (sides.room(theta) < -BARELY)
+        # What is held and would rather come back in is let go.
+        back = np.flatnonzero(held)[pull > 0.0]
         if not beyond.any() and not len(back):
             return theta, certificate
-        side[back] = 0.0
-        side[beyond] = np.where(theta < lower, -1.0, 1.0)[beyond]
+        held[back] = False
+        held |= beyond
     return None
+
+
+def _independent(rows: Float, held: Bool) -> Bool:
+    """Those held (k,) whose rows (k, p) are independent: a box around a body holds a sphere around the box as well."""
+    kept, basis = held.copy(), np.zeros((0, rows.shape[1]))
+    for row in np.flatnonzero(held).tolist():
+        own = rows[row] / np.linalg.norm(rows[row])
+        for _ in range(2):  # the second time makes up for rounding
+            own = own - basis.T @ (basis @ own)
+        size = np.linalg.norm(own)
+        if size < DEPENDENT:
+            kept[row] = False
+        else:
+            basis = np.concatenate([basis, own[None] / size])
+    return kept
 
 
 def _descended(

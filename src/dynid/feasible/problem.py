@@ -273,14 +273,12 @@ def _further_inside(task: Task) -> tuple[Float, Certificate] | None:
 
 
 def _interior(task: Task) -> tuple[Float, Certificate] | None:
-    """The entropic optimum if no constraint but bounds of single parameters holds it; None where cones are needed."""
+    """The entropic optimum; None where the search stalls, or other conditions than it knows are not fulfilled."""
     setting = task.setting
-    lower = np.where(setting.absent, -np.inf, setting.lower)
-    upper = np.where(setting.absent, np.inf, setting.upper)
     program = Entropic(
         task.whitened, setting.bodies, setting.centre, task.weight, setting.compactness, setting.rotors
     )
-    found = entropic_optimum(program, lower, upper)
+    found = entropic_optimum(program, setting.region)
     return None if found is None or setting.violated(found[0]) else found
 
 

@@ -10,10 +10,13 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
+from dynid.feasible.balls import Balls
 from dynid.feasible.bodies import NO_ROTORS, body_columns, plausible
 from dynid.feasible.cones import Cone, violations
-from dynid.feasible.constraints import Condition, Convex, DensityLimit, all_conditions
+from dynid.feasible.constraints import Condition, Convex, DensityLimit, PhysicalBodies, all_conditions
 from dynid.feasible.density import compactness
+from dynid.feasible.half_spaces import HalfSpaces
+from dynid.feasible.region import Region
 from dynid.terms.term import Column
 
 # By how much of its size a condition may be missed.
@@ -27,6 +30,7 @@ class Setting:
     centre: (p,) the prior, plausible where it is unknown.    spread: (p,) > 0.
     compactness: of the density limit; 0 = none.    rotors: (nr,) indices of rotor inertias whose centre is known, > 0:
     bodies of one number, in the entropic and the geodesic distance as positive as links.
+    margins: (nb,) least eigenvalue of each body's pseudo-inertia; None = 0.
     """
 
     columns: tuple[Column, ...]
@@ -35,6 +39,7 @@ class Setting:
     spread: Float
     compactness: float = 0.0
     rotors: Int = field(default_factory=NO_ROTORS.copy)
+    margins: Float | None = None
 
     @staticmethod
     def of(
@@ -53,7 +58,13 @@ class Setting:
             spread,
             compactness(densest),
             NO_ROTORS if rotors is None else rotors,
+            _margins(columns, constraints),
         )
+
+    @cached_property
+    def margin(self) -> Float:
+        """(nb,) least eigenvalue of each body's pseudo-inertia."""
+        return np.zeros(len(self.bodies)) if self.margins is None else self.margins
 
     @cached_property
     def bodies(self) -> Int:
@@ -74,6 +85,19 @@ class Setting:
     def upper(self) -> Float:
         """(p,) bounds of single parameters."""
         return np.array([column.upper for column in self.columns])
+
+    @cached_property
+    def region(self) -> Region:
+        """Bounds of what belongs to no body, linear conditions, cones and margins; of what the robot lacks none."""
+        free = self.absent.copy()
+        free[self.bodies] = True
+        lower, upper = np.where(free, -np.inf, self.lower), np.where(free, np.inf, self.upper)
+        present = [condition for condition in self.conditions if self._present(condition)]
+        sides = HalfSpaces.of(lower, upper, self.spread, present)
+        return Region(sides, Balls.of(present, len(self.columns)), self.bodies, self.margin)
+
+    def _present(self, condition: Condition) -> bool:
+        return not condition.block.matrix[:, self.absent].any()
 
     def violated(self, theta: Float) -> bool:
         """Whether some condition is."""
@@ -97,3 +121,13 @@ class Setting:
             )
             for (cone, _), like in kinds.items()
         ]
+
+
+def _margins(columns: tuple[Column, ...], constraints: Sequence[Convex]) -> Float:
+    bodies = body_columns(columns)
+    found = np.zeros(len(bodies))
+    for constraint in constraints:
+        if isinstance(constraint, PhysicalBodies):
+            priors = [np.array([columns[k].prior for k in ten]) for ten in bodies]
+            found = np.maximum(found, [constraint.of_body(prior) for prior in priors])
+    return found
