@@ -26,24 +26,21 @@ LEAST_STEP = 1e-10
 BARELY, DEPENDENT = 1e-12, 1e-9
 
 
-def entropic_optimum(problem: Entropic, region: Region) -> tuple[Float, Certificate] | None:
-    """The minimum among consistent bodies within a region; None if the search stalls.
+def entropic_optimum(
+    problem: Entropic, region: Region, near: Float | None = None
+) -> tuple[Float, Certificate] | None:
+    """The minimum among consistent bodies within a region; None if the search stalls.    near: (p,) it may be.
 
     Newton's method with the half-spaces that hold in force. f is convex: what passes every other constraint is the
     constrained minimum as well. Where a curved limit holds, the end of a path from the inside is the answer.
     """
-    program, sides = problem.program, region.sides
+    sides = region.sides
     first = problem.first(region.margin)
     if first is None:
         return None
-    u, ended = _descended(problem, program.unknowns(first), np.zeros((0, len(first))), QUICK)
-    if ended is not None and ended[1].ok:
-        theta = program.theta(u)
-        held = sides.room(theta) < 0.0
-        # A minimum beyond few bounds is near the one within them.
-        found = _within(problem, sides, theta, held) if held.any() else (theta, ended[1])
-        if found is not None and region.curved_inside(found[0]):
-            return found
+    found = _nearby(problem, region, near) if near is not None else _quickly(problem, region, first)
+    if found is not None and region.curved_inside(found[0]):
+        return found
     path = CentralPath.begun(problem, region, first)
     if path is None or not path.follow(*NEAR):
         return None
@@ -55,8 +52,23 @@ def entropic_optimum(problem: Entropic, region: Region) -> tuple[Float, Certific
     return (sides.at(path.theta, path.held), certificate) if certificate.ok else None
 
 
+def _nearby(problem: Entropic, region: Region, near: Float) -> tuple[Float, Certificate] | None:
+    # What holds the answer to almost the same program most often holds this one as well.
+    return _within(problem, region.sides, near, region.sides.room(near) <= BARELY, QUICK)
+
+
+def _quickly(problem: Entropic, region: Region, first: Float) -> tuple[Float, Certificate] | None:
+    # The minimum without half-spaces, or near it where it lies beyond some.
+    u, ended = _descended(problem, problem.program.unknowns(first), np.zeros((0, len(first))), QUICK)
+    if ended is None or not ended[1].ok:
+        return None
+    theta = problem.program.theta(u)
+    held = region.sides.room(theta) < 0.0
+    return _within(problem, region.sides, theta, held) if held.any() else (theta, ended[1])
+
+
 def _within(
-    problem: Entropic, sides: HalfSpaces, near: Float, held: Bool
+    problem: Entropic, sides: HalfSpaces, near: Float, held: Bool, steps: int = STEPS
 ) -> tuple[Float, Certificate] | None:
     """The minimum within half-spaces, from parameters (p,) near it and those in force there, (k,)."""
     program, theta = problem.program, near
@@ -67,7 +79,7 @@ def _within(
         u, A = program.unknowns(theta), turned[held]
         if (sides.index[held] == SEVERAL).any():
             u = u - A.T @ np.linalg.solve(A @ A.T, sides.room(program.theta(u))[held])
-        u, ended = _descended(problem, u, A)
+        u, ended = _descended(problem, u, A, steps)
         if ended is None or not ended[1].ok:
             return None
         pull, certificate = ended

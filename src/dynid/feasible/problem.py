@@ -278,7 +278,7 @@ def _interior(task: Task) -> tuple[Float, Certificate] | None:
     program = Entropic(
         task.whitened, setting.bodies, setting.centre, task.weight, setting.compactness, setting.rotors
     )
-    found = entropic_optimum(program, setting.region)
+    found = entropic_optimum(program, setting.region, task.start)
     return None if found is None or setting.violated(found[0]) else found
 
 
