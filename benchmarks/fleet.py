@@ -437,7 +437,6 @@ def part_short(folder: Path, given: argparse.Namespace) -> None:
         "10 s and its type": [],
         "the type": [],
     }
-    k = len(model.kept)
     for r in range(10):
         arm = Arm.new(robot, np.random.default_rng(300 + r))
         short, long = (row(arm, f"n{r:02d}", i, seconds, 800 + r) for i, seconds in enumerate((10.0, 60.0)))
@@ -454,9 +453,7 @@ def part_short(folder: Path, given: argparse.Namespace) -> None:
             "60 s alone": np.linalg.lstsq(B[:b, :b], g[:b], rcond=1e-12)[0],
         }
         for name, value in values.items():
-            errors[name].append(
-                missed(model, unseen, model.value + np.pad(value[:k], (0, max(k - len(value), 0))))
-            )
+            errors[name].append(missed(model, unseen, np.pad(value, (0, len(h) - len(value)))))
     print(
         "torque missed on 40 s of unseen motion, mean over the joints, median of 10 robots new to their type:"
     )
