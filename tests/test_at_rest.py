@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError
 from dynid.estimate import WLS
 from dynid.estimate.kept_friction import LEAST_STOP, StopSums
@@ -19,11 +20,13 @@ from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
+from dynid.run.held_parts import LEAST_REST
 from dynid.run.result import Identification
-from dynid.run.validation import validate
+from dynid.run.validation import read_samples, validate
 from dynid.signals.last_motion import last_direction
 from dynid.signals.past import WithPast
-from dynid.signals.samples import Samples
+from dynid.signals.prepare import prepare
+from dynid.signals.samples import REST, Samples
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, Presliding, RigidBody, RotorInertia, Viscous
 from dynid.terms.at_rest import HALF, dry_friction
@@ -146,7 +149,7 @@ def moved_and_held(seed: int, kept: float) -> tuple[Float, Float, Float]:
 
 def test_stops_of_the_training_say_how_much_is_kept(pendulum: RobotModel) -> None:
     found_shares = []
-    for share in (0.0, 0.2, 0.9):
+    for share in (0.15, 0.2, 0.9):
         train, other = (
             Log.from_arrays(pendulum, t, q[:, None], tau=tau[:, None])
             for t, q, tau in (moved_and_held(seed, share) for seed in (1, 2))
@@ -160,8 +163,41 @@ def test_stops_of_the_training_say_how_much_is_kept(pendulum: RobotModel) -> Non
         assert measured < 0.5 * half
         np.testing.assert_array_equal(scores[0].kept_at_rest, kept)
         assert f"{kept[0]:.2g}, as the stops of the training have it" in scores[0].at_rest_text
-    np.testing.assert_allclose(found_shares[:2], [0.0, 0.2], atol=0.1)
+    np.testing.assert_allclose(found_shares[:2], [0.15, 0.2], atol=0.1)
     assert found_shares[2] > 0.8
+
+
+def test_where_nothing_is_kept_stops_count_as_motion_does(pendulum: RobotModel) -> None:
+    train, other = (
+        Log.from_arrays(pendulum, t, q[:, None], tau=tau[:, None])
+        for t, q, tau in (moved_and_held(seed, 0.0) for seed in (1, 2))
+    )
+    found = identify(pendulum, train, SETTINGS, threads=1)
+    for scores in (found.training.scores, validate(found, other, threads=1).scores):
+        assert "rest" not in scores.left_out
+        assert scores.all_samples is None
+        assert scores.relative[0] < 0.02
+
+
+def test_where_little_is_kept_the_middle_of_each_stop_counts(pendulum: RobotModel) -> None:
+    t, q, tau = moved_and_held(1, 0.2)
+    log, notes = Log.from_arrays(pendulum, t, q[:, None], tau=tau[:, None]), Diagnostics()
+    prepared = prepare(log, SETTINGS.preparation)
+    found, _, still = read_samples(prepared, notes, np.zeros(1, dtype=np.bool_), 1, None)
+    (note,) = [one.text for one in notes if one.identifier == "free-at-rest"]
+    assert "the middle of each stand" in note
+    for before, own in zip(map(prepared.process, prepared.windows(None)), found, strict=True):
+        pauses = np.flatnonzero(np.diff(before.left_out[REST], prepend=False, append=False))
+        each = 2 * max(1, round(0.25 * own.rate / prepared.bandwidth))  # half a period of the filter
+        assert len(pauses) > 20
+        for a, b in zip(pauses[::2].tolist(), pauses[1::2].tolist(), strict=True):
+            more = np.flatnonzero(own.keep[a:b] & ~before.keep[a:b])
+            if b - a < round(LEAST_REST * own.rate):
+                assert not len(more)
+                continue
+            assert len(more) == each
+            assert abs(float(more.mean()) - 0.5 * (b - a)) <= 1.0
+        assert still == pytest.approx(own.left_out[REST].sum() / own.rate)
 
 
 def test_a_log_without_stops_says_nothing_of_them(pendulum: RobotModel) -> None:

@@ -20,7 +20,6 @@ from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.report.sections.residuals import explained
-from dynid.run.held_parts import LEAST_REST
 from dynid.run.result import Identification
 from dynid.run.store import load
 from dynid.run.validation import read_samples, travel_at_rest
@@ -94,28 +93,34 @@ def test_a_log_whose_joints_carry_their_load_at_rest_keeps_its_equations() -> No
     assert np.isnan(found.held_below).all()
 
 
-@pytest.mark.parametrize("lacks", [HELD, replace(BESIDE, hysteresis=0.005), BESIDE])
-def test_stands_count_where_friction_holds_nothing(lacks: Unmodelled) -> None:
-    """Between moves of all joints: friction is at its limit, anywhere below it, or there is none."""
+@pytest.mark.parametrize(
+    ("lacks", "counts"),
+    [
+        (HELD, "nothing"),
+        (replace(BESIDE, hysteresis=0.005), "nothing"),
+        (BESIDE, "all"),
+    ],
+)
+def test_stands_count_where_friction_holds_nothing(lacks: Unmodelled, counts: str) -> None:
+    """Between moves of all joints: friction anywhere up to its limit, as in motion, or none."""
     made = record(arm(), np.random.default_rng(5), lacks, 20.0, moves=True)
     log = log_of(made)
     batches = list(prepare(log))
-    free = lacks is BESIDE
-    assert efforts_at_rest(log.robot, batches, stands(batches), stands(batches, BRIEF_BINS)).free == free
+    seen = efforts_at_rest(log.robot, batches, stands(batches), stands(batches, BRIEF_BINS))
+    assert (seen.free, seen.nearly_free) == (counts == "all", False)
     notes, nothing = Diagnostics(), np.zeros(log.robot.n, dtype=np.bool_)
-    found = list(read_samples(prepare(log), notes, nothing, 1, None)[0])
+    found, _, still = read_samples(prepare(log), notes, nothing, 1, None)
     assert [one.identifier for one in notes if one.identifier in (CODE, "free-at-rest")] == [
-        "free-at-rest" if free else CODE
+        CODE if counts == "nothing" else "free-at-rest"
     ]
     for before, own in zip(batches, found, strict=True):
         np.testing.assert_array_equal(own.keep | own.left_out[REST], before.keep | before.left_out[REST])
         assert not (own.keep & own.left_out[REST]).any()
     more = sum(int(own.keep.sum() - before.keep.sum()) for before, own in zip(batches, found, strict=True))
-    pauses = [np.flatnonzero(np.diff(one.left_out[REST], prepend=False, append=False)) for one in batches]
-    long = sum(int((np.diff(own)[::2] >= round(LEAST_REST * batches[0].rate)).sum()) for own in pauses)
-    assert long >= 2
-    each = 2 * max(1, round(0.25 * batches[0].rate / prepare(log).bandwidth))  # half a period of the filter
-    assert more == (long * each if free else 0)
+    at_rest = sum(int(one.left_out[REST].sum()) for one in batches)
+    assert at_rest > batches[0].rate
+    assert more == {"nothing": 0, "all": at_rest}[counts]
+    assert still == pytest.approx((at_rest - more) / batches[0].rate)
 
 
 @pytest.mark.parametrize("lacks", [HELD, BESIDE])

@@ -293,16 +293,17 @@ OF_FITS = (
         "free-at-rest",
         "efforts at rest with little or no friction",
         ("note",),
-        """Where all joints stand, efforts are nearly those of the bodies alone: a torque sensor lies behind the gear,
-        or the log is simulated without friction at rest. Stands say then what the bodies weigh, in postures of their
-        own, and count in the fit: half a period of the filter in the middle of each, as what the model lacks is the
-        same throughout it. Otherwise samples at rest are left out, since friction may take any value up to its
-        limit.""",
+        """Where all joints stand, efforts are those of the bodies alone: a torque sensor lies behind the gear, or the
+        log is simulated without friction at rest. Stands say then what the bodies weigh, in postures of their own, and
+        how joints come to rest, and count in fit and scores as motion does; where friction holds a small part, half a
+        period of the filter in the middle of each counts in the fit. Otherwise samples at rest are left out, since
+        friction may take any value up to its limit.""",
         """Nothing. `--rest 0`, or `rest = 0` under `[prepare]`, keeps every sample at rest.""",
         f"""Bodies and friction that are fitted to all joints in motion miss the effort of every joint that is
         compared, more than half of them, in its stands of {BIN * BRIEF_BINS:g} s or more by less than {HELD:g} times
         what they miss in motion, or less than {100 * FREE_PART:g} % of its Coulomb friction, less what the fit does not
-        know. Friction that settles anywhere up to its limit misses 60 % of itself.""",
+        know; most of them by less than {100 * HELD_PART:g} %, or friction is taken to hold a small part. Friction that
+        settles anywhere up to its limit misses 60 % of itself.""",
     ),
     Explanation(
         "joint-at-rest",

@@ -108,6 +108,27 @@ class _ShutAtRest:
 
 
 @dataclass(frozen=True, eq=False)
+class _RestCounts:
+    """Batches in which samples at rest count as those in motion."""
+
+    batches: Iterable[Samples]
+
+    def __iter__(self) -> Iterator[Samples]:
+        return (self.of(samples) for samples in self.batches)
+
+    def of(self, samples: Samples) -> Samples:
+        """A batch with them."""
+        rest = samples.left_out.get(REST)
+        if rest is None:
+            return samples
+        return replace(
+            samples,
+            keep=samples.keep | rest,
+            left_out={**samples.left_out, REST: np.zeros(len(samples), dtype=np.bool_)},
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class _StandsCount:
     """Batches in which the middle of each stand of all joints counts as well.
 
@@ -196,13 +217,15 @@ def _without_stands(
             [part for samples in batches for part in shut.of(samples)] if isinstance(batches, list) else shut
         )
     # A log without any motion is refused as such.
-    if found.free and not keep_rest and any(samples.keep.any() for samples in batches):
+    if (found.free or found.nearly_free) and not keep_rest and any(samples.keep.any() for samples in batches):
+        what = "stands count as motion does"
+        if found.nearly_free:
+            what = "they are so nearly, and the middle of each stand counts in the fit"
         diagnostics.note(
             "free-at-rest",
-            "efforts at rest are nearly those of the bodies alone, as of torque sensors behind the gears: the middle "
-            "of each stand counts in the fit",
+            f"efforts at rest are those of the bodies alone, as of torque sensors behind the gears: {what}",
         )
-        count = _StandsCount(batches, seconds)
+        count = _RestCounts(batches) if found.free else _StandsCount(batches, seconds)
         batches = [count.of(samples) for samples in batches] if isinstance(batches, list) else count
     held = np.isfinite(found.held_below)
     if held.any() and not keep_rest:

@@ -128,6 +128,10 @@ def read_samples(
         # What stands by the way of others is in motion here; `gate` leaves out joints that stand while others move.
         return sound, summary, still
     sound = without_held_parts(sound, summary, prepared.log.robot, period, keep_rest, diagnostics)
+    # Whether stands count is known now.
+    still = (
+        sum(float(samples.left_out[REST].sum()) / samples.rate for samples in sound) if still > 0 else still
+    )
     return sound, summary, still
 
 

@@ -56,11 +56,13 @@ class EffortsAtRest:
     not_carried: stands in which the motor's effort is not the torque of what the joint carries, as where a brake is on.
     held_below: (n,) rad/s (m/s) below which friction holds a part of the load of a joint; nan = none is seen to.
     free: whether the efforts at rest are those of the bodies alone, as of torque sensors behind the gears.
+    nearly_free: whether they are but for a small part of friction.
     """
 
     not_carried: tuple[Stand, ...]
     held_below: Float
     free: bool = False
+    nearly_free: bool = False
 
 
 def efforts_at_rest(
@@ -79,9 +81,9 @@ def efforts_at_rest(
     what is in motion and `HELD_PART` of its Coulomb friction: it may take any value up to its limit at rest, which no
     equation of motion has. Stands of all joints at once show it as well: such equations are left out anyway, but not
     those of joints that come to rest before the others, or leave it after them. A joint that moves too little to be
-    compared is taken to be held as well where most joints that stand are seen to be. It holds nothing anywhere if it
-    is seen to hold less than `FREE_PART` of itself on every joint that is compared, and these are more than `MOST`:
-    what is missed then is what the model lacks, throughout a stand.
+    compared is taken to be held as well where most joints that stand are seen to be. It holds little
+    anywhere if it is seen to hold less than `FREE_PART` of itself on every joint that is compared, and these are more
+    than `MOST`; nothing, if it holds nothing on most of them.
     """
     alone, below = own_motors(robot), np.full(robot.n, np.nan)
     asked = _Asked(tuple(one for one in found if alone[one.joint]))
@@ -116,7 +118,8 @@ def efforts_at_rest(
             held[j] = bool(missed > max(HELD * reference.size[j], HELD_PART * reference.friction[j]))
             free[j] = missed <= max(HELD * reference.size[j], FREE_PART * reference.friction[j])
     if not braked and free.sum() == len(held) > MOST * robot.n:
-        return EffortsAtRest(tuple(left), below, free=True)
+        mostly_nothing = 2 * sum(held.values()) < len(held)
+        return EffortsAtRest(tuple(left), below, free=mostly_nothing, nearly_free=not mostly_nothing)
     mostly = 2 * sum(held.values()) > np.isfinite(slowest).sum()
     for j in range(robot.n):
         if held.get(j, mostly):
