@@ -72,10 +72,13 @@ class _Bounds:
 
     def room(self, theta: Float) -> Float:
         """The functions (b,) of parameters: how far these are inside."""
-        return np.append(self.rows @ theta - self.edge, self.balls.room(theta))
+        room = self.rows @ theta - self.edge
+        return np.append(room, self.balls.room(theta)) if self.balls.count else room
 
     def slopes(self, theta: Float, force: Float) -> tuple[Float, Float]:
         """Gradients (b, p) over the unknowns, and minus the Hessian (p, p) of their sum with forces (b,)."""
+        if not self.balls.count:
+            return self.turned, np.zeros((self.turned.shape[1],) * 2)
         slope, curved = self.balls.slopes(theta)
         spread, T = self.program.spread, self.program.T
         flat = (curved * np.sqrt(force[self.curved])[:, None, None]).reshape(-1, len(spread))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from dynid.base.arrays import Float, Int
@@ -23,7 +25,7 @@ class Region:
     bodies: Int
     margin: Float
 
-    @property
+    @cached_property
     def bounded(self) -> Int:
         """Which bodies have a margin, (nm,)."""
         return np.flatnonzero(self.margin > 0)
