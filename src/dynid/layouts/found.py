@@ -10,7 +10,7 @@ from typing import Any
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
 from dynid.layouts.commands import GAINS_OF_DRIVES
-from dynid.layouts.decision import Decision
+from dynid.layouts.decision import Decision, without_effect
 from dynid.layouts.effort import GAINS, knows_gains
 from dynid.layouts.effort import UNIT as EFFORT_UNIT
 from dynid.layouts.excerpt import excerpt
@@ -84,6 +84,8 @@ def found_tables(
         f"columns, as their names and the motion say: {columns_in_words(proposal)}. "
         f"`{call}{given}` says why and writes them into a file that can be changed"
     )
+    if idle := without_effect(proposal.decisions, answers):
+        text += f". Nothing depends on the answers to {', '.join(idle)}: the log does not ask them"
     tables = tomllib.loads(experiment_text(proposal, call))
     return tables, Diagnostic(Severity.NOTE, "columns-found", text, place)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from dynid.base.errors import InputError, UsageError
 from dynid.layouts.channels import choose_channels
 from dynid.layouts.clock import Clock, choose_clock, on_rows_of_positions
@@ -160,6 +162,11 @@ def _motion_and_effort(
         return found, None
     effort, motion = chosen["effort"], found.motion if found.order.sure else None
     joints = [one for one in robot.joint_names if one in (*effort.joints, *alike)]
+    # Nothing is worth 0, which is no effort: of joints of a hand, for one.
+    of = effort.columns if effort.named else in_order(effort.columns, found.columns)
+    worked = np.nan_to_num(look.table(of)).any(axis=0)
+    idle = {joint for joint, one in zip(effort.joints, worked, strict=False) if not one}
+    joints = [one for one in joints if one not in idle] or joints
     return found, decide_effort(robot, effort.meaning, motion, known, answers, joints)
 
 
