@@ -12,7 +12,8 @@ from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 
-_URDF = """<robot name="pendulum"><link name="base"/><link name="rod"><inertial><origin xyz="0.25 0 0"/><mass value="1.5"/>
+_URDF = """<robot name="pendulum"><link name="base"/><link name="rod">
+<inertial><origin xyz="0.25 0 0"/><mass value="1.5"/>
 <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.03"/></inertial></link>
 <joint name="knee" type="revolute"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>
 <limit lower="-3" upper="3" velocity="10" effort="20"/></joint></robot>"""

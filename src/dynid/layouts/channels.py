@@ -11,7 +11,7 @@ import numpy as np
 from dynid.base.errors import UsageError
 from dynid.base.overview import few
 from dynid.layouts.clock import Clock
-from dynid.layouts.decision import Answers, Decision, Option, decided
+from dynid.layouts.decision import Answers, Decision, Option, Refusal, decided
 from dynid.layouts.effort import knows_gains, preset_gains
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.meaning import (
@@ -54,7 +54,7 @@ def choose_channels(
     chosen: dict[str, Family] = {}
     for kind in ("position", "velocity", "effort"):
         # Of a robot with other joints than the log no answer names the columns.
-        other_robot = any(one.instead for one in decisions.values())
+        other_robot = any(one.refusal for one in decisions.values())
         given = {} if other_robot else answers
         asked = kind == "effort" and "log.effort.columns" not in given
         worthless = asked and not (knows_gains(robot) or preset_gains(robot, known))
@@ -172,10 +172,10 @@ def _one_of(
         bare |= one.meaning.role == "estimated"
         return Decision(key, one.template, (why,), options=options, optional=optional, likely=bare)
     if optional:
-        why = "several: " + ", ".join(one.template for one in short) if short else "no measured one"
-        return Decision(
-            key, None, (why + "; velocities are made from positions",), options=options, optional=True
-        )
+        several = ", ".join(one.template for one in short)
+        why = f"several may be it, of which none is taken: {several}" if short else "no measured one"
+        why += "; velocities are made from positions"
+        return Decision(key, None, (why,), options=options, optional=True, likely=bool(short))
     if short:
         names = ", ".join(f"'{one.template}' ({_in_words(one)})" for one in short)
         return Decision(
@@ -300,7 +300,12 @@ def _with_chains(decision: Decision, look: Excerpt, robot: RobotModel, known: Se
                 f"'{numbered[0]}' numbers {m} columns and the robot has {robot.n} joints: call again with the last "
                 f"link of the logged arm, --tip {' or --tip '.join(tips)}, or with --lock for joints that stood still"
             )
-            return replace(decision, why=(*decision.why, why), instead=why)
+            refusal = Refusal(
+                why,
+                "as many columns as the robot has joints",
+                "call again with the robot of the log, and answer what that leaves open",
+            )
+            return replace(decision, why=(*decision.why, why), refusal=refusal)
     return decision
 
 

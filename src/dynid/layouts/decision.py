@@ -19,14 +19,28 @@ class Option:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """Why no answer helps: what was found, what is expected instead and what to do.
+
+    code: "" = as the log is refused without an answer.    unfit: whether the data are understood, and are of no use.
+    """
+
+    found: str
+    expected: str
+    do: str
+    code: str = ""
+    unfit: bool = False
+
+
+@dataclass(frozen=True)
 class Decision:
     """What was found for one key of the experiment file.
 
     value: None = nothing there.    why: evidence, one sentence each.    question: "" = sure.
     options: possible answers; none = any text.    optional: the file works without it.
     likely: taken by its name alone, which nothing contradicts.
-    instead: that of `why` for which no answer helps, but another robot; "" = none.    example: an answer to one of its
-    parts, KEY=VALUE, and what the others are.
+    refusal: of the log, where no answer helps.    example: an answer to one of its parts, KEY=VALUE, and what the
+    others are.
     """
 
     key: str
@@ -36,7 +50,7 @@ class Decision:
     options: tuple[Option, ...] = ()
     optional: bool = False
     likely: bool = False
-    instead: str = ""
+    refusal: Refusal | None = None
     example: tuple[str, str] = ("", "")
 
     @property

@@ -404,8 +404,8 @@ def _gains(
     if GAINS in answers:
         for those in (joints, robot.joint_names):
             if (values := _numbers(answers[GAINS], len(those))) is not None:
-                said = Decision(GAINS, answers[GAINS], (AS_YOU_SAY,))
-                return said, dict(zip(those, values, strict=True)), ""
+                given = Decision(GAINS, answers[GAINS], (AS_YOU_SAY,))
+                return given, dict(zip(those, values, strict=True)), ""
     if actuator is not None and (found_there := _gains_of_actuators(robot, actuator, joints)) is not None:
         return found_there
     found = preset_gains(robot, known)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.base.diagnostics import Diagnostic, Severity
-from dynid.base.errors import InputError, Place
+from dynid.base.errors import InputError, Place, UnfitDataError
 from dynid.layouts.commands import GAINS_OF_DRIVES
 from dynid.layouts.decision import Decision, without_effect
 from dynid.layouts.effort import GAINS, knows_gains
@@ -46,7 +46,8 @@ def found_tables(
     asked = _first([one for one in proposal.open if one.key not in GAINS_OF_DRIVES])
     if asked:
         look.refuse_words(() if look.bag else [name for name in look.names if name not in look.numeric])
-        instead = next((one.instead for one in asked if one.instead), "")
+        refusals = (proposal.refusal, *(one.refusal for one in asked))
+        refusal = next((one for one in refusals if one is not None), None)
         questions = "; ".join(f"{one.key}: {_asked(one)} ({answer_option(one)})" for one in asked)
         if any(one.key == EFFORT_UNIT for one in asked) and not (GAINS in answers or knows_gains(model)):
             questions += f"; of currents and raw values {GAINS}, too: N m at the joint per A or per 1, from base to tip"
@@ -57,12 +58,13 @@ def found_tables(
             expected=f"to {', '.join(one.key for one in asked)}, too",
             place=place,
         )
-        if instead:
-            raise InputError(
-                error.identifier,
-                found=f"{unknown.found}; {instead}" if unknown else instead,
-                expected="as many columns as the robot has joints",
-                do="call again with the robot of the log, and answer what that leaves open",
+        if refusal is not None:
+            kind = UnfitDataError if refusal.unfit else InputError
+            raise kind(
+                refusal.code or error.identifier,
+                found=f"{unknown.found}; {refusal.found}" if unknown and not refusal.code else refusal.found,
+                expected=refusal.expected,
+                do=refusal.do,
                 place=error.place,
             ) from unknown
         # A table to fill in says less than what was found, where only some questions are open.

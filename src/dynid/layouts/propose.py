@@ -29,6 +29,7 @@ from dynid.layouts.presets import Preset, presets
 from dynid.layouts.proposal import Group, Proposal
 from dynid.layouts.row_clock import rate_from_velocity, rows_as_clock
 from dynid.layouts.spare_columns import without_spare
+from dynid.layouts.standstill import standstill
 from dynid.layouts.units import time_unit
 from dynid.log.parts import may_be_parts, recordings
 from dynid.log.row_numbers import ROW
@@ -129,6 +130,7 @@ def propose(
         {one.key.removeprefix(LOCK): float(one.value) for one in held if one.value is not None},
         tuple(name for name in look.names if name not in used),
         {one.said(entry.source): one.title for one in known for entry in one.channel},
+        standstill(look, chosen, motion),
     )
 
 
@@ -164,8 +166,8 @@ def _motion_and_effort(
     joints = [one for one in robot.joint_names if one in (*effort.joints, *alike)]
     # Nothing is worth 0, which is no effort: of joints of a hand, for one.
     of = effort.columns if effort.named else in_order(effort.columns, found.columns)
-    worked = np.nan_to_num(look.table(of)).any(axis=0)
-    idle = {joint for joint, one in zip(effort.joints, worked, strict=False) if not one}
+    values = np.nan_to_num(look.table(of))
+    idle = {joint for j, joint in enumerate(effort.joints[: values.shape[1]]) if not values[:, j].any()}
     joints = [one for one in joints if one not in idle] or joints
     return found, decide_effort(robot, effort.meaning, motion, known, answers, joints)
 

@@ -209,8 +209,8 @@ class Conversion:
             return sign if m.effort_side == "link" else sign @ drive.transmission
         if self._by_constants:
             return sign @ np.diag(drive.torque_constant) @ drive.transmission
-        gain = drive.drive_gain
-        return sign @ np.diag(np.where(np.isfinite(gain), gain, 1.0))
+        gains: Float = np.diag(np.where(np.isfinite(drive.drive_gain), drive.drive_gain, 1.0))
+        return sign @ gains
 
 
 def _measured(values: Float) -> Float:
