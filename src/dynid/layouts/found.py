@@ -17,6 +17,7 @@ from dynid.layouts.excerpt import excerpt
 from dynid.layouts.propose import COLUMNS, propose_logs
 from dynid.layouts.write import answer_option, columns_in_words, experiment_text, files_of
 from dynid.layouts.zero import OFFSET
+from dynid.log.csv import refuse_unlike
 from dynid.robot.model import RobotModel
 
 _NAMES_OF_PARTS = (
@@ -46,6 +47,8 @@ def found_tables(
     asked = _first([one for one in proposal.open if one.key not in GAINS_OF_DRIVES])
     if asked:
         look.refuse_words(() if look.bag else [name for name in look.names if name not in look.numeric])
+        if any(one.key in COLUMNS for one in asked):
+            refuse_unlike(look.contents.table)
         refusals = (proposal.refusal, *(one.refusal for one in asked))
         refusal = next((one for one in refusals if one is not None), None)
         questions = "; ".join(f"{one.key}: {_asked(one)} ({answer_option(one)})" for one in asked)
@@ -55,7 +58,7 @@ def found_tables(
         error = unknown or InputError(
             "no-mapping",
             found=f"answers to {', '.join(answers)}",
-            expected=f"to {', '.join(one.key for one in asked)}, too",
+            expected=f"answers to {', '.join(one.key for one in asked)}, too",
             place=place,
         )
         if refusal is not None:

@@ -306,6 +306,14 @@ EXPLANATIONS = (
         """Nothing.""",
     ),
     Explanation(
+        "columns-of-one-name",
+        "several columns of one name, with other values",
+        ("warning",),
+        """A table lists a name several times, and the columns differ: which is meant nobody knows. They are left
+        out. Columns of one name with the same values are one.""",
+        """Nothing where they are not needed; else name them apart in the file.""",
+    ),
+    Explanation(
         "joints-in-rows",
         "a log with a row for each joint and moment",
         ("note",),
