@@ -73,3 +73,21 @@ def test_gains_are_asked_for_joints_with_an_effort_alone(tmp_path: Path) -> None
     log = read_log(write_log(tmp_path / "all.csv", UR.t, columns), known, tables["log"])
     with pytest.raises(InputError, match=r"no drive_gain for wrist_3_joint"):
         log.read(log.trajectories[0])
+
+
+def test_a_column_or_a_list_of_them_is_an_answer(tmp_path: Path) -> None:
+    robot = pendulum(tmp_path)
+    t, q, _, tau = swing(robot)
+    columns = {"a1 position [rad]": q, "a2 position [rad]": -q, "a1 torque [Nm]": tau, "a2 torque [Nm]": -tau}
+    path = write_log(tmp_path / "one.csv", t, columns)
+    answers = {"log.position.columns": "a1 position [rad]", "log.effort.columns": "a1 torque [Nm]"}
+    found = propose(robot, path, answers)
+    assert found.open == ()
+    assert found.groups["position"].columns == {"knee": "a1 position [rad]"}
+    assert found["log.position.unit"].value == "rad"
+    assert found["log.effort.unit"].value == "N m"
+    columns = {f"x{j}": UR.q[:, (j + 1) % 6] for j in range(6)} | {f"tau{j}": UR.tau[:, j] for j in range(6)}
+    path = write_log(tmp_path / "six.csv", UR.t, columns)
+    found = propose(UR.robot, path, {"log.position.columns": "x5, x0, x1, x2, x3, x4"})
+    assert list(found.groups["position"].columns.values()) == ["x5", "x0", "x1", "x2", "x3", "x4"]
+    assert found.open == ()

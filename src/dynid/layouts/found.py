@@ -9,6 +9,7 @@ from typing import Any
 
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place, UnfitDataError
+from dynid.layouts.channels import NONE
 from dynid.layouts.commands import GAINS_OF_DRIVES
 from dynid.layouts.decision import Decision, without_effect
 from dynid.layouts.effort import GAINS, knows_gains
@@ -49,7 +50,7 @@ def found_tables(
         look.refuse_words(() if look.bag else [name for name in look.names if name not in look.numeric])
         if any(one.key in COLUMNS for one in asked):
             refuse_unlike(look.contents.table)
-        refusals = (proposal.refusal, *(one.refusal for one in asked))
+        refusals = (proposal.refusal, *(one.refusal for one in proposal.decisions))
         refusal = next((one for one in refusals if one is not None), None)
         questions = "; ".join(f"{one.key}: {_asked(one)} ({answer_option(one)})" for one in asked)
         if any(one.key == EFFORT_UNIT for one in asked) and not (GAINS in answers or knows_gains(model)):
@@ -107,6 +108,12 @@ def _first(asked: Sequence[Decision]) -> list[Decision]:
     behind = {"log.time.unit"} if "log.time.column" in keys else set()
     if keys & {"log.time.column", "log.time.unit", "log.position.columns", "log.position.unit", OFFSET}:
         behind |= {EFFORT_UNIT, "log.order"}
+    behind |= {
+        one.key
+        for one in asked
+        if one.key == "log.effort.columns" and all(option.value == NONE for option in one.options)
+        and "log.position.columns" in keys
+    }  # fmt: skip
     if "log.effort.columns" in keys:
         behind |= {"log.order"}
     return [one for one in asked if one.key not in behind]

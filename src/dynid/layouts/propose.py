@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.errors import InputError, UsageError
-from dynid.layouts.channels import choose_channels
+from dynid.layouts.channels import choose_channels, columns_by_joint
 from dynid.layouts.clock import Clock, choose_clock, on_rows_of_positions
 from dynid.layouts.column_groups import column_groups, without_silent
 from dynid.layouts.commands import stand_in, with_gains
@@ -20,6 +20,7 @@ from dynid.layouts.common_joints import in_known_order, on_common_joints, withou
 from dynid.layouts.decision import Answers, Decision, by_key, require_questions
 from dynid.layouts.effort import Effort, decide_effort
 from dynid.layouts.excerpt import Excerpt, excerpt
+from dynid.layouts.lacking import refuse_lacking
 from dynid.layouts.meaning import Meaning, most_fitting
 from dynid.layouts.measured_motion import MeasuredMotion, measured_motion
 from dynid.layouts.missing_joints import LOCK, held_joints, slides_beside, slides_decision
@@ -97,6 +98,7 @@ def propose(
     clock = _clock(look, alone, given)
     found, silent = without_silent(found, look)
     decisions = by_key(clock.column, *([clock.sort] if clock.sort is not None else []))
+    given = columns_by_joint(robot, look, found, given)
     columns, chosen = choose_channels(robot, look, clock, known, found, silent, given)
     decisions |= columns
     chosen = without_spare(look, chosen, decisions, given)
@@ -109,6 +111,7 @@ def propose(
     clock, apart = on_rows_of_positions(look, clock, chosen)
     if "effort" not in chosen and "position" in chosen:
         stand_in(robot, look, chosen, found, decisions, given)
+    refuse_lacking(robot, look, clock, found, chosen, decisions, given)
     missing = chosen["position"].missing if "position" in chosen else ()
     slides = slides_beside(robot, look, chosen, missing, efforts)
     held = held_joints(robot, look, chosen, [joint for joint in missing if joint not in slides], given)
