@@ -450,7 +450,7 @@ def test_without_a_mapping_the_command_that_makes_one_is_named(
     robot_file: Path, tmp_path: Path, run: Run
 ) -> None:
     t = np.arange(100.0) / 100
-    log = write_log(tmp_path / "log.parquet", t, {"a1": np.sin(t), "a2": np.cos(t)})
+    log = write_log(tmp_path / "log.parquet", t, {f"{x}{k}": np.sin(k * t) for x in "ab" for k in (1, 2)})
     for command in (
         ("identify", robot_file, log, "--out", tmp_path / "run"),
         ("check", robot_file, log),
