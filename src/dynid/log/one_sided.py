@@ -48,7 +48,7 @@ class OneSidedWatch:
         self._low, self._high = np.fmin(self._low, low), np.fmax(self._high, high)
         for j in np.flatnonzero(self._of_one_sign & np.isfinite(low)).tolist():
             step = np.diff(t)
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 dq = np.diff(q[j]) / step
             middle = 0.5 * (effort[j, 1:] + effort[j, :-1])
             known = (step > 0) & np.isfinite(dq) & np.isfinite(middle)
@@ -64,9 +64,10 @@ class OneSidedWatch:
         for j in np.flatnonzero(moved & self._of_one_sign & (self._rows > 0)).tolist():
             count = self._rows[j]
             mean = self._means[j] / count
-            covariance = self._products[j] / count - np.outer(mean, mean)
-            size = np.sqrt(np.diag(covariance))
-            if not (size > 0).all() or min(self._ahead[j], self._back[j]) < EACH_WAY * count:
+            with np.errstate(over="ignore", invalid="ignore"):  # of numbers of no size
+                covariance = self._products[j] / count - np.outer(mean, mean)
+                size = np.sqrt(np.diag(covariance))
+            if not (np.isfinite(size) & (size > 0)).all() or min(self._ahead[j], self._back[j]) < EACH_WAY * count:
                 continue
             velocity, speed = covariance[2, :2] / (size[2] * size[:2])
             if speed > FOLLOWS and speed > RATHER * abs(velocity):
