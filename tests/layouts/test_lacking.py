@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import dynid
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError
+from dynid.layouts.found import found_tables
 from dynid.layouts.propose import propose
 from dynid.log.write import write_log
 from tests.layouts.plants import UR_JOINTS, run
@@ -36,13 +36,21 @@ def test_a_log_of_torques_alone_lacks_positions(tmp_path: Path) -> None:
 
 def test_a_log_of_positions_alone_lacks_efforts(tmp_path: Path) -> None:
     path = log(tmp_path, position=UR.q)
-    with pytest.raises(InputError, match=r"no-effort.*this log holds no efforts.*kp and kd can stand in"):
-        dynid.read_log(path, UR.robot)
-    # Nothing else is asked before: the answer would be of no use.
-    path = log(tmp_path, position=np.rad2deg(UR.q) % 30, strange=UR.tau)
-    asked = {"log.effort.columns": "none", "log.time.unit": "s"}
+    with pytest.raises(InputError, match=r"no-effort.*this log holds no efforts.*with known gains kp and kd"):
+        found_tables(UR.robot, "ur.urdf", [path], {}, None)
+    # Nothing else is asked before: the answer would be of no use, but to whom the motion is enough.
+    path = log(tmp_path, position=UR.q, strange=UR.tau)
+    answers = {"log.effort.columns": "none"}
     with pytest.raises(InputError, match="no-effort"):
-        dynid.read_log(path, UR.robot, answers=asked)
+        found_tables(UR.robot, "ur.urdf", [path], answers, None)
+    read = dynid.read_log(path, UR.robot, answers=answers | {"log.order": "base-to-tip"})
+    assert read.read(read.trajectories[0]).tau is None
+
+
+def test_commands_that_do_not_stand_in_are_named(tmp_path: Path) -> None:
+    path = log(tmp_path, position=UR.q, target_position=10 * UR.wanted)
+    with pytest.raises(InputError, match=r"no-effort.*name target_position_j\{index\} as command_position"):
+        found_tables(UR.robot, "ur.urdf", [path], {}, None)
 
 
 def test_commanded_positions_stand_in_for_efforts_as_before(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from dynid.layouts.decision import Decision, without_effect
 from dynid.layouts.effort import GAINS, knows_gains
 from dynid.layouts.effort import UNIT as EFFORT_UNIT
 from dynid.layouts.excerpt import excerpt
+from dynid.layouts.lacking import NO_EFFORT
 from dynid.layouts.propose import COLUMNS, propose_logs
 from dynid.layouts.write import answer_option, columns_in_words, experiment_text, files_of
 from dynid.layouts.zero import OFFSET
@@ -33,11 +34,13 @@ def found_tables(
     logs: Sequence[Path],
     answers: Mapping[str, str],
     unknown: InputError | None,
+    with_effort: bool = True,
 ) -> tuple[dict[str, Any], Diagnostic]:
     """The tables of an experiment, [log] among them, as `dynid init` writes them, and the note that says so.
 
     logs: of one mapping, or parts of one recording.    source: of the robot's description.    answers: to questions,
     by key.    unknown: what stands against the log without a mapping. Raises it with the questions that are open.
+    with_effort: whether a log without efforts is of no use.
     """
     proposal = propose_logs(model, logs, answers)
     look = excerpt(proposal.log, model.joint_names)
@@ -50,8 +53,8 @@ def found_tables(
         look.refuse_words(() if look.bag else [name for name in look.names if name not in look.numeric])
         if any(one.key in COLUMNS for one in asked):
             refuse_unlike(look.contents.table)
-        refusals = (proposal.refusal, *(one.refusal for one in proposal.decisions))
-        refusal = next((one for one in refusals if one is not None), None)
+        refusals = [one for one in (proposal.refusal, *(one.refusal for one in proposal.decisions)) if one]
+        refusal = next((one for one in refusals if with_effort or one.code != NO_EFFORT), None)
         questions = "; ".join(f"{one.key}: {_asked(one)} ({answer_option(one)})" for one in asked)
         if any(one.key == EFFORT_UNIT for one in asked) and not (GAINS in answers or knows_gains(model)):
             questions += f"; of currents and raw values {GAINS}, too: N m at the joint per A or per 1, from base to tip"
@@ -64,9 +67,10 @@ def found_tables(
         )
         if refusal is not None:
             kind = UnfitDataError if refusal.unfit else InputError
+            before = f"{unknown.found}; " if unknown and refusal.code in ("", unknown.identifier) else ""
             raise kind(
                 refusal.code or error.identifier,
-                found=f"{unknown.found}; {refusal.found}" if unknown and not refusal.code else refusal.found,
+                found=before + refusal.found,
                 expected=refusal.expected,
                 do=refusal.do,
                 place=error.place,

@@ -17,6 +17,7 @@ from dynid.robot.model import RobotModel
 
 _NAMED = 4  # groups that are listed
 POSITION, EFFORT = "log.position.columns", "log.effort.columns"
+NO_EFFORT = "no-effort"
 
 
 def refuse_lacking(
@@ -63,14 +64,12 @@ def _without_effort(found: Sequence[Family]) -> Refusal:
         for one in found
         if one.meaning.quantity == "position" and one.meaning.role == "commanded"
     ]
-    stands_in = "commanded positions of drives with known gains kp and kd can stand in"
-    if commands:
-        stands_in += (
-            f": {few(commands, _NAMED)} may be such, though they are not the measured ones' in size or order"
-        )
     return Refusal(
         "this log holds no efforts",
-        f"torque, current or force of every joint; {stands_in}",
-        "log one of them",
-        "no-effort",
+        "torque, current or force of every joint, or commanded positions of drives with known gains kp and kd",
+        "log one of them"
+        if not commands
+        else f"log one of them, or name {few(commands, _NAMED)} as command_position under [log] of an experiment file, "
+        "with kp and kd under [drive], if the drives' controllers had these",
+        NO_EFFORT,
     )

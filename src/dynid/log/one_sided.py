@@ -67,7 +67,10 @@ class OneSidedWatch:
             with np.errstate(over="ignore", invalid="ignore"):  # of numbers of no size
                 covariance = self._products[j] / count - np.outer(mean, mean)
                 size = np.sqrt(np.diag(covariance))
-            if not (np.isfinite(size) & (size > 0)).all() or min(self._ahead[j], self._back[j]) < EACH_WAY * count:
+            if (
+                not (np.isfinite(size) & (size > 0)).all()
+                or min(self._ahead[j], self._back[j]) < EACH_WAY * count
+            ):
                 continue
             velocity, speed = covariance[2, :2] / (size[2] * size[:2])
             if speed > FOLLOWS and speed > RATHER * abs(velocity):
