@@ -18,6 +18,7 @@ from dynid.estimate.physical import unphysical
 from dynid.estimate.residuals import Residuals
 from dynid.estimate.scores import Origin, Scores, Sums
 from dynid.factor.base import BaseMap
+from dynid.log.one_sided import ONE_SIDED
 from dynid.robot import load_robot
 from dynid.run.result import Validation
 from dynid.run.verdict import judge
@@ -222,6 +223,16 @@ def test_a_joint_of_little_torque_may_be_mostly_noise(size: float, little: bool)
     (poor,) = [one for one in reported(Validation(scores)).findings if one.code == "poor-joint"]
     assert ("noise and drift of its sensor" in poor.advice) == little
     assert ("friction model" in poor.advice) != little
+
+
+def test_a_poor_joint_whose_effort_may_be_a_supply_current_is_told_so() -> None:
+    diagnostics = Diagnostics()
+    diagnostics.note(ONE_SIDED, "an effort of one sign", Place(joint=JOINTS[1]))
+    poor = reported(scored(Origin.HELD_OUT_LOG, 0.1, 0.6), diagnostics=diagnostics)
+    (said,) = [one for one in poor.findings if one.code == "poor-joint"]
+    assert "an effort of one sign: a supply current" in said.advice
+    good = reported(scored(Origin.HELD_OUT_LOG, 0.1, 0.1), diagnostics=diagnostics)
+    assert not any("supply current" in one.advice + one.text for one in good.findings)
 
 
 def test_warnings_name_their_joint_and_doubts_about_the_model_lower_the_verdict() -> None:

@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import dynid
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, UnfitDataError
 from dynid.identification.experiment import Experiment, open_log
 from dynid.log import csv as csv_log
+from dynid.log.contents import contents
 from dynid.log.dialect import dialect_of
 from dynid.log.read import read_log
 from dynid.robot.model import RobotModel
@@ -327,10 +329,12 @@ def test_43_a_line_that_was_cut_off_further_up_is_not(
 
 
 @pytest.mark.parametrize("head", ["t,q1,q1,dq1,dq2", "t,pos,vel,pos,vel"])
-def test_48_names_that_are_one_too_many(head: str, tmp_path: Path) -> None:
+def test_48_names_that_are_one_too_many(head: str, robot: RobotModel, tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text(head + "\n" + "0,0,1,2,3\n" * 9)
-    expect(caught(lambda: dialect_of(path)), InputError, "duplicate-column", ("log.csv:1",))
+    expect(caught(lambda: dynid.read_log(path, robot)), InputError, "duplicate-column", ("log.csv:1",))
+    name = head.split(",")[1]
+    expect(caught(lambda: contents(path).read([name])), InputError, "duplicate-column", ("log.csv:1", name))
 
 
 def test_45_text_far_down_is_placed(

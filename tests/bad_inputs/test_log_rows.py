@@ -282,6 +282,16 @@ ROW_CASES = (
     ),
     RowCase(
         53,
+        "a pose a row, seconds apart",
+        lambda c, r: with_time(
+            {name: np.random.default_rng(1).permutation(one) for name, one in without(c, "dq").items()},
+            600.0 * c["t"],
+        ),
+        "rows-too-slow",
+        ("with steps of 6 s", "poses at rest", "dynid statics --table"),
+    ),
+    RowCase(
+        53,
         "clock a fifth off",
         lambda c, r: with_time(c, 1.2 * c["t"]),
         "wrong-clock",

@@ -449,9 +449,8 @@ def test_one_part_of_a_recording_leads_to_the_others(robot_file: Path, tmp_path:
 def test_without_a_mapping_the_command_that_makes_one_is_named(
     robot_file: Path, tmp_path: Path, run: Run
 ) -> None:
-    log = write_log(
-        tmp_path / "log.parquet", np.arange(100.0) / 100, {"a1": np.zeros(100), "a2": np.zeros(100)}
-    )
+    t = np.arange(100.0) / 100
+    log = write_log(tmp_path / "log.parquet", t, {f"{x}{k}": np.sin(k * t) for x in "ab" for k in (1, 2)})
     for command in (
         ("identify", robot_file, log, "--out", tmp_path / "run"),
         ("check", robot_file, log),

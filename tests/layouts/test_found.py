@@ -200,5 +200,5 @@ def test_the_questions_that_are_left_are_named_beside_those_answered(
         dynid.read_log(path, robot, answers={"log.effort.columns": "none"})
     error = caught.value
     assert error.found.startswith("answers to log.effort.columns; ")
-    assert error.expected == "to log.position.columns, too"
+    assert error.expected == "answers to log.position.columns, too"
     assert "(--answer 'log.position.columns=alpha_{number}|" in error.found

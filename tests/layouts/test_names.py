@@ -500,3 +500,11 @@ def test_answers_with_units_may_be_joined_in_any_way(answer: str) -> None:
     options = tuple(Option(one, one) for one in ("N m", "kN m"))
     asked = Decision("log.effort.unit", None, (), "in which unit is the effort?", options)
     assert decided(asked, {asked.key: answer}).value == "kN m"
+
+
+def test_addresses_of_objects_are_no_numbers_of_joints() -> None:
+    columns = [f"Parameter [0x2201/{k}]" for k in (1, 2, 3)] + [f"bus [0x{k}C01]" for k in (1, 2, 3)]
+    assert families(columns, ["a", "b", "c"], ()) == []
+    assert [
+        one.template for one in families([f"q{k} [0x2201/7]" for k in (1, 2, 3)], ["a", "b", "c"], ())
+    ] == ["q{number} [0x2201/7]"]

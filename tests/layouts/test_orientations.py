@@ -43,7 +43,7 @@ def test_an_orientation_alone_is_no_arm_of_four_joints(tmp_path: Path) -> None:
     question = asked(csv(tmp_path / "log.csv", columns))["log.position.columns"]
     assert "'q[0]' to 'q[3]' are none, but a unit quaternion" in question
     found = propose(ARM.robot, tmp_path / "log.csv")
-    assert not any(one.instead for one in found.open)
+    assert not any(one.refusal for one in found.open)
     assert "position" not in found.groups
 
 

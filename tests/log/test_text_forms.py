@@ -10,6 +10,7 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError
+from dynid.log.contents import contents
 from dynid.log.csv import CsvTable
 from dynid.log.files import open_table
 from dynid.log.log import Table
@@ -334,3 +335,53 @@ def test_logs_of_vehicles_are_said_to_be_such(tmp_path: Path) -> None:
     path.write_bytes(b"ULog\x01\x12\x35\x01" + bytes(64))
     with pytest.raises(InputError, match="flight log of PX4"):
         open_table(path)
+
+
+def named(rows: list[str], names: str = "t,q0,q1,q2,tau0,tau1,tau2") -> str:
+    return "\n".join([names, *rows, ""])
+
+
+@pytest.mark.parametrize("kind", ["np.float64", "np.float32", "numpy.float64"])
+def test_numbers_as_numpy_prints_them_are_numbers(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(named([",".join(f"{kind}({x!r})" for x in row) for row in ALL.tolist()]))
+    np.testing.assert_array_equal(read(open_table(path), tuple(by_name(0))), ALL)
+
+
+def test_columns_of_one_name_with_the_same_values_are_one(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    twice = np.column_stack([ALL, q])
+    path.write_text(
+        named([",".join(map(repr, row)) for row in twice.tolist()], "t,q0,q1,q2,tau0,tau1,tau2,q0,q1,q2")
+    )
+    table = open_table(path)
+    assert table.column_names == tuple(by_name(0))
+    np.testing.assert_array_equal(read(table, tuple(by_name(0))), ALL)
+
+
+def test_columns_of_one_name_that_differ_are_refused_where_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    other = np.column_stack([ALL, 2 * tau])
+    names = "t,q0,q1,q2,tau0,tau1,tau2,tau0,tau1,tau2"
+    path.write_text(named([",".join(map(repr, row)) for row in other.tolist()], names))
+    found = contents(path)
+    assert [one.name for one in found.streams[0].columns] == ["t", "q0", "q1", "q2"]
+    assert [one.identifier for one in found.remarks] == ["columns-of-one-name"]
+    np.testing.assert_array_equal(read(open_table(path), ("q0", "q1", "q2")), q)
+    with pytest.raises(InputError, match=r"log\.csv:1.*duplicate-column|duplicate-column.*log\.csv:1"):
+        read(open_table(path), ("q0", "tau1"))
+
+
+def test_columns_of_one_name_that_differ_further_down_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    rows = [f"{k},0.5,{k},{0.5 if k < 900 else 0}" for k in range(1000)]
+    path.write_text(named(rows, "t,q1,q2,q1"))
+    with pytest.raises(InputError, match="duplicate-column"):
+        read(open_table(path), ("t", "q1"))
+
+
+def test_a_header_of_more_names_than_all_rows_have_cells_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(named([",".join(map(repr, row[:5])) for row in ALL.tolist()]))
+    with pytest.raises(InputError, match=r"found 7 names in the header and 5 cells in every row"):
+        read(open_table(path), tuple(by_name(0)))

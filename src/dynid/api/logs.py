@@ -50,7 +50,9 @@ def read_log(
     from dynid.layouts.found import found_tables  # here alone: most logs are read by a mapping
 
     logs = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
-    tables, remark = found_tables(robot, robot.source or "ROBOT", logs, answers or {}, unknown)
+    tables, remark = found_tables(
+        robot, robot.source or "ROBOT", logs, answers or {}, unknown, with_effort=False
+    )
     of_robot = tables.get("robot", {})
     if "drive_gain" in of_robot or tables.get("drive"):
         raise InputError(

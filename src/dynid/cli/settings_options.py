@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -29,6 +30,9 @@ def described() -> Iterator[tuple[str, str, Described]]:
             yield table, "--" + name.replace("_", "-"), one
 
 
+_BEFORE_POINT, _AFTER_POINT = re.compile(r"(?<![\w.])(?=\.\d)"), re.compile(r"(?<=\d)\.(?![\d.])")
+
+
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for every setting; it is handed those that were given as `written`."""
     options: dict[str, tuple[Any, Any]] = {}
@@ -49,8 +53,9 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _value(text: str) -> Any:
-    # As TOML writes it, except that text needs no quotes and a list no brackets.
-    for written in (text, f"[{text}]") if "\n" not in text else ():
+    # As TOML writes it, except that text needs no quotes, a list no brackets, and a number no digit beside its point.
+    whole = _AFTER_POINT.sub(".0", _BEFORE_POINT.sub("0", text))
+    for written in (text, f"[{text}]", whole, f"[{whole}]") if "\n" not in text else ():
         with suppress(tomllib.TOMLDecodeError):
             return tomllib.loads(f"x = {written}")["x"]
     return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -11,8 +12,8 @@ import numpy as np
 from dynid.base.errors import UsageError
 from dynid.base.overview import few
 from dynid.layouts.clock import Clock
-from dynid.layouts.decision import Answers, Decision, Option, decided
-from dynid.layouts.effort import knows_gains, preset_gains
+from dynid.layouts.decision import Answers, Decision, Option, Refusal, decided
+from dynid.layouts.effort import knows_gains, preset_gains, torque_size
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.meaning import (
     EFFORTS,
@@ -20,16 +21,19 @@ from dynid.layouts.meaning import (
     is_filtered,
     is_unprocessed,
     names_signal,
+    unit_of_slide,
     without_units,
     words,
 )
 from dynid.layouts.names import Family, families
 from dynid.layouts.presets import UNKNOWN, Preset
+from dynid.log.absent import hand_joints
 from dynid.log.files import parts_beside
 from dynid.robot.branches import path_to_base
 from dynid.robot.model import RobotModel
 
 NONE = "none"
+FORCES = ("N", "kN")
 SI = ("rad", "rad/s", "N m", "A")
 _NAMED = 4  # files that are listed
 # What drives measure of themselves.
@@ -54,14 +58,16 @@ def choose_channels(
     chosen: dict[str, Family] = {}
     for kind in ("position", "velocity", "effort"):
         # Of a robot with other joints than the log no answer names the columns.
-        other_robot = any(one.instead for one in decisions.values())
+        other_robot = any(one.refusal for one in decisions.values())
         given = {} if other_robot else answers
         asked = kind == "effort" and "log.effort.columns" not in given
         worthless = asked and not (knows_gains(robot) or preset_gains(robot, known))
-        decision, family = choose(kind, _with_torques_of_drives(found) if worthless else found, given)
+        able = [one for one in found if one not in chosen.values()] if kind == "effort" else found
+        able = _of_load(robot, able) if asked else able
+        decision, family = choose(kind, _with_torques_of_drives(able) if worthless else able, given)
         if kind == "position" and family is None:
             decision = _with_chains(decision, look, robot, known)
-        decision, family = _by_joint(kind, decision, family, robot, look, answers)
+        decision, family = _by_joint(kind, decision, family, robot, look, found, answers)
         if decision.question and family is None:
             decision = _with_help(kind, decision, robot, look, clock, silent)
         decisions[decision.key] = decision
@@ -69,6 +75,44 @@ def choose_channels(
             chosen[kind] = family
     _refuse_broken(look, robot, known, chosen)
     return decisions, chosen
+
+
+def columns_by_joint(
+    robot: RobotModel, look: Excerpt, found: Sequence[Family], answers: Answers
+) -> dict[str, str]:
+    """The answers, those that name a column of each joint, with commas, in place of a group by joint.
+
+    found: the groups.    The columns are of all joints from base to tip, or of all but those of a hand.
+    """
+    given = dict(answers)
+    hands = hand_joints(robot)
+    for kind in ("position", "velocity", "effort"):
+        key = f"log.{kind}.columns"
+        answer = answers.get(key, NONE)
+        if answer == NONE or any(one.template == answer for one in found):
+            continue
+        columns = [answer] if answer in look.numeric else [one.strip() for one in answer.split(",")]
+        for joints in (robot.joint_names, tuple(one for one in robot.joint_names if one not in hands)):
+            if len(columns) == len(joints) and set(columns) <= {*look.numeric}:
+                del given[key]
+                given |= {f"{key}.{joint}": one for joint, one in zip(joints, columns, strict=True)}
+                break
+    return given
+
+
+def _of_load(robot: RobotModel, found: Sequence[Family]) -> list[Family]:
+    """The groups without efforts whose names state a unit of force where all joints turn, of torque where all slide."""
+
+    def is_other(one: Family) -> bool:
+        if one.meaning.quantity not in EFFORTS:
+            return False
+        if all(robot.prismatic):
+            return torque_size(one.meaning.unit) is not None and one.meaning.unit not in FORCES
+        stated = unit_of_slide(re.sub(r"\{\w+\}", "", one.template), "")
+        return not any(robot.prismatic) and stated is not None and stated[1] in FORCES
+
+    kept = [one for one in found if not is_other(one)]
+    return kept if any(one.meaning.quantity in EFFORTS for one in kept) else list(found)
 
 
 def _with_torques_of_drives(found: Sequence[Family]) -> list[Family]:
@@ -172,10 +216,10 @@ def _one_of(
         bare |= one.meaning.role == "estimated"
         return Decision(key, one.template, (why,), options=options, optional=optional, likely=bare)
     if optional:
-        why = "several: " + ", ".join(one.template for one in short) if short else "no measured one"
-        return Decision(
-            key, None, (why + "; velocities are made from positions",), options=options, optional=True
-        )
+        several = ", ".join(one.template for one in short)
+        why = f"several may be it, of which none is taken: {several}" if short else "no measured one"
+        why += "; velocities are made from positions"
+        return Decision(key, None, (why,), options=options, optional=True, likely=bool(short))
     if short:
         names = ", ".join(f"'{one.template}' ({_in_words(one)})" for one in short)
         return Decision(
@@ -211,8 +255,21 @@ def _said(one: Family) -> str:
     return "the name says so" if one.meaning.said_by in ("", "name") else one.meaning.said_by
 
 
+def _meaning(kind: str, columns: Mapping[str, str], found: Sequence[Family]) -> Meaning:
+    """What columns are that the user gave, one a joint: that of the group that they are of, where it is that signal."""
+    wanted = EFFORTS if kind == "effort" else (kind,)
+    own = [one for one in found if {*columns.values()} <= {*one.columns} and one.meaning.quantity in wanted]
+    return replace(own[0].meaning, role="measured") if own else Meaning(kind, said_by="name")
+
+
 def _by_joint(
-    kind: str, decision: Decision, family: Family | None, robot: RobotModel, look: Excerpt, answers: Answers
+    kind: str,
+    decision: Decision,
+    family: Family | None,
+    robot: RobotModel,
+    look: Excerpt,
+    found: Sequence[Family],
+    answers: Answers,
 ) -> tuple[Decision, Family | None]:
     """The columns of a channel with those that the user gave to single joints; the others are in order."""
     key = f"log.{kind}.columns"
@@ -242,7 +299,7 @@ def _by_joint(
         True,
         0,
         tuple(one for one in robot.joint_names if one not in columns),
-        Meaning(kind, said_by="name") if family is None else family.meaning,
+        _meaning(kind, columns, found) if family is None else family.meaning,
     )
     why = "as you say, joint by joint"
     if not columns:
@@ -272,11 +329,16 @@ def _with_help(
 def _with_example(kind: str, decision: Decision, robot: RobotModel, look: Excerpt, clock: Clock) -> Decision:
     """The question with the answer that names the column of one joint, the one that is called most like it."""
     columns = [name for name in look.numeric if name != clock.column.value]
-    if len(columns) < robot.n:
+    if not columns:
         return decision
     joint, *others = robot.joint_names
     called = " ".join(words(f"{joint} {kind}"))
     column = max(columns, key=lambda one: SequenceMatcher(None, " ".join(words(one)), called).ratio())
+    if len(columns) < robot.n:
+        held = f"{len(columns)} column{'s' * (len(columns) > 1)} of numbers ({few(columns, _NAMED)})"
+        question = f"{decision.question} The log has {held} for {robot.n} joints"
+        more = " and so for others; of those without one is asked where they stand"
+        return replace(decision, question=question, example=(f"{decision.key}.{joint}={column}", more))
     rest = f", and so for {', '.join(others)}" if others else ""
     return replace(decision, example=(f"{decision.key}.{joint}={column}", rest))
 
@@ -300,7 +362,12 @@ def _with_chains(decision: Decision, look: Excerpt, robot: RobotModel, known: Se
                 f"'{numbered[0]}' numbers {m} columns and the robot has {robot.n} joints: call again with the last "
                 f"link of the logged arm, --tip {' or --tip '.join(tips)}, or with --lock for joints that stood still"
             )
-            return replace(decision, why=(*decision.why, why), instead=why)
+            refusal = Refusal(
+                why,
+                "as many columns as the robot has joints",
+                "call again with the robot of the log, and answer what that leaves open",
+            )
+            return replace(decision, why=(*decision.why, why), refusal=refusal)
     return decision
 
 

@@ -14,7 +14,7 @@ from dynid.layouts.measured_motion import measured_motion
 from dynid.layouts.names import Family
 from dynid.layouts.order import in_order
 from dynid.layouts.row_clock import rate_from_velocity
-from dynid.layouts.units import stays_within_limits, units_within_limits
+from dynid.layouts.unit_kinds import stays_within_limits, units_within_limits
 from dynid.log.absent import WITHOUT_EFFORT, hand_joints
 from dynid.robot.model import RobotModel
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 from dynid.base.errors import UsageError
@@ -19,14 +19,28 @@ class Option:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """Why no answer helps: what was found, what is expected instead and what to do.
+
+    code: "" = as the log is refused without an answer.    unfit: whether the data are understood, and are of no use.
+    """
+
+    found: str
+    expected: str
+    do: str
+    code: str = ""
+    unfit: bool = False
+
+
+@dataclass(frozen=True)
 class Decision:
     """What was found for one key of the experiment file.
 
     value: None = nothing there.    why: evidence, one sentence each.    question: "" = sure.
     options: possible answers; none = any text.    optional: the file works without it.
     likely: taken by its name alone, which nothing contradicts.
-    instead: that of `why` for which no answer helps, but another robot; "" = none.    example: an answer to one of its
-    parts, KEY=VALUE, and what the others are.
+    refusal: of the log, where no answer helps.    example: an answer to one of its parts, KEY=VALUE, and what the
+    others are.
     """
 
     key: str
@@ -36,7 +50,7 @@ class Decision:
     options: tuple[Option, ...] = ()
     optional: bool = False
     likely: bool = False
-    instead: str = ""
+    refusal: Refusal | None = None
     example: tuple[str, str] = ("", "")
 
     @property
@@ -92,6 +106,22 @@ def require_questions(answers: Answers) -> None:
             )
 
 
+AS_YOU_SAY = "as you say"
+
+
+def without_effect(decisions: Iterable[Decision], answers: Answers) -> list[str]:
+    """Keys of answers on which nothing of a log depends, such as what an ampere is worth where torques are logged."""
+    found = by_key(*decisions)
+
+    def counts(key: str, answer: str) -> bool:
+        joints = next((one for one in _OF_JOINTS if key.startswith(one) and key not in found), key)
+        one = found.get(joints.removesuffix("."))
+        said = one is not None and (one.value == answer or any(AS_YOU_SAY in why for why in one.why))
+        return said or key == "log.time.column"  # of counted rows the column is called as the log calls it
+
+    return [key for key, answer in answers.items() if not counts(key, answer)]
+
+
 def _joined(unit: str) -> str:
     """A product of units as one word: N m, N·m and Nm are the same."""
     return unit.replace(" ", "").replace("·", "")
@@ -114,4 +144,4 @@ def decided(decision: Decision, answers: Answers) -> Decision:
             found=f"{decision.key} = {answer}",
             expected="one of " + ", ".join(f"'{one}'" for one in allowed),
         )
-    return Decision(decision.key, answer, ("as you say",), optional=decision.optional)
+    return Decision(decision.key, answer, (AS_YOU_SAY,), optional=decision.optional)

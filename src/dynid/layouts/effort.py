@@ -11,7 +11,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import NOWHERE, InputError
 from dynid.base.records import dataclass
 from dynid.base.units import factor
-from dynid.layouts.decision import Answers, Decision, Option, decided
+from dynid.layouts.decision import AS_YOU_SAY, Answers, Decision, Option, decided
 from dynid.layouts.meaning import Meaning
 from dynid.layouts.physics import EXPLAINS, Motion, description_scale, weight_share
 from dynid.layouts.presets import UNKNOWN, ConstantsEntry, Preset, matches_word
@@ -74,6 +74,10 @@ class Scale:
     slopes: Float
     informative: tuple[bool, ...]
     negative: tuple[str, ...]
+
+    def turned(self, by_answer: bool) -> Scale:
+        """The same with the sign of the effort settled.    by_answer: whether it is the other one."""
+        return replace(self, slopes=-self.slopes if by_answer else self.slopes, negative=())
 
 
 def torque_size(unit: str) -> float | None:
@@ -141,11 +145,12 @@ def decide_effort(
     answers: Answers,
     joints: Sequence[str],
 ) -> Effort:
-    """Unit and side of the effort, and the gains of currents.    joints: of the log, in the robot's order."""
+    """Unit and side of the effort, and the gains of currents.    joints: with an effort, in the robot's order."""
     scale = scale_of(robot, motion)
-    sign = _sign(robot, scale)
-    if sign is not None and scale is not None:
-        sign, scale = decided(sign, answers), replace(scale, negative=())
+    sign = _sign(robot, scale, asked=SIGN not in answers)
+    if sign is not None:
+        sign = decided(sign, answers)
+        scale = None if scale is None else scale.turned(sign.value == TURNED)
     actuator = said.actuator or _actuator(robot, said, scale)
     unit = _of_actuators(robot, said, actuator, scale) or _unit(robot, said, motion, scale, known)
     unit = decided(unit, answers)
@@ -156,12 +161,17 @@ def decide_effort(
     return Effort(unit, side, sign, gains, values, source)
 
 
-def _sign(robot: RobotModel, scale: Scale | None) -> Decision | None:
-    """Whether all efforts are of the other sign, where several joints say so and none says otherwise; None = no."""
-    if scale is None or scale.joints < 2 or len(scale.negative) < scale.joints:
-        return None
+def _sign(robot: RobotModel, scale: Scale | None, asked: bool) -> Decision | None:
+    """Whether all efforts are of the other sign, where several joints say so and none says otherwise; None = no.
+
+    asked: False where it is answered, whatever the joints say.
+    """
     load = load_of(robot)
-    why = f"the effort of {', '.join(scale.negative)} falls where the description's {load} rises, and no effort rises"
+    seen = scale is not None and scale.joints >= 2 and len(scale.negative) == scale.joints
+    if asked and not seen:
+        return None
+    negative = ", ".join(scale.negative) if scale is not None else ""
+    why = f"the effort of {negative} falls where the description's {load} rises, and no effort rises"
     return Decision(
         SIGN,
         None,
@@ -178,7 +188,8 @@ def _unit(
     robot: RobotModel, said: Meaning, motion: Motion | None, scale: Scale | None, known: Sequence[Preset]
 ) -> Decision:
     question, units, torques = "in which unit is the effort?", _units(robot), _torques(robot)
-    if scale is not None and scale.negative:
+    stated = not said.doubt and (said.unit in torques or said.unit in CURRENTS)
+    if scale is not None and scale.negative and not stated:
         joints = ", ".join(scale.negative)
         why = (
             f"the effort of {joints} falls where the description's {load_of(robot)} rises: a sign is turned, or it is "
@@ -191,7 +202,7 @@ def _unit(
         if scale is None
         else f"{scale.middle:.3g} times the description's {load_of(robot)} on {scale.joints} joint(s)"
     )
-    if said.unit in torques and not said.doubt:
+    if said.unit in torques and stated:
         share = None if scale is None else scale.middle * torques[said.unit]
         ratios = np.abs(robot.drive.gear_ratio)
         if share is None or 1 / FAR < share < FAR or 1 / FAR < share * float(np.median(ratios)) < FAR:
@@ -199,7 +210,7 @@ def _unit(
                 UNIT, said.unit, (who, *([f"it is {compared}"] if compared else [])), options=units
             )
         return Decision(UNIT, None, (f"{who} says {said.unit}, but it is {compared}",), question, units)
-    if said.unit in CURRENTS and not said.doubt:
+    if stated:
         return Decision(UNIT, said.unit, (who,), options=units)
     if said.doubt or said.quantity in ("torque", "effort"):
         return _torque_or_not(robot, said, motion, scale, compared, question)
@@ -387,16 +398,14 @@ def _gains(
     answers: Answers,
     joints: Sequence[str],
 ) -> tuple[Decision | None, Mapping[str, float], str]:
-    if unit.value is None or torque_size(unit.value) is not None or _known_gains(robot) is not None:
+    known_already = _known_gains(robot) is not None and GAINS not in answers
+    if unit.value is None or torque_size(unit.value) is not None or known_already:
         return None, {}, ""
     if GAINS in answers:
-        values = _numbers(answers[GAINS], len(joints))
-        if values is not None:
-            return (
-                Decision(GAINS, answers[GAINS], ("as you say",)),
-                dict(zip(joints, values, strict=True)),
-                "",
-            )
+        for those in (joints, robot.joint_names):
+            if (values := _numbers(answers[GAINS], len(those))) is not None:
+                given = Decision(GAINS, answers[GAINS], (AS_YOU_SAY,))
+                return given, dict(zip(those, values, strict=True)), ""
     if actuator is not None and (found_there := _gains_of_actuators(robot, actuator, joints)) is not None:
         return found_there
     found = preset_gains(robot, known)
@@ -422,6 +431,13 @@ def _gains(
     one = "is one A" if current else "are worth 1 of it"
     newtons = "N" if all(robot.prismatic) else "N m"
     count = f"{len(joints)} numbers from base to tip, with commas" if len(joints) > 1 else "one number"
+    count += (
+        f" ({', '.join(joints)})"
+        if 1 < len(joints) < robot.n
+        else f", of {joints[0]}"
+        if robot.n > 1 == len(joints)
+        else ""
+    )
     count += f" other than 0, and not '{answers[GAINS]}'" if GAINS in answers else ""
     question = f"how many {newtons} at the joint {one}? {count}"
     return Decision(GAINS, None, why, question), {}, ""

@@ -81,8 +81,8 @@ _COMMANDED = {"cmd", "command", "commanded", "commands", "des", "desired", "targ
 _ESTIMATED = {"est", "estimated", "estimate"}
 _MODEL = {"model", "hat", "ext", "external", "gravity", "grav", "ff", "feedforward",
           "friction", "dyn", "err", "error", "errors", "residual", "dist", "disturbance", "deviation", "predicted",
-          "pred", "calculated", "calc", "computed", "theoretical", "bias", "limit", "limits", "max", "min", "std",
-          "offset", "contact", "collision"}  # fmt: skip
+          "pred", "calculated", "calc", "computed", "cmptd", "theoretical", "bias", "limit", "limits", "max", "min",
+          "std", "offset", "contact", "collision"}  # fmt: skip
 _FILTERED = {"filt", "filtered", "filter", "smooth", "smoothed", "lp", "lowpass"}
 _UNPROCESSED = {"raw", "unfiltered", "uncalibrated"}
 _MOTOR = {"motor", "motors", "m"}

@@ -18,7 +18,8 @@ from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.names import Family
 from dynid.layouts.order import Order, decide_order, in_order
 from dynid.layouts.physics import Motion, Recording, unwrapped
-from dynid.layouts.units import Units, decide_units, kind_of, si
+from dynid.layouts.unit_kinds import kind_of, si
+from dynid.layouts.units import Units, decide_units
 from dynid.layouts.zero import OFFSET, answered_offsets, decide_counters_zero, decide_offset, moved_by
 from dynid.robot.model import RobotModel
 

@@ -30,6 +30,8 @@ _BETWEEN_WORDS = re.compile(
 # Where a word may begin or end within a name.
 _BOUNDARY = re.compile(r"(?<![^\W_])|(?![^\W_])|(?<=[a-z\d])(?=[A-Z])")
 _PLACE = "\0"
+# Of an object in a drive, with its subindex: no digit of it is the number of a joint.
+_ADDRESS = re.compile(r"(?<![^\W_])0x[0-9A-Fa-f]+(?:[/:.](?:0x)?[0-9A-Fa-f]+)?(?![^\W_])")
 
 
 @dataclass(frozen=True)
@@ -395,7 +397,10 @@ def _numbered_groups(columns: Sequence[str], n: int) -> list[tuple[str, dict[int
     """
     groups: dict[str, dict[int, str]] = {}
     for column in columns:
+        addresses = [one.span() for one in _ADDRESS.finditer(column)]
         for match in re.finditer(r"\d+", column):
+            if any(a <= match.start() < b for a, b in addresses):
+                continue
             # A number in a name's middle may be that of the robot: every place is tried.
             template = column[: match.start()] + _PLACE + column[match.end() :]
             groups.setdefault(template, {})[int(match.group())] = column

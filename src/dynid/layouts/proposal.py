@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 
 from dynid.base.records import dataclass
-from dynid.layouts.decision import Decision
+from dynid.layouts.decision import Decision, Refusal
 from dynid.layouts.names import Family
 from dynid.robot.model import RobotModel
 
@@ -38,7 +38,7 @@ class Proposal:
     log: a file, or those of one recording by their labels.
     decisions: in the order in which they are asked.    groups: columns of "position", "velocity", "effort".
     locked: where joints that the log does not have stand.    unused: columns that nothing was made of.
-    cited: sources as reasons name them -> the recorder alone.
+    cited: sources as reasons name them -> the recorder alone.    refusal: why no answer helps; None = one does.
     """
 
     robot: RobotModel
@@ -50,6 +50,7 @@ class Proposal:
     locked: dict[str, float]
     unused: tuple[str, ...]
     cited: Mapping[str, str] = field(default_factory=dict)
+    refusal: Refusal | None = None
 
     def __getitem__(self, key: str) -> Decision:
         return next((one for one in self.decisions if one.key == key), Decision(key, None, optional=True))

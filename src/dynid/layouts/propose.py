@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from dynid.base.errors import InputError, UsageError
-from dynid.layouts.channels import choose_channels
+from dynid.layouts.channels import choose_channels, columns_by_joint
 from dynid.layouts.clock import Clock, choose_clock, on_rows_of_positions
 from dynid.layouts.column_groups import column_groups, without_silent
 from dynid.layouts.commands import stand_in, with_gains
@@ -18,6 +20,7 @@ from dynid.layouts.common_joints import in_known_order, on_common_joints, withou
 from dynid.layouts.decision import Answers, Decision, by_key, require_questions
 from dynid.layouts.effort import Effort, decide_effort
 from dynid.layouts.excerpt import Excerpt, excerpt
+from dynid.layouts.lacking import refuse_lacking
 from dynid.layouts.meaning import Meaning, most_fitting
 from dynid.layouts.measured_motion import MeasuredMotion, measured_motion
 from dynid.layouts.missing_joints import LOCK, held_joints, slides_beside, slides_decision
@@ -27,6 +30,7 @@ from dynid.layouts.presets import Preset, presets
 from dynid.layouts.proposal import Group, Proposal
 from dynid.layouts.row_clock import rate_from_velocity, rows_as_clock
 from dynid.layouts.spare_columns import without_spare
+from dynid.layouts.standstill import standstill
 from dynid.layouts.units import time_unit
 from dynid.log.parts import may_be_parts, recordings
 from dynid.log.row_numbers import ROW
@@ -94,6 +98,7 @@ def propose(
     clock = _clock(look, alone, given)
     found, silent = without_silent(found, look)
     decisions = by_key(clock.column, *([clock.sort] if clock.sort is not None else []))
+    given = columns_by_joint(robot, look, found, given)
     columns, chosen = choose_channels(robot, look, clock, known, found, silent, given)
     decisions |= columns
     chosen = without_spare(look, chosen, decisions, given)
@@ -106,6 +111,7 @@ def propose(
     clock, apart = on_rows_of_positions(look, clock, chosen)
     if "effort" not in chosen and "position" in chosen:
         stand_in(robot, look, chosen, found, decisions, given)
+    refuse_lacking(robot, look, clock, found, chosen, decisions, given)
     missing = chosen["position"].missing if "position" in chosen else ()
     slides = slides_beside(robot, look, chosen, missing, efforts)
     held = held_joints(robot, look, chosen, [joint for joint in missing if joint not in slides], given)
@@ -127,6 +133,7 @@ def propose(
         {one.key.removeprefix(LOCK): float(one.value) for one in held if one.value is not None},
         tuple(name for name in look.names if name not in used),
         {one.said(entry.source): one.title for one in known for entry in one.channel},
+        standstill(look, chosen, motion),
     )
 
 
@@ -160,6 +167,11 @@ def _motion_and_effort(
         return found, None
     effort, motion = chosen["effort"], found.motion if found.order.sure else None
     joints = [one for one in robot.joint_names if one in (*effort.joints, *alike)]
+    # Nothing is worth 0, which is no effort: of joints of a hand, for one.
+    of = effort.columns if effort.named else in_order(effort.columns, found.columns)
+    values = np.nan_to_num(look.table(of))
+    idle = {joint for j, joint in enumerate(effort.joints[: values.shape[1]]) if not values[:, j].any()}
+    joints = [one for one in joints if one not in idle] or joints
     return found, decide_effort(robot, effort.meaning, motion, known, answers, joints)
 
 

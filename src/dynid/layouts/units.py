@@ -7,94 +7,38 @@ from itertools import product
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
-from dynid.base.errors import NOWHERE
+from dynid.base.arrays import Float
 from dynid.base.records import dataclass
-from dynid.base.units import factor, is_multiple
+from dynid.base.units import is_multiple
 from dynid.layouts.calibration import decide_calibration
 from dynid.layouts.clock import EPOCH, Clock
 from dynid.layouts.decision import Answers, Decision, Option, decided
-from dynid.layouts.effort import NEAR, force_unit, scale_of, torque_size
 from dynid.layouts.meaning import Meaning
 from dynid.layouts.names import Family
-from dynid.layouts.physics import (
-    DECISIVE,
-    FITS,
-    Motion,
-    Recording,
-    evidence,
-    gain,
-    misfit,
-    motion_of,
-    velocity_ratio,
-)
+from dynid.layouts.physics import Motion, Recording, motion_of, velocity_ratio
 from dynid.layouts.presets import UNKNOWN
 from dynid.layouts.row_clock import rate_question
+from dynid.layouts.unit_kinds import ANGLES, TURN, Kind, in_range, kind_of, si, widest
+from dynid.layouts.units_by_torque import by_force, by_torque
 from dynid.layouts.zero import from_another_zero
 from dynid.log.calibration import PERCENT
-from dynid.log.joint_limits import BESIDE, BEYOND
 from dynid.robot.model import RobotModel
 
 DAY = "day"
-TIMES, POSITIONS, VELOCITIES = ("s", "ms", "us", "ns"), ("rad", "deg"), ("rad/s", "deg/s", "rpm")
-# With those that so few logs use that nothing but a name or an answer speaks for them.
-_SMALL = ("arcmin", "arcsec")
-TURN = "turn"
+TIMES = ("s", "ms", "us", "ns")
 # What counts are said to be, for two: whatever they are worth is an answer.
 _OF_COUNTS = (
     Option("1/4096 turn", "4096 counts a turn, or as many as there are"),
     Option("0.01 deg", "hundredths of a degree"),
 )
-ANGLES = (*POSITIONS, "mrad", TURN, *_SMALL)
-SPEEDS = (*VELOCITIES, "mrad/s", "turn/s", *(f"{one}/s" for one in _SMALL))
 # Controllers record between 2 and 20,000 rows a second.
 FASTEST_STEP, SLOWEST_STEP = 5e-5, 0.5
-# A motion that is to show gravity spans this much on some joint, rad; a joint without limits at most two turns.
-MOVED, TURNS = 0.1, 4 * np.pi
-# Of slides, m. What fits as m is taken to be m where nothing else speaks: as inches it would be a 39th of that motion,
-# and robots that are logged to be identified move by more than a 39th of their range.
-SLID = 0.005
 # Faster than this many times its limit no joint moves.
 TOO_FAST = 3.0
 # A logged velocity follows the derivative where it explains this share of it; their units fit within this factor.
 FOLLOWS, ALIKE = 0.5, 1.2
 # Shares of a range end here, and are cut off there: that many rows at an end are no chance.
 WHOLE, AT_AN_END = 100.0, 3
-# Positions that fit far better this many times as large are those of motors, or of another unit; the last are turns.
-STRETCHES = (0.5, 0.7, 1.4, 2.0, 2 * np.pi)
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Units of joints that turn, or of a robot whose joints all slide.
-
-    length, speed: what they are units of.    positions, velocities: those that a log is looked at for; all_positions,
-    all_velocities: with those of names and answers.    moved: what a motion spans at least, rad or m.
-    """
-
-    length: str
-    speed: str
-    positions: tuple[str, ...]
-    velocities: tuple[str, ...]
-    all_positions: tuple[str, ...]
-    all_velocities: tuple[str, ...]
-    moved: float
-    slides: bool
-
-    @property
-    def neither(self) -> str:
-        """That no unit fits."""
-        return f"neither {' nor '.join(self.positions)} fits the limits"
-
-
-_TURNING = Kind("angle", "angular velocity", POSITIONS, VELOCITIES, ANGLES, SPEEDS, MOVED, False)
-LENGTHS, SLIDE_SPEEDS = ("m", "mm", "cm", "in"), ("m/s", "mm/s", "cm/s", "in/s")
-_SLIDING = Kind("length", "velocity", *2 * (LENGTHS, SLIDE_SPEEDS), SLID, True)
-
-
-def kind_of(robot: RobotModel) -> Kind:
-    """Units of angle where a joint turns: those of slides beside it are found by their own columns."""
-    return _SLIDING if all(robot.prismatic) else _TURNING
 
 
 @dataclass(frozen=True)
@@ -112,13 +56,6 @@ class Units:
     scale: float | Float
     motion: Motion | None
     calibration: Decision | None = None
-
-
-def si(unit: str, quantity: str) -> float:
-    """Factor of a unit to SI.    A percent of a motor's range is about a degree: ranges are about 200 degrees."""
-    if unit == PERCENT:
-        unit = "deg"
-    return factor(unit, (quantity,), NOWHERE)[1]
 
 
 def decide_units(
@@ -157,7 +94,7 @@ def decide_units(
     pairs = with_velocities(fits)
     if pairs:
         narrowed = {(t, p) for t, p, _ in pairs}
-        if len(narrowed) < len(fits):
+        if len(narrowed) < len(fits) or clock.step == 1.0:
             time_why = (*time_why, "the logged velocity is the derivative of the position so")
         fits = [one for one in fits if one in narrowed]
     left_times = list(dict.fromkeys(t for t, _ in fits)) if positions else times
@@ -169,9 +106,9 @@ def decide_units(
             shown = None  # about a wrong zero torque tells nothing of units
     if kind.slides:
         timed = shown if len(left_times) == 1 else None
-        chosen, why, question = _by_force(robot, timed, left_positions, position, effort)
+        chosen, why, question = by_force(robot, timed, left_positions, position, effort)
     else:
-        chosen, why, question = _by_torque(robot, shown, left_positions, position, effort)
+        chosen, why, question = by_torque(robot, shown, left_positions, position, effort, widest(recording.q))
     names = [*ANGLES, PERCENT] if PERCENT in position.units else kind.all_positions
     unit_decision = decided(
         Decision(
@@ -263,10 +200,10 @@ def _positions(
     with np.errstate(invalid="ignore"):
         span = np.nanmax(q, axis=0, initial=-np.inf) - np.nanmin(q, axis=0, initial=np.inf)
     tried = dict.fromkeys((*kind.positions, *([said.unit] if said.unit in kind.all_positions else [])))
-    likely = [u for u in tried if _in_range(robot, span, u)]
+    likely = [u for u in tried if in_range(robot, span, u)]
     if PERCENT in said.units:
         shared, seen = _percent(q)
-        if shared and _in_range(robot, span, PERCENT):
+        if shared and in_range(robot, span, PERCENT):
             return [PERCENT], (seen,)
         if shared is None and "deg" in likely:
             return [*likely, PERCENT], (seen,)
@@ -293,33 +230,6 @@ def _percent(q: Float) -> tuple[bool | None, str]:
     if (size == WHOLE).sum() >= AT_AN_END:
         return True, f"they are cut off at {WHOLE:g}, {int((size == WHOLE).sum())} times"
     return None, f"none is beyond {WHOLE:g}, where a percentage ends"
-
-
-def _in_range(robot: RobotModel, span: Float, unit: str) -> bool:
-    kind = kind_of(robot)
-    counted = np.array(robot.prismatic) == kind.slides
-    moved = si(unit, kind.length) * span[counted]
-    return bool((moved <= _room(robot)[counted]).all() and moved.max(initial=0.0) >= kind.moved)
-
-
-def _room(robot: RobotModel) -> Float:
-    free = robot.limits.upper - robot.limits.lower
-    return np.asarray(np.where(np.isfinite(free), (1 + BEYOND) * free + BESIDE, TURNS))
-
-
-def units_within_limits(robot: RobotModel, span: Float) -> tuple[str, ...]:
-    """Units in which joints move by spans (n,) as their limits let them, and not by too little.
-
-    Of angle, where only joints that turn are looked at, or of length where all slide.
-    """
-    return tuple(u for u in kind_of(robot).positions if _in_range(robot, span, u))
-
-
-def stays_within_limits(robot: RobotModel, span: Float, unit: str) -> Bool:
-    """Joints (n,) whose spans fit their limits in a unit of angle, those of slides beside them in metres."""
-    kind = kind_of(robot)
-    scale = si(unit, kind.length) if kind.slides else np.where(robot.prismatic, 1.0, si(unit, kind.length))
-    return np.asarray(scale * span <= _room(robot))
 
 
 def _slow_enough(robot: RobotModel, motion: Motion, scale: float) -> bool:
@@ -364,137 +274,3 @@ def _velocity_decision(
         Decision(key, None, ("as the units of time and position are",), options=options, optional=True),
         answers,
     )
-
-
-def _why_none(kind: Kind, said: Meaning) -> str:
-    """Why no unit is taken: counts are known to be none, or none fits."""
-    return said.doubt if said.doubt and said.unit == UNKNOWN else kind.neither
-
-
-def _gears(robot: RobotModel) -> str:
-    """Where the gears of motors are known from."""
-    if (np.abs(robot.drive.gear_ratio) == 1).all():
-        return (
-            "and the ratios of their gears in a TOML file of the robot (urdf = its name, gear_ratio by joint)"
-        )
-    return "and are divided by the gear ratios of the description"
-
-
-def _by_torque(
-    robot: RobotModel, motion: Motion | None, left: Sequence[str], said: Meaning, effort: Meaning | None
-) -> tuple[str | None, tuple[str, ...], str]:
-    """The position unit that the torque speaks for.    Returns unit, evidence, question."""
-    kind = kind_of(robot)
-    ask = f"are the positions in {' or '.join(kind.positions)}?"
-    if PERCENT in left:
-        ask = f"are the positions in {' or '.join(left)} of each motor's range (LeRobot without use_degrees)?"
-        return (PERCENT, (), "") if len(left) == 1 else (None, ("nothing decides between them",), ask)
-    if not left:
-        return (
-            None,
-            (
-                f"{_why_none(kind, said)}; counts of an encoder are shares of a turn (1/4096 turn for one), "
-                "and their zero is an offset under [log] position",
-            ),
-            f"which unit have the positions ({_why_none(kind, said)})? Of counts it is what one is worth: "
-            "1/4096 turn, 0.01 deg, or one for each joint with commas; "
-            f"those of motors take --answer log.position.side=motor, too, {_gears(robot)}",
-        )
-    named = said.unit in kind.all_positions and not said.doubt
-    best = said.unit if named and said.unit in left else left[0]
-    others = [u for u in POSITIONS if u != best]
-    seen = None if motion is None else evidence(robot, _read(motion, best), _read(motion, others[0]))
-    if seen is None:
-        return (best, (), "") if len(left) == 1 else (None, ("nothing decides between them",), ask)
-    advantage, words = seen
-    if not named and (turns := _as_turns(robot, motion, best, effort)) is not None:
-        return TURN, (turns,), ""
-    stretched = _stretched(robot, motion, best)
-    if stretched is not None and len(left) == 1:
-        return (
-            None,
-            (f"as {best}, but {stretched}",),
-            f"in which unit are the positions? As {best}, {stretched}",
-        )
-    if advantage > DECISIVE:
-        return (best, (f"{words} as {best}",), "") if stretched is None else (None, (stretched,), ask)
-    if advantage < -DECISIVE:
-        if len(left) > 1 and not named:
-            return others[0], (f"{words} as {others[0]}",), ""
-        return None, (f"but {words} as {others[0]}",), ask
-    return (
-        (best, ("the torque neither confirms nor contradicts it",), "")
-        if len(left) == 1
-        else (None, ("nothing decides between them",), ask)
-    )
-
-
-def _by_force(
-    robot: RobotModel, motion: Motion | None, left: Sequence[str], said: Meaning, effort: Meaning | None
-) -> tuple[str | None, tuple[str, ...], str]:
-    """The unit of slides' positions in which the description's masses need the logged force.    As `_by_torque`.
-
-    The force of slides is linear in their positions: in any unit a rigid robot fits it as well.
-    """
-    neither = _SLIDING.neither
-    if not left:
-        return None, (neither,), f"which unit have the positions? {neither.capitalize()}"
-    if len(left) == 1:
-        return left[0], (), ""
-    ask = f"are the positions in {' or '.join(left)}?"
-    if said.unit in _SLIDING.all_positions and not said.doubt:
-        return None, ("nothing decides between them",), ask
-    newtons = None if motion is None or effort is None else force_unit(robot, motion, effort)
-    if motion is not None and newtons is not None:
-        scales = {unit: scale_of(robot, motion.read_as(si(unit, "length"))) for unit in left}
-        shares = {unit: newtons * one.middle for unit, one in scales.items() if one is not None}
-        near = [unit for unit, share in shares.items() if 1 / NEAR < share < NEAR]
-        words = ", ".join(f"{share:.3g} as {unit}" for unit, share in shares.items())
-        if words:
-            words = f"the force over that of the description's masses is {words}"
-        if len(near) == 1:
-            return near[0], (words,), ""
-        if words:
-            return None, (words,), ask
-    if "m" in left:
-        return "m", (f"as {' or '.join(one for one in left if one != 'm')} the robot hardly moved",), ""
-    return None, ("the limits allow each, and no force in a known unit decides between them",), ask
-
-
-def _stretched(robot: RobotModel, motion: Motion | None, unit: str) -> str | None:
-    """What speaks for positions of another size than the unit's: those of motors before their gears, for one."""
-    here = None if motion is None else misfit(robot, motion.read_as(si(unit, "angle")))
-    if motion is None or here is None:
-        return None
-    for factor_ in STRETCHES:
-        there = misfit(robot, motion.read_as(factor_ * si(unit, "angle")))
-        if there is not None and gain(there, here) > DECISIVE and (np.sqrt(there[there < 1]) <= FITS).all():
-            what = "turns" if factor_ == STRETCHES[-1] else "motors before gears"
-            return f"a rigid arm fits the torque far better with {factor_:.3g} times the angles: {what}?"
-    return None
-
-
-def _as_turns(robot: RobotModel, motion: Motion | None, unit: str, effort: Meaning | None) -> str | None:
-    """What says that positions are in turns, and no other length than that of the unit; None = it is not beyond doubt.
-
-    They stay within the limits, a fit or the description speaks for them as for one of the usual units, and as turns
-    alone the torque is as large as the description's: the angles of motors, and counts, would be as well by chance.
-    """
-    if motion is None or effort is None or effort.quantity not in ("torque", "effort") or effort.doubt:
-        return None
-    size = 1.0 if effort.unit == UNKNOWN else torque_size(effort.unit)
-    if size is None or not _in_range(robot, np.ptp(motion.q, axis=0), TURN):
-        return None
-    seen = evidence(robot, _read(motion, TURN), _read(motion, unit))
-    here, there = (scale_of(robot, motion.read_as(si(one, "angle"))) for one in (TURN, unit))
-    if seen is None or seen[0] <= DECISIVE or here is None:
-        return None
-    others = [] if there is None else [size * there.middle]
-    if not 1 / NEAR < size * here.middle < NEAR or any(1 / NEAR < one < NEAR for one in others):
-        return None
-    share = f"and is {size * here.middle:.2g} times the description's then"
-    return f"{seen[1]} as {TURN} than as {unit}, {share}" + "".join(f" ({one:.2g} times)" for one in others)
-
-
-def _read(motion: Motion, unit: str) -> Motion:
-    return motion.read_as(si(unit, "angle"))

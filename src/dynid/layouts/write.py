@@ -123,6 +123,9 @@ def columns_in_words(proposal: Proposal) -> str:
         slides = p.groups[kind].slides.values() if kind in p.groups else ()
         shown = ", ".join([shown, *(f"{column} {of_slide or unit}" for column, of_slide in slides)])
         said += [f"{title} {shown}"] if shown and (kind == "time" or kind in p.groups) else []
+        columns = p[f"log.{kind}.columns"]
+        if columns.likely and columns.value is None:
+            said.append(f"no {title} ({'; '.join(columns.why)})")
     held = [one.key.removeprefix(LOCK) for one in p.decisions if one.key.startswith(LOCK)]
     said += [f"held: {', '.join(held)}"] if held else []
     return "; ".join(said)
@@ -138,7 +141,9 @@ def summary_lines(proposal: Proposal) -> list[str]:
         shown = " ".join(filter(None, (_columns_in_words(p, kind), _unit(p, kind))))
         grade = _grade(decisions)
         lines.append(f"{kind:<10}{shown or 'none':<44} {grade}")
-        reasons = [why for one in decisions for why in one.why if one.value is not None or one.question]
+        reasons = [
+            why for one in decisions for why in one.why if one.value is not None or one.grade != "sure"
+        ]
         for why in dict.fromkeys(reasons):
             lines += _wrapped(_cited_once(why, p.cited, seen), " " * 12)
     for key in GAINS_OF_DRIVES:

@@ -20,7 +20,7 @@ from dynid.log.log import RawChunk, Trajectory
 from dynid.log.peaks import look_at_peaks
 from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
 from dynid.log.recording_faults import RecordingWatch
-from dynid.log.row_order import OrderWatch
+from dynid.log.row_order import POSES, OrderWatch
 from dynid.log.summary import LogSummary, TrajectorySummary
 from dynid.log.time_order import DAMAGED_SHARE, FASTEST, SLOWEST, longest_step
 
@@ -176,12 +176,12 @@ class LogWatch:
 
     def _finer_unit(self, step: float) -> str:
         time = self.log.mapping.time
+        if self.order.unrelated():
+            return f"record a motion, many rows a period of it; {POSES}"
         for unit, factor in FINER_UNITS:
             if SLOWEST <= time.factor / (step * factor) <= FASTEST:
-                return (
-                    f"is '{time.column}' in {unit}? Declare it: "
-                    f'time = {{ column = "{time.column}", unit = "{unit}" }} under [log]'
-                )
+                declared = f'time = {{ column = "{time.column}", unit = "{unit}" }} under [log]'
+                return f"is '{time.column}' in {unit}? Declare it: {declared}"
         return ""
 
     def _seen(self, chunk: RawChunk) -> RawChunk:

@@ -133,7 +133,8 @@ def contents(
 
 def _streams(table: Table) -> Mapping[str, tuple[str, ...]]:
     found: Mapping[str, tuple[str, ...]] = getattr(table, "streams", {"": table.column_names})
-    return found
+    unlike = getattr(table, "unlike", ())
+    return {name: tuple(one for one in columns if one not in unlike) for name, columns in found.items()}
 
 
 def _stream(table: Table, name: str, columns: tuple[str, ...]) -> Stream:

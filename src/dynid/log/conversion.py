@@ -39,6 +39,7 @@ class Conversion:
         theta, dtheta = self._motors(data, q, dq)
         if effort is not None:
             effort[:, self._unmeasured] = 0.0  # nan would make every row one with missing values
+            self._require_gains(effort)
         tau = _mapped(effort, self._effort_matrix) if effort is not None else None
         if tau is not None and drive.linkages and self._effort_at_motors:
             tau = tau * drive.linkage_slopes(q)
@@ -167,7 +168,37 @@ class Conversion:
     def _effort_at_motors(self) -> bool:
         if self.mapping.effort_quantity == "torque":
             return self.mapping.effort_side == "motor"
-        return not np.isfinite(self.robot.drive.drive_gain).all()
+        return self._by_constants
+
+    @property
+    def _by_constants(self) -> bool:
+        # Gains at the joints are read before constants of the motors.
+        drive = self.robot.drive
+        known = np.isfinite(drive.torque_constant).all() and not np.isfinite(drive.drive_gain).all()
+        return self.mapping.effort_quantity == "current" and bool(known)
+
+    @cached_property
+    def _without_gain(self) -> Bool:
+        # Joints (n,) of whose effort nobody knows what it is worth.
+        if self.mapping.effort_quantity == "torque" or self._by_constants:
+            return np.zeros(self.robot.n, dtype=np.bool_)
+        return np.asarray(~np.isfinite(self.robot.drive.drive_gain) & ~self._unmeasured)
+
+    def _require_gains(self, effort: Float) -> None:
+        """Raises InputError for an effort (T, n) other than 0 of a joint without a gain: 0 is 0 with any."""
+        if not self._without_gain.any():
+            return
+        used = self._without_gain & ((effort != 0.0) & np.isfinite(effort)).any(axis=0)
+        if not used.any():
+            return
+        missing = [name for name, one in zip(self.robot.joint_names, used, strict=True) if one]
+        raise InputError(
+            "drive-gain",
+            found=f"effort in {self.mapping.effort_quantity} and no drive_gain for {', '.join(missing)}",
+            expected="joint torque per ampere (or per raw unit) of every joint",
+            do="give drive_gain (or gear_ratio and torque_constant) under [robot] of the experiment file, "
+            "or under drive in a robot file of dynid's own",
+        )
 
     @cached_property
     def _effort_matrix(self) -> Float:
@@ -176,19 +207,10 @@ class Conversion:
         sign = np.diag([m.effort_sign.get(j, 1.0) for j in names])
         if m.effort_quantity == "torque":
             return sign if m.effort_side == "link" else sign @ drive.transmission
-        gain, constant = drive.drive_gain, drive.torque_constant
-        if np.isfinite(gain).all():
-            return sign @ np.diag(gain)
-        if m.effort_quantity == "current" and np.isfinite(constant).all():
-            return sign @ np.diag(constant) @ drive.transmission
-        missing = [name for name, value in zip(names, gain, strict=True) if not np.isfinite(value)]
-        raise InputError(
-            "drive-gain",
-            found=f"effort in {m.effort_quantity} and no drive_gain for {', '.join(missing)}",
-            expected="joint torque per ampere (or per raw unit) of every joint",
-            do="give drive_gain (or gear_ratio and torque_constant) under [robot] of the experiment file, "
-            "or under drive in a robot file of dynid's own",
-        )
+        if self._by_constants:
+            return sign @ np.diag(drive.torque_constant) @ drive.transmission
+        gains: Float = np.diag(np.where(np.isfinite(drive.drive_gain), drive.drive_gain, 1.0))
+        return sign @ gains
 
 
 def _measured(values: Float) -> Float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dynid.base.arrays import Float
 from dynid.base.arrow import codes_of, numbers_of
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
+from dynid.base.overview import few
 from dynid.base.records import dataclass
 from dynid.log.cell_units import numbers_without
 from dynid.log.dialect import BLANK, MISSING, Dialect, cut_off, dialect_of
@@ -27,6 +29,10 @@ from dynid.log.scope import END_TAG
 BLOCK_BYTES = 2_000_000
 # Of a line that is named.
 SHOWN = 60
+# Rows that have one number of cells where it is the header that is wrong.
+ROWS_OF_ONE_WIDTH = 1000
+# Columns that are listed.
+NAMED = 6
 _CASES = (str.lower, str.upper, str.title, str.capitalize)
 _TEXT_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _COMMENTS = (b"#", b"%", b"//")
@@ -68,7 +74,8 @@ class CsvTable:
 
     def __init__(self, path: Path, dialect: Dialect, found: bool = False) -> None:
         self.path, self.dialect = path, dialect
-        self.column_names = dialect.names
+        again = {one for others in dialect.twins.values() for one in others}
+        self.column_names = tuple(name for name in dialect.names if name not in again)
         self.constants = dialect.stated
         plain = dialect.delimiter == "," and dialect.decimal == "." and dialect.named
         place = Place(file=str(path))
@@ -82,12 +89,20 @@ class CsvTable:
             if count > 1:
                 text = f"the last {count} lines, from '{shown}' on, have fewer cells than the rows and are left out"
             notes.append(Diagnostic(Severity.WARNING, "last-line", text, place))
+        if self.unlike:
+            text = f"several columns of one name, which differ, are left out: {few(self.unlike, NAMED)}"
+            notes.append(Diagnostic(Severity.WARNING, "columns-of-one-name", text, place))
         self.remarks = tuple(notes)
+
+    @property
+    def unlike(self) -> tuple[str, ...]:
+        """Names that several columns have which differ: which of them is meant nobody knows."""
+        return self.dialect.unlike
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Columns that begin with text."""
-        cells = zip(self.column_names, self.dialect.first, strict=False)
+        cells = zip(self.dialect.names, self.dialect.first, strict=False)
         return tuple(name for name, cell in cells if not self.dialect.is_number(cell))
 
     @property
@@ -102,12 +117,36 @@ class CsvTable:
     def info(self, column: str) -> ColumnInfo:
         """The unit, where the file has a line of units."""
         units = self.dialect.units
-        return ColumnInfo(unit=units[self.column_names.index(column)] if units else "")
+        return ColumnInfo(unit=units[self.dialect.names.index(column)] if units else "")
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns; raises InputError naming row and column of a cell that is no number."""
+        """Yields batches of the named columns; raises InputError naming row and column of a cell that is no number.
+
+        Raises it as well for columns of one name that differ.
+        """
+        twins = {name: self.dialect.twins[name] for name in columns if name in self.dialect.twins}
+        read = (*columns, *(one for others in twins.values() for one in others))
+        for batch in self._batches(read, rows, start, stop):
+            for name, others in twins.items():
+                if not all(_same(batch[name], batch[one]) for one in others):
+                    raise self.differing((name,))
+            yield {name: batch[name] for name in columns} if twins else batch
+
+    def differing(self, names: Sequence[str]) -> InputError:
+        """The error for columns of one name that are not the same."""
+        return self._error(
+            "duplicate-column",
+            f"column(s) {', '.join(names)} more than once, with other values",
+            "unique names, or the same values",
+            line=self.dialect.head_lines or None,
+            do="name them apart in the file",
+        )
+
+    def _batches(
+        self, columns: tuple[str, ...], rows: int, start: int, stop: int | None
+    ) -> Iterator[Mapping[str, Float | Text]]:
         import pyarrow as pa
         from pyarrow import csv as pacsv
 
@@ -117,7 +156,7 @@ class CsvTable:
             return pacsv.read_csv(
                 pa.BufferReader(block),
                 read_options=pacsv.ReadOptions(
-                    block_size=max(len(block), 1), use_threads=True, column_names=list(self.column_names)
+                    block_size=max(len(block), 1), use_threads=True, column_names=list(self.dialect.names)
                 ),
                 parse_options=pacsv.ParseOptions(
                     delimiter="\t" if blank else self.dialect.delimiter,
@@ -222,7 +261,7 @@ class CsvTable:
 
     def _wrong_row(self, columns: tuple[str, ...]) -> InputError | None:
         blank = self.dialect.delimiter == BLANK
-        count = len(self.column_names)
+        count = len(self.dialect.names)
         lines: Any = _Lines(self.path, self.dialect, self._cut and self._cut[0])
         with io.TextIOWrapper(lines, "utf-8", "replace", newline="") as file:
             plain = map(with_plain_signs, file)
@@ -236,10 +275,15 @@ class CsvTable:
                 row += 1
                 line = reader.line_num + self.dialect.head_lines
                 if len(cells) != count:
+                    others = {len(one) for one in islice(reader, ROWS_OF_ONE_WIDTH) if one}
+                    if row == 0 and self.dialect.named and others == {len(cells)}:
+                        found = f"{count} names in the header and {len(cells)} cells in every row"
+                        do = "write a name for each column, and no more"
+                        return self._error("ragged-row", found, "as many of both", line=line, do=do)
                     expected = f"{count}, as in the header" if self.dialect.named else f"{count}, as before"
                     return self._error("ragged-row", f"{len(cells)} cells", expected, line=line, row=row)
                 for name in columns:
-                    i = self.column_names.index(name)
+                    i = self.dialect.names.index(name)
                     good = self.dialect.is_number_of(i, cells[i])
                     if row == 0:
                         texts[i] = not good
@@ -249,7 +293,7 @@ class CsvTable:
 
     def _text_cell(self, column: str, cells: Sequence[str], row: int, line: int) -> InputError:
         """The error for a row with a cell that should be a number."""
-        cell = cells[self.column_names.index(column)]
+        cell = cells[self.dialect.names.index(column)]
         found, expected, do = f"column '{column}' = '{cell}'", "a number", ""
         if unit := self._units.get(column):
             expected = f"a number in {unit}, as above, or in another unit of that quantity"
@@ -279,6 +323,23 @@ class CsvTable:
             do=do,
             place=Place(file=str(self.path), line=line, row=row),
         )
+
+
+def refuse_unlike(table: Any, wanted: Collection[str] | None = None) -> None:
+    """Raises InputError for a text file that has columns of one name which differ, of these where they are given."""
+    if isinstance(table, CsvTable):
+        unlike = [name for name in table.unlike if wanted is None or name in wanted]
+        if unlike:
+            raise table.differing(unlike)
+
+
+def _same(one: Float | Text, other: Float | Text) -> bool:
+    """Whether two columns hold the same."""
+    if isinstance(one, Text) and isinstance(other, Text):
+        return [one.names[k] for k in one.codes] == [other.names[k] for k in other.codes]
+    if isinstance(one, Text) or isinstance(other, Text):
+        return False
+    return bool(np.array_equal(one, other, equal_nan=True))
 
 
 def _whole_lines(text: bytes, quoted: bool) -> int:

@@ -69,6 +69,8 @@ class Dialect:
     say by name, in SI units where they have one.    lists: how lists of numbers in a line are held together, as
     in loose_lists.    grouped: whether numbers have their thousands apart, by the other sign.
     in_cells: the unit that each cell of a column ends in, "" = none, () = no column has one.
+    twins: of a name that several columns have, those of the others among the names.    unlike: such names whose columns
+    differ in the first rows.
     """
 
     delimiter: str
@@ -84,6 +86,8 @@ class Dialect:
     lists: str = ""
     grouped: bool = False
     in_cells: tuple[str, ...] = ()
+    twins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unlike: tuple[str, ...] = ()
 
     def as_cells(self, line: str) -> str:
         """A line with its lists as cells, and its numbers in one piece."""
@@ -144,7 +148,7 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
 
     delimiter, decimal: None = whatever makes most cells of its rows numbers.
 
-    Raises InputError for a file without a line, another separator than the given one, and names that are used twice.
+    Raises InputError for a file without a line, and for another separator than the given one.
     """
     text, encoding, whole = _sample(path)
     text = with_plain_signs(text)
@@ -174,14 +178,8 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     first = _first_row(best)
     names, units = _head(lines, best, first)
     found = tuple(name or f"column[{i}]" for i, name in enumerate(distinct(names) or ("",) * best.width))
-    twice = sorted({name for name in found if found.count(name) > 1})
-    if twice:
-        raise InputError(
-            "duplicate-column",
-            found=f"column(s) {', '.join(twice)} more than once",
-            expected="unique names",
-            place=Place(file=str(path), line=1),
-        )
+    rows_of = [cells for i, cells in best.lines if first is not None and i >= first]
+    found, twins, unlike = _with_twins(found, rows_of)
     # Without a row in the sample the first line that is no comment is the header.
     head = first if first is not None else next((i + 1 for i, _ in plain), len(lines))
     row = next((tuple(cells) for i, cells in best.lines if i == first), ())
@@ -209,7 +207,27 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
         way,
         grouped,
         in_cells,
+        twins,
+        unlike,
     )
+
+
+def _with_twins(
+    names: tuple[str, ...], rows: Sequence[Sequence[str]]
+) -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]], tuple[str, ...]]:
+    """Names of which no two are alike, those of the further columns of each name, and names whose columns differ."""
+    places: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        places.setdefault(name, []).append(i)
+    several = {name: at for name, at in places.items() if len(at) > 1}
+    if not several:
+        return names, {}, ()
+    own = [f"{name} (column {i + 1})" if places[name][0] < i else name for i, name in enumerate(names)]
+    whole = [cells for cells in rows if len(cells) == len(names)]
+    unlike = [
+        name for name, at in several.items() if any(cells[at[0]] != cells[i] for cells in whole for i in at)
+    ]
+    return tuple(own), {name: tuple(own[i] for i in at[1:]) for name, at in several.items()}, tuple(unlike)
 
 
 def _is_grouped(cell: str, decimal: str) -> bool:

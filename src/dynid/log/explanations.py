@@ -5,6 +5,7 @@ from __future__ import annotations
 from dynid.base.explanation import TRAPS, Explanation
 from dynid.log.checks import CLOCK_DOUBT, CLOCK_STOP, DUPLICATE_SHARE, MIN_ROWS, MISSING_SHARE
 from dynid.log.joint_limits import BESIDE, BEYOND, OUTSIDE
+from dynid.log.one_sided import EXPLANATION as OF_ONE_SIDED
 from dynid.log.peaks import COARSE, SATURATED_SHARE
 from dynid.log.recording_faults import FROZEN_SECONDS
 from dynid.log.time_order import DAMAGED_SHARE, FEW_ROWS
@@ -129,6 +130,7 @@ EXPLANATIONS = (
         at each touch. An effort that happens to end at zero is smoother as it is.""",
         """Accept it for a joint whose torque really never changes its sign and touches zero (one-sided tendons).""",
     ),
+    OF_ONE_SIDED,
     Explanation(
         "motor-position",
         "a motor position that does not follow its joint",
@@ -304,6 +306,14 @@ EXPLANATIONS = (
         ("warning",),
         """The program that wrote the log was stopped within a line, or added a remark. The line is left out.""",
         """Nothing.""",
+    ),
+    Explanation(
+        "columns-of-one-name",
+        "several columns of one name, with other values",
+        ("warning",),
+        """A table lists a name several times, and the columns differ: which is meant nobody knows. They are left
+        out. Columns of one name with the same values are one.""",
+        """Nothing where they are not needed; else name them apart in the file.""",
     ),
     Explanation(
         "joints-in-rows",

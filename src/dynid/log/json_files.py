@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynid.base.errors import InputError, Place
-from dynid.log.arrays import MAX_FIELDS, ArrayTable, Budget, StoredArray, fields_of, reading
+from dynid.log.arrays import MAX_FIELDS, SHOWN, ArrayTable, Budget, StoredArray, fields_of, reading
+from dynid.log.episodes import LEAST_ROWS, are_episodes, arrays_of_episodes
 from dynid.log.python_text import as_json, is_python
 from dynid.log.records import arrays_of
 
@@ -70,22 +71,49 @@ def _lines(path: Path, text: str, error: json.JSONDecodeError) -> list[Any]:
 
 def array_table(path: Path, tree: Any) -> ArrayTable:
     """The arrays of a tree, or of a list of records, as columns."""
-    if isinstance(tree, list) and tree and all(isinstance(one, Mapping) for one in tree):
-        return ArrayTable(path, *arrays_of(tree))
+    if _are_records(tree):
+        return ArrayTable(path, *(arrays_of_episodes(tree) if are_episodes(tree) else arrays_of(tree)))
     arrays: list[StoredArray] = []
     left_out: list[str] = []
-    _collect("", tree if isinstance(tree, Mapping) else {"column": tree}, arrays, left_out, 0)
-    return ArrayTable(path, arrays[:MAX_FIELDS], left_out)
+    motions: list[str] = []
+    _collect("", tree if isinstance(tree, Mapping) else {"column": tree}, arrays, left_out, motions, 0)
+    arrays, settings = _without_settings(arrays)
+    motion = motions[0] if len(motions) == 1 else None
+    return ArrayTable(path, arrays[:MAX_FIELDS], [*settings, *left_out], motion)
+
+
+def _are_records(tree: Any) -> bool:
+    return isinstance(tree, list) and bool(tree) and all(isinstance(one, Mapping) for one in tree)
+
+
+def _without_settings(arrays: Sequence[StoredArray]) -> tuple[list[StoredArray], list[str]]:
+    """The arrays but short lists of numbers beside long ones, such as limits of a joint, and these in words."""
+    long = any(max(one.shape, default=0) >= LEAST_ROWS for one in arrays)
+    short = [one for one in arrays if long and len(one.shape) == 1 and 1 < one.shape[0] < LEAST_ROWS]
+    short = [one for one in short if one.dtype.kind in "fiu"]
+    told = [f"{one.name} = {', '.join(map(str, one.read(0, one.shape[0], 0)))}"[:SHOWN] for one in short]
+    return [one for one in arrays if one not in short], told
 
 
 def _collect(
-    path: str, tree: Mapping[str, Any], arrays: list[StoredArray], left_out: list[str], depth: int
+    path: str,
+    tree: Mapping[str, Any],
+    arrays: list[StoredArray],
+    left_out: list[str],
+    motions: list[str],
+    depth: int,
 ) -> None:
+    """Adds to arrays, to what is none and to the arrays that name the episode of each row."""
     for key, value in tree.items():
         name = f"{path}{key}"
         if isinstance(value, Mapping) and depth < _MAX_DEPTH:
-            _collect(f"{name}.", value, arrays, left_out, depth + 1)
-        elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+            _collect(f"{name}.", value, arrays, left_out, motions, depth + 1)
+        elif _are_records(value) and are_episodes(value):
+            found, others, motion = arrays_of_episodes(value)
+            arrays += found
+            left_out += others
+            motions.append(motion)
+        elif _are_records(value):
             found, others = arrays_of(value)
             arrays += found
             left_out += others

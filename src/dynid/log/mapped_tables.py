@@ -13,9 +13,10 @@ from dynid.base.errors import InputError, InputErrors, Place
 from dynid.log.absent import absent_joints, without_joints
 from dynid.log.bag import joints_of_columns
 from dynid.log.clocks import OnOneClock
+from dynid.log.csv import refuse_unlike
 from dynid.log.log import ChannelMap, ManyTopics, Table, Trajectory
 from dynid.log.mapping import channel_map
-from dynid.log.own_columns import canonical_map, completed
+from dynid.log.own_columns import canonical_map, completed, names_of
 from dynid.log.row_numbers import MOTION, ROW, with_motions, with_row_numbers
 from dynid.log.section import LogSection
 from dynid.log.selection import Selection, Trajectories, selected, trajectories_in
@@ -70,6 +71,7 @@ def mapped_tables(
     if mapping is None:
         stated = {} if isinstance(tables[0], ManyTopics) else _stated_units(tables[0])
         chosen = canonical_map(there, robot, file, extra, stated)
+        refuse_unlike(tables[0], names_of(robot))
     else:
         chosen = completed(mapping, there, robot, file, extra)
     time, tables = clock_as_written(tables, chosen.time, remarks)
@@ -147,6 +149,7 @@ def _joints_and_topics(
 def _require_columns(table: Table, m: ChannelMap) -> None:
     clocks = [clock.column for clock in m.clocks.values()]
     wanted = [*m.columns, *dict.fromkeys(clocks), *([m.trajectory] if m.trajectory else [])]
+    refuse_unlike(table, wanted)
     errors = []
     for name in wanted:
         if name not in table.column_names:

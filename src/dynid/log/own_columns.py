@@ -16,6 +16,14 @@ from dynid.robot.model import RobotModel
 UNNAMED = ("no-mapping", "no-effort")
 
 
+_OF_JOINTS = ("q", "dq", "tau", "q_des", "dq_des", "tau_ff", "theta", "dtheta", "theta_m", "dtheta_m")
+
+
+def names_of(robot: RobotModel) -> set[str]:
+    """All names that dynid gives columns of this robot itself."""
+    return {"t", "traj", *(f"{signal}_{joint}" for signal in _OF_JOINTS for joint in robot.joint_names)}
+
+
 def canonical_map(
     columns: tuple[str, ...],
     robot: RobotModel,

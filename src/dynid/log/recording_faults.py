@@ -12,6 +12,7 @@ from dynid.log.absent import STILL
 from dynid.log.lattice import lattice_step
 from dynid.log.log import RawChunk
 from dynid.log.lost_sign import TOUCHES, sign_evidence
+from dynid.log.one_sided import OneSidedWatch
 from dynid.robot.model import RobotModel
 
 # An effort that stands still for so long (s and rows), while its joint moves on by so much (rad or m), is frozen.
@@ -67,6 +68,7 @@ class RecordingWatch:
         self.least, self.most = np.full(n, np.inf), np.full(n, -np.inf)
         self.lost_sign, self.effort_step = np.zeros(n), np.zeros(n)
         self.beside_count = np.zeros((2, n))
+        self.one_sided = OneSidedWatch(robot.joint_names)
         self.jumps: list[tuple[float, float]] = []
         self._rest: list[tuple[Float, Float, Float]] = []  # rows that no window has had yet
 
@@ -122,6 +124,7 @@ class RecordingWatch:
         self._frozen(t, q, effort, low, high)
         with np.errstate(over="ignore"):  # of numbers of no size, which are judged as any others
             self._ends(effort, low, high)
+            self.one_sided.see(t, q, effort, low, high)
             # What was once below zero has a sign.
             for j in np.flatnonzero((self.least >= 0) & (low < TOUCHES * high)):
                 known = np.isfinite(effort[j]) & np.isfinite(q[j])
@@ -151,6 +154,7 @@ class RecordingWatch:
                 do="log the signed effort: no sign can be given back",
                 place=Place(joint=self.names[j]),
             )
+        self.one_sided.finish(moved, sink)
         if self.jumps:
             at, rows = self.jumps[0]
             sink.claim(

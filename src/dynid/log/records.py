@@ -20,9 +20,9 @@ def arrays_of(records: Sequence[Mapping[str, Any]]) -> tuple[list[StoredArray], 
     Numbers are columns, lists of numbers matrices, texts columns of text; what a record lacks is missing. Lists of
     texts that are the same in every record are the labels of lists of numbers that are equally long.
     """
-    flat = [_flat(one) for one in records]
-    names = list(dict.fromkeys(name for one in flat for name in one))[:MAX_FIELDS]
-    kept = {name: [one.get(name) for one in flat] for name in names}
+    trees = [flat(one) for one in records]
+    names = list(dict.fromkeys(name for one in trees for name in one))[:MAX_FIELDS]
+    kept = {name: [one.get(name) for one in trees] for name in names}
     labels = {name: found for name, cells in kept.items() if (found := _labels(cells))}
     arrays, left_out = [], []
     for name, cells in kept.items():
@@ -39,12 +39,13 @@ def arrays_of(records: Sequence[Mapping[str, Any]]) -> tuple[list[StoredArray], 
     return arrays, left_out
 
 
-def _flat(tree: Mapping[str, Any], path: str = "", depth: int = 0) -> dict[str, Any]:
+def flat(tree: Mapping[str, Any], path: str = "", depth: int = 0) -> dict[str, Any]:
+    """The values of a tree by their paths, "state.q"."""
     found: dict[str, Any] = {}
     for key, value in tree.items():
         name = f"{path}{key}"
         if isinstance(value, Mapping) and depth < _MAX_DEPTH:
-            found |= _flat(value, f"{name}.", depth + 1)
+            found |= flat(value, f"{name}.", depth + 1)
         elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
             found |= _side_by_side(name, value)
         else:

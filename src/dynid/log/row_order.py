@@ -14,6 +14,8 @@ from dynid.log.log import RawChunk
 # Mean square step from row to row over twice the variance: 1 of rows in random order, 1 - cos(2 pi / k) of a sine
 # with k rows a period. Motion with fewer than six rows a period is not to be differentiated.
 UNRELATED = 0.5
+# Whose rows are unrelated, too.
+POSES = "poses at rest, one a row, are for `dynid statics --table`"
 
 
 @dataclass
@@ -54,15 +56,20 @@ class OrderWatch:
         """Ends a trajectory: the next row is not its neighbour."""
         self._last = None
 
-    def finish(self, moved: Bool) -> None:
-        """Raises UnfitDataError where every joint that moved jumps from row to row as if rows were picked at random."""
+    def unrelated(self, moved: Bool | None = None) -> bool:
+        """Whether every joint that moved, None = any, jumps from row to row as if rows were picked at random."""
         count, total, square = self._moments
         variance = square / np.maximum(count, 1.0) - (total / np.maximum(count, 1.0)) ** 2
         step = self._steps[0] / np.maximum(self._steps[1], 1.0)
-        if moved.any() and (step[moved] > UNRELATED * 2.0 * variance[moved]).all():
+        moved = variance > 0 if moved is None else moved
+        return bool(moved.any() and (step[moved] > UNRELATED * 2.0 * variance[moved]).all())
+
+    def finish(self, moved: Bool) -> None:
+        """Raises UnfitDataError where rows are unrelated."""
+        if self.unrelated(moved):
             raise UnfitDataError(
                 "rows-unrelated",
                 found="positions of every joint that jump between rows as far as if these were picked at random",
                 expected="rows in the order in which they were recorded, many a period of the motion",
-                do="look for rows that were shuffled or sorted by another column, or a log thinned too far",
+                do=f"look for rows that were shuffled or sorted by another column, or a log thinned too far; {POSES}",
             )

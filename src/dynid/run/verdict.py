@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dynid.estimate.physical import LIKELY_CAUSE
 from dynid.estimate.scores import RANGE_MARGIN, Origin, Scores
 from dynid.estimate.verdict import PRIOR_DECIDES
 from dynid.factor.base import BaseMap, Category
+from dynid.log.one_sided import ONE_SIDED
 from dynid.run.result import Validation
 from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.spring import is_spring_stiffness
@@ -94,9 +95,10 @@ def judge(
     findings: list[Finding] = []
     unseen = [v for v in validations if v.scores.origin is not Origin.TRAINING]
     level = "good"
+    one_sided = {one.place.joint: one.text for one in diagnostics if one.identifier == ONE_SIDED}
     headline_scores = min((_worst(v.scores.judged_r2) for v in unseen), default=float("nan"))
     for validation in unseen:
-        level = _worse(level, _score_findings(validation, training, findings))
+        level = _worse(level, _score_findings(validation, training, one_sided, findings))
     if not unseen:
         level = "usable"
         findings.append(
@@ -161,6 +163,15 @@ def judge(
     return Verdict(level, headline, tuple(findings), diagnostics.accepted)
 
 
+def _of_supply(seen: str | None) -> str:
+    """What is to be done about an effort that may be a supply current; "" = nothing is odd about it."""
+    if seen is None:
+        return ""
+    return (
+        f"It has {seen}: a supply current, or the size of one? Log the current of the motor, with its sign."
+    )
+
+
 def _placed(item: Diagnostic) -> str:
     where = str(item.place)
     return f"{where}: {item.text}" if where else item.text
@@ -196,7 +207,13 @@ def _headline(
     }[level]
 
 
-def _score_findings(validation: Validation, training: Validation, findings: list[Finding]) -> str:
+def _score_findings(
+    validation: Validation,
+    training: Validation,
+    one_sided: Mapping[str | None, str],
+    findings: list[Finding],
+) -> str:
+    """Adds what is to be said of each joint's score.    one_sided: what is odd about efforts, by joint."""
     scores = validation.scores
     level = "good"
     for j, name in enumerate(scores.joint_names):
@@ -234,6 +251,7 @@ def _score_findings(validation: Validation, training: Validation, findings: list
             level = "poor"
             text += " A constant torque misses less, block by block beyond chance."
             advice = "Leave this joint's model out, or look at its residuals against velocity and position."
+            advice = _of_supply(one_sided.get(name)) or advice
             findings.append(
                 Finding("problem", f"{name}: worse than a constant torque", text, advice, "useless-joint")
             )
@@ -247,6 +265,7 @@ def _score_findings(validation: Validation, training: Validation, findings: list
                     "greatest joint's torque: noise and drift of its sensor may be most of its torque, which no "
                     "other friction mends. Judge it by what it misses, or move it faster or with a load."
                 )
+            advice = _of_supply(one_sided.get(name)) or advice
             findings.append(Finding("problem", f"{name}: poorly predicted", text, advice, "poor-joint"))
         elif r2 < GOOD_R2:
             level = _worse(level, "usable")
