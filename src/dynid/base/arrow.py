@@ -36,6 +36,19 @@ def arrow_array(values: Any) -> Any:
     return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
 
 
+def reader_of(block: bytes) -> Any:
+    """A reader of bytes that are copied into memory of Arrow's own.
+
+    Arrow's threads let go of what they read when they come to it. Of an object of Python's they need the interpreter
+    for that, and where it is about to end by then the whole process is aborted.
+    """
+    import pyarrow as pa
+
+    own = pa.allocate_buffer(len(block))
+    memoryview(own).cast("B")[:] = block
+    return pa.BufferReader(own)
+
+
 def numbers_of(array: Any) -> npt.NDArray[Any]:
     """An Arrow array of numbers or truths as a NumPy array of its type, or of float64 with NaN where there is none.
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.arrow import codes_of, numbers_of
+from dynid.base.arrow import codes_of, numbers_of, reader_of
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
 from dynid.base.overview import few
@@ -154,7 +154,7 @@ class CsvTable:
 
         def parsed(block: bytes, kinds: Mapping[str, Any]) -> Any:
             return pacsv.read_csv(
-                pa.BufferReader(block),
+                reader_of(block),
                 read_options=pacsv.ReadOptions(
                     block_size=max(len(block), 1), use_threads=True, column_names=list(self.dialect.names)
                 ),

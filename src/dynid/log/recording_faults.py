@@ -47,7 +47,7 @@ ROUNDED = 0.645
 # Motion below so many times its own unevenness is rest.
 MOVING = 3.0
 WINDOW = 4096
-LOOKED_AT = 5  # one value in so many, for a first look at runs, and for how uneven a motion is
+LOOKED_AT = 5  # one value in so many, for a first look at runs
 # Windows from the start of the log that efforts' lattices are estimated in, and of those after them one in so many.
 LATTICE_WINDOWS, LATTICE_EVERY = 16, 32
 
@@ -236,7 +236,7 @@ class RecordingWatch:
         usual = float(np.median(dt))
         if usual <= 0:
             return
-        uneven_by = np.median(np.abs(excess[:, ::LOOKED_AT]), axis=1) / NORMAL_MEDIAN
+        uneven_by = np.median(np.abs(excess), axis=1) / NORMAL_MEDIAN
         # A jump along the motion is no more significant than all of the unevenness there.
         if ((uneven_by + 1e-12) ** -2 @ excess**2).max() <= JUMP_SIGNIFICANCE**2:
             return
