@@ -20,6 +20,7 @@ from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.report.sections.residuals import explained
+from dynid.run.held_parts import TELLING_REST
 from dynid.run.result import Identification
 from dynid.run.store import load
 from dynid.run.validation import read_samples, travel_at_rest
@@ -118,8 +119,12 @@ def test_stands_count_where_friction_holds_nothing(lacks: Unmodelled, counts: st
         assert not (own.keep & own.left_out[REST]).any()
     more = sum(int(own.keep.sum() - before.keep.sum()) for before, own in zip(batches, found, strict=True))
     at_rest = sum(int(one.left_out[REST].sum()) for one in batches)
-    assert at_rest > batches[0].rate
-    assert more == {"nothing": 0, "all": at_rest}[counts]
+    rate = batches[0].rate
+    pauses = [np.flatnonzero(np.diff(one.left_out[REST], prepend=False, append=False)) for one in batches]
+    lengths = np.concatenate([np.diff(own)[::2] for own in pauses])
+    assert (lengths > rate * TELLING_REST).any()
+    told = int(np.minimum(lengths, round(rate * TELLING_REST)).sum())
+    assert more == {"nothing": 0, "all": told}[counts]
     assert still == pytest.approx((at_rest - more) / batches[0].rate)
 
 

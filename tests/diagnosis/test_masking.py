@@ -21,7 +21,7 @@ from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.run.result import Identification
-from dynid.signals.samples import Samples
+from dynid.signals.samples import REST, Samples
 from dynid.testing import TrueMotion, analysis_of, small_arm
 
 
@@ -69,6 +69,18 @@ def test_how_much_is_left_out_is_reported() -> None:
     assert warning.identifier == "masked"
     assert warning.text.startswith("contact: 2.01 s of 20 s (10 %) are left out")
     assert all(one.keep.all() for one in batches)
+
+
+def test_what_is_spoilt_does_not_count_as_rest_either() -> None:
+    samples = ramp()
+    rest = samples.t > 9.0
+    resting = replace(samples, keep=~rest, left_out={REST: rest})
+    (found,) = (
+        left_out([resting], Within((Interval("a", 8.5, 9.5),), 0.0), "a spoilt time", Diagnostics()) or []
+    )
+    assert not found.left_out[REST][samples.t <= 9.5].any()
+    assert found.left_out[REST][samples.t > 9.51].all()
+    assert found.left_out["a spoilt time"].sum() == ((samples.t >= 8.5) & (samples.t <= 9.0)).sum()
 
 
 def test_batches_that_are_made_anew_stay_so() -> None:

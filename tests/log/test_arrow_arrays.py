@@ -42,7 +42,7 @@ def test_arrays_are_pyarrows(values: Any) -> None:
 
 
 def test_arrows_threads_are_given_no_object_of_pythons() -> None:
-    """They let go of it when they come to it: at the end of the process that aborted one run in ten on a busy machine."""
+    """They let go of it when they come to it; at the end of the process that aborted one run in ten."""
     block = b"a,b\n1,2\n" * 1000
     before = sys.getrefcount(block)
     reader = reader_of(block)

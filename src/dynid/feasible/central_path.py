@@ -18,7 +18,7 @@ from dynid.feasible.region import Region
 from dynid.feasible.whitened import Whitened
 from dynid.kernel import cho_factor, cho_solve
 
-STEPS = 100
+STEPS = 200
 # Value over weight that the path begins with.
 GENTLE = 1e4
 # A step ends at this share of the way to a border; after one of that length at least the weight falls so much.
@@ -37,6 +37,7 @@ class _Bounds:
     rows, edge: (l, p) and (l,).    turned: (l, p) rows over the unknowns u.
     own: (b,) weights of the logarithms that are part of the distance, those of rotors; 0 = a limit.
     place: (b,) of the half-space among all; -1 = a rotor's, or a cone.
+    equations: (e, p) over the unknowns.
     """
 
     program: Whitened
@@ -46,12 +47,14 @@ class _Bounds:
     balls: Balls
     own: Float
     place: Int
+    equations: Float
 
     @staticmethod
     def of(problem: Entropic, region: Region) -> _Bounds:
         """Below rotors lies 0, and what keeps them from it has their own weight."""
         program, rotors, sides, balls = problem.program, problem.rotors, region.sides, region.balls
-        kept = np.flatnonzero(~(np.isin(sides.index, rotors) & (sides.value <= 0) & (sides.edge <= 0)))
+        at_zero = np.isin(sides.index, rotors) & (sides.value <= 0) & (sides.edge <= 0)
+        kept = np.flatnonzero(~at_zero & ~sides.equal)
         of_rotors = np.eye(len(program.spread))[rotors] / program.spread[rotors, None]
         rows = np.concatenate([sides.rows[kept], of_rotors])
         none = np.zeros(balls.count)
@@ -63,6 +66,7 @@ class _Bounds:
             balls,
             np.concatenate([np.zeros(len(kept)), problem.weight[rotors], none]),
             np.concatenate([kept, np.full(len(rotors) + balls.count, -1)]),
+            (sides.rows[sides.equal] * program.spread) @ program.T,
         )
 
     @property
@@ -122,7 +126,8 @@ class CentralPath:
     def __init__(self, problem: Entropic, region: Region, theta: Float, value: float) -> None:
         """theta: (p,) of bodies that exist, above their margins, with that value."""
         self._problem, self._region, self._bounds = problem, region, _Bounds.of(problem, region)
-        self._heaviest = float(problem.weight.max())
+        weights = problem.of_bodies, problem.weight[problem.squared], problem.weight[problem.rotors]
+        self._heaviest = float(np.concatenate(weights).max())
         self._ease, self._sharp = max(1.0, value / (GENTLE * self._heaviest)), 1.0
         self._steps = 0
         # The path may begin beyond planes and masses: it comes inside on its way.
@@ -135,9 +140,9 @@ class CentralPath:
         self._point = _Point(problem.program.unknowns(theta), S, s, self._ease * limit / s, t, y)
 
     @staticmethod
-    def begun(problem: Entropic, region: Region, first: Float) -> CentralPath | None:
-        """From bodies that exist (p,); None where these have no value."""
-        theta = _inside_bounds(problem, region.sides, first)
+    def begun(problem: Entropic, region: Region) -> CentralPath | None:
+        """From bodies that exist; None where these have no value."""
+        theta = _inside_bounds(problem, region.sides, problem.first(region.margin))
         value = problem.value(problem.program.unknowns(theta))
         return CentralPath(problem, region, theta, value) if np.isfinite(value) else None
 
@@ -185,8 +190,12 @@ class CentralPath:
         push = np.zeros((nb, 10))
         push[bounded] = traces(at.S[nb:, None] @ self._turned()[nb:])
         left = gradient - rows[limits].T @ at.y[limits] - problem.force_of_unknowns(push)
+        if len(bounds.equations):
+            left = left - bounds.equations.T @ np.linalg.lstsq(bounds.equations.T, left, rcond=None)[0]
         size = 1.0 + float(np.abs((hessian + bent) @ at.u).max())
-        gap = float(at.y[limits] @ at.t[limits]) + float(np.trace(at.S[nb:], axis1=1, axis2=2).sum())
+        gap = float(at.y[limits] @ bounds.room(self.theta)[limits]) + float(
+            np.trace(at.S[nb:], axis1=1, axis2=2).sum()
+        )
         share = gap / (1.0 + abs(problem.value(at.u)))
         return Certificate(0.0, float(np.abs(left).max()) / size, share, self._steps)
 
@@ -247,6 +256,8 @@ class CentralPath:
         force, stiffness = problem.of_unknowns(push, curve)
         right = force - gradient + rows.T @ ((of_bounds - at.y * (room - at.t)) / at.t)
         factor = cho_factor(hessian + stiffness + bowed + (rows.T * (at.y / at.t)) @ rows)
+        E, missing = bounds.equations, -self._region.sides.room(theta)[self._region.sides.equal]
+        held = cho_solve(factor, E.T) if len(E) else E.T
 
         def changes(u: Float) -> Float:
             of_bodies = self._both((spread * (T @ u))[problem.bodies])
@@ -255,6 +266,8 @@ class CentralPath:
         def step(right: Float, S: Float, z: Float, y: Float) -> _Point:
             # S, z, y: products of changes that the way is to make up for, over P, s and t.
             u = cho_solve(factor, right)
+            if len(E):
+                u = u - held @ np.linalg.solve(E @ held, E @ u - missing)
             by = spread * (T @ u)
             half = changes(u) @ at.S
             s, t = (slope * by[problem.bodies]).sum(axis=1) + f - at.s, rows @ u + room - at.t
@@ -295,6 +308,8 @@ def _inside_bounds(problem: Entropic, sides: HalfSpaces, first: Float) -> Float:
     for row, j, value in zip(sides.rows, sides.index.tolist(), sides.value.tolist(), strict=True):
         if j >= 0 and problem.others[j]:
             (low if row[j] > 0 else high)[j] = value
+    known = sides.equal & np.isin(sides.index, np.flatnonzero(problem.others))
+    high[sides.index[known]] = low[sides.index[known]]
     width = np.where(np.isfinite(high - low), (high - low) / 4.0, np.inf)
     inside = np.minimum(INSIDE * problem.program.spread, width)
     return np.clip(first, low + inside, high - inside)

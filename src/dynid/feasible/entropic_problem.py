@@ -19,6 +19,8 @@ from dynid.spatial.inertia import pseudo_inertia
 
 # How near to the edge of physical consistency a first guess may come.
 INSIDE = 0.9
+# Parameters of the pseudo-inertia 1.
+UNIT = np.array([1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 2.0, 0.0, 0.0, 2.0])
 BASIS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 
 
@@ -199,16 +201,16 @@ class Entropic:
         # (nb, 10, p), how the bodies' parameters over their spreads move with u.
         return np.asarray(self.program.T[self.bodies])
 
-    def first(self, margin: Float) -> Float | None:
+    def first(self, margin: Float) -> Float:
         """The program's reference (p,), with every body drawn towards its centre until it exists.
 
-        margin: (nb,) that its pseudo-inertia has to be above; None where a centre is not.
+        margin: (nb,) that its pseudo-inertia has to be above; a centre that is not is raised by twice as much.
         """
-        theta, centre = self.program.reference.copy(), self.centre
+        theta, centre = self.program.reference.copy(), self.centre.copy()
+        lifted = np.linalg.eigvalsh(self.inertias(centre))[:, 0] <= margin
+        centre[self.bodies[lifted]] += 2.0 * margin[lifted, None] * UNIT
         priors = self.inertias(centre)
         above = priors - margin[:, None, None] * np.eye(4)
-        if not (np.linalg.eigvalsh(above)[:, 0] > 0).all():
-            return None
         least = generalised_eigenvalues(self.inertias(theta) - priors, above)[:, :1]
         share = INSIDE / np.maximum(-least, INSIDE)
         theta[self.bodies] = centre[self.bodies] + share * (theta[self.bodies] - centre[self.bodies])

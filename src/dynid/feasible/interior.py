@@ -34,22 +34,18 @@ def entropic_optimum(
     Newton's method with the half-spaces that hold in force. f is convex: what passes every other constraint is the
     constrained minimum as well. Where a curved limit holds, the end of a path from the inside is the answer.
     """
-    sides = region.sides
-    first = problem.first(region.margin)
-    if first is None:
-        return None
-    found = _nearby(problem, region, near) if near is not None else _quickly(problem, region, first)
+    found = _nearby(problem, region, near) if near is not None else _quickly(problem, region)
     if found is not None and region.curved_inside(found[0]):
         return found
-    path = CentralPath.begun(problem, region, first)
+    path = CentralPath.begun(problem, region)
     if path is None or not path.follow(*NEAR):
         return None
-    found = _within(problem, sides, path.theta, path.held)
+    found = _within(problem, region.sides, path.theta, path.held)
     if found is not None and region.curved_inside(found[0]):
         return found
     path.follow(*NEAREST)  # where that stalls, what was reached may do
     certificate = path.certificate
-    return (sides.at(path.theta, path.held), certificate) if certificate.ok else None
+    return (path.theta, certificate) if certificate.ok else None
 
 
 def _nearby(problem: Entropic, region: Region, near: Float) -> tuple[Float, Certificate] | None:
@@ -57,13 +53,14 @@ def _nearby(problem: Entropic, region: Region, near: Float) -> tuple[Float, Cert
     return _within(problem, region.sides, near, region.sides.room(near) <= BARELY, QUICK)
 
 
-def _quickly(problem: Entropic, region: Region, first: Float) -> tuple[Float, Certificate] | None:
+def _quickly(problem: Entropic, region: Region) -> tuple[Float, Certificate] | None:
     # The minimum without half-spaces, or near it where it lies beyond some.
+    first = problem.first(np.zeros(len(problem.bodies)))
     u, ended = _descended(problem, problem.program.unknowns(first), np.zeros((0, len(first))), QUICK)
     if ended is None or not ended[1].ok:
         return None
     theta = problem.program.theta(u)
-    held = region.sides.room(theta) < 0.0
+    held = region.sides.beyond(theta, 0.0)
     return _within(problem, region.sides, theta, held) if held.any() else (theta, ended[1])
 
 
@@ -74,7 +71,7 @@ def _within(
     program, theta = problem.program, near
     turned = (sides.rows * program.spread) @ program.T
     for _ in range(ROUNDS):
-        held = _independent(turned, held)
+        held = _independent(turned, held | sides.equal)
         theta = sides.at(theta, held)
         u, A = program.unknowns(theta), turned[held]
         if (sides.index[held] == SEVERAL).any():
@@ -84,9 +81,9 @@ def _within(
             return None
         pull, certificate = ended
         theta = sides.at(program.theta(u), held)
-        beyond = ~held & (sides.room(theta) < -BARELY)
+        beyond = ~held & sides.beyond(theta, BARELY)
         # What is held and would rather come back in is let go.
-        back = np.flatnonzero(held)[pull > 0.0]
+        back = np.flatnonzero(held)[(pull > 0.0) & ~sides.equal[held]]
         if not beyond.any() and not len(back):
             return theta, certificate
         held[back] = False

@@ -263,12 +263,12 @@ def _optimum(task: Task) -> tuple[Float, Certificate]:
 def _further_inside(task: Task) -> tuple[Float, Certificate] | None:
     """The entropic optimum with more weight on the distance, the least of a few that fulfils all conditions; or None.
 
-    It is possible and slightly nearer to the prior than the optimum of the task.
+    It is possible and slightly nearer to the prior than the optimum of the task, by how much is not known: gap = inf.
     """
     for k in range(1, _RAISES + 1):
         found = _interior(replace(task, weight=task.weight * _RAISED**k))
         if found is not None:
-            return found
+            return found[0], replace(found[1], gap=np.inf)
     return None
 
 

@@ -22,6 +22,9 @@ from dynid.signals.standing import BRIEF_BINS, Stand, stands
 _NAMED = 5
 # s, for which a joint is as slow as at rest, from which on it stands.
 LEAST_REST = 0.2
+# s of a stand that tell how its joints come to rest, and what they carry: what the model lacks is the same in all that
+# follows.
+TELLING_REST = 2.0
 # Why samples are left out in which no joint's equation is left.
 STOPPED = "stopped by brakes"
 
@@ -109,7 +112,7 @@ class _ShutAtRest:
 
 @dataclass(frozen=True, eq=False)
 class _RestCounts:
-    """Batches in which samples at rest count as those in motion."""
+    """Batches in which samples at rest count as those in motion, for so long from the beginning of each stand."""
 
     batches: Iterable[Samples]
 
@@ -121,10 +124,13 @@ class _RestCounts:
         rest = samples.left_out.get(REST)
         if rest is None:
             return samples
+        most = round(TELLING_REST * samples.rate)
+        edges = np.flatnonzero(np.diff(rest, prepend=False, append=False))
+        telling = np.zeros_like(rest)
+        for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+            telling[a : min(b, a + most)] = True
         return replace(
-            samples,
-            keep=samples.keep | rest,
-            left_out={**samples.left_out, REST: np.zeros(len(samples), dtype=np.bool_)},
+            samples, keep=samples.keep | telling, left_out={**samples.left_out, REST: rest & ~telling}
         )
 
 
@@ -132,8 +138,8 @@ class _RestCounts:
 class _StandsCount:
     """Batches in which the middle of each stand of all joints counts as well.
 
-    seconds: a period of the cut-off, in half of which there is about one independent value: a stand tells no more, as
-    what the model lacks is the same throughout it.
+    seconds: a period of the cut-off, in half of which there is about one independent value: of a joint that a part of
+    friction holds a stand tells no more.
     """
 
     batches: Iterable[Samples]
