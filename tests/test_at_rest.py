@@ -183,7 +183,7 @@ def test_where_little_is_kept_the_middle_of_each_stop_counts(pendulum: RobotMode
     t, q, tau = moved_and_held(1, 0.2)
     log, notes = Log.from_arrays(pendulum, t, q[:, None], tau=tau[:, None]), Diagnostics()
     prepared = prepare(log, SETTINGS.preparation)
-    found, _, still = read_samples(prepared, notes, np.zeros(1, dtype=np.bool_), 1, None)
+    found, _, rest = read_samples(prepared, notes, np.zeros(1, dtype=np.bool_), 1, None)
     (note,) = [one.text for one in notes if one.identifier == "free-at-rest"]
     assert "the middle of each stand" in note
     for before, own in zip(map(prepared.process, prepared.windows(None)), found, strict=True):
@@ -197,7 +197,7 @@ def test_where_little_is_kept_the_middle_of_each_stop_counts(pendulum: RobotMode
                 continue
             assert len(more) == each
             assert abs(float(more.mean()) - 0.5 * (b - a)) <= 1.0
-        assert still == pytest.approx(own.left_out[REST].sum() / own.rate)
+        assert rest.left_out == pytest.approx(own.left_out[REST].sum() / own.rate)
 
 
 def test_a_log_without_stops_says_nothing_of_them(pendulum: RobotModel) -> None:

@@ -68,7 +68,7 @@ def _fit_and_score(call: Call, data: Data) -> tuple[Found, Validation, ResidualA
     found, progress = _fit(call, data), stage(call.progress, "residuals")
     assembly = found.fitted.assembly
     kept = share_to_keep(data.prepared)
-    travel = travel_at_rest(data.prepared, data.still, data.batches)
+    travel = travel_at_rest(data.prepared, data.rest.left_out, data.batches)
     training, left_out = score(
         assembly,
         found.estimate,
@@ -211,7 +211,7 @@ class _FitOn(Protocol):
 def _trial(search: Search, fit_on: _FitOn, data: Data) -> Search:
     # Models are compared, and shapes estimated, in a dozen passes: of a log that is read anew each time a share does,
     # in which every block of time has its part.
-    share = share_to_choose_on(data.prepared, data.still)
+    share = share_to_choose_on(data.prepared, data.rest.left_out)
     if share >= 1.0:
         return search
     margin = data.prepared.parallel_filter().margin + SPARE

@@ -62,8 +62,8 @@ def factors_of(
     """
     log = log.of_robot(robot)
     prepared = prepare(log, replace(preparation, rate=None), diagnostics)
-    batches, _, still = read_samples(prepared, diagnostics, terms.balances(robot), threads, None)
-    seconds = block_seconds(prepared, still=still)
+    batches, _, rest = read_samples(prepared, diagnostics, terms.balances(robot), threads, None)
+    seconds = block_seconds(prepared, still=rest.seconds)
     assembly = Assembly(robot, terms, TorqueRows(), wanted, prepared.parallel_filter(), Blocking(seconds))
     return assembly.factors(batches, threads)
 

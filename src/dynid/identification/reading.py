@@ -34,7 +34,7 @@ def read_data(call: Call) -> Data:
     settings = replace(settings, terms=terms)
     _require_efforts(robot, log, rows)
     _require_scale(terms, diagnostics)
-    batches, summary, still = read_samples(
+    batches, summary, rest = read_samples(
         prepared,
         diagnostics,
         terms.balances(robot),
@@ -44,8 +44,8 @@ def read_data(call: Call) -> Data:
     _warn_of_rest(summary.at_rest, diagnostics)
     found = repetitions(batches, {one.name for one in log.trajectories})
     gaps = sum(one.gaps for one in summary.trajectories)
-    blocks = blocks_of(found, prepared, settings.block_seconds, still, gaps)
-    return Data(settings, prepared, choice, rows, batches, summary, still, found, blocks)
+    blocks = blocks_of(found, prepared, settings.block_seconds, rest.seconds, gaps)
+    return Data(settings, prepared, choice, rows, batches, summary, rest, found, blocks)
 
 
 def _warn_of_rest(at_rest: tuple[str, ...], diagnostics: Diagnostics) -> None:

@@ -19,6 +19,7 @@ from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
 from dynid.rows.automatic import RowsChoice
 from dynid.rows.rows import Rows
+from dynid.run.blocks import Rest
 from dynid.signals.prepare import Prepared
 from dynid.signals.repetition import Repetition
 from dynid.signals.samples import Samples
@@ -44,7 +45,7 @@ class Call:
 class Data:
     """The log as equations want it.
 
-    settings: with the terms that its encoders ask for.    still: seconds at rest, which samples leave out.
+    settings: with the terms that its encoders ask for.    rest: in which all joints stand.
     repeated: trajectories whose motion is gone through more than once, by name.    blocks: how the log is cut; of
     `repeated` those into parts of which a part can be held out of all repetitions together.
     """
@@ -55,7 +56,7 @@ class Data:
     rows: Rows
     batches: Iterable[Samples]
     summary: LogSummary
-    still: float
+    rest: Rest
     repeated: Mapping[str, Repetition]
     blocks: Blocking
 

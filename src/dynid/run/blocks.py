@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
 from dynid.factor.blocking import Blocking
 from dynid.signals.prepare import Prepared
 from dynid.signals.repetition import Repetition
@@ -32,10 +33,18 @@ BLOCK_CYCLES, LEAST_CYCLES = 8.0, 2.0
 MOSTLY = 0.5
 
 
+@dataclass(frozen=True)
+class Rest:
+    """In which all joints stand.    seconds: of the log.    left_out: those of them that are in no equation, s."""
+
+    seconds: float = 0.0
+    left_out: float = 0.0
+
+
 def block_seconds(prepared: Prepared, wanted: float | None = None, still: float = 0.0) -> float:
     """Length of a block, s.
 
-    wanted: what was asked for; None = from the log.    still: seconds at rest, which are left out of the equations.
+    wanted: what was asked for; None = from the log.    still: seconds at rest.
     Raises UsageError for less than one period of the cut-off frequency, within which filtered samples are as one.
     """
     chosen = usual_block(_seconds_of_motion(prepared, still), prepared.bandwidth)
@@ -131,7 +140,7 @@ def block_of_motion(batches: Iterable[Samples], bandwidth: float) -> float:
 def share_to_choose_on(prepared: Prepared, still: float = 0.0) -> float:
     """The share of a log on which models are compared: its samples take TRIAL_BYTES; 1 = all of it.
 
-    still: seconds at rest, of which no sample is taken.
+    still: seconds at rest that are left out.
     """
     return min(TRIAL_BYTES / max(sample_bytes(prepared, still), 1.0), 1.0)
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from dynid.base.explanation import Explanation
 from dynid.estimate.scores import RANGE_MARGIN, WORSE_BY_CHANCE
-from dynid.run.held_parts import TELLING_REST
 from dynid.run.links import DATAS, IMPLAUSIBLE
 from dynid.run.verdict import (
     CONDITION_BAD,
@@ -294,9 +293,9 @@ OF_FITS = (
         "free-at-rest",
         "efforts at rest with little or no friction",
         ("note",),
-        f"""Where all joints stand, efforts are those of the bodies alone: a torque sensor lies behind the gear, or the
+        """Where all joints stand, efforts are those of the bodies alone: a torque sensor lies behind the gear, or the
         log is simulated without friction at rest. Stands say then what the bodies weigh, in postures of their own, and
-        how joints come to rest, and their first {TELLING_REST:g} s count in fit and scores as motion does; where friction holds a small part, half a
+        how joints come to rest, and count in fit and scores as motion does; where friction holds a small part, half a
         period of the filter in the middle of each counts in the fit. Otherwise samples at rest are left out, since
         friction may take any value up to its limit.""",
         """Nothing. `--rest 0`, or `rest = 0` under `[prepare]`, keeps every sample at rest.""",

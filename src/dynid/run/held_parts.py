@@ -22,9 +22,6 @@ from dynid.signals.standing import BRIEF_BINS, Stand, stands
 _NAMED = 5
 # s, for which a joint is as slow as at rest, from which on it stands.
 LEAST_REST = 0.2
-# s of a stand that tell how its joints come to rest, and what they carry: what the model lacks is the same in all that
-# follows.
-TELLING_REST = 2.0
 # Why samples are left out in which no joint's equation is left.
 STOPPED = "stopped by brakes"
 
@@ -112,7 +109,7 @@ class _ShutAtRest:
 
 @dataclass(frozen=True, eq=False)
 class _RestCounts:
-    """Batches in which samples at rest count as those in motion, for so long from the beginning of each stand."""
+    """Batches in which samples at rest count as those in motion."""
 
     batches: Iterable[Samples]
 
@@ -124,14 +121,8 @@ class _RestCounts:
         rest = samples.left_out.get(REST)
         if rest is None:
             return samples
-        most = round(TELLING_REST * samples.rate)
-        edges = np.flatnonzero(np.diff(rest, prepend=False, append=False))
-        telling = np.zeros_like(rest)
-        for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-            telling[a : min(b, a + most)] = True
-        return replace(
-            samples, keep=samples.keep | telling, left_out={**samples.left_out, REST: rest & ~telling}
-        )
+        nothing = np.zeros(len(samples), dtype=np.bool_)
+        return replace(samples, keep=samples.keep | rest, left_out={**samples.left_out, REST: nothing})
 
 
 @dataclass(frozen=True, eq=False)

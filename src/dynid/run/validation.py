@@ -23,7 +23,7 @@ from dynid.log.read import Log
 from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
-from dynid.run.blocks import block_seconds, sample_bytes, share_to_keep
+from dynid.run.blocks import Rest, block_seconds, sample_bytes, share_to_keep
 from dynid.run.held_parts import without_held_parts
 from dynid.run.result import Identification, Validation
 from dynid.run.same_motion import note_same_motion
@@ -85,7 +85,8 @@ def validate(
 def travel_at_rest(prepared: Prepared, still: float, batches: Iterable[Samples]) -> Float | None:
     """By how much joints have to move for it to be seen, (n,), rad (m), of a log in which some rest; None without.
 
-    still: seconds in which all do.    batches: of which all have gates, or none, that are shut where one joint rests.
+    still: seconds in which all do, that are left out.
+    batches: of which all have gates, or none, that are shut where one joint rests.
     """
     first = next(iter(batches), None)
     return seen_travel(prepared) if still > 0 or (first is not None and first.gate is not None) else None
@@ -97,8 +98,8 @@ def read_samples(
     balanced: Bool,
     threads: int,
     progress: Callable[[float], None] | None,
-) -> tuple[Iterable[Samples], LogSummary, float]:
-    """Samples of a log, what was found in it, and the seconds that they leave out as no joint moved.
+) -> tuple[Iterable[Samples], LogSummary, Rest]:
+    """Samples of a log, what was found in it, and how long no joint moved.
 
     All in one pass over the files; none where the effort is cut off.
 
@@ -126,13 +127,11 @@ def read_samples(
     keep_rest = prepared.settings.rest <= 0.0
     if prepared.gated_at_rest:
         # What stands by the way of others is in motion here; `gate` leaves out joints that stand while others move.
-        return sound, summary, still
+        return sound, summary, Rest(still, still)
     sound = without_held_parts(sound, summary, prepared.log.robot, period, keep_rest, diagnostics)
     # Whether stands count is known now.
-    still = (
-        sum(float(samples.left_out[REST].sum()) / samples.rate for samples in sound) if still > 0 else still
-    )
-    return sound, summary, still
+    left = sum(float(samples.left_out[REST].sum()) / samples.rate for samples in sound) if still > 0 else 0.0
+    return sound, summary, Rest(still, left)
 
 
 def _less_peaks(
@@ -181,12 +180,12 @@ def score_log(
     # Filtered as in training; the time grid is this log's own.
     prepared = prepare(log, replace(preparation, rate=None), diagnostics)
     nothing = np.zeros(len(estimate.columns), dtype=np.bool_)
-    batches, summary, still = read_samples(
+    batches, summary, rest = read_samples(
         prepared, diagnostics, terms.balances(robot), threads, stage(progress, "validation")
     )
-    seconds = block_seconds(prepared, still=still)
+    seconds = block_seconds(prepared, still=rest.seconds)
     assembly = Assembly(robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), Blocking(seconds))
-    share, travel = share_to_keep(prepared), travel_at_rest(prepared, still, batches)
+    share, travel = share_to_keep(prepared), travel_at_rest(prepared, rest.left_out, batches)
     kept = training.kept_at_rest if training.kept_at_rest is not None else np.full(robot.n, HALF)
     found = score(assembly, estimate, batches, origin, threads, None, training.motion, share, travel, kept)[0]
     return found.with_rest(summary.at_rest)
