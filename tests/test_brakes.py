@@ -68,7 +68,11 @@ STOPS = {
     "name", [pytest.param(name, marks=[pytest.mark.slow] if "three" in name else []) for name in STOPS]
 )
 def test_brakes_spoil_no_joint(name: str) -> None:
-    """Every joint is predicted as by a model of a log in which servos held the same joints, or better."""
+    """Every joint is predicted as by a model of a log in which servos held the same joints, or better.
+
+    Where all stand at once, what servos hold tells more than is left out with brakes, and a joint's figure of one log
+    is off by a quarter by chance.
+    """
     stop = STOPS[name]
     held = Stop(stop.joints, stop.start, stop.end, stop.slowing)
     run = identified(stop)
@@ -77,7 +81,9 @@ def test_brakes_spoil_no_joint(name: str) -> None:
     assert set(at) <= set(stop.joints)
     assert 1 in at
     assert not run.diagnostics.doubts
-    assert (unseen(stop).relative <= 1.15 * unseen(held).relative).all()
+    most = 1.5 if stop.joints == ALL else 1.15
+    assert (unseen(stop).relative <= most * unseen(held).relative).all()
+    assert unseen(stop).total_relative <= 1.15 * unseen(held).total_relative
 
 
 @pytest.mark.parametrize(

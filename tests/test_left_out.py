@@ -163,10 +163,10 @@ def test_masked_times_are_left_out_under_their_reason() -> None:
     assert list(masked[0].left_out) == ["rest", "contact"]
     parts = [masked[0].keep, *masked[0].left_out.values()]
     assert (np.sum(parts, axis=0) == 1).all()  # every sample counts, or is left out for one reason
-    np.testing.assert_array_equal(masked[0].left_out["contact"], (t >= 1.0) & (t <= 3.0))
+    np.testing.assert_array_equal(masked[0].left_out["contact"], (t >= 0.5) & (t <= 3.0))
     assert masked[0].with_left_out.keep.all()
     whole = masked[0].part(50, 150)
-    np.testing.assert_array_equal(whole.left_out["rest"], resting[50:150])
+    np.testing.assert_array_equal(whole.left_out["contact"], t[50:150] <= 3.0)
 
 
 def test_motion_beyond_the_training_is_reported_with_its_share(

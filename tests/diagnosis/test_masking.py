@@ -80,7 +80,7 @@ def test_what_is_spoilt_does_not_count_as_rest_either() -> None:
     )
     assert not found.left_out[REST][samples.t <= 9.5].any()
     assert found.left_out[REST][samples.t > 9.51].all()
-    assert found.left_out["a spoilt time"].sum() == ((samples.t >= 8.5) & (samples.t <= 9.0)).sum()
+    assert found.left_out["a spoilt time"].sum() == ((samples.t >= 8.5) & (samples.t <= 9.5)).sum()
 
 
 def test_batches_that_are_made_anew_stay_so() -> None:

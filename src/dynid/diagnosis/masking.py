@@ -145,7 +145,7 @@ def _less(samples: Samples, spoilt: Spoilt, why: str) -> Samples:
     among = spoilt.among(samples)
     # What is left out for another reason may count after all, as stands do: not where it is spoilt.
     left_out = {reason: mask & ~among for reason, mask in samples.left_out.items()}
-    left_out[why] = samples.keep & among
+    left_out[why] = samples.with_left_out.keep & among
     return replace(samples, keep=samples.keep & ~among, left_out=left_out)
 
 

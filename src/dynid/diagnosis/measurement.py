@@ -94,7 +94,9 @@ def _share(
     sigma = float(np.sqrt(np.mean((e - X @ coefficient) ** 2)))
     spread = np.linalg.pinv(X.T @ X) * sigma**2
     half = 2.0 * np.sqrt(max(float(np.mean(np.einsum("ni,ij,nj->n", shape, spread, shape))), 0.0))
-    return float((np.sqrt(np.mean(torque**2)) + half) / max(analysis.torque_rms[joint], 1e-300))
+    # Over the same samples, in motion: a robot that stands long has less torque.
+    whole = np.sqrt(np.mean(analysis.motion.tau[:, joint] ** 2))
+    return float((np.sqrt(np.mean(torque**2)) + half) / max(whole, 1e-300))
 
 
 def noise_shares(analysis: ResidualAnalysis) -> Float:

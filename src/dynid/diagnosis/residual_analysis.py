@@ -50,6 +50,7 @@ class ResidualAnalysis:
     measured: (n,) joints whose effort was measured, None = all; nothing is left over of the others.
     switches: reads the log's unused columns of two values.
     repeated: trajectories whose motion is gone through more than once, by name.
+    rest: speed of every joint, rad/s (m/s), below which the robot stands.
     """
 
     robot: RobotModel
@@ -63,6 +64,7 @@ class ResidualAnalysis:
     measured: Bool | None = None
     switches: Callable[[], tuple[Switch, ...]] = tuple
     repeated: Mapping[str, Repetition] = field(default_factory=dict)
+    rest: float = 0.0
 
     def __post_init__(self) -> None:
         if np.isnan(self.source_rate):
@@ -119,8 +121,12 @@ class ResidualAnalysis:
     def index(self) -> Int:
         """Indices (N,) of the samples that tests look at: evenly spread, each with a neighbour on either side."""
         inner = np.concatenate([np.arange(run.start + 1, run.stop - 1) for run in self.runs] or [np.zeros(0)])
+        inner = inner.astype(np.int64)
+        # Of stands that count effects of a motion show nothing, and there are so many samples in all.
+        moving = (np.abs(self.residuals.dq[inner]) >= self.rest).any(axis=1)
+        inner = inner[moving] if moving.any() else inner
         step = max(1, -(-len(inner) // MOST_SAMPLES))
-        return inner[::step].astype(np.int64)
+        return inner[::step]
 
     @cached_property
     def motion(self) -> Samples:
@@ -407,7 +413,7 @@ class ResidualAnalysis:
         scores = self._by_block((X * e[:, None]).reshape(joints, N, k))
         spread = self._by_block((X * after.reshape(-1)[:, None]).reshape(joints, N, k))
         bread = np.linalg.pinv(X.T @ X)
-        std = np.sqrt(np.diag(bread @ (spread.T @ spread) @ bread))
+        std = np.sqrt(np.maximum(np.diag(bread @ (spread.T @ spread) @ bread), 0.0))
         total = (before**2).sum(axis=1)
         explained = 1.0 - (after**2).sum(axis=1) / np.where(total > 0, total, 1.0)
         fitted = (before - after) / np.where(weight > 0, weight, np.inf)

@@ -103,6 +103,7 @@ def _fit_and_score(call: Call, data: Data) -> tuple[Found, Validation, ResidualA
         data.prepared.measured,
         partial(switches_of, call.log),
         data.blocks.repeated,
+        data.prepared.settings.rest,
     )
     return found, training, analysis
 
