@@ -26,7 +26,7 @@ def log(folder: Path, **signals: Float) -> Path:
 
 def test_a_log_of_torques_alone_lacks_positions(tmp_path: Path) -> None:
     path = log(tmp_path, raw_torque=UR.tau, smoothed_torque=UR.tau)
-    with pytest.raises(InputError, match=r"no-position.*this log holds efforts \(raw_torque_j") as stop:
+    with pytest.raises(InputError, match=r"no-position.*found efforts \(raw_torque_j") as stop:
         dynid.read_log(path, UR.robot)
     assert "--answer" not in str(stop.value)
     # Another column a joint may be the position.
@@ -36,7 +36,7 @@ def test_a_log_of_torques_alone_lacks_positions(tmp_path: Path) -> None:
 
 def test_a_log_of_positions_alone_lacks_efforts(tmp_path: Path) -> None:
     path = log(tmp_path, position=UR.q)
-    with pytest.raises(InputError, match=r"no-effort.*this log holds no efforts.*with known gains kp and kd"):
+    with pytest.raises(InputError, match=r"no-effort.*found a log without efforts.*with known gains kp and kd"):
         found_tables(UR.robot, "ur.urdf", [path], {}, None)
     # Nothing else is asked before: the answer would be of no use, but to whom the motion is enough.
     path = log(tmp_path, position=UR.q, strange=UR.tau)

@@ -46,7 +46,7 @@ def refuse_lacking(
     positions |= named or may_be_named
     if position.question and not positions and position.refusal is None and efforts:
         refusal = Refusal(
-            f"this log holds efforts ({few(efforts, _NAMED)}) but no positions",
+            f"efforts ({few(efforts, _NAMED)}), but no positions",
             "positions of the joints beside them",
             "record both together, or give the files of both where they are parts of one recording",
             "no-position",
@@ -65,7 +65,7 @@ def _without_effort(found: Sequence[Family]) -> Refusal:
         if one.meaning.quantity == "position" and one.meaning.role == "commanded"
     ]
     return Refusal(
-        "this log holds no efforts",
+        "a log without efforts",
         "torque, current or force of every joint, or commanded positions of drives with known gains kp and kd",
         "log one of them"
         if not commands

@@ -27,7 +27,7 @@ def standstill(look: Excerpt, chosen: Mapping[str, Family], motion: MeasuredMoti
         return None
     rows = f"{len(q)} rows"
     return Refusal(
-        f"no joint moves in this log ('{chosen['position'].template}', {rows})",
+        f"no joint that moves in this log ('{chosen['position'].template}', {rows})",
         "motion",
         "record an exciting motion; poses at rest, in rows far apart, are for `dynid statics`",
         "standstill",
