@@ -36,7 +36,9 @@ def test_a_log_of_torques_alone_lacks_positions(tmp_path: Path) -> None:
 
 def test_a_log_of_positions_alone_lacks_efforts(tmp_path: Path) -> None:
     path = log(tmp_path, position=UR.q)
-    with pytest.raises(InputError, match=r"no-effort.*found a log without efforts.*with known gains kp and kd"):
+    with pytest.raises(
+        InputError, match=r"no-effort.*found a log without efforts.*with known gains kp and kd"
+    ):
         found_tables(UR.robot, "ur.urdf", [path], {}, None)
     # Nothing else is asked before: the answer would be of no use, but to whom the motion is enough.
     path = log(tmp_path, position=UR.q, strange=UR.tau)
