@@ -108,33 +108,15 @@ class _ShutAtRest:
 
 
 @dataclass(frozen=True, eq=False)
-class _RestCounts:
-    """Batches in which samples at rest count as those in motion."""
-
-    batches: Iterable[Samples]
-
-    def __iter__(self) -> Iterator[Samples]:
-        return (self.of(samples) for samples in self.batches)
-
-    def of(self, samples: Samples) -> Samples:
-        """A batch with them."""
-        rest = samples.left_out.get(REST)
-        if rest is None:
-            return samples
-        nothing = np.zeros(len(samples), dtype=np.bool_)
-        return replace(samples, keep=samples.keep | rest, left_out={**samples.left_out, REST: nothing})
-
-
-@dataclass(frozen=True, eq=False)
 class _StandsCount:
-    """Batches in which the middle of each stand of all joints counts as well.
+    """Batches in which stands of all joints count as well, or the middle of each.
 
-    seconds: a period of the cut-off, in half of which there is about one independent value: of a joint that a part of
-    friction holds a stand tells no more.
+    seconds: of a period of the cut-off, in half of which there is about one independent value: of a joint that a part
+    of friction holds a stand tells no more. None = stands count as motion does.
     """
 
     batches: Iterable[Samples]
-    seconds: float
+    seconds: float | None
 
     def __iter__(self) -> Iterator[Samples]:
         return (self.of(samples) for samples in self.batches)
@@ -144,17 +126,20 @@ class _StandsCount:
         rest = samples.left_out.get(REST)
         if rest is None:
             return samples
-        least, half = (
-            max(1, round(LEAST_REST * samples.rate)),
-            max(1, round(0.25 * self.seconds * samples.rate)),
-        )
-        edges = np.flatnonzero(np.diff(rest, prepend=False, append=False))
-        middle = np.zeros_like(rest)
-        for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-            if b - a >= least:
-                middle[max((a + b) // 2 - half, a) : min((a + b) // 2 + half, b)] = True
-        left_out = {**samples.left_out, REST: rest & ~middle}
-        return replace(samples, keep=samples.keep | middle, left_out=left_out)
+        counts = rest if self.seconds is None else _middles(rest, samples.rate, self.seconds)
+        left_out = {**samples.left_out, REST: rest & ~counts}
+        return replace(samples, keep=samples.keep | counts, left_out=left_out)
+
+
+def _middles(rest: Bool, rate: float, seconds: float) -> Bool:
+    """Half of so many seconds in the middle of each stand, (T,), but of those that are too short to be one."""
+    least, half = max(1, round(LEAST_REST * rate)), max(1, round(0.25 * seconds * rate))
+    edges = np.flatnonzero(np.diff(rest, prepend=False, append=False))
+    middle = np.zeros_like(rest)
+    for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        if b - a >= least:
+            middle[max((a + b) // 2 - half, a) : min((a + b) // 2 + half, b)] = True
+    return middle
 
 
 def _without(samples: Samples, closed: Bool) -> Samples:
@@ -222,7 +207,7 @@ def _without_stands(
             "free-at-rest",
             f"efforts at rest are those of the bodies alone, as of torque sensors behind the gears: {what}",
         )
-        count = _RestCounts(batches) if found.free else _StandsCount(batches, seconds)
+        count = _StandsCount(batches, None if found.free else seconds)
         batches = [count.of(samples) for samples in batches] if isinstance(batches, list) else count
     held = np.isfinite(found.held_below)
     if held.any() and not keep_rest:
