@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.base.errors import SolverError
 from dynid.feasible import problem
 from dynid.feasible.balls import Balls
@@ -127,6 +127,12 @@ def test_slopes_agree_with_differences() -> None:
         curve = (one.slopes(u + step)[0] - one.slopes(u - step)[0]) / (2 * h)
         np.testing.assert_allclose(hessian[:, j], curve, atol=1e-5 * np.abs(hessian).max())
     np.testing.assert_allclose(program.unknowns(program.theta(u)), u, atol=1e-9 * np.abs(u).max())
+
+
+def within(bodies: Int, lower: Float, upper: Float, spread: Float) -> Region:
+    """Bounds of single parameters, and bodies that exist."""
+    sides = HalfSpaces.of(lower, upper, spread)
+    return Region(sides, Balls.of((), len(lower)), bodies, np.zeros(len(bodies)))
 
 
 def ball(body: int, centre: tuple[float, float, float], reach: float) -> CentreCone:
@@ -301,7 +307,7 @@ def test_a_point_where_nothing_exists_is_no_answer() -> None:
     assert one.value(far) == np.inf
     assert one.value(program.unknowns(prior)) < np.inf
     bounds = np.full(len(prior), np.inf)
-    found = entropic_optimum(one, Region.unlimited(body_columns(columns), -bounds, bounds, spread))
+    found = entropic_optimum(one, within(body_columns(columns), -bounds, bounds, spread))
     assert found is not None
     assert one.value(program.unknowns(found[0])) <= one.value(program.unknowns(prior))
 
@@ -325,7 +331,7 @@ def test_data_that_want_bodies_that_cannot_be_are_answered_in_few_steps(
         return smooth(problem, u, ease)
 
     monkeypatch.setattr(Entropic, "smooth", counted)
-    found = entropic_optimum(one, Region.unlimited(bodies, lower, np.full(len(prior), np.inf), spread))
+    found = entropic_optimum(one, within(bodies, lower, np.full(len(prior), np.inf), spread))
     assert found is not None
     assert steps[0] < 150  # Newton's method on the value alone: up to 254, and no answer for one seed
     theta = found[0]

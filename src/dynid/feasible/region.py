@@ -35,9 +35,3 @@ class Region:
         return bool((self.balls.room(theta) >= 0.0).all()) and all(
             float(eigenvalues(theta[self.bodies[body]])[0]) >= self.margin[body] for body in self.bounded
         )
-
-    @staticmethod
-    def unlimited(bodies: Int, lower: Float, upper: Float, spread: Float) -> Region:
-        """Bounds (p,) of single parameters, and bodies that exist."""
-        sides = HalfSpaces.of(lower, upper, spread)
-        return Region(sides, Balls.of((), len(lower)), bodies, np.zeros(len(bodies)))
