@@ -44,7 +44,7 @@ from dynid.log.write import canonical_columns, write_log
 from dynid.report.sections import SECTIONS
 from dynid.robot import load_example, load_robot, toml_schema
 from dynid.run.serial import scores_to_dict
-from dynid.signals import cutoff, prepare
+from dynid.signals import cutoff, prepare, state_cutoff
 from dynid.simulation import rig, setup
 from dynid.terms.catalogue import CATALOGUE
 from dynid.verbs.demo import run_demo
@@ -353,7 +353,7 @@ def test_numbers_of_the_signal_chain_are_the_ones_in_use() -> None:
     ):
         assert phrase in text
     assert ("ten times" in text) == (cutoff.MARGIN == 10)
-    assert prepare.STATE_RATIO == 1
+    assert ("filtered at four times that" in text) == (state_cutoff.SHARPER == 4)
 
 
 def test_words_of_verdicts_categories_and_scores_are_documented() -> None:

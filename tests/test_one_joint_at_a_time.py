@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -92,3 +93,25 @@ def test_it_predicts_joints_that_move_together(name: str) -> None:
     found, _ = identified(name)
     scores = validate(found, log_of(one, other), Diagnostics()).scores
     assert scores.total_relative < 0.05
+
+
+def test_another_motion_is_scored_by_the_parameters_that_exports_hold() -> None:
+    """Which of them the log can tell apart holds of its own motion alone, and changes nothing elsewhere."""
+    one, _, other = logs("ur3")
+    found, _ = identified("ur3")
+    estimate, structural = found.estimate, found.structural
+    assert estimate.base.rank < structural.rank
+    b = structural.rank
+    in_full = replace(
+        estimate,
+        base=structural,
+        value=structural.reduce(estimate.parameters),
+        covariance=np.eye(b),
+        textbook_covariance=np.eye(b),
+        prior_share=np.zeros(b),
+    )
+    scores, wanted = (
+        validate(replace(found, estimate=one_of), log_of(one, other), Diagnostics()).scores.relative
+        for one_of in (estimate, in_full)
+    )
+    np.testing.assert_allclose(scores, wanted, rtol=1e-9)

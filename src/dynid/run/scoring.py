@@ -108,7 +108,7 @@ class _Scoring:
 
     def batch(self, samples: Samples) -> _Batch:
         """One batch, filtered as the equations are."""
-        assembly, n, theta = self.assembly, self.assembly.robot.n, self.estimate.full_vector
+        assembly, n, theta = self.assembly, self.assembly.robot.n, self.estimate.parameters
         model = assembly.terms.torque(assembly.robot, samples, theta)
         lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
         if len(self.estimate.consistent):

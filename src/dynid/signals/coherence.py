@@ -116,7 +116,7 @@ def torque_coherence(robot: RobotModel, parts: Sequence[Signals], rate: float) -
     if size < LEAST_ROWS * min(1.0, slow / 100.0) or not len(limits):
         return None
     speed = np.sqrt(np.mean(np.concatenate([s.dq for s in stretches], axis=1) ** 2, axis=1))
-    stretches = [s.with_panels(robot, speed) for s in stretches]
+    stretches = [s.with_panels(robot, SMOOTHED_SIGN * speed) for s in stretches]
     frequency, *densities = _spectra(stretches, _fitted(stretches, limits, slow), slow, size)
     centres = LOWEST * 2.0 ** np.arange(0, np.log2(top / LOWEST) + 1e-9, 1.0 / BANDS_AN_OCTAVE)
     best = np.array([_shares(frequency, densities, centre).max(axis=0) for centre in centres])
@@ -126,14 +126,23 @@ def torque_coherence(robot: RobotModel, parts: Sequence[Signals], rate: float) -
 
 
 def held_out_misfits(
-    robot: RobotModel, parts: Sequence[Signals], rate: float, cutoff: float, order: int, edge: float
+    robot: RobotModel,
+    parts: Sequence[Signals],
+    rate: float,
+    cutoff: float,
+    order: int,
+    edge: float,
+    highest: float,
+    width: float = 0.0,
 ) -> Float:
     """Torque that the trial model misses on blocks of two seconds that it was not fitted to, (B, n) sums of squares.
 
     The model is that of `torque_coherence`, fitted joint by joint; both sides of its equations are low-passed.
     cutoff: Hz.    order: of that filter.    edge: s, left out at both ends of each stretch.
+    highest: Hz, up to which motion is kept.    width: rad/s (m/s) over which Coulomb friction changes sign, and below
+    which a joint's equations do not count; 0 = SMOOTHED_SIGN of each joint's root mean square speed, and all count.
     """
-    thinning = max(1, int(rate // (OVERSAMPLING * 2.0 * cutoff)))
+    thinning = max(1, int(rate // (OVERSAMPLING * 2.0 * highest)))
     slow = rate / thinning
     stretches = [_Stretch.of(part, rate, thinning) for part in parts if part.tau is not None]
     stretches = [s for s in stretches if s.q.shape[1] / slow > 2.0 * edge + BLOCK_SECONDS]
@@ -142,11 +151,15 @@ def held_out_misfits(
     speed = np.sqrt(np.mean(np.concatenate([s.dq for s in stretches], axis=1) ** 2, axis=1))
     low, skipped = zero_phase_filter(cutoff, order, slow), max(1, int(edge * slow))
     grams: list[list[Float]] = []
-    for s in (s.with_panels(robot, speed) for s in stretches):
+    widths = np.full(robot.n, width) if width > 0.0 else SMOOTHED_SIGN * speed
+    for s in (s.with_panels(robot, widths) for s in stretches):
         equations = [
             low(np.concatenate([panel, s.tau[j : j + 1]]))[:, skipped:-skipped:2]
             for j, panel in enumerate(s.panels)
         ]
+        if width > 0.0:  # friction at rest may have any size
+            moves = np.abs(low(s.dq))[:, skipped:-skipped:2] >= width
+            equations = [lines * own for lines, own in zip(equations, moves, strict=True)]
         count = max(1, round(2 * equations[0].shape[1] / (BLOCK_SECONDS * slow)))
         for own in np.array_split(np.arange(equations[0].shape[1]), count):
             grams.append([lines[:, own] @ lines[:, own].T for lines in equations])
@@ -185,13 +198,13 @@ class _Stretch:
         dq = thinned(part.dq)
         return _Stretch(q, dq, first_difference(dq, slow), tau)
 
-    def with_panels(self, robot: RobotModel, speed: Float) -> _Stretch:
-        # Columns (w, T) of the trial model by joint.
+    def with_panels(self, robot: RobotModel, widths: Float) -> _Stretch:
+        # Columns (w, T) of the trial model by joint, whose friction changes sign over the widths (n,).
         motion = robot.tree_motion(self.q.T, self.dq.T, self.ddq.T)
         tree = torque_regressor(robot.tree, *motion, _independent(robot.tree))
         panels = []
         for j in range(robot.n):
-            bend = max(SMOOTHED_SIGN * speed[j], 1e-9)
+            bend = max(widths[j], 1e-9)
             own = [self.ddq[j], self.dq[j], np.tanh(self.dq[j] / bend), np.ones_like(self.dq[j])]
             panels.append(np.concatenate([_driven(robot, tree, j), own]))
         return replace(self, panels=tuple(panels))

@@ -31,7 +31,14 @@ from dynid.signals.resample import at_times, bracketed, is_uniform, sensible_rat
 from dynid.signals.samples import REST, Samples
 from dynid.signals.settings import ByJoint, Preparation
 from dynid.signals.standing import move_seconds
-from dynid.signals.state_cutoff import StateCutoffs, choose_state_cutoffs, confirmed_by_torque
+from dynid.signals.state_cutoff import (
+    HIGHEST_STATE,
+    SHARPER,
+    StateCutoffs,
+    choose_state_cutoffs,
+    confirmed_by_torque,
+    raised_beside_torque,
+)
 from dynid.signals.time_base import LONGEST_HOLD, TimeBase
 from dynid.signals.velocity import VelocityEvidence, compare_velocities, fused, settling
 from dynid.signals.windows import Cutter, Window, between
@@ -44,7 +51,6 @@ SLOW_REST = 0.1
 LOOK_SECONDS = 0.5
 # A grid so much finer than the log holds nothing more, and fills memory.
 MOST_UPSAMPLING = 50
-STATE_RATIO = 1.0
 STATE_OVERSAMPLING = 16.0
 FINAL_OVERSAMPLING = 5.0
 
@@ -352,7 +358,10 @@ def prepare(
         evidence = _cutoff(log, signals, rate, settings, slowness)
         cutoff = evidence.chosen
         sink.note("cutoff", f"parallel filter at {cutoff:g} Hz: {evidence.reason}")
-    common = min(STATE_RATIO * cutoff, 0.4 * rate)
+    common = min(cutoff, HIGHEST_STATE * rate)
+    # A cut-off that is named is that of both filters; a torque made of commands has the noise of the positions.
+    raises = evidence is not None and not log.mapping.commanded
+    higher = min(SHARPER * cutoff, HIGHEST_STATE * rate) if raises else common
     given = _given(named, log.robot.joint_names)
     if not cutoff < 0.45 * rate:
         raise UsageError(
@@ -370,13 +379,13 @@ def prepare(
     velocities = None
     if resolved.velocity == "auto":
         names = log.robot.joint_names
-        widest = max((common if np.isnan(one) else one for one in given), default=common)
+        widest = max((higher if np.isnan(one) else one for one in given), default=higher)
         velocities = compare_velocities(signals, rate, widest, resolved.state_order, names)
         resolved = _with_velocity(resolved, velocities, sink)
     states = None
     # Springs are read from the difference of two encoders, which pass the same filter.
     if np.isnan(given).any() and not log.mapping.motor_position:
-        states = _states(log, signals, rate, common, resolved)
+        states = _states(log, signals, rate, common, resolved, raises)
         if (states.chosen < common)[np.isnan(given)].any():
             sink.note("state-cutoff", states.reason)
     chosen = np.full(log.robot.n, common) if states is None else states.chosen
@@ -469,12 +478,13 @@ def _given(named: ByJoint, joint_names: Sequence[str]) -> Float:
 
 
 def _states(
-    log: Log, signals: list[Signals], rate: float, common: float, settings: Preparation
+    log: Log, signals: list[Signals], rate: float, common: float, settings: Preparation, raises: bool
 ) -> StateCutoffs:
     found = choose_state_cutoffs(signals, rate, common, settings, log.robot.joint_names)
-    if not found.differ:
-        return found
-    return confirmed_by_torque(found, log.robot, windows_of(signals, rate), rate, settings)
+    parts = windows_of(signals, rate)
+    if found.differ:
+        found = confirmed_by_torque(found, log.robot, parts, rate, settings)
+    return raised_beside_torque(found, log.robot, parts, rate, settings) if raises else found
 
 
 def _with_velocity(

@@ -46,9 +46,9 @@ class Preparation:
     )
     state_cutoff: ByJoint = option(
         "auto",
-        "cut-off of the filter over positions before they are differentiated; auto: `cutoff`, at most 0.4 of the rate, "
-        "and lower for joints whose position has more noise than motion there; a table names some joints, the others "
-        "are auto",
+        "cut-off of the filter over positions before they are differentiated; auto: `cutoff` where that is a number, "
+        "else four times that for joints whose torque is predicted as well, at most 0.4 of the rate, and lower for "
+        "joints whose position has more noise than motion there; a table names some joints, the others are auto",
         unit="Hz",
         least=LOWEST_FREQUENCY,
         most=HIGHEST_RATE / 2,

@@ -1,4 +1,4 @@
-"""Cut-offs of positions by joint: where noise of the encoder outweighs the motion, and the torque agrees."""
+"""Cut-offs of positions by joint: lower where noise outweighs motion, higher where the torque is predicted as well."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ WINDOW_SECONDS, LEAST_WINDOW = 4.0, 256
 NEGLIGIBLE = 1e-3
 STEPS_AN_OCTAVE = 4
 LOWEST = 1.0  # Hz: slower filters need seconds to settle
+HIGHEST_STATE = 0.4  # of the sampling rate: above it a filter is the grid's
 # Periods of the filter that are left out at the ends of windows, and blocks of held-out torque that a judgement takes.
 EDGE_PERIODS, LEAST_BLOCKS = 1.5, 6
 BEYOND_CHANCE = 2.0  # standard errors
@@ -31,14 +32,19 @@ BEYOND_CHANCE = 2.0  # standard errors
 NEIGHBOURS = 35.0 / 18.0
 # Of the log, that may be left out at the ends of its segments, one period of the filter at each.
 SPARED = 0.1
+# Times the cut-off of the equations' own filter, which takes from both sides what noise of the torque there is: at a
+# quarter of its cut-off a zero-phase filter of fourth order takes 15 millionths of the amplitude, and the sign of a
+# velocity, which is not linear, comes through sharply.
+SHARPER = 4.0
 
 
 @dataclass(frozen=True, eq=False)
 class StateCutoffs:
     """Cut-offs of the filter before differentiation, and why.
 
-    chosen: (n,) Hz.    common: Hz, of joints whose noise does not matter.    noise, left: (n,) share of noise in the
-    power of the acceleration behind both filters, at the common cut-off and at the chosen one.
+    chosen: (n,) Hz.    common: Hz, of the equations' own filter; joints whose noise does not matter have it or more.
+    noise, left: (n,) share of noise in the power of the acceleration behind both filters, at the common cut-off and at
+    the chosen one.
     """
 
     joint_names: tuple[str, ...]
@@ -162,28 +168,88 @@ def confirmed_by_torque(
     torque, the mean has to lie two standard errors below zero.
     parts: (n, T) positions, velocities and torques.    settings: with cut-off, orders and velocity as resolved.
     """
-    measured, order = settings.velocity == "measured", settings.state_order
-    edge = EDGE_PERIODS / float(found.chosen.min())
-
-    def misfits(cutoffs: Float) -> Float:
-        low = [_filtered(part, cutoffs.tolist(), order, rate, measured, settings.crossover) for part in parts]
-        return held_out_misfits(robot, low, rate, float(settings.cutoff), settings.order, edge)
-
     n = len(found.joint_names)
     common = np.full(n, found.common)
-    before = misfits(common)
+    trial = _Trial(robot, parts, rate, settings, found.common, EDGE_PERIODS / float(found.chosen.min()))
+    before = trial.misfits(common)
     kept = np.zeros(n, dtype=np.bool_)
     for j in np.flatnonzero(found.chosen < found.common) if len(before) >= LEAST_BLOCKS else ():
-        after = misfits(np.where(np.arange(n) == j, found.chosen, common))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            change = np.log(after[:, j] / before[:, j])
-        error = change.std(ddof=1) / np.sqrt(len(change))
-        kept[j] = bool(change.mean() < -BEYOND_CHANCE * error)
+        mean, error = _change(before, trial.misfits(np.where(np.arange(n) == j, found.chosen, common)))
+        kept[j] = bool(mean[j] < -BEYOND_CHANCE * error[j])
     return replace(
         found,
         chosen=np.where(kept, found.chosen, common),
         left=np.where(kept, found.left, found.noise),
     )
+
+
+def raised_beside_torque(
+    found: StateCutoffs,
+    robot: RobotModel,
+    parts: Sequence[Signals],
+    rate: float,
+    settings: Preparation,
+) -> StateCutoffs:
+    """Raises the cut-offs that are the common one to SHARPER times that, but where a joint's torque speaks against it.
+
+    The equations' own filter takes noise above the common cut-off from both sides. A filter of the positions there as
+    well takes signal below it from one side alone, and smears the sign of velocities, of which friction is made. What
+    may speak for it is noise of the velocity as great as the speed over which friction changes sign. So a trial model
+    whose friction changes sign over as much as the default's is fitted with both; a joint keeps the common cut-off
+    where the logarithm of the ratio of what they miss on held-out blocks of its torque lies two standard errors above
+    zero, and all keep it in a log too short to tell.
+    parts: (n, T) positions, velocities and torques.    settings: with cut-off, orders, rest and velocity as resolved.
+    Source: Khalil and Dombre 2002, section 12.4.2, of both filters.
+    """
+    higher = min(SHARPER * float(settings.cutoff), HIGHEST_STATE * rate)
+    raised = (found.chosen == found.common) & (higher > found.common)
+    if not raised.any():
+        return found
+    lowest = float(found.chosen.min())
+    trial = _Trial(robot, parts, rate, settings, higher, EDGE_PERIODS / lowest, settings.rest)
+    before = trial.misfits(found.chosen)
+    if len(before) < LEAST_BLOCKS:
+        return found
+    mean, error = _change(before, trial.misfits(np.where(raised, higher, found.chosen)))
+    raised &= mean <= BEYOND_CHANCE * error
+    return replace(found, chosen=np.where(raised, float(f"{higher:.3g}"), found.chosen))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    # highest: Hz, up to which motion is kept.    edge: s, left out at both ends of a stretch.
+    # width: rad/s (m/s) over which friction changes sign; 0 = a share of each joint's speed.
+    robot: RobotModel
+    parts: Sequence[Signals]
+    rate: float
+    settings: Preparation
+    highest: float
+    edge: float
+    width: float = 0.0
+
+    def misfits(self, cutoffs: Float) -> Float:
+        """(B, n) squares of each joint's torque that are missed on held-out blocks, with cut-offs (n,)."""
+        s = self.settings
+        order, measured, cutoff = s.state_order, s.velocity == "measured", float(s.cutoff)
+        low = [
+            _filtered(part, cutoffs.tolist(), order, self.rate, measured, s.crossover) for part in self.parts
+        ]
+        return held_out_misfits(
+            self.robot, low, self.rate, cutoff, s.order, self.edge, self.highest, self.width
+        )
+
+
+def _change(before: Float, after: Float) -> tuple[Float, Float]:
+    """Mean (n,) of the logarithm of the ratio of what is missed on blocks (B, n), and its standard error.
+
+    Of the blocks in which a joint moves; zero and infinity where these are less than two.
+    """
+    used = (before > 0.0) & (after > 0.0)
+    count = np.maximum(used.sum(axis=0), 1)
+    change = np.log(np.where(used, after, 1.0) / np.where(used, before, 1.0))
+    mean = change.sum(axis=0) / count
+    squares = (np.where(used, change - mean, 0.0) ** 2).sum(axis=0)
+    return mean, np.where(count > 1, np.sqrt(squares / (np.maximum(count - 1, 1) * count)), np.inf)
 
 
 def _filtered(

@@ -214,7 +214,7 @@ class _Lab:
             report=out / "report.html",
             joint_names=self.robot.joint_names,
             held_out=found.validations[0].scores.relative,
-            model_error=error(estimate.full_vector),
+            model_error=error(estimate.parameters),
             prior_error=error(believed),
             base_count=estimate.base.rank,
             covered=int(inside.sum()),

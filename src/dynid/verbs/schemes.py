@@ -128,7 +128,7 @@ def drive(identification: Identification, log: Log, seconds: float) -> OpenLoop:
     rows = model.get("rows", {})
     hold: Hold = "zero" if isinstance(rows, dict) and rows.get("hold") == "zero" else "linear"
     return open_loop(
-        identification.robot, identification.terms, identification.estimate.full_vector, samples, hold
+        identification.robot, identification.terms, identification.estimate.parameters, samples, hold
     )
 
 

@@ -182,7 +182,7 @@ def selftest(
     values = np.array([true.get(name, 0.0) for name in names])
     error, size = np.zeros((2, run.robot.n))
     for samples, exact in zip(motion, torque, strict=True):
-        again = refit.terms.torque(refit.robot, samples, refit.estimate.full_vector)
+        again = refit.terms.torque(refit.robot, samples, refit.estimate.parameters)
         error += ((again - exact) ** 2).sum(axis=0)
         size += (exact**2).sum(axis=0)
     missing = tuple(name for name, value in true.items() if value and name not in names)
