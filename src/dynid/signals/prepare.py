@@ -29,7 +29,7 @@ from dynid.signals.first_look import first_look, signals_for_evidence, windows_o
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.resample import at_times, bracketed, is_uniform, sensible_rate
 from dynid.signals.samples import REST, Samples
-from dynid.signals.settings import ByJoint, Preparation
+from dynid.signals.settings import Preparation
 from dynid.signals.standing import move_seconds
 from dynid.signals.state_cutoff import (
     HIGHEST_STATE,
@@ -37,6 +37,7 @@ from dynid.signals.state_cutoff import (
     StateCutoffs,
     choose_state_cutoffs,
     confirmed_by_torque,
+    named_cutoffs,
     raised_beside_torque,
 )
 from dynid.signals.time_base import LONGEST_HOLD, TimeBase
@@ -362,7 +363,7 @@ def prepare(
     # A cut-off that is named is that of both filters; a torque made of commands has the noise of the positions.
     raises = evidence is not None and not log.mapping.commanded
     higher = min(SHARPER * cutoff, HIGHEST_STATE * rate) if raises else common
-    given = _given(named, log.robot.joint_names)
+    given = named_cutoffs(named, log.robot.joint_names)
     if not cutoff < 0.45 * rate:
         raise UsageError(
             "cutoff",
@@ -454,27 +455,6 @@ def _slowness(log: Log, steps: Sequence[float], usual: float, sink: Diagnostics)
         "while others move are left out (--gate)",
     )
     return rest / usual
-
-
-def _given(named: ByJoint, joint_names: Sequence[str]) -> Float:
-    """(n,) Hz, the cut-offs of positions that were asked for; nan = automatic."""
-    if isinstance(named, dict):
-        strange = [joint for joint in named if joint not in joint_names]
-        if strange:
-            raise UsageError(
-                "unknown-joint",
-                found=f"prepare.state_cutoff of joint '{strange[0]}'",
-                expected="one of " + ", ".join(joint_names),
-            )
-        return np.array([named.get(joint, np.nan) for joint in joint_names])
-    if isinstance(named, Sequence) and not isinstance(named, str) and len(named) != len(joint_names):
-        raise UsageError(
-            "joint-count",
-            found=f"prepare.state_cutoff of {len(named)} numbers",
-            expected=f"{len(joint_names)}, in the order {', '.join(joint_names)}",
-        )
-    asked = np.nan if isinstance(named, str) else named
-    return np.array(np.broadcast_to(np.asarray(asked, dtype=np.float64), len(joint_names)))
 
 
 def _states(

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.coherence import Signals, held_out_misfits
 from dynid.signals.density import averaged_density
 from dynid.signals.filter import HIGHEST_SHARE, low_passed, zero_phase_filter
-from dynid.signals.settings import Preparation
+from dynid.signals.settings import ByJoint, Preparation
 from dynid.signals.velocity import fused
 
 # White noise is measured where no arm moves, as shares of the sampling rate.
@@ -80,6 +81,30 @@ class StateCutoffs:
             "noise_at_common": self.noise.tolist(),
             "noise_at_chosen": self.left.tolist(),
         }
+
+
+def named_cutoffs(named: ByJoint, joint_names: Sequence[str]) -> Float:
+    """(n,) Hz, the cut-offs of positions that were asked for; nan = automatic.
+
+    Raises UsageError for a joint that the robot lacks, or another number of them than it has.
+    """
+    if isinstance(named, dict):
+        strange = [joint for joint in named if joint not in joint_names]
+        if strange:
+            raise UsageError(
+                "unknown-joint",
+                found=f"prepare.state_cutoff of joint '{strange[0]}'",
+                expected="one of " + ", ".join(joint_names),
+            )
+        return np.array([named.get(joint, np.nan) for joint in joint_names])
+    if isinstance(named, Sequence) and not isinstance(named, str) and len(named) != len(joint_names):
+        raise UsageError(
+            "joint-count",
+            found=f"prepare.state_cutoff of {len(named)} numbers",
+            expected=f"{len(joint_names)}, in the order {', '.join(joint_names)}",
+        )
+    asked = np.nan if isinstance(named, str) else named
+    return np.array(np.broadcast_to(np.asarray(asked, dtype=np.float64), len(joint_names)))
 
 
 def choose_state_cutoffs(
