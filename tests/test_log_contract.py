@@ -28,6 +28,7 @@ from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
 from dynid.log.port_folders import PortFolderReader
 from dynid.log.torch_files import TorchReader
+from dynid.log.traces import TraceReader
 from dynid.log.workbooks import WorkbookReader
 from dynid.log.xml_messages import XmlMessagesReader
 from dynid.log.yaml_files import YamlReader
@@ -220,11 +221,11 @@ class TestWorkbook(LogReaderContract):
 
 def test_every_registered_reader_is_tested_here() -> None:
     # A LeRobot data set is a folder of Parquet files: it has no first bytes. Printed messages and named values hold no
-    # columns of any name, nor do YAML and ports of a dump: tests/log/test_messages.py, tests/log/test_text_forms.py,
-    # tests/log/test_yaml_files.py, tests/log/test_port_folders.py.
+    # columns of any name, nor do YAML, traces and ports of a dump: their tests stand in tests/log, test_messages.py,
+    # test_text_forms.py, test_yaml_files.py, test_traces.py and test_port_folders.py.
     kinds = {CsvReader, ParquetReader, BagReader, NpzReader, NpyReader, MatReader, Hdf5Reader, TorchReader}
     assert {type(reader) for reader in READERS.values()} == kinds | {
         JsonReader, LeRobotReader, PortFolderReader, EchoReader, YamlReader, XmlMessagesReader, NamedValuesReader,
-        WorkbookReader,
+        WorkbookReader, TraceReader,
     }  # fmt: skip
     assert [suffix for reader in BAG_READERS for suffix in reader.suffixes] == [".bag", ".mcap", ".db3"]

@@ -355,3 +355,20 @@ def test_angles_near_a_right_pitch_bear_the_rounding_of_a_description(short: flo
         R = rotation_rpy(np.array([roll, sign * (np.pi / 2 - short), yaw])).round(12)
         # As far off as the printed matrix is from a rotation.
         np.testing.assert_allclose(rotation_rpy(rpy_of(R)), R, atol=5e-12)
+
+
+def test_a_world_that_no_link_declares_is_one_and_is_declared_in_the_export(tmp_path: Path) -> None:
+    """A weld of the base to `world`, as some programs know it without a link."""
+    path = tmp_path / "arm.urdf"
+    weld = '<joint name="weld" type="fixed"><parent link="world"/><child link="base"/></joint>'
+    path.write_text(ARM.replace('<link name="base"/>', f'{weld}<link name="base"/>', 1))
+    said = Diagnostics()
+    robot = load_robot(path, diagnostics=said)
+    assert [one.identifier for one in said if one.severity == "warning"][:1] == ["world-link"]
+    plain = tmp_path / "plain.urdf"
+    plain.write_text(ARM)
+    assert robot.joint_names == load_robot(plain, diagnostics=Diagnostics()).joint_names
+    data, _ = edit_urdf(model_of(robot), path, Reading())
+    assert data.count(b'<link name="world"/>') == 1
+    (tmp_path / "exported.urdf").write_bytes(data)
+    assert pin.buildModelFromUrdf(str(tmp_path / "exported.urdf")).nv == robot.n

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
+from numpy.testing import assert_allclose
 
+from dynid.api.logs import read_log
 from dynid.base.arrays import Float
 from dynid.layouts.propose import propose
+from dynid.log.contents import contents
 from tests.layouts.test_strangers import ARM, TURN, UR, asked, csv, numbered, reads
 
 
@@ -76,3 +81,73 @@ def test_encoders_at_the_motors_of_doosan_are_its_positions(tmp_path: Path) -> N
     assert not found.open
     assert found["log.position.columns"].value == "actual_joint_position_{index}"
     assert found["log.position.unit"].value == "deg"
+
+
+@pytest.mark.parametrize(
+    "clocks", [{}, {"state_time": ARM.t}, {"state_time": ARM.t, "control_time": ARM.t[:-1]}]
+)
+def test_a_rollout_holds_one_state_more_than_inputs(clocks: dict[str, Float], tmp_path: Path) -> None:
+    path = tmp_path / "rollout.npz"
+    np.savez(path, q=ARM.q, dq=ARM.dq, tau=ARM.tau[:-1], **clocks)
+    found = propose(ARM.robot, path)
+    assert not found.open
+    log = read_log(path, ARM.robot)
+    (name,) = log.trajectories
+    raw = log.read(name)
+    assert_allclose(raw.q, ARM.q[:-1], atol=1e-9)
+    assert_allclose(raw.tau, ARM.tau[:-1], atol=1e-9)
+
+
+def test_signals_with_clocks_of_their_own_are_no_rollout(tmp_path: Path) -> None:
+    path = tmp_path / "log.npz"
+    late = ARM.t[:-1] + 0.003
+    np.savez(path, position_time=ARM.t, position=ARM.q, effort_time=late, effort=ARM.tau[:-1])
+    assert len(contents(path).streams) == 2
+
+
+def test_one_column_lists_the_joints_of_the_numbers(tmp_path: Path) -> None:
+    """As bagpy writes joint states: the names as Python prints them, and a column for each number."""
+    order = (4, 1, 0, 2, 3, 5)
+    listed = str([ARM.robot.joint_names[k] for k in order])
+    columns: dict[str, Float | Sequence[str]] = {"Time": ARM.t, "name": [listed] * len(ARM.t)}
+    for kind, values in (("position", ARM.q), ("velocity", ARM.dq), ("effort", ARM.tau)):
+        columns |= numbered(f"{kind}_#", values[:, order], 0)
+    found = propose(ARM.robot, csv(tmp_path / "log.csv", columns, mark=";"))
+    assert not found.open
+    assert found.groups["effort"].columns == {
+        joint: f"effort_{order.index(k)}" for k, joint in enumerate(ARM.robot.joint_names)
+    }
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_bodies_that_move_freely_beside_the_joints_are_known_by_their_orientation(
+    first: bool, tmp_path: Path
+) -> None:
+    """As of a scene of MuJoCo with an arm and a box: qpos has seven more, qvel six."""
+    half = 0.1 * np.sin(ARM.t)[:, None]
+    place = np.hstack([0.6 + 0.01 * half, 0.02 * half, 0.03 + 0.0 * half])
+    pose = np.hstack([place, np.cos(half), np.sin(half), 0.0 * half, 0.0 * half])
+    twist = np.gradient(pose[:, :6], ARM.t, axis=0)
+    ends = lambda arm, body: np.hstack([arm, body] if first else [body, arm])
+    path = tmp_path / "rollout.npz"
+    np.savez(
+        path,
+        time=ARM.t,
+        qpos=ends(ARM.q, pose),
+        qvel=ends(ARM.dq, twist),
+        qfrc_actuator=ends(ARM.tau, 0 * twist),
+    )
+    found = propose(ARM.robot, path)
+    assert not found.open
+    assert found["log.position.which"].value == ("first" if first else "last")
+    assert found["log.velocity.which"].value == found["log.position.which"].value
+    at = 0 if first else 7
+    assert tuple(found.groups["position"].columns.values()) == tuple(f"qpos[{k + at}]" for k in range(6))
+
+
+def test_arrays_of_other_widths_are_compared_with_none(tmp_path: Path) -> None:
+    """Observations of a simulated arm and a box, and actions: neither is called a position."""
+    box = np.hstack([0.6 + 0 * ARM.q[:, :3], np.ones_like(ARM.q[:, :1]), 0 * ARM.q[:, :3]])
+    path = tmp_path / "rollout.npz"
+    np.savez(path, obs=np.hstack([ARM.q, box, ARM.dq, 0 * box[:, :6]]), actions=ARM.wanted)
+    assert "log.position.columns" in {one.key for one in propose(ARM.robot, path).open}

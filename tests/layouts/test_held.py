@@ -241,3 +241,21 @@ def test_an_opening_among_numbered_columns_is_held_where_the_torque_says_their_o
     columns["qpos[3]"] = 0.04 * columns["qpos[3]"]
     columns["qvel[3]"] = 0.04 * columns["qvel[3]"]
     assert propose(arm, write_arm(tmp_path, columns)).locked == {}
+
+
+def test_of_two_arms_in_one_log_one_is_asked_for_and_the_hand_is_held(tmp_path: Path) -> None:
+    arm = arm_with_finger(tmp_path)
+    t, q = arm_motion()
+    columns = {"t": t}
+    for side in ("left", "right"):
+        columns |= {f"{side}_q{k}": q[:, k % 2] for k in (1, 2, 3)}
+        columns |= {f"{side}_tau{k}": np.sin(k + q[:, 0]) for k in (1, 2, 3)}
+    found = propose(arm, write_arm(tmp_path, columns))
+    asked = found["log.position.columns"]
+    assert [one.value for one in asked.options] == ["left_q{number}", "right_q{number}"]
+    assert asked.refusal is None
+    answers = {
+        f"log.{kind}.columns": f"left_{name}{{number}}"
+        for kind, name in (("position", "q"), ("effort", "tau"))
+    }
+    assert propose(arm, write_arm(tmp_path, columns), answers).locked == {"finger_joint": 0.0}

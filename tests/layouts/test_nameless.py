@@ -17,6 +17,7 @@ from dynid.layouts.write import experiment_text
 from dynid.log.read import read_log
 from dynid.robot.model import RobotModel
 from tests.layouts.plants import RATE, UR_JOINTS, run
+from tests.layouts.test_held import arm_with_finger
 
 UR = run("ur10e", UR_JOINTS)
 DDQ = np.gradient(UR.dq, 1 / RATE, axis=0)
@@ -295,3 +296,18 @@ def test_a_table_without_names_of_two_recordings(tmp_path: Path) -> None:
     found = propose(UR.robot, tmp_path / "log.dat")
     assert not found.open
     assert found["log.effort.columns"].value == "column[13:19]"
+
+
+def test_a_table_without_names_has_no_columns_of_a_hand(tmp_path: Path) -> None:
+    """Of three joints and a finger's: twelve columns are four groups of three, not three of four."""
+    robot = arm_with_finger(tmp_path)
+    t = np.arange(0.0, 20.0, 0.01)
+    q = np.column_stack([0.6 * np.sin(w * t + k) for k, w in enumerate((1.1, 1.7, 2.3))])
+    dq = np.gradient(q, t, axis=0)
+    ddq = np.gradient(dq, t, axis=0)
+    tau = np.cos(np.cumsum(q, axis=1)) * [9.0, 5.0, 2.0] + ddq
+    np.savetxt(tmp_path / "log.csv", np.hstack([t[:, None], q, dq, ddq, tau]), delimiter=",")
+    found = propose(robot, tmp_path / "log.csv")
+    assert [one.key for one in found.open] == ["log.effort.unit"]
+    assert found.locked == {"finger_joint": 0.0}
+    assert tuple(found.groups["effort"].columns.values()) == tuple(f"column[{k}]" for k in (10, 11, 12))

@@ -119,6 +119,7 @@ def test_readers_recognise_their_files(tmp_path: Path) -> None:
         MESSAGE,
         b"t: 0.1\nq: [1.0]\n",
         b'<Rob><Q A="1"/></Rob>' * 4,
+        b"[key]; [value]\nVersion; 3\n0.Variable; q\n0.Data; \n; 2; 1.0\n",
         b"t=0.1 q=1.0\n" * 4,
     ]
     # The last reader takes any text: it is asked last. Folders have no first bytes.

@@ -63,6 +63,17 @@ def test_a_coarse_effort_on_one_of_its_steps_is_not_frozen(steps: float) -> None
     assert reported({"tau": np.round(steps * (np.sin(2.0 * np.pi * 0.1 * t) + noise)) * 5.0}) == []
 
 
+def test_an_effort_in_fine_steps_that_turns_round_slowly_is_not_frozen() -> None:
+    """In tenths of a percent of what is rated: it stands on a step while it turns, and goes on by one."""
+    t = np.arange(round(SECONDS * RATE)) / RATE
+    angle = 2.0 * np.pi * 0.3 * t
+    smooth = 20.0 * np.sin(angle) - 10.0 * np.sin(2.0 * angle) + 8.0 * np.sin(angle / 3.0 + 0.3)
+    coarse = np.round(smooth / 0.3) * 0.3
+    assert reported({"tau": coarse}) == []
+    held = np.where((t > 10.2) & (t < 10.6), coarse[np.searchsorted(t, 10.2)], coarse)
+    assert reported({"tau": held}) == ["constant-effort shoulder"]
+
+
 @pytest.mark.parametrize("step", [0.0, 0.1])
 def test_an_effort_that_ends_at_zero_has_not_lost_its_sign(step: float) -> None:
     """An absolute value turns back sharply, a load that happens to reach zero does so gently; steps change neither."""

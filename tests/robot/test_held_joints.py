@@ -172,7 +172,7 @@ def test_a_free_base_is_held_still_and_said_aloud(tmp_path: Path) -> None:
     assert robot.locked == {"root": 0.0, "rolls": 0.0}
     (warning,) = said.warnings
     assert warning.identifier == "free-base"
-    assert "'root', 'rolls' are held still" in warning.text
+    assert "free joint 'root' is held still" in warning.text
     model = mujoco.MjModel.from_xml_path(str(path))
     data = mujoco.MjData(model)
     q, dq, ddq = states(2)

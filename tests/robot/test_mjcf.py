@@ -264,3 +264,12 @@ def test_unnamed_joints_get_names_of_their_own(tmp_path: Path) -> None:
         tmp_path,
     )
     assert robot.joint_names == ("joint0_", "joint0")
+
+
+def test_a_body_that_moves_freely_beside_the_robot_is_no_base(tmp_path: Path) -> None:
+    box = '<body name="box" pos="1 0 0"><freejoint/><geom type="box" size="0.1 0.1 0.1"/></body>'
+    text = f"<mujoco><worldbody>{PENDULUM.format(joint='axis=&quot;0 1 0&quot;')}{box}</worldbody></mujoco>"
+    (tmp_path / "scene.xml").write_text(text.replace("&quot;", '"'))
+    said = Diagnostics()
+    assert load_robot(tmp_path / "scene.xml", diagnostics=said).joint_names == ("j",)
+    assert "free-base" not in {one.identifier for one in said}

@@ -54,11 +54,11 @@ def read_log(
         robot, robot.source or "ROBOT", logs, answers or {}, unknown, with_effort=False
     )
     of_robot = tables.get("robot", {})
-    if "drive_gain" in of_robot or tables.get("drive"):
+    if of_robot.keys() & {"drive_gain", "gear_ratio"} or tables.get("drive"):
         raise InputError(
             "no-mapping",
-            found="efforts or commands that take gains of the drives to be torques",
-            expected="torque, or a robot that has the gains",
+            found="efforts, commands or angles that take gains of the drives or ratios of gears to be those of joints",
+            expected="torque and angles of joints, or a robot that has the constants",
             do=f"write an experiment file by `dynid init {robot.source or 'ROBOT'} {logs[0]}`, and identify with it",
             place=Place(file=str(logs[0])),
         )

@@ -18,6 +18,7 @@ from dynid.robot.links import LinkTree
 from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
 from dynid.robot.urdf import lint, read_urdf
+from dynid.robot.urdf_parts import WORLD
 from dynid.spatial.algebra import rotation_about, rotation_rpy
 from dynid.spatial.inertia import six, symmetric, transformed
 
@@ -42,6 +43,8 @@ def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
     edits = Edits(data)
     links = {tag.attributes.get("name"): tag for tag in tags.all("link")}
     joints = {tag.attributes.get("name"): tag for tag in tags.all("joint")}
+    if WORLD in urdf.links and WORLD not in links:
+        edits.add(tags, [f'<link name="{WORLD}"/>'])
     own, notes = _own_inertias(model, urdf)
     for name, pi in own.items():
         _set_inertial(edits, links[name], pi, path)

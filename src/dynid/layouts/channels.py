@@ -20,6 +20,7 @@ from dynid.layouts.meaning import (
     Meaning,
     is_filtered,
     is_unprocessed,
+    meaning_of,
     names_signal,
     unit_of_slide,
     without_units,
@@ -36,6 +37,8 @@ NONE = "none"
 FORCES = ("N", "kN")
 SI = ("rad", "rad/s", "N m", "A")
 _NAMED = 4  # files that are listed
+# Parts of what a sensor between flange and tool measures.
+_OF_TOOL = re.compile(r"[ftm][xyz]")
 # What drives measure of themselves.
 _OF_DRIVES = {"temperature", "temperatures", "temp", "voltage", "voltages"}
 
@@ -65,7 +68,7 @@ def choose_channels(
         able = [one for one in found if one not in chosen.values()] if kind == "effort" else found
         able = _of_load(robot, able) if asked else able
         decision, family = choose(kind, _with_torques_of_drives(able) if worthless else able, given)
-        if kind == "position" and family is None:
+        if kind == "position" and family is None and not any(one.meaning.quantity == kind for one in found):
             decision = _with_chains(decision, look, robot, known)
         decision, family = _by_joint(kind, decision, family, robot, look, found, answers)
         if decision.question and family is None:
@@ -93,7 +96,7 @@ def columns_by_joint(
             continue
         columns = [answer] if answer in look.numeric else [one.strip() for one in answer.split(",")]
         for joints in (robot.joint_names, tuple(one for one in robot.joint_names if one not in hands)):
-            if len(columns) == len(joints) and set(columns) <= {*look.numeric}:
+            if len(columns) == len(joints) and set(columns) <= {*look.numeric, NONE}:
                 del given[key]
                 given |= {f"{key}.{joint}": one for joint, one in zip(joints, columns, strict=True)}
                 break
@@ -333,14 +336,28 @@ def _with_example(kind: str, decision: Decision, robot: RobotModel, look: Excerp
         return decision
     joint, *others = robot.joint_names
     called = " ".join(words(f"{joint} {kind}"))
-    column = max(columns, key=lambda one: SequenceMatcher(None, " ".join(words(one)), called).ratio())
+    likely = _of_kind(kind, [name for name in columns if np.nan_to_num(np.ptp(look.table([name])))])
+    if not likely:
+        return decision
+    column = max(likely, key=lambda one: SequenceMatcher(None, " ".join(words(one)), called).ratio())
     if len(columns) < robot.n:
         held = f"{len(columns)} column{'s' * (len(columns) > 1)} of numbers ({few(columns, _NAMED)})"
         question = f"{decision.question} The log has {held} for {robot.n} joints"
         more = " and so for others; of those without one is asked where they stand"
         return replace(decision, question=question, example=(f"{decision.key}.{joint}={column}", more))
     rest = f", and so for {', '.join(others)}" if others else ""
+    rest += f" ({NONE} for one without a motor)" if others and kind == "effort" else ""
     return replace(decision, example=(f"{decision.key}.{joint}={column}", rest))
+
+
+def _of_kind(kind: str, columns: Sequence[str]) -> list[str]:
+    """Columns whose names say a channel, else those of which no name says another; none of a force on a tool."""
+    wanted = EFFORTS if kind == "effort" else (kind,)
+    said = {name: meaning_of(f"{name} {{joint}}", "{joint}", (), False).quantity for name in columns}
+    named = [name for name in columns if said[name] in wanted]
+    return named or [
+        name for name in columns if not said[name] and not any(map(_OF_TOOL.fullmatch, words(name)))
+    ]
 
 
 def _with_chains(decision: Decision, look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> Decision:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +31,7 @@ SAME_RATE, APART = 1e-3, 0.2
 _OF_MESSAGES = {"stamp", "header"}
 SORT = "log.sort"
 _LETTERS_OF_A_SERIES = 2  # beside t
+_ROWS_OF_RUN = 10  # in the mean between two at which a clock runs back, at least
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,6 @@ class Clock:
 def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: Answers) -> Clock:
     """Time, and the column that names the motion of each row."""
     labels_by_name = {name: one for name, one in alone if one.quantity == "trajectory"}
-    stated = log.contents.trajectory
     sums = {whole: pair for whole, pair in split_stamps(log.names).items() if whole in log.numeric}
     halves = {part for pair in sums.values() for part in pair}
     times = {
@@ -77,21 +77,12 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
     answer = answers.get("log.time.column")
     if answer is not None and not log.bag:
         times |= {answer: times.get(answer, Meaning("time", said_by="name"))} if answer in log.numeric else {}
-    looked: list[tuple[str, Meaning, str | None, tuple[tuple[int, int], ...], float, float]] = []
-    for name, meaning in times.items():
-        t = log.table([name])[:, 0]
-        if is_remainder(t) or (set(words(name)) & TICKS and (np.diff(t) == 1.0).all()):
-            continue
-        best: tuple[str | None, tuple[tuple[int, int], ...]] = (None, runs_of(t))
-        for label in [*([stated] if stated else []), *(one for one in labels_by_name if one != stated)]:
-            if label in log.names and _explains(log, t, label):
-                best = (label, runs_of(t, [str(one) for one in log.values([label])[label]]))
-                break
-        step = time_step(t, best[1])
-        if not np.isfinite(step) and len(times) == 1 and _order(log, name, t, answers) is not None:
-            step = float(np.median(np.diff(np.sort(t))))
-        if np.isfinite(step):
-            looked.append((name, meaning, *best, step, float(t[0])))
+    # What lasts, starts or ends is a clock where nothing else is one.
+    spare = {name: one for name, one in times.items() if one.role == "spare" and name != answer}
+    looked = _looked_at(
+        log, {name: one for name, one in times.items() if name not in spare}, labels_by_name, answers
+    )
+    looked = looked or _looked_at(log, spare, labels_by_name, answers)
     if answer is not None and answer not in [one[0] for one in looked]:
         raise UsageError(
             "unknown-answer",
@@ -126,6 +117,35 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
     return Clock(column, meaning, motions, runs_of(t), float(np.median(np.diff(t))), float(t[0]), sort)
 
 
+_Looked = tuple[str, Meaning, str | None, tuple[tuple[int, int], ...], float, float]
+
+
+def _looked_at(
+    log: Excerpt, times: Mapping[str, Meaning], labels_by_name: Collection[str], answers: Answers
+) -> list[_Looked]:
+    """Columns that ascend as a clock does: name, meaning, column that names motions, runs, step and beginning.
+
+    What runs back every few rows is no clock where another one is.
+    """
+    stated, looked, restless = log.contents.trajectory, [], set()
+    for name, meaning in times.items():
+        t = log.table([name])[:, 0]
+        if is_remainder(t) or (set(words(name)) & TICKS and (np.diff(t) == 1.0).all()):
+            continue
+        best: tuple[str | None, tuple[tuple[int, int], ...]] = (None, runs_of(t))
+        for label in [*([stated] if stated else []), *(one for one in labels_by_name if one != stated)]:
+            if label in log.names and _explains(log, t, label):
+                best = (label, runs_of(t, [str(one) for one in log.values([label])[label]]))
+                break
+        step = time_step(t, best[1])
+        if not np.isfinite(step) and len(times) == 1 and _order(log, name, t, answers) is not None:
+            step = float(np.median(np.diff(np.sort(t))))
+        if np.isfinite(step):
+            looked.append((name, meaning, *best, step, float(t[0])))
+            restless |= {name} if (np.diff(t) < 0).sum() * _ROWS_OF_RUN > len(t) else set()
+    return [one for one in looked if one[0] not in restless] or looked
+
+
 def _of_a_series(name: str, names: Sequence[str]) -> bool:
     """Whether the t of a name is one of several letters there, those of joints: "S pulse", "L pulse", "T pulse"."""
     spelt = words(name)
@@ -149,9 +169,7 @@ def _order(log: Excerpt, name: str, t: Float, answers: Answers) -> Int | None:
     return None if stretches_stand_alone(t) else order_by_time(log, name, t)
 
 
-def _time_column(
-    log: Excerpt, looked: Sequence[tuple[str, Meaning, str | None, object, float, float]], answers: Answers
-) -> Decision:
+def _time_column(log: Excerpt, looked: Sequence[_Looked], answers: Answers) -> Decision:
     key = "log.time.column"
     if not looked:
         return decided(

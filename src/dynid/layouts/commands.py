@@ -158,7 +158,7 @@ def with_gains(
         if one.meaning.quantity in ("torque", "effort") and one.meaning.role == "commanded"
         and one.joints == tuple(position) and len(one.columns) == len(chosen["position"].columns)
     ]  # fmt: skip
-    if len(torques) != 1 or unit in (None, UNKNOWN, PERCENT):
+    if len(torques) != 1 or unit in (None, UNKNOWN, PERCENT) or "," in str(unit):
         return
     order = [chosen["position"].columns.index(column) for column in position.values()]
     torque = look.table([torques[0].columns[k] for k in order])

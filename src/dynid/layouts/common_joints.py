@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from dynid.layouts.clock import Clock
-from dynid.layouts.decision import Answers, Decision
+from dynid.layouts.decision import AS_YOU_SAY, Answers, Decision
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.measured_motion import measured_motion
 from dynid.layouts.names import Family
@@ -42,7 +42,7 @@ def on_common_joints(
         one = kept.get(kind)
         if one is not None and one.named and set(one.joints) > set(position.joints):
             kept[kind] = _of_joints(one, position.joints)
-        elif kind == "effort" and one is not None and _most_joints(one, position):
+        elif kind == "effort" and one is not None and _is_enough(one, position, decisions):
             lacking = ", ".join(joint for joint in position.joints if joint not in one.joints)
             _add_why(decisions, kind, f"{lacking} without one: the motion is used alone; {WITHOUT_EFFORT}")
         elif one is not None and one.joints != position.joints:
@@ -132,6 +132,12 @@ def _most_joints(effort: Family, position: Family) -> bool:
     if not effort.named or not position.named or not set(effort.joints) < set(position.joints):
         return False
     return len(effort.joints) >= LEAST_MEASURED * len(position.joints)
+
+
+def _is_enough(effort: Family, position: Family, decisions: Mapping[str, Decision]) -> bool:
+    """Whether an effort of some of the joints is used: of most of them, or of those that the user named."""
+    said = any(AS_YOU_SAY in why for why in decisions["log.effort.columns"].why)
+    return _most_joints(effort, position) or (said and set(effort.joints) < set(position.joints))
 
 
 def _of_joints(family: Family, joints: Sequence[str]) -> Family:

@@ -84,6 +84,7 @@ _OTHERS = (
     "log.effort.side",
     "log.effort.sign",
     "robot.drive_gain",
+    "robot.gear_ratio",
     "drive.kp",
     "drive.kd",
 )

@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import InputError, Place
-from dynid.layouts.orientations import candidates, is_quaternion, may_be_quaternion
+from dynid.layouts.orientations import candidates, is_quaternion, may_be_quaternion, of_states
 from dynid.log.contents import Contents, Stream, Values, contents
 from dynid.log.log import ManyTopics
 from dynid.log.row_numbers import ROW
@@ -29,11 +29,13 @@ class Excerpt:
     """A log's columns and its first rows.
 
     stream: columns that share rows, those of the joints.    bag: whether columns have dynid's own names.
+    joints: how many the robot has.
     """
 
     contents: Contents
     stream: Stream
     bag: bool
+    joints: int
     _seen: dict[str, Values] = field(default_factory=dict)
     _order: Int | None = None
 
@@ -55,10 +57,11 @@ class Excerpt:
 
     @cached_property
     def orientations(self) -> tuple[tuple[str, ...], ...]:
-        """Columns that are unit quaternions, four each."""
+        """Columns that are unit quaternions, four each; none of an array that may hold all joints beside a pose."""
         first = {name: values for name, values in self._first.items() if isinstance(values, np.ndarray)}
         found: list[tuple[str, ...]] = []
-        for four in candidates(tuple(first)):
+        states = of_states(tuple(first), self.joints)
+        for four in candidates(tuple(name for name in first if name not in states)):
             fresh = not {*four} & {name for one in found for name in one}
             if fresh and may_be_quaternion(np.stack([first[name] for name in four], axis=1)):
                 found += [four] if is_quaternion(self.table(four)) else []
@@ -149,7 +152,7 @@ def excerpt(path: str | Path | Mapping[str, Path], joints: Sequence[str]) -> Exc
         names = " ".join(column.name.lower() for column in stream.columns)
         return sum(word in names for word in words), len(stream.columns)
 
-    return Excerpt(found, max(found.streams, key=named), isinstance(found.table, ManyTopics))
+    return Excerpt(found, max(found.streams, key=named), isinstance(found.table, ManyTopics), len(joints))
 
 
 def _plain(name: str) -> str:

@@ -15,6 +15,7 @@ from dynid.layouts.decision import Decision, without_effect
 from dynid.layouts.effort import GAINS, knows_gains
 from dynid.layouts.effort import UNIT as EFFORT_UNIT
 from dynid.layouts.excerpt import excerpt
+from dynid.layouts.gears import GEARS
 from dynid.layouts.lacking import NO_EFFORT
 from dynid.layouts.propose import COLUMNS, propose_logs
 from dynid.layouts.write import answer_option, columns_in_words, experiment_text, files_of
@@ -112,6 +113,8 @@ def _first(asked: Sequence[Decision]) -> list[Decision]:
     behind = {"log.time.unit"} if "log.time.column" in keys else set()
     if keys & {"log.time.column", "log.time.unit", "log.position.columns", "log.position.unit", OFFSET}:
         behind |= {EFFORT_UNIT, "log.order"}
+    if GEARS in keys:
+        behind |= {EFFORT_UNIT, "log.order", OFFSET}
     behind |= {
         one.key
         for one in asked

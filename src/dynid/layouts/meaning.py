@@ -63,6 +63,8 @@ _TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "tim
          "zeit", "zeitstempel", "millis", "micros", "temps", "tempo", "tiempo", "时间", "时刻", "時間", "時刻", "시간",
          "время"}  # fmt: skip
 _STAMPS = {"time", "timestamp", "stamp", "times", "timestamps", "zeitstempel"}
+# How long something lasts, or since the beginning: time_from_start.
+_SPANS = {"duration"}
 # Of a controller's own clock, or counts of its rows.
 TICKS = {"tick", "ticks"}
 # Quantities that are an effort of some sort.
@@ -490,10 +492,11 @@ def _alone(have: set[str], spelt: Sequence[str], stated: tuple[str, str] | None)
     # A letter that may be a torque's or a joint's, too: T_des, T_pos.
     of_signal = have & _TIME == {"t"} and have & _signal_words()
     clock = have & (_TIME | TICKS) and not of_signal
-    if clock and not have & {"start", "end", "duration", "step", "delta", "execution"}:
+    if (clock or have & _SPANS) and not have & {"step", "delta", "execution"}:
         if stated is None and len(spelt) == 1:  # "millis"
             stated = _UNITS.get(spelt[0])
-        return Meaning("time", "", stated[1] if stated and stated[0] == "time" else UNKNOWN, "name")
+        unit = stated[1] if stated and stated[0] == "time" else UNKNOWN
+        return Meaning("time", "spare" if have & (_SPANS | {"start", "end"}) else "", unit, "name")
     if have & _TRAJECTORY and not have & set().union(*(kind for _, kind in KINDS)):
         return Meaning("trajectory", "", UNKNOWN, "name")
     return Meaning("", role_of(spelt, have), UNKNOWN, "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +18,14 @@ from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.names import Family
 from dynid.layouts.order import Order, decide_order, in_order
 from dynid.layouts.physics import Motion, Recording, unwrapped
+from dynid.layouts.slide_units import (
+    METRE,
+    by_joint,
+    over_angles,
+    slides_among,
+    speeds_of_slides,
+    units_of_slides,
+)
 from dynid.layouts.unit_kinds import kind_of, si
 from dynid.layouts.units import Units, decide_units
 from dynid.layouts.zero import OFFSET, answered_offsets, decide_counters_zero, decide_offset, moved_by
@@ -55,11 +63,10 @@ def measured_motion(
     offsets = answered_offsets(family.joints, answers)
 
     first, ratios = _units_by_joint(robot, family.joints, answers)
+    answered = slides_among(robot, family.joints, answers.get(UNIT, "").split(",")) if first else {}
 
-    def read(at: Order) -> tuple[Units, Decision | None, Motion | None]:
-        recording = moved_by(_recording(robot, look, clock, chosen, at, geared), robot, offsets)
-        recording = replace(recording, q=recording.q * ratios)
-        units = decide_units(
+    def units_of(recording: Recording) -> Units:
+        return decide_units(
             robot,
             recording,
             clock,
@@ -69,12 +76,19 @@ def measured_motion(
             per_percent,
             said.get("effort"),
         )
+
+    def read(at: Order) -> tuple[Units, Decision | None, Motion | None]:
+        plain = moved_by(_recording(robot, look, clock, chosen, at, geared), robot, offsets)
+        recording = replace(plain, q=plain.q * ratios)
+        units = units_of(recording)
+        counted = first or units.position.value or ""
         if first:
             units = replace(units, position=replace(units.position, value=answers[UNIT]))
-        unit = units.position.value or ""
-        zero = decide_offset(robot, family.joints, recording, units.scale, first or unit, answers)
+            units = _speeds_by_joint(robot, family.joints, answered, units, first)
+        elif slides := units_of_slides(robot, family.joints, plain.q):
+            units, recording = _with_slides(robot, family.joints, slides, plain, units, units_of)
+        zero = decide_offset(robot, family.joints, recording, units.scale, counted, answers)
         if zero is None and OFFSET not in answers and isinstance(units.scale, float):
-            counted = first or unit
             zero = decide_counters_zero(robot, family.joints, recording, units.scale, counted, units.motion)
         known = units.motion is not None and np.isfinite(units.scale).all() and (zero is None or zero.sure)
         return units, zero, units.motion.read_as(units.scale) if units.motion is not None and known else None
@@ -91,25 +105,88 @@ def measured_motion(
     return MeasuredMotion(units, order, at, zero, motion, side)
 
 
+def _with_slides(
+    robot: RobotModel,
+    joints: Sequence[str],
+    slides: Mapping[str, str],
+    plain: Recording,
+    units: Units,
+    units_of: Callable[[Recording], Units],
+) -> tuple[Units, Recording]:
+    """Units by joint where some slide among others that turn, and the recording in that of the latter.
+
+    slides: their units.    plain: as logged.    units: of joints that turn, where slides are looked at as those are.
+    """
+    angle = units.position.value
+    if angle is None or not is_unit_of(angle, "angle"):
+        return units, plain
+    recording = replace(plain, q=plain.q * over_angles(robot, slides, angle))
+    units = units_of(recording)
+    if units.position.value != angle:
+        return units, plain
+    named = f"{', '.join(slides)} {'slides' if len(slides) == 1 else 'slide'}"
+    unknown = [joint for joint, unit in slides.items() if not unit]
+    if unknown and angle != "rad":
+        example = ",".join("mm" if joint in slides else angle for joint in joints)
+        asked = Decision(
+            UNIT,
+            None,
+            (f"{named}, and no unit of length fits the limits of {', '.join(unknown)}",),
+            f"which unit has each joint, from base to tip, with commas ({example}, for one)?",
+        )
+        return replace(units, position=asked, scale=float("nan")), recording
+    slides = {joint: unit or METRE for joint, unit in slides.items()}
+    value = by_joint(joints, angle, slides)
+    why = f"{named}: in {', '.join(dict.fromkeys(slides.values()))}"
+    position = replace(units.position, value=value, why=(*units.position.why, why))
+    return _speeds_by_joint(robot, joints, slides, replace(units, position=position), angle), recording
+
+
+def _speeds_by_joint(
+    robot: RobotModel, joints: Sequence[str], slides: Mapping[str, str], units: Units, angle: str
+) -> Units:
+    """Units with one of velocity for each joint where some slide among others that turn.    slides: their units."""
+    velocity = units.velocity
+    if not slides or velocity is None or velocity.value is None or units.motion is None:
+        return units
+    speeds = speeds_of_slides(robot, slides, units.motion, angle)
+    wrong = [joint for joint, speed in speeds.items() if not speed]
+    if wrong:
+        why = f"of {', '.join(wrong)} it does not follow the derivative of the position"
+        left_out = (f"{why}: left out, velocities are made from positions",)
+        return replace(units, velocity=replace(velocity, value=None, why=left_out))
+    return replace(units, velocity=replace(velocity, value=by_joint(joints, velocity.value, speeds)))
+
+
 def _units_by_joint(robot: RobotModel, joints: Sequence[str], answers: Answers) -> tuple[str, Float]:
     """The first of several units that are answered, one a joint, and those of all over it (n,); "", ones = no such.
 
+    Where joints slide beside others that turn, the first of a joint that turns.
     Raises UsageError for as many units as there are no joints, and for what is no unit of these.
     """
     ratios = np.ones(robot.n)
     units = [one.strip() for one in answers.get(UNIT, "").split(",")]
     if len(units) == 1:
         return "", ratios
-    length = kind_of(robot).length
-    if len(units) != len(joints) or not all(is_unit_of(one, length) for one in units):
+    numbers = [robot.joint_names.index(joint) for joint in joints]
+    lengths = ["length" if robot.prismatic[j] else "angle" for j in numbers]
+    if len(units) != len(joints) or not all(map(is_unit_of, units, lengths)):
+        slides = [joint for joint, length in zip(joints, lengths, strict=True) if length == "length"]
+        kinds = (
+            kind_of(robot).length
+            if len(slides) in (0, len(joints))
+            else f"angle ({', '.join(slides)}: of length)"
+        )
         raise UsageError(
             "unknown-answer",
             found=f"{UNIT} = {answers[UNIT]}",
-            expected=f"a unit of {length}, or {len(joints)} from base to tip, with commas",
+            expected=f"a unit of {kinds}, or {len(joints)} from base to tip, with commas",
         )
-    for joint, unit in zip(joints, units, strict=True):
-        ratios[robot.joint_names.index(joint)] = si(unit, length) / si(units[0], length)
-    return units[0], ratios
+    of = kind_of(robot).length
+    first = units[lengths.index(of)] if of in lengths else units[0]
+    for j, unit, length in zip(numbers, units, lengths, strict=True):
+        ratios[j] = si(unit, length) / si(first, of if of in lengths else length)
+    return first, ratios
 
 
 def _side(answers: Answers) -> Decision | None:

@@ -15,6 +15,7 @@ from dynid.layouts.meaning import EFFORTS, Meaning
 from dynid.layouts.names import Family
 from dynid.layouts.physics import DECISIVE, FITS, Recording, misfit, motion_of, runs_of
 from dynid.layouts.row_clock import steps_per_unit
+from dynid.log.absent import hand_joints
 from dynid.robot.model import RobotModel
 
 _PLACED = re.compile(r"(.+)\[(\d+)\]")
@@ -47,20 +48,46 @@ def nameless(look: Excerpt, robot: RobotModel) -> tuple[list[Family], list[tuple
         names = names[1:]
     while names and names[-1] in clocks:
         names = names[:-1]
-    n = robot.n
-    parts = [tuple(names[k : k + n]) for k in range(0, len(names) - n + 1, n)]
     # Steps of exactly 1 are a count of rows, or of milliseconds: the rate of the rows is looked for instead.
     steps = {one: np.diff(values[:, k]) for k, one in enumerate(look.numeric) if one in clocks}
     timed = [one for one, own in steps.items() if (own[own > 0] != 1).any()]
     times = [(one, Meaning("time", said_by="it ascends in even steps")) for one in timed if one not in names]
     t = look.table([times[0][0]])[:, 0] if times else None
+    ways = [_side_by_side(look, robot, names, joints, t) for joints in _in_groups(robot, len(names))]
+    # By chance a few columns of a wrong way are derivatives of one another, too.
+    known = [len({"position", "effort"} & {one.meaning.quantity for one in way}) for way in ways]
+    return ways[known.index(max(known))], times[:1]
+
+
+def _in_groups(robot: RobotModel, columns: int) -> list[tuple[str, ...]]:
+    """The joints that may have a column in each group, those first that go into so many: all, or those of no hand."""
+    hands = hand_joints(robot)
+    arm = tuple(one for one in robot.joint_names if one not in hands)
+    ways = [robot.joint_names, *([arm] if arm and hands and columns % len(arm) == 0 else [])]
+    return sorted(ways, key=lambda one: columns % len(one) != 0)
+
+
+def _side_by_side(
+    look: Excerpt, robot: RobotModel, names: Sequence[str], joints: tuple[str, ...], t: Float | None
+) -> list[Family]:
+    """Groups of as many columns as there are joints, one behind the other.    t: (T,), None = no clock."""
+    n = len(joints)
+    parts = [tuple(names[k : k + n]) for k in range(0, len(names) - n + 1, n)]
     blocks = [look.table(part) for part in parts]
-    meanings = _chain(parts, blocks, t) or _by_torque(robot, parts, blocks, t) or [Meaning()] * len(parts)
-    found = [
-        Family(_run(part), part, robot.joint_names, False, 0, (), meaning)
+    whole = [_whole(robot, joints, block) for block in blocks]
+    meanings = _chain(parts, blocks, t) or _by_torque(robot, parts, whole, t) or [Meaning()] * len(parts)
+    missing = tuple(one for one in robot.joint_names if one not in joints)
+    return [
+        Family(_run(part), part, joints, False, 0, missing, meaning)
         for part, meaning in zip(parts, meanings, strict=True)
     ]
-    return found, times[:1]
+
+
+def _whole(robot: RobotModel, joints: Sequence[str], block: Float) -> Float:
+    """Columns of some joints (T, m) as those of all (T, n); the others stand still at 0."""
+    found = np.zeros((len(block), robot.n))
+    found[:, [robot.joint_names.index(one) for one in joints]] = block
+    return found
 
 
 def states_apart(found: Sequence[Family], look: Excerpt, robot: RobotModel) -> list[Family]:
@@ -98,6 +125,7 @@ def known_by_derivative(found: Sequence[Family], look: Excerpt) -> list[Family]:
         for i, j in permutations(free, 2)
         if not found[i].meaning.quantity
         and found[i].joints == found[j].joints
+        and len(found[i].columns) == len(found[j].columns)
         and steps_per_unit(blocks[i], blocks[j], None) is not None
     ]
     if len(derived) != 1:  # none, or accelerations and copies beside them: a question

@@ -30,6 +30,8 @@ _BETWEEN_WORDS = re.compile(
 # Where a word may begin or end within a name.
 _BOUNDARY = re.compile(r"(?<![^\W_])|(?![^\W_])|(?<=[a-z\d])(?=[A-Z])")
 _PLACE = "\0"
+# Names in a printed list.
+_LISTED = re.compile(r"""['"]([^'",\[\]]+)['"]""")
 # Of an object in a drive, with its subindex: no digit of it is the number of a joint.
 _ADDRESS = re.compile(r"(?<![^\W_])0x[0-9A-Fa-f]+(?:[/:.](?:0x)?[0-9A-Fa-f]+)?(?![^\W_])")
 
@@ -211,6 +213,7 @@ def naming(joint: str, columns: Iterable[str]) -> list[str]:
 def joint_labels(texts: Mapping[str, Iterable[object]], joints: Sequence[str]) -> Labels | None:
     """Columns of text whose cells are the names of joints, the same in every row; None = there are none.
 
+    One column may list them, as Python prints a list: ['elbow', 'wrist'] are the joints of numbers 0 and 1.
     texts: cells by column.
     """
     for template, by_number in _numbered_groups(list(texts), 1):
@@ -219,6 +222,12 @@ def joint_labels(texts: Mapping[str, Iterable[object]], joints: Sequence[str]) -
         own = [one for one in named.values() if one in joints]
         if len(named) == len(by_number) and len(own) == len(set(own)) >= min(_LEAST_IN_FULL, len(joints)):
             return Labels(_numbered_as(template, min(named)), named)
+    for column, text in texts.items():
+        lists = {str(one) for one in text}
+        listed = _LISTED.findall(next(iter(lists))) if len(lists) == 1 else []
+        own = [one for one in listed if one in joints]
+        if len(set(listed)) == len(listed) and len(own) >= min(_LEAST_IN_FULL, len(joints)):
+            return Labels(column, dict(enumerate(listed)))
     return None
 
 
@@ -284,8 +293,9 @@ def _named_groups(columns: Sequence[str], joints: Sequence[str]) -> list[tuple[s
         for template, group in fresh.items():
             others = {taken[c] for c in group.values() if c in taken}
             # Where a way that comes later knows all columns of a group, and more joints, it is the right one.
-            fuller = others == {template} and set(groups[template].values()) < set(group.values())
-            if not others or (fuller and template not in in_full):
+            fuller = others == {template} and groups[template].items() < group.items()
+            # Of joints whose names have nothing in common some may be called in full by chance: e1 beside joint_a1.
+            if not others or (fuller and (template not in in_full or len(group) == len(joints))):
                 groups[template] = group
                 in_full |= {template} if all(aliases[joint] == joint for joint in group) else set()
     for template, group in _lettered_groups(columns, joints).items():

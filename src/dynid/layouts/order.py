@@ -13,14 +13,18 @@ from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.effort import load_of
 from dynid.layouts.names import Family
 from dynid.layouts.physics import DECISIVE, EXPLAINS, FITS, Motion, description_scale, exchanges, gain, misfit
+from dynid.robot.branches import path_to_base
 from dynid.robot.model import RobotModel
 
 KEY = "log.order"
 BASE_TO_TIP, ALPHABETICAL, TIP_TO_BASE = "base-to-tip", "alphabetical", "tip-to-base"
+LEVEL_BY_LEVEL, EXCHANGED = "level-by-level", "limbs-exchanged-in-pairs"
 WORDS = {
     BASE_TO_TIP: "as the joints are",
     ALPHABETICAL: "in alphabetical order of the joints",
     TIP_TO_BASE: "from tip to base",
+    EXCHANGED: "with limbs of one make exchanged in pairs, right before left",
+    LEVEL_BY_LEVEL: "level by level, the first joints of all legs or arms before the second ones",
 }
 Order = tuple[int, ...]
 
@@ -38,7 +42,7 @@ def decide_order(
             return Decision(KEY, BASE_TO_TIP, family.ordered, likely=True), tuple(range(len(joints)))
         why = f"'{family.labels}' name the joints" if family.labels else "each column names its joint"
         return Decision(KEY, BASE_TO_TIP, (why,)), tuple(range(len(joints)))
-    ways = _ways(joints)
+    ways = _ways(robot, joints)
     options = tuple(
         Option(name, ", ".join(joints[order.index(k)] for k in range(len(order))))
         for name, order in ways.items()
@@ -52,8 +56,10 @@ def decide_order(
     return decision, ways.get(decision.value or "", ways[BASE_TO_TIP])
 
 
-def _ways(joints: Sequence[str]) -> dict[str, Order]:
+def _ways(robot: RobotModel, joints: Sequence[str]) -> dict[str, Order]:
     """Orders that programs write, order[j] the number of the column of joint j; those that differ."""
+    bodies = robot.independent_bodies.tolist()
+    level = {name: len(path_to_base(robot, i)) for name, i in zip(robot.joint_names, bodies, strict=True)}
     plain, alphabet = tuple(range(len(joints))), sorted(joints)
     ways = {BASE_TO_TIP: plain}
     by_name = tuple(alphabet.index(one) for one in joints)
@@ -61,7 +67,38 @@ def _ways(joints: Sequence[str]) -> dict[str, Order]:
         ways[ALPHABETICAL] = by_name
     if len(joints) > 1 and plain[::-1] != by_name:
         ways[TIP_TO_BASE] = plain[::-1]
+    if (exchanged := _limbs_exchanged(robot, joints)) is not None and exchanged not in ways.values():
+        ways[EXCHANGED] = exchanged
+    levels = sorted(joints, key=lambda one: level[one])
+    by_level = tuple(levels.index(one) for one in joints)
+    if by_level not in ways.values():
+        ways[LEVEL_BY_LEVEL] = by_level
     return ways
+
+
+def _limbs_exchanged(robot: RobotModel, joints: Sequence[str]) -> Order | None:
+    """The order with each second limb before the first of its pair: FR, FL, RR, RL for FL, FR, RL, RR; None = no pairs.
+
+    Limbs hang on one body and have as many joints, one behind the other. They may be mirrors of one another, so that a
+    rigid arm explains the torque of one by the other's motion, too.
+    """
+    bodies = dict(zip(robot.joint_names, robot.independent_bodies.tolist(), strict=True))
+    paths = [path_to_base(robot, bodies[name])[::-1] for name in joints]
+    limbs: dict[tuple[int, int], list[list[int]]] = {}
+    for root in sorted(
+        {body for path in paths for body in path}, key=lambda body: len(path_to_base(robot, body))
+    ):
+        limb = [k for k, path in enumerate(paths) if root in path]
+        limbs.setdefault((int(robot.parent[root]), len(limb)), []).append(limb)
+    order = list(range(len(joints)))
+    done: set[int] = set()
+    for alike in limbs.values():  # those nearest to the base first
+        for one, other in zip(alike[::2], alike[1::2], strict=False):
+            if not done & {*one, *other}:
+                for i, j in zip(one, other, strict=True):
+                    order[i], order[j] = j, i
+                done |= {*one, *other}
+    return tuple(order) if order != list(range(len(joints))) else None
 
 
 def _found(
@@ -82,7 +119,7 @@ def _found(
     if best is None:
         if said.ordered:
             return Decision(KEY, BASE_TO_TIP, (source,), options=options)
-        if ALPHABETICAL not in ways and not said.unordered:
+        if not {ALPHABETICAL, EXCHANGED} & ways.keys() and not said.unordered:
             why = f"{counted}, {WORDS[BASE_TO_TIP]}; no {load} confirms it"
             return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
         why = f"{counted}; no {load} says which order the numbers have"
@@ -104,10 +141,11 @@ def _found(
     if best.name == BASE_TO_TIP and best.others > DECISIVE and not said.unordered:
         why = f"{counted}, {WORDS[BASE_TO_TIP]}: in the other usual orders a rigid arm fits the {load} far worse"
         return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
-    if ALPHABETICAL not in ways and not said.unordered:
+    if not {ALPHABETICAL, EXCHANGED} & ways.keys() and not said.unordered:
         why = f"{counted}, {WORDS[BASE_TO_TIP]}; the {load} does not contradict it"
         return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
-    why = f"{counted}; the {load} does not say whether the order is the description's or the alphabet's"
+    other = "the alphabet's" if ALPHABETICAL in ways else "one with limbs exchanged"
+    why = f"{counted}; the {load} does not say whether the order is the description's or {other}"
     return Decision(KEY, None, (why,), question, options)
 
 

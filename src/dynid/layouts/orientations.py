@@ -13,6 +13,9 @@ from dynid.base.arrays import Float
 # What distinguishes the components of one: a number, or their letter.
 _COMPONENT = re.compile(r"(\d+|[wxyz])(?=\W*$)", re.IGNORECASE)
 _COMPONENTS = 4
+_PLACED = re.compile(r"(.+)\[\d+\]")
+# A body that moves freely has a place and a unit quaternion.
+POSE = 7
 # Squares sum to one but for this share of what the largest of them changes by: rounding is less, and what joints do,
 # each by itself, is more.
 _STEADY = 0.05
@@ -26,6 +29,15 @@ def candidates(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     for group in (*alike.values(), names):
         for window in zip(*(islice(group, k, None) for k in range(_COMPONENTS)), strict=False):
             yield tuple(window)
+
+
+def of_states(names: Sequence[str], joints: int) -> set[str]:
+    """Columns of arrays, such as qpos[0], qpos[1], ..., that are long enough for a pose beside as many joints."""
+    arrays: dict[str, list[str]] = {}
+    for name in names:
+        if placed := _PLACED.fullmatch(name):
+            arrays.setdefault(placed[1], []).append(name)
+    return {name for array in arrays.values() if len(array) >= joints + POSE for name in array}
 
 
 def may_be_quaternion(values: Float) -> bool:

@@ -20,6 +20,7 @@ from dynid.layouts.common_joints import in_known_order, on_common_joints, withou
 from dynid.layouts.decision import Answers, Decision, by_key, require_questions
 from dynid.layouts.effort import Effort, decide_effort
 from dynid.layouts.excerpt import Excerpt, excerpt
+from dynid.layouts.gears import decide_gears
 from dynid.layouts.lacking import refuse_lacking
 from dynid.layouts.meaning import Meaning, most_fitting
 from dynid.layouts.measured_motion import MeasuredMotion, measured_motion
@@ -90,6 +91,7 @@ def propose(
     """
     given = dict(answers or {})
     require_questions(given)
+    robot, gears = decide_gears(robot, given)
     names = (robot.name, *robot.joint_names)
     fitting = [one for one in presets(further) if one.fits(names)]
     look = excerpt(log, robot.joint_names)
@@ -97,7 +99,7 @@ def propose(
     found, alone = column_groups(look, robot, known)
     clock = _clock(look, alone, given)
     found, silent = without_silent(found, look)
-    decisions = by_key(clock.column, *([clock.sort] if clock.sort is not None else []))
+    decisions = by_key(*(one for one in (clock.column, clock.sort, gears) if one is not None))
     given = columns_by_joint(robot, look, found, given)
     columns, chosen = choose_channels(robot, look, clock, known, found, silent, given)
     decisions |= columns

@@ -6,9 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynid.base.arrays import Float
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.excerpt import Excerpt
 from dynid.layouts.names import Family
+from dynid.layouts.orientations import POSE
+
+_TWIST = 6  # velocities of a body that moves freely
+_UNIT = 1e-3  # squares of a quaternion sum to one but for this
 
 
 def without_spare(
@@ -22,7 +27,7 @@ def without_spare(
             kept[kind] = one
             continue
         same = decisions.get("log.position.which")
-        if same is not None and which.question and len(one.columns) == len(chosen["position"].columns):
+        if same is not None and which.question and _as_many(one, chosen["position"]):
             # What is not of a joint stands at the same end in all groups.
             which = replace(which, value=same.value, why=("as those of the positions",), question="")
         decisions[which.key] = which
@@ -47,7 +52,24 @@ def _which(look: Excerpt, kind: str, family: Family, answers: Answers) -> Decisi
         if still[dead].all() and not still[alive].any():
             found = Decision(key, name, (f"{reason}; the others never change",), options=options)
             return decided(found, answers)
+        if kind == "position" and _of_free_bodies(values[:, dead]) and not _of_free_bodies(values[:, alive]):
+            why = f"{reason}; the others are places and orientations of bodies that move freely"
+            return decided(Decision(key, name, (why,), options=options), answers)
     return decided(Decision(key, None, (reason,), "which of them are the joints?", options), answers)
+
+
+def _as_many(one: Family, positions: Family) -> bool:
+    """Whether a group has as many columns as the positions, or six for each seven of bodies that move freely."""
+    more, there = len(one.columns) - len(one.joints), len(positions.columns) - len(positions.joints)
+    return more == there or (there % POSE == 0 and more == there // POSE * _TWIST)
+
+
+def _of_free_bodies(values: Float) -> bool:
+    """Whether columns (T, m) are places with unit quaternions behind them, seven a body."""
+    if not values.shape[1] or values.shape[1] % POSE:
+        return False
+    bodies = values.reshape(len(values), -1, POSE)
+    return bool((np.abs((bodies[:, :, 3:] ** 2).sum(axis=2) - 1.0) < _UNIT).all())
 
 
 def _cut(family: Family, which: str | None) -> Family:

@@ -70,10 +70,11 @@ def in_range(robot: RobotModel, span: Float, unit: str) -> bool:
     kind = kind_of(robot)
     counted = np.array(robot.prismatic) == kind.slides
     moved = si(unit, kind.length) * span[counted]
-    return bool((moved <= _room(robot)[counted]).all() and moved.max(initial=0.0) >= kind.moved)
+    return bool((moved <= room(robot)[counted]).all() and moved.max(initial=0.0) >= kind.moved)
 
 
-def _room(robot: RobotModel) -> Float:
+def room(robot: RobotModel) -> Float:
+    """How far joints (n,) can move within their limits, rad or m; two turns where they have none."""
     free = robot.limits.upper - robot.limits.lower
     return np.asarray(np.where(np.isfinite(free), (1 + BEYOND) * free + BESIDE, TURNS))
 
@@ -90,7 +91,7 @@ def stays_within_limits(robot: RobotModel, span: Float, unit: str) -> Bool:
     """Joints (n,) whose spans fit their limits in a unit of angle, those of slides beside them in metres."""
     kind = kind_of(robot)
     scale = si(unit, kind.length) if kind.slides else np.where(robot.prismatic, 1.0, si(unit, kind.length))
-    return np.asarray(scale * span <= _room(robot))
+    return np.asarray(scale * span <= room(robot))
 
 
 def widest(q: Float) -> float:

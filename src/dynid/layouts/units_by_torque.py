@@ -26,9 +26,7 @@ def _why_none(kind: Kind, said: Meaning) -> str:
 def _gears(robot: RobotModel) -> str:
     """Where the gears of motors are known from."""
     if (np.abs(robot.drive.gear_ratio) == 1).all():
-        return (
-            "and the ratios of their gears in a TOML file of the robot (urdf = its name, gear_ratio by joint)"
-        )
+        return "and the ratios of their gears, which are asked for then"
     return "and are divided by the gear ratios of the description"
 
 

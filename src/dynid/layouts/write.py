@@ -13,6 +13,7 @@ from dynid.layouts.clock import SORT
 from dynid.layouts.commands import GAINS_OF_DRIVES
 from dynid.layouts.decision import Decision
 from dynid.layouts.effort import GAINS, RAW, SIGN, TURNED
+from dynid.layouts.gears import GEARS
 from dynid.layouts.missing_joints import LOCK
 from dynid.layouts.order import KEY as ORDER
 from dynid.layouts.presets import UNKNOWN
@@ -187,6 +188,14 @@ def _robot(p: Proposal, options: dict[str, Any]) -> list[str]:
         lines += _comment(f"{QUESTION} {one.question}") if one.question else []
     if locks:
         lines.append(f"lock = {_table({k: _number(v) for k, v in locks.items()})}")
+    gears = p[GEARS]
+    if gears.value is not None:
+        ratios = dict(zip(p.robot.joint_names, p.robot.drive.gear_ratio.tolist(), strict=True))
+        lines += _comment(f"motor turns per joint turn ({gears.grade}): {'; '.join(gears.why)}")
+        lines.append(f"gear_ratio = {_table({joint: _number(one) for joint, one in ratios.items()})}")
+    elif gears.question:
+        lines += _comment(f"{QUESTION} {gears.question}")
+        lines.append(f"# gear_ratio = {_table(dict.fromkeys(p.robot.joint_names, '?'))}")
     gains = p[GAINS]
     if p.gains or not gains.sure:
         lines += _comment(f"N m at the joint per unit of current ({gains.grade}): {'; '.join(gains.why)}")
@@ -267,7 +276,7 @@ def _commands(p: Proposal) -> list[str]:
     """Commands that stand in for an effort, in the units of what was measured."""
     return [
         f"command_{kind} = {{ columns = {_columns(p.groups[f'command_{kind}'])}, "
-        f"unit = {_quoted(p[f'log.{kind}.unit'].value or UNKNOWN)} }}"
+        f"unit = {_units(p.groups[f'command_{kind}'], p[f'log.{kind}.unit'].value or UNKNOWN)} }}"
         for kind in ("position", "velocity")
         if f"command_{kind}" in p.groups
     ]

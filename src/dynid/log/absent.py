@@ -207,11 +207,12 @@ class EffortWatch:
     def _jaws(self) -> frozenset[int]:
         # Last joints without an effort that turn within their limits, if they are few. A jaw that swings turns the
         # wrist, and fingers that slide weigh the same wherever they are; what leaves the joint's limits is an opening
-        # in a unit of its own.
+        # in a unit of its own. A pendulum has no limits, and no motor.
         robot = self.robot
         moved, free = self._high - self._low, (1.0 + BEYOND) * (robot.limits.upper - robot.limits.lower)
         turns = self._ends() & own_motors(robot) & ~np.array(robot.prismatic)
-        found = np.flatnonzero(turns & (moved > STILL) & (moved <= free) & np.isfinite(free))
+        hands = np.isin(robot.joint_names, sorted(hand_joints(robot)))
+        found = np.flatnonzero(turns & (moved > STILL) & (moved <= free) & (np.isfinite(free) | ~hands))
         return frozenset(found.tolist()) if len(found) <= MOST_JAWS else frozenset()
 
     def _stood(self) -> Bool:

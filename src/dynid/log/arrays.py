@@ -29,6 +29,8 @@ SHOWN = 60
 # A list of text that names the columns of others.
 _NAMES = re.compile(r"names?|joints?|labels?|dofs?|columns?", re.IGNORECASE)
 _NUMBERS = "fiub"
+_CLOCK = re.compile(r"time|stamp|clock|(?<![a-z])t$", re.IGNORECASE)
+_LEAST_ROWS = 100  # of a recording; of settings with as many numbers, less one, nothing is made
 _TIMES = "mM"
 
 Array = npt.NDArray[Any]
@@ -61,14 +63,16 @@ class StoredArray:
 
 @dataclass(frozen=True, eq=False)
 class _Field:
-    """An array as columns: rows along `axis`."""
+    """An array as columns: rows along `axis`, the first of them where `most` are fewer."""
 
     array: StoredArray
     axis: int
+    most: int | None = None
 
     @property
     def rows(self) -> int:
-        return self.array.shape[self.axis]
+        whole = self.array.shape[self.axis]
+        return whole if self.most is None else min(whole, self.most)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -93,8 +97,8 @@ class _Field:
 class ArrayTable:
     """The arrays of a file as columns.
 
-    Arrays share rows where they are equally long. Of a matrix the rows run along the axis that is as long as most
-    arrays of the file are, else along the longer one.
+    Arrays share rows where they are equally long, or some one row longer, as states are than inputs. Of a matrix the
+    rows run along the axis that is as long as most arrays of the file are, else along the longer one.
     """
 
     def __init__(
@@ -111,6 +115,7 @@ class ArrayTable:
         # Text in every row names motions; other text says what the arrays are.
         usable = [one for one in arrays if _is_usable(one) or (_is_text(one) and one.shape[0] == usual)]
         fields = [_Field(one, _row_axis(one.shape, usual)) for one in usable]
+        fields, longer = _of_one_length(fields)
         self._places = {name: (field, i) for field in fields for i, name in enumerate(field.columns)}
         self.column_names = tuple(self._places)
         if len(self.column_names) < sum(len(field.columns) for field in fields):
@@ -139,6 +144,10 @@ class ArrayTable:
             if turned
             else ()
         )
+        if longer:
+            text = f"{', '.join(longer[:8])} have one row more than the others, the last, which is left out"
+            note = Diagnostic(Severity.NOTE, "last-row", text, Place(file=str(path)))
+            self.remarks = (*self.remarks, note)
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
@@ -272,6 +281,38 @@ def _labelled(arrays: Sequence[StoredArray]) -> list[StoredArray]:
         else one
         for one in arrays
     ]
+
+
+def _of_one_length(fields: Sequence[_Field]) -> tuple[list[_Field], list[str]]:
+    """The fields without the last row of those that are one row longer than as many others, and how these are called.
+
+    A rollout holds the state before each input and after the last one. Signals with a clock of their own are as long
+    by chance: they are left as they are.
+    """
+    lengths = Counter(field.rows for field in fields if not _is_text(field.array))
+    steps = [rows for rows in lengths if rows + 1 in lengths and rows >= _LEAST_ROWS]
+    if len(steps) != 1 or not _on_one_clock(
+        [one for one in fields if one.rows - steps[0] in (0, 1)], steps[0]
+    ):
+        return list(fields), []
+    longer = [field.array.name for field in fields if field.rows == steps[0] + 1]
+    if all(map(_CLOCK.search, longer)):  # a value without its time, or a time without its value
+        return list(fields), []
+    return [
+        replace(field, most=steps[0]) if field.rows == steps[0] + 1 else field for field in fields
+    ], longer
+
+
+def _on_one_clock(fields: Sequence[_Field], rows: int) -> bool:
+    """Whether the clocks among fields, one row longer or not, say the same of as many rows."""
+    clocks = [one for one in fields if len(one.array.shape) == 1 and _CLOCK.search(one.array.name)]
+    try:
+        times = [one.read(0, rows)[:, 0] for one in clocks]
+    except Exception:  # whatever a damaged file makes of it: it is told where the array is read
+        return False
+    return all(
+        np.allclose(one, times[0], rtol=0.0, atol=1e-3 * float(np.ptp(times[0])) / rows) for one in times[1:]
+    )
 
 
 def _row_axis(shape: tuple[int, ...], usual: int) -> int:

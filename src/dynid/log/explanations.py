@@ -374,6 +374,13 @@ EXPLANATIONS = (
         """Nothing.""",
     ),
     Explanation(
+        "last-row",
+        "arrays that are one row longer than others",
+        ("note",),
+        """A rollout holds one state more than inputs: its last row is left out.""",
+        """Nothing.""",
+    ),
+    Explanation(
         "row-count",
         "a data set with another number of rows than it says",
         ("warning",),

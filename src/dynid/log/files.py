@@ -35,6 +35,7 @@ from dynid.log.signals_in_rows import signals_in_rows
 from dynid.log.stamps import with_whole_stamps
 from dynid.log.text_times import with_text_times
 from dynid.log.torch_files import TorchReader
+from dynid.log.traces import TraceReader
 from dynid.log.workbooks import WorkbookReader
 from dynid.log.xml_messages import XmlMessagesReader
 from dynid.log.yaml_files import YamlReader
@@ -56,6 +57,7 @@ _OWN: tuple[LogReader, ...] = (
     EchoReader(),
     YamlReader(),
     XmlMessagesReader(),
+    TraceReader(),
     NamedValuesReader(),
     CsvReader(),
 )

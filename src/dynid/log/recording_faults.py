@@ -191,6 +191,8 @@ class RecordingWatch:
                     continue
                 # A coarse effort rests on its steps again and again.
                 once = b - a > FROZEN_TIMES * longest and turns(path, FROZEN_MOTION) >= FROZEN_TURNS
+                if _goes_on_by_a_step(values, a, b):
+                    continue
                 if np.ptp(path) > FROZEN_MOTION and (inside or once):
                     self.frozen[j] += float(t[b] - t[a])
                     self.frozen_at[j] = np.fmin(self.frozen_at[j], t[a])
@@ -290,6 +292,20 @@ def _runs(values: Float) -> tuple[Int, Int]:
     """First and last index of each run of equal values (T,)."""
     edges = np.flatnonzero(values[1:] != values[:-1]) + 1
     return np.concatenate([[0], edges]), np.concatenate([edges, [len(values)]]) - 1
+
+
+def _goes_on_by_a_step(values: Float, a: int, b: int) -> bool:
+    """Whether values (T,) that change by single steps of a lattice do so before and behind a run, from a to b, as well.
+
+    So does a coarse effort where it turns round slowly; one that was frozen has more to make up for.
+    """
+    steps = np.abs(np.diff(values))
+    steps = steps[steps > 0]
+    if not len(steps) or a == 0 or b + 1 == len(values):
+        return False
+    single = 1.5 * float(steps.min())
+    around = max(abs(values[a] - values[a - 1]), abs(values[b + 1] - values[b]))
+    return bool(np.median(steps) <= single and around <= single)
 
 
 def _comes_to_rest(path: Float) -> bool:

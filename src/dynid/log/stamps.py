@@ -15,7 +15,9 @@ from dynid.log.log import ColumnInfo, Table, Text
 _SECONDS_PER_NANOSECOND = 1e-9
 # Behind a separator or nothing in any case, else with a capital letter (stampSec): "msec" are no whole seconds.
 _SECONDS = re.compile(r"(?<![A-Za-z])(?i:secs?|seconds)$|(?<=[a-z])(?:Secs?|Seconds)$")
-_NANOSECONDS = re.compile(r"(?<![A-Za-z])(?i:n(?:ano_?)?sec(?:ond)?s?)$|(?<=[a-z])N(?:ano)?[Ss]ec(?:ond)?s?$")
+_NANOSECONDS = re.compile(
+    r"(?<![A-Za-z])(?i:n(?:ano_?)?sec(?:ond)?s?|nanos)$|(?<=[a-z])(?:N(?:ano)?[Ss]ec(?:ond)?s?|Nanos)$"
+)
 
 
 def split_stamps(names: Sequence[str]) -> dict[str, tuple[str, str]]:

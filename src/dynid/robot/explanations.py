@@ -52,6 +52,14 @@ EXPLANATIONS = (
         or weighed have other inertias about their length than across it.""",
     ),
     Explanation(
+        "world-link",
+        "a link that no <link> declares: the world",
+        ("warning",),
+        """A joint hangs on `world`, which some programs know without a `<link>` of that name, and others do not. It is
+        taken as what stands still.""",
+        """Add `<link name="world"/>`, so that every program reads the file.""",
+    ),
+    Explanation(
         "axis-length",
         "a joint axis that is no unit vector",
         ("warning",),

@@ -52,6 +52,10 @@ FORMATS: Registry[RobotFormat | type[RobotFormat]] = Registry(
 # Endings of files that dynid's own readers take, for where robots and logs stand side by side; .xml is no log's.
 _ENDINGS = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".world", ".toml", ".usd", ".usda", ".usdc", ".usdz")
 
+# Those of XML alone: what is wrong there is told by its parser.
+_OF_XML = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".world")
+_SHOWN = 40  # characters
+
 
 def named_as_robot(path: Path) -> bool:
     """Whether a file's name ends like a robot description's, by dynid's own readers or one of a plug-in."""
@@ -68,6 +72,17 @@ def read_robot_file(path: Path, reading: Reading, diagnostics: Diagnostics) -> R
     for one in _formats(file.suffix):
         if one.knows(file):
             return one.read(file)
+    if file.suffix not in _OF_XML and not file.begins_like_xml:
+        first = next(iter(file.head.decode("utf-8", "replace").split("\n")), "").strip()[:_SHOWN]
+        shown = "".join(one if one.isprintable() else "?" for one in first)
+        raise InputError(
+            "robot-format",
+            found=f"a file that is no XML and begins with '{shown}'",
+            expected="URDF, xacro, MJCF, SDF, USD, or dynid's TOML",
+            do="a table of DH parameters is written as TOML, a [[joint]] with name, a, alpha, d and theta for each "
+            'of its lines, below convention = "standard_dh" or "modified_dh" (docs/robot-file.md)',
+            place=Place(file=str(path), line=1),
+        )
     fragment = file.root.tag == "mujocoinclude"
     raise InputError(
         "robot-format",

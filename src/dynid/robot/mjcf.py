@@ -280,8 +280,11 @@ class _Reader:
         for body in range(1, m.nbody):
             if only is None or self.names["body"][int(m.body_rootid[body])] == only:
                 self._add(body)
-        if self.free:
-            free = [self.names["joint"][joint] for joint in self.free]
+        # A body that moves freely and carries no joint, as a box beside an arm, is no base.
+        trees = {int(m.body_rootid[m.jnt_bodyid[one.joint]]) for one in self.bodies}
+        bases = [joint for joint in self.free if int(m.body_rootid[m.jnt_bodyid[joint]]) in trees]
+        if bases:
+            free = [self.names["joint"][joint] for joint in bases]
             held_still(free, self.diagnostics, self.places.of("joint", free[0]))
         if not self.bodies:
             raise self._no_joints(only)

@@ -40,9 +40,17 @@ class RobotFile:
     @property
     def tag(self) -> str:
         """Name of the root element; "" of a file that does not begin like XML."""
-        head = read_bytes(self.path, KIND, MAX_BYTES)[:_HEAD]
-        plain = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-        return self.root.tag if plain[:1] == b"<" or head[:2] in _UTF16 else ""
+        return self.root.tag if self.begins_like_xml else ""
+
+    @property
+    def begins_like_xml(self) -> bool:
+        """Whether the first character is that of an element, or the file is one of UTF-16."""
+        return self.head.lstrip()[:1] == b"<" or self.head[:2] in _UTF16
+
+    @cached_property
+    def head(self) -> bytes:
+        """The file's first bytes, without the mark of UTF-8."""
+        return read_bytes(self.path, KIND, MAX_BYTES)[:_HEAD].removeprefix(b"\xef\xbb\xbf")
 
     @cached_property
     def root(self) -> Element:

@@ -14,7 +14,7 @@ from dynid.robot.mesh_files import note_absent_meshes
 from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
 from dynid.robot.source import RobotFile
-from dynid.robot.urdf_parts import read_joints, read_links
+from dynid.robot.urdf_parts import read_joints, read_links, with_world
 from dynid.robot.xml import Element
 
 
@@ -41,6 +41,7 @@ def lint(robot: Element, folder: Path, reading: Reading, diagnostics: Diagnostic
     errors: list[DynidError] = []
     links = read_links(robot, errors)
     joints = read_joints(robot, errors, diagnostics)
+    links = with_world(links, joints, diagnostics)
     name = robot.attributes.get("name", "")
     return checked_tree(name, robot, links, joints, reading, errors, diagnostics)
 

@@ -31,6 +31,27 @@ def read_links(robot: Element, errors: list[DynidError]) -> dict[str, Link]:
     return links
 
 
+# What stands still, which some programs know without a <link>.
+WORLD = "world"
+
+
+def with_world(
+    links: dict[str, Link], joints: dict[str, LinkJoint], diagnostics: Diagnostics
+) -> dict[str, Link]:
+    """The links, with one for the world where joints hang on it that no <link> declares."""
+    held = [joint for joint in joints.values() if joint.parent == WORLD]
+    if WORLD in links or not held:
+        return links
+    first = held[0]
+    diagnostics.warn(
+        "world-link",
+        f"joint '{first.name}' hangs on '{WORLD}', which no <link> declares: it is taken as what stands still; other "
+        f'programs may want <link name="{WORLD}"/>',
+        first.element.place,
+    )
+    return {WORLD: Link(WORLD, first.element, None), **links}
+
+
 def read_joints(robot: Element, errors: list[DynidError], diagnostics: Diagnostics) -> dict[str, LinkJoint]:
     """The joints by name; those that cannot be understood are left out, with an error."""
     joints: dict[str, LinkJoint] = {}
