@@ -218,7 +218,7 @@ class Estimate:
 
     @property
     def full_vector(self) -> Float:
-        """(p,) base values on the independent columns, zero elsewhere: Y theta as of `parameters` where it was fitted."""
+        """(p,) base values on the independent columns, zero elsewhere; Y theta as of `parameters` in the fit."""
         theta = np.zeros(len(self.columns))
         theta[self.base.independent] = self.value
         return theta
