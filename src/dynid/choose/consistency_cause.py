@@ -8,10 +8,12 @@ from dataclasses import field, replace
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.distributions import student_quantile
 from dynid.base.errors import DynidError, SolverError
 from dynid.base.explanation import Explanation
 from dynid.base.records import dataclass
 from dynid.choose.search import Fit, Fitted
+from dynid.choose.torque_scales import ScaledDrives
 from dynid.choose.wide_model import nominal_model
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.feasible import FOLDS, FeasibleFit, weighted_rows
@@ -76,14 +78,16 @@ class CauseFound:
     """How left-out blocks are predicted by consistent bodies with a candidate freed.
 
     error, before: root of the squared errors over that of the unconstrained fit, with it and without.
-    missed: squared errors by fold.    size: of the effect that a kind of drive has, nan = of another candidate.
+    missed: squared errors by fold.
+    factor: on the torque of a kind of drive, and by fold; nan and () = of another candidate.
     """
 
     candidate: Candidate
     error: float
     before: float
     missed: tuple[float, ...] = ()
-    size: float = np.nan
+    factor: float = np.nan
+    factors: tuple[float, ...] = ()
 
     @property
     def removed(self) -> float:
@@ -91,19 +95,24 @@ class CauseFound:
         return (self.before**2 - self.error**2) / (self.before**2 - 1.0)
 
     @property
-    def factor(self) -> float:
-        """What the torque of a kind of drive is to be multiplied by, nan = of another candidate.
-
-        A gain that is off by g shows as g / (1 + g) beside bodies that took it for granted.
-        """
-        return 1.0 - self.size
+    def limits(self) -> tuple[float, float]:
+        """The 95 % interval of the factor, from the factors without each fold (jackknife of its logarithm)."""
+        logs = np.log(self.factors)
+        std = np.sqrt((len(logs) - 1) / len(logs) * float(((logs - logs.mean()) ** 2).sum()))
+        reach = float(student_quantile(len(logs) - 1, 0.975) * std)
+        return self.factor * float(np.exp(-reach)), self.factor * float(np.exp(reach))
 
     def leaves_more(self, other: CauseFound) -> bool:
         """Whether it leaves more than another, beyond what the choice of blocks makes."""
         if self.error >= AHEAD * other.error:
             return True
-        more = np.subtract(self.missed, other.missed)
-        return len(more) > 1 and bool(more.mean() > SURE * more.std(ddof=1) / np.sqrt(len(more)))
+        return _more(self.missed, other.missed)
+
+
+def _more(missed: Sequence[float], other: Sequence[float]) -> bool:
+    # Squared errors by fold that are greater than others by SURE standard errors.
+    more = np.subtract(missed, other)
+    return len(more) > 1 and bool(more.mean() > SURE * more.std(ddof=1) / np.sqrt(len(more)))
 
 
 def likely_causes(
@@ -154,9 +163,10 @@ def _advice(found: CauseFound) -> str:
         f'{joint} = "{f"{found.factor:.2g} " if joint in one.joints else ""}{unit}"'
         for joint, unit in one.units.items()
     )
+    low, high = found.limits
     return (
-        f"Their torque fits that of the other joints where {found.factor:.2g} of it is taken: check their torque "
-        f"constants, and declare it, effort.unit = {{ {units} }} under [log]"
+        f"Their torque fits that of the other joints where {found.factor:.2g} of it ({low:.2g} to {high:.2g}) is "
+        f"taken: check their torque constants, and declare it, effort.unit = {{ {units} }} under [log]"
     )
 
 
@@ -210,19 +220,21 @@ def _candidates(robot: RobotModel, fitted: Fitted, free: Estimate) -> tuple[Term
 
 
 def _of_kinds(robot: RobotModel, text: str, columns: Sequence[Column]) -> list[Candidate]:
-    """All joints of a kind of drive, of which there are others."""
+    """All joints of each kind of drive but the strongest, on whose scale the bodies are."""
     units = {
         joint: "N" if slides else "N m"
         for joint, slides in zip(robot.joint_names, robot.prismatic, strict=True)
     }
-    kinds: dict[str, list[Column]] = {}
+    kinds: dict[tuple[float, str], list[Column]] = {}
     for column in columns:
         greatest = float(robot.limits.effort[column.owner])
         if np.isfinite(greatest) and greatest > 0:
-            kinds.setdefault(f"{greatest:g} {units[robot.joint_names[column.owner]]}", []).append(column)
+            kinds.setdefault((greatest, units[robot.joint_names[column.owner]]), []).append(column)
     found = []
-    for effort, own in kinds.items():
-        if 1 < len(own) < len(columns):
+    strongest = max(kinds, default=None)
+    for (greatest, unit), own in kinds.items():
+        if 1 < len(own) < len(columns) and (greatest, unit) != strongest:
+            effort = f"{greatest:g} {unit}"
             joints = tuple(robot.joint_names[column.owner] for column in own)
             named = text.format(joints=", ".join(f"'{joint}'" for joint in joints), effort=effort)
             found.append(
@@ -232,44 +244,51 @@ def _of_kinds(robot: RobotModel, text: str, columns: Sequence[Column]) -> list[C
 
 
 def _compared(
-    wide: Regression, candidates: Sequence[Candidate], fitted: Fitted, free: Estimate, wanted: FeasibleFit
+    wide: Regression,
+    candidates: Sequence[Candidate],
+    fitted: Fitted,
+    free: Estimate,
+    wanted: FeasibleFit,
 ) -> tuple[CauseFound, ...]:
     own = {column.name for column in fitted.regression.columns}
     weights = np.asarray(free.weights)
-    names = [column.name for column in wide.columns]
-    base = np.array([name in own for name in names])
-    cases = [Candidate("nothing"), *candidates]
-    trials = [_Trial.of(wide, base, one) for one in cases]
-    fits = [_fitted(trial, wide, weights, wanted) for trial in trials[1:]]
+    base = np.array([column.name in own for column in wide.columns])
+    trials: list[_Trial | _ScaleTrial] = []
+    for one in (Candidate("nothing"), *candidates):
+        if not one.joints:
+            trials.append(_Trial.of(one, wide, base, weights, wanted))
+        elif set(one.joints) <= set(free.group_names):
+            trials.append(_ScaleTrial.of(one, fitted.regression, weights, wanted, free.group_names))
+    fits = [trial.fitted() for trial in trials]
     costs = [cost for cost, _ in fits]
-    order = [int(i) + 1 for i in np.argsort(costs, kind="stable") if np.isfinite(costs[i])][:TRIED]
-    errors = {i: _unseen(trials[i], wide, weights, wanted) for i in (0, *order)}
+    order = [i for i in np.argsort(costs, kind="stable").tolist() if i and np.isfinite(costs[i])][:TRIED]
+    seen = {i: trials[i].unseen(fits[i][1]) for i in (0, *order)}
     plain = _unconstrained(fitted.regression, weights)
-    ratio = {i: float(np.sqrt(sum(error) / plain)) for i, error in errors.items()}
+    ratio = {i: float(np.sqrt(sum(missed) / plain)) for i, (missed, _) in seen.items()}
     if not 1.0 + LEAST < ratio[0] < np.inf:
         return ()
-    solved = [i for i in order if np.isfinite(ratio[i])]
-    causes = [CauseFound(cases[i], ratio[i], ratio[0], errors[i], fits[i - 1][1]) for i in solved]
+    causes = [
+        CauseFound(trials[i].candidate, ratio[i], ratio[0], seen[i][0], fits[i][1], seen[i][1])
+        for i in order
+        if np.isfinite(ratio[i])
+    ]
     return tuple(sorted(causes, key=lambda one: one.error))
 
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """A regression of some columns of the wide model.
+    """Some columns of a wide regression.    regression: of these.    keep: (p,) which they are."""
 
-    keep: (p,).    alike: (p,) columns of one size, of which the first is kept and stands for their sum.
-    """
-
+    candidate: Candidate
+    wide: Regression
     regression: Regression
     keep: Bool
-    alike: Bool
+    weights: Float
+    fit: FeasibleFit
 
     @staticmethod
-    def of(wide: Regression, base: Bool, one: Candidate) -> _Trial:
-        own = np.array([column.name in one.columns for column in wide.columns])
-        alike = own & bool(one.joints)
-        keep = base | (own & ~alike)
-        keep[np.flatnonzero(alike)[:1]] = True
+    def of(one: Candidate, wide: Regression, base: Bool, weights: Float, fit: FeasibleFit) -> _Trial:
+        keep = base | np.array([column.name in one.columns for column in wide.columns])
         likely, columns = np.array(wide.guess), list(wide.columns)
         if one.body >= 0:
             for ten in body_columns(wide.columns):
@@ -278,58 +297,76 @@ class _Trial:
                     for k in ten:
                         columns[k] = replace(columns[k], prior=np.nan)
         kept = np.flatnonzero(keep)
-        return _Trial(
-            replace(
-                wide, columns=tuple(columns[k] for k in kept), spread=wide.spread[kept], likely=likely[kept]
-            ),
-            keep,
-            alike,
+        own = replace(
+            wide, columns=tuple(columns[k] for k in kept), spread=wide.spread[kept], likely=likely[kept]
         )
+        return _Trial(one, wide, own, keep, weights, fit)
 
-    def parameters(self, wide: Regression, factors: Factors, weights: Float, fit: FeasibleFit) -> Float:
-        """(p,) of the wide model, zero where not kept."""
-        A, y = weighted_rows(wide, factors, weights)
-        first = np.flatnonzero(self.alike)[:1]
-        if len(first):
-            A = np.array(A)
-            A[:, first[0]] = A[:, self.alike].sum(axis=1)
-        found = fit.consistent(self.regression, A[:, self.keep], y, float(fit.strength))
+    def fitted(self) -> tuple[float, float]:
+        """Squared errors, and no factor."""
+        try:
+            return self._missed(self.wide.factors, self._parameters(self.wide.factors)), np.nan
+        except SolverError:
+            return float("inf"), np.nan
+
+    def unseen(self, _: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Squared errors by fold, and no factors."""
+        try:
+            return tuple(
+                self._missed(left_out, self._parameters(kept))
+                for kept, left_out in _halves(self.wide.factors)
+            ), ()
+        except SolverError:
+            return (float("inf"),), ()
+
+    def _parameters(self, factors: Factors) -> Float:
+        A, y = weighted_rows(self.wide, factors, self.weights)
+        found = self.fit.consistent(self.regression, A[:, self.keep], y, float(self.fit.strength))
         theta = np.zeros(len(self.keep))
         theta[self.keep] = found.parameters
-        if len(first):
-            theta[self.alike] = theta[first[0]]
         return theta
 
-    def size(self, theta: Float) -> float:
-        """That of the columns of one size."""
-        return float(theta[self.alike][0]) if self.alike.any() else np.nan
+    def _missed(self, factors: Factors, theta: Float) -> float:
+        full = np.zeros(len(self.wide.columns))
+        full[self.wide.base.independent] = self.wide.base.reduce(theta)
+        pairs = zip(self.weights, factors.total, strict=True)
+        return float(sum(w * factor.residual_square(full) for w, factor in pairs))
 
 
-def _squares(wide: Regression, factors: Factors, weights: Float, theta: Float) -> float:
-    full = np.zeros(len(wide.columns))
-    full[wide.base.independent] = wide.base.reduce(theta)
-    pairs = zip(weights, factors.total, strict=True)
-    return float(sum(w * factor.residual_square(full) for w, factor in pairs))
+@dataclass(frozen=True, eq=False)
+class _ScaleTrial:
+    """A factor on the torque of a kind of drive."""
 
+    candidate: Candidate
+    drives: ScaledDrives
 
-def _fitted(trial: _Trial, wide: Regression, weights: Float, fit: FeasibleFit) -> tuple[float, float]:
-    """Squared errors, and the size of what is alike."""
-    try:
-        theta = trial.parameters(wide, wide.factors, weights, fit)
-    except SolverError:
-        return float("inf"), np.nan
-    return _squares(wide, wide.factors, weights, theta), trial.size(theta)
+    @staticmethod
+    def of(
+        one: Candidate, regression: Regression, weights: Float, fit: FeasibleFit, groups: Sequence[str]
+    ) -> _ScaleTrial:
+        own = np.array([group in one.joints for group in groups])
+        return _ScaleTrial(one, ScaledDrives(regression, weights, fit, own))
 
+    def fitted(self) -> tuple[float, float]:
+        """Squared errors, and the factor."""
+        factors = self.drives.regression.factors
+        try:
+            factor, theta = self.drives.best(factors)
+        except SolverError:
+            return float("inf"), np.nan
+        return self.drives.missed(factors, factor, theta), factor
 
-def _unseen(trial: _Trial, wide: Regression, weights: Float, fit: FeasibleFit) -> tuple[float, ...]:
-    """Squared errors by fold."""
-    try:
-        return tuple(
-            _squares(wide, left_out, weights, trial.parameters(wide, kept, weights, fit))
-            for kept, left_out in _halves(wide.factors)
-        )
-    except SolverError:
-        return (float("inf"),)
+    def unseen(self, factor: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Squared errors and factors by fold.    factor: of all data."""
+        missed, found = [], []
+        try:
+            for kept, left_out in _halves(self.drives.regression.factors):
+                own, theta = self.drives.best(kept, factor)
+                missed.append(self.drives.missed(left_out, own, theta))
+                found.append(own)
+        except SolverError:
+            return (float("inf"),), ()
+        return tuple(missed), tuple(found)
 
 
 def _unconstrained(regression: Regression, weights: Float) -> float:

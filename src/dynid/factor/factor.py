@@ -89,6 +89,13 @@ class Factor:
         """Factor of the equations multiplied by a positive number."""
         return replace(self, R=factor * self.R, sums=factor * self.sums, target_abs=factor * self.target_abs)
 
+    def with_target_times(self, factor: float) -> Factor:
+        """Factor of the equations whose target is multiplied by a positive number, [X, factor y]."""
+        if factor == 1.0:
+            return self
+        own = np.append(np.ones(len(self.columns)), factor)
+        return replace(self, R=self.R * own, sums=self.sums * own, target_abs=factor * self.target_abs)
+
     def left(self, value: Float) -> Float:
         """What of the target values over all parameters leave, in the triangle's rows, (w + 1,): as long as y - X b."""
         return np.asarray(self.R[:, -1] - self.R[:, :-1] @ value[self.columns])
