@@ -13,7 +13,7 @@ from dynid.base.records import dataclass
 from dynid.log.absent import STILL
 from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
-from dynid.signals.effort_at_rest import efforts_at_rest
+from dynid.signals.effort_at_rest import efforts_at_rest, pace
 from dynid.signals.first_look import EVIDENCE_SAMPLES
 from dynid.signals.resting_joints import unexplained_joints
 from dynid.signals.samples import REST, Samples
@@ -98,8 +98,9 @@ class _ShutAtRest:
         least = max(1, round(LEAST_REST * samples.rate))
         reach = round(self.seconds * samples.rate)
         gate = np.ones(samples.q.shape, dtype=np.bool_) if samples.gate is None else np.array(samples.gate)
+        moving = pace(samples, self.seconds)
         for j in np.flatnonzero(np.isfinite(self.below)):
-            slow = np.abs(samples.dq[:, j]) <= self.below[j]
+            slow = moving[:, j] <= self.below[j]
             edges = np.flatnonzero(np.diff(slow, prepend=False, append=False))
             for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
                 if b - a >= least:
@@ -191,7 +192,7 @@ def without_held_parts(
 def _without_stands(
     batches: Iterable[Samples], robot: RobotModel, seconds: float, keep_rest: bool, diagnostics: Diagnostics
 ) -> Iterable[Samples]:
-    found = efforts_at_rest(robot, batches, stands(batches), stands(batches, BRIEF_BINS))
+    found = efforts_at_rest(robot, batches, stands(batches), stands(batches, BRIEF_BINS), seconds)
     if found.not_carried:
         _warn_of_stands(robot, found.not_carried, diagnostics)
         shut = _ShutAtTimes(batches, found.not_carried, seconds)
