@@ -13,13 +13,15 @@ from dynid.base.records import dataclass
 from dynid.log.absent import STILL
 from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
-from dynid.signals.effort_at_rest import efforts_at_rest, pace
+from dynid.signals.effort_at_rest import efforts_at_rest
+from dynid.signals.filter import zero_phase_filter
 from dynid.signals.first_look import EVIDENCE_SAMPLES
 from dynid.signals.resting_joints import unexplained_joints
 from dynid.signals.samples import REST, Samples
 from dynid.signals.standing import BRIEF_BINS, Stand, stands
 
 _NAMED = 5
+SMOOTHING_ORDER = 4
 # s, for which a joint is as slow as at rest, from which on it stands.
 LEAST_REST = 0.2
 # Why samples are left out in which no joint's equation is left.
@@ -82,12 +84,13 @@ class _ShutAtTimes:
 class _ShutAtRest:
     """Batches without the equations of joints while friction holds them.
 
-    below: (n,) speeds, nan = never.    seconds: to either side, that filters reach.
+    below: (n,) speeds, nan = never.    seconds: to either side, that filters reach.    smoothing: as of `_Smoothed`.
     """
 
     batches: Iterable[Samples]
     below: Float
     seconds: float
+    smoothing: float
 
     def __iter__(self) -> Iterator[Samples]:
         return (self.of(samples) for samples in self.batches)
@@ -98,14 +101,37 @@ class _ShutAtRest:
         least = max(1, round(LEAST_REST * samples.rate))
         reach = round(self.seconds * samples.rate)
         gate = np.ones(samples.q.shape, dtype=np.bool_) if samples.gate is None else np.array(samples.gate)
-        moving = pace(samples, self.seconds)
+        dq = _smoothed(samples, self.smoothing).dq
         for j in np.flatnonzero(np.isfinite(self.below)):
-            slow = moving[:, j] <= self.below[j]
+            slow = np.abs(dq[:, j]) <= self.below[j]
             edges = np.flatnonzero(np.diff(slow, prepend=False, append=False))
             for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
                 if b - a >= least:
                     gate[max(a - reach, 0) : b + reach, j] = False
         return replace(samples, gate=gate)
+
+
+@dataclass(frozen=True, eq=False)
+class _Smoothed:
+    """Batches with motion behind a low pass of a period of `seconds`, 0 = as it is.
+
+    Positions may be filtered less than the equations; what then is left of their noise is no motion of a joint that
+    stands.
+    """
+
+    batches: Iterable[Samples]
+    seconds: float
+
+    def __iter__(self) -> Iterator[Samples]:
+        return (_smoothed(samples, self.seconds) for samples in self.batches)
+
+
+def _smoothed(samples: Samples, seconds: float) -> Samples:
+    if not seconds > 0.0:
+        return samples
+    low = zero_phase_filter(1.0 / seconds, SMOOTHING_ORDER, samples.rate)
+    q, dq = (np.ascontiguousarray(low(np.ascontiguousarray(x.T)).T) for x in (samples.q, samples.dq))
+    return replace(samples, q=q, dq=dq)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,12 +194,14 @@ def without_held_parts(
     seconds: float,
     keep_rest: bool,
     diagnostics: Diagnostics,
+    smoothing: float = 0.0,
 ) -> Iterable[Samples]:
     """Batches without the equations of joints where a brake or friction holds them, with a warning or a note.
 
     They stand still there, throughout a trajectory or for a part of it, move elsewhere, and their effort is not the
     torque of what they carry.
     seconds: to either side of such a part, that filters reach.    keep_rest: whether friction at rest is no reason.
+    smoothing: s, of a period of the low pass by which joints are told to stand, 0 = none.
     """
     still = {one.name: one.upper - one.lower <= STILL for one in summary.trajectories}
     asked = {name for name, own in still.items() if (own & summary.moved).any() and not own.all()}
@@ -186,13 +214,19 @@ def without_held_parts(
         _warn_of_trajectories(robot, shut, diagnostics)
         less = _Shut(batches, shut)
         batches = [less.of(samples) for samples in batches] if isinstance(batches, list) else less
-    return _without_stands(batches, robot, seconds, keep_rest, diagnostics)
+    return _without_stands(batches, robot, seconds, keep_rest, diagnostics, smoothing)
 
 
 def _without_stands(
-    batches: Iterable[Samples], robot: RobotModel, seconds: float, keep_rest: bool, diagnostics: Diagnostics
+    batches: Iterable[Samples],
+    robot: RobotModel,
+    seconds: float,
+    keep_rest: bool,
+    diagnostics: Diagnostics,
+    smoothing: float,
 ) -> Iterable[Samples]:
-    found = efforts_at_rest(robot, batches, stands(batches), stands(batches, BRIEF_BINS), seconds)
+    smooth = _Smoothed(batches, smoothing)
+    found = efforts_at_rest(robot, smooth, stands(smooth), stands(smooth, BRIEF_BINS))
     if found.not_carried:
         _warn_of_stands(robot, found.not_carried, diagnostics)
         shut = _ShutAtTimes(batches, found.not_carried, seconds)
@@ -218,7 +252,7 @@ def _without_stands(
             f"{names}: friction at rest may take any value up to its limit, and holds a part of the load here: where "
             "these stand, their equations are left out",
         )
-        less = _ShutAtRest(batches, found.held_below, seconds)
+        less = _ShutAtRest(batches, found.held_below, seconds, smoothing)
         batches = [less.of(samples) for samples in batches] if isinstance(batches, list) else less
     return batches
 

@@ -128,7 +128,9 @@ def read_samples(
     if prepared.gated_at_rest:
         # What stands by the way of others is in motion here; `gate` leaves out joints that stand while others move.
         return sound, summary, Rest(still, still)
-    sound = without_held_parts(sound, summary, prepared.log.robot, period, keep_rest, diagnostics)
+    sharp = max(prepared.settings.state_cutoffs(prepared.log.robot.n)) > prepared.bandwidth
+    smoothing = period if sharp else 0.0
+    sound = without_held_parts(sound, summary, prepared.log.robot, period, keep_rest, diagnostics, smoothing)
     # Whether stands count is known now.
     left = sum(float(samples.left_out[REST].sum()) / samples.rate for samples in sound) if still > 0 else 0.0
     return sound, summary, Rest(still, left)

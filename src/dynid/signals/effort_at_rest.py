@@ -14,7 +14,7 @@ from dynid.robot.locking import own_motors
 from dynid.robot.model import RobotModel
 from dynid.signals.coherence import SMOOTHED_SIGN
 from dynid.signals.differentiate import first_difference, second_difference
-from dynid.signals.filter import HIGHEST_SHARE, zero_phase_filter
+from dynid.signals.filter import zero_phase_filter
 from dynid.signals.samples import Samples
 from dynid.signals.standing import Stand, own_samples
 
@@ -66,16 +66,11 @@ class EffortsAtRest:
 
 
 def efforts_at_rest(
-    robot: RobotModel,
-    batches: Iterable[Samples],
-    found: Sequence[Stand],
-    brief: Sequence[Stand] = (),
-    seconds: float = 0.0,
+    robot: RobotModel, batches: Iterable[Samples], found: Sequence[Stand], brief: Sequence[Stand] = ()
 ) -> EffortsAtRest:
     """What the efforts of joints are in the stands that were found.
 
     brief: stands that may be shorter, which show friction alone: brakes take a while to close and open.
-    seconds: of a period of the equations' filter, which `pace` is behind.
     Bodies, friction, rotors and offsets are fitted to all joints in motion. At rest they miss an effort by less what
     the fit does not know: with their prediction error r of information (X, G), r' (1 + X inv(G) X')^-1 r a sample is
     what the stand would add to the squares of a fit to both.
@@ -97,7 +92,7 @@ def efforts_at_rest(
         return EffortsAtRest((), below)
     # What is long enough for a brake is compared as such.
     rest = _Asked(tuple(one for one in brief if alone[one.joint] and not _shares_time(one, asked)))
-    compared = _compared(robot, batches, _Asked((*asked.stands, *rest.stands)), reference, seconds)
+    compared = _compared(robot, batches, _Asked((*asked.stands, *rest.stands)), reference)
     braked = {
         one for one in asked.stands if one in compared and compared[one].missed > reference.bound(one.joint)
     }
@@ -295,18 +290,8 @@ class _Compared:
     speed: float
 
 
-def pace(samples: Samples, seconds: float) -> Float:
-    """Speeds (T, n) behind a low pass of that period, by which a joint is told to stand; 0 = as they are.
-
-    Positions may be filtered less than the equations, and what is left of their noise is no motion.
-    """
-    if not seconds * samples.rate * HIGHEST_SHARE > 1.0:
-        return np.abs(samples.dq)
-    return np.abs(zero_phase_filter(1.0 / seconds, 4, samples.rate)(np.ascontiguousarray(samples.dq.T)).T)
-
-
 def _compared(
-    robot: RobotModel, batches: Iterable[Samples], asked: _Asked, reference: _Reference, seconds: float
+    robot: RobotModel, batches: Iterable[Samples], asked: _Asked, reference: _Reference
 ) -> dict[Stand, _Compared]:
     gathered: dict[Stand, list[tuple[Float, Float]]] = {}
     speed: dict[Stand, float] = {}
@@ -315,7 +300,6 @@ def _compared(
         lines = _Lines.of(robot, samples, reference.bend) if near else None
         if lines is None:
             continue
-        moving = pace(samples, seconds)
         for one in near:
             inside = np.flatnonzero(_inside(one, lines.t))
             few = inside[:: max(1, -(-len(inside) // COMPARED))]
@@ -326,7 +310,7 @@ def _compared(
                     (lines.row(one.joint, which), lines.effort[one.joint, which])
                 )
                 stands = _inside(one, samples.t)
-                own = moving[stands, one.joint].max(initial=0.0)
+                own = np.abs(samples.dq[stands, one.joint]).max(initial=0.0)
                 speed[one] = max(speed.get(one, 0.0), float(own))
     found = {}
     for one, parts in gathered.items():
