@@ -97,8 +97,8 @@ def test_it_predicts_joints_that_move_together(name: str) -> None:
 
 def test_another_motion_is_scored_by_the_parameters_that_exports_hold() -> None:
     """Which of them the log can tell apart holds of its own motion alone, and changes nothing elsewhere."""
-    one, _, other = logs("ur3")
-    found, _ = identified("ur3")
+    one, _, other = logs("talos_left_arm")
+    found, _ = identified("talos_left_arm")
     estimate, structural = found.estimate, found.structural
     assert estimate.base.rank < structural.rank
     b = structural.rank

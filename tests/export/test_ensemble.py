@@ -75,7 +75,8 @@ def test_the_spread_is_the_standard_deviation_of_the_models_own_predictions(
     assert own is not None
     torque = []
     for theta in drawn.parameters:
-        model = replace(stored, estimate=replace(estimate, value=estimate.base.reduce(theta)))
+        drawn_one = replace(estimate, value=estimate.base.reduce(theta), parameters=theta)
+        model = replace(stored, estimate=drawn_one)
         other = validate(model, log, Diagnostics(), 1).residuals
         assert other is not None
         torque.append(other.predicted)

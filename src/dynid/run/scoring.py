@@ -109,6 +109,10 @@ class _Scoring:
     def batch(self, samples: Samples) -> _Batch:
         """One batch, filtered as the equations are."""
         assembly, n, theta = self.assembly, self.assembly.robot.n, self.estimate.parameters
+        if samples.theta is not None:
+            # Base parameters of rigid rows take motors to move with their joints: they are the same torque as all
+            # parameters there alone, and where motors move apart it is they that were fitted.
+            theta = self.estimate.full_vector
         model = assembly.terms.torque(assembly.robot, samples, theta)
         lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
         if len(self.estimate.consistent):
