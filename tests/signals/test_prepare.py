@@ -326,7 +326,7 @@ def test_settings_are_resolved(make_log: MakeLog) -> None:
     assert prepared.source_rate == settings.rate == 250.0
     assert prepared.evidence is not None
     assert prepared.evidence.chosen == settings.cutoff
-    assert [item.identifier for item in sink] == ["cutoff"]
+    assert [item.identifier for item in sink] == ["cutoff", "state-cutoff"]
     assert prepared.rate / prepared.final_decimation >= 4 * float(settings.cutoff)
     assert prepared.describe()["equation_rate_hz"] == prepared.rate / prepared.final_decimation
     again = prepare(prepared.log, settings)

@@ -16,10 +16,11 @@ EXPLANATIONS = (
     ),
     Explanation(
         "state-cutoff",
-        "joints whose position is filtered more than the others'",
+        "joints whose position is filtered more, or less, than the equations are",
         ("note",),
-        """The position of a joint has more noise than motion below the common cut-off, as with a coarse encoder, and
-        its torque is predicted better without it: noise of accelerations makes inertias too small.""",
+        """More: the position of a joint has more noise than motion below the common cut-off, as with a coarse encoder,
+        and its torque is predicted better without it: noise of accelerations makes inertias too small. Less: the
+        torque is predicted as well, and friction changes its sign more sharply.""",
         """Nothing, or set `state_cutoff` under `[prepare]`: a number for all joints, a list, or a table of some.""",
     ),
     Explanation(

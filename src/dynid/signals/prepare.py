@@ -386,8 +386,8 @@ def prepare(
     states = None
     # Springs are read from the difference of two encoders, which pass the same filter.
     if np.isnan(given).any() and not log.mapping.motor_position:
-        states = _states(log, signals, rate, common, resolved, raises)
-        if (states.chosen < common)[np.isnan(given)].any():
+        states = _states(log, signals, rate, common, resolved, given if raises else None)
+        if (states.chosen != common)[np.isnan(given)].any():
             sink.note("state-cutoff", states.reason)
     chosen = np.full(log.robot.n, common) if states is None else states.chosen
     state = np.where(np.isnan(given), chosen, given)
@@ -458,13 +458,19 @@ def _slowness(log: Log, steps: Sequence[float], usual: float, sink: Diagnostics)
 
 
 def _states(
-    log: Log, signals: list[Signals], rate: float, common: float, settings: Preparation, raises: bool
+    log: Log,
+    signals: list[Signals],
+    rate: float,
+    common: float,
+    settings: Preparation,
+    raised: Float | None,
 ) -> StateCutoffs:
+    # raised: (n,) cut-offs that are named, nan = automatic, where others may be higher than the common one.
     found = choose_state_cutoffs(signals, rate, common, settings, log.robot.joint_names)
     parts = windows_of(signals, rate)
     if found.differ:
         found = confirmed_by_torque(found, log.robot, parts, rate, settings)
-    return raised_beside_torque(found, log.robot, parts, rate, settings) if raises else found
+    return found if raised is None else raised_beside_torque(found, log.robot, parts, rate, settings, raised)
 
 
 def _with_velocity(

@@ -59,8 +59,9 @@ class Preparation:
     velocity: Literal["auto", "differentiate", "measured"] = option(
         "auto",
         "differentiate the filtered position, or take what was measured; auto: the logged velocity (of every joint) "
-        "where its noise within the cut-off is below 2 % of the power of the acceleration; else, joint by joint, the "
-        "derivative of the position or both with a crossover frequency, whichever is quieter",
+        "where its noise within the highest cut-off that positions may have is below 2 % of the power of the "
+        "acceleration; else, joint by joint, the derivative of the position or both with a crossover frequency, "
+        "whichever is quieter",
     )
     crossover: tuple[float, ...] | None = option(
         None,

@@ -45,7 +45,7 @@ class StateCutoffs:
 
     chosen: (n,) Hz.    common: Hz, of the equations' own filter; joints whose noise does not matter have it or more.
     noise, left: (n,) share of noise in the power of the acceleration behind both filters, at the common cut-off and at
-    the chosen one.
+    the chosen one, or the common one where a higher one was chosen: the other filter takes what lies above.
     """
 
     joint_names: tuple[str, ...]
@@ -65,11 +65,20 @@ class StateCutoffs:
             )
             if at < self.common
         ]
-        return f"low-passed before they are differentiated where noise outweighs their motion, {', '.join(parts)}"
+        lowered = f"where noise outweighs their motion, {', '.join(parts)}" if parts else ""
+        names = [f"'{n}'" for n, at in zip(self.joint_names, self.chosen, strict=True) if at > self.common]
+        raised = (
+            f"at {self.chosen.max():.3g} Hz where torque is predicted as well so, {', '.join(names)}"
+            if names
+            else ""
+        )
+        return (
+            f"low-passed before they are differentiated {'; '.join(one for one in (lowered, raised) if one)}"
+        )
 
     @property
     def differ(self) -> bool:
-        """Whether any joint has a cut-off of its own."""
+        """Whether any joint has a lower cut-off of its own."""
         return bool((self.chosen < self.common).any())
 
     def describe(self) -> dict[str, Any]:
@@ -214,6 +223,7 @@ def raised_beside_torque(
     parts: Sequence[Signals],
     rate: float,
     settings: Preparation,
+    named: Float,
 ) -> StateCutoffs:
     """Raises the cut-offs that are the common one to SHARPER times that, but where a joint's torque speaks against it.
 
@@ -222,21 +232,27 @@ def raised_beside_torque(
     may speak for it is noise of the velocity as great as the speed over which friction changes sign. So a trial model
     whose friction changes sign over as much as the default's is fitted with both; a joint keeps the common cut-off
     where the logarithm of the ratio of what they miss on held-out blocks of its torque lies two standard errors above
-    zero, and all keep it in a log too short to tell.
+    zero, or less than two blocks hold motion of it, and all keep it in a log too short to tell. Where some keep it, the
+    others are tried once more beside them.
     parts: (n, T) positions, velocities and torques.    settings: with cut-off, orders, rest and velocity as resolved.
+    named: (n,) Hz, of joints whose cut-off is not automatic; nan = automatic.
     Source: Khalil and Dombre 2002, section 12.4.2, of both filters.
     """
     higher = min(SHARPER * float(settings.cutoff), HIGHEST_STATE * rate)
-    raised = (found.chosen == found.common) & (higher > found.common)
+    low = np.where(np.isnan(named), found.chosen, named)
+    raised = np.isnan(named) & (found.chosen == found.common) & (higher > found.common)
     if not raised.any():
         return found
-    lowest = float(found.chosen.min())
-    trial = _Trial(robot, parts, rate, settings, higher, EDGE_PERIODS / lowest, settings.rest)
-    before = trial.misfits(found.chosen)
+    trial = _Trial(robot, parts, rate, settings, higher, EDGE_PERIODS / float(low.min()), settings.rest)
+    before = trial.misfits(low)
     if len(before) < LEAST_BLOCKS:
         return found
-    mean, error = _change(before, trial.misfits(np.where(raised, higher, found.chosen)))
-    raised &= mean <= BEYOND_CHANCE * error
+    for _ in range(2):
+        asked = int(raised.sum())
+        mean, error = _change(before, trial.misfits(np.where(raised, higher, low)))
+        raised &= np.isfinite(error) & (mean <= BEYOND_CHANCE * error)
+        if not 0 < raised.sum() < asked:
+            break
     return replace(found, chosen=np.where(raised, float(f"{higher:.3g}"), found.chosen))
 
 

@@ -29,7 +29,7 @@ AGREE, STRONG = (
 
 @dataclass(frozen=True, eq=False)
 class VelocityEvidence:
-    """Noise of the accelerations that both velocities would give, within the cut-off.
+    """Noise of the accelerations that both velocities would give, within the cut-off of the positions.
 
     derivative, logged: (n,) root mean square, rad/s^2 or m/s^2.    delay: (n,) s, of the logged velocity behind the
     position's derivative.    crossover: (n,) Hz, below which the derivative is taken and above which the logged
@@ -64,7 +64,8 @@ class VelocityEvidence:
         names = [name for name, c in zip(self.joint_names, chosen, strict=True) if c]
         mean = [float(np.sqrt(np.mean(x[chosen] ** 2))) for x in (self.logged, self.derivative)]
         whose = "" if chosen.all() else f" for {', '.join(names)}"
-        return f"{whose} (noise of accelerations within the cut-off: {mean[0]:.2g} logged, {mean[1]:.2g} derivative)"
+        noise = f"{mean[0]:.2g} logged, {mean[1]:.2g} derivative"
+        return f"{whose} (noise of accelerations within the cut-off of positions: {noise})"
 
     def describe(self) -> dict[str, Any]:
         """Plain data for the run folder."""
