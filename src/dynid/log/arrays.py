@@ -316,7 +316,7 @@ def _clocks(fields: Sequence[_Field], rows: int) -> dict[str, Float]:
         try:
             values = one.read(0, rows)[:, 0]
         except Exception:  # whatever a damaged file makes of it: it is told where the array is read
-            continue
+            values = np.full(rows, np.nan)
         steps = np.diff(values)
         ascends = bool((steps >= 0).mean() >= 1 - _RUNS_BACK and (steps > 0).mean() >= _AHEAD)
         if ascends or _CLOCK.search(one.array.name):
