@@ -72,8 +72,8 @@ def test_what_was_recorded_for_a_short_time_is_left_out_with_a_warning(tmp_path:
     t = np.arange(200) * 0.02
     found = contents(written(tmp_path / "log.trace.csv", t, {"q": t, "dq": t, "short": t[:30]}))
     assert set(found.table.column_names) == {"time", "q", "dq"}
-    assert found.row_count == 200
-    (warning,) = found.table.remarks
+    assert len(found.read(["q"])["q"]) == 200
+    (warning,) = getattr(found.table, "remarks", ())
     assert "short" in warning.text
 
 
@@ -86,7 +86,7 @@ def test_a_variable_with_cells_that_are_no_numbers_is_left_out_with_a_warning(
     path.write_text(path.read_text().replace("; 3000; 13", f"; 3000; {cell}"))
     found = contents(path)
     assert set(found.table.column_names) == {"time", "q"}
-    (warning,) = found.table.remarks
+    (warning,) = getattr(found.table, "remarks", ())
     assert f"status ('{cell}' is no number)" in warning.text
 
 
