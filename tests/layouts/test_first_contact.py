@@ -125,17 +125,18 @@ def test_motions_one_behind_the_other_have_clocks_of_their_own(tmp_path: Path) -
     assert len(contents(path).streams) == 2
 
 
-def test_one_column_lists_the_joints_of_the_numbers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [0, 1])
+def test_one_column_lists_the_joints_of_the_numbers(first: int, tmp_path: Path) -> None:
     """As bagpy writes joint states: the names as Python prints them, and a column for each number."""
     order = (4, 1, 0, 2, 3, 5)
     listed = str([ARM.robot.joint_names[k] for k in order])
     columns: dict[str, Float | Sequence[str]] = {"Time": ARM.t, "name": [listed] * len(ARM.t)}
     for kind, values in (("position", ARM.q), ("velocity", ARM.dq), ("effort", ARM.tau)):
-        columns |= numbered(f"{kind}_#", values[:, order], 0)
+        columns |= numbered(f"{kind}_#", values[:, order], first)
     found = propose(ARM.robot, csv(tmp_path / "log.csv", columns, mark=";"))
     assert not found.open
     assert found.groups["effort"].columns == {
-        joint: f"effort_{order.index(k)}" for k, joint in enumerate(ARM.robot.joint_names)
+        joint: f"effort_{order.index(k) + first}" for k, joint in enumerate(ARM.robot.joint_names)
     }
 
 
