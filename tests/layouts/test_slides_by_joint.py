@@ -93,10 +93,10 @@ def test_joints_of_two_makes_of_names_are_found_by_these(tmp_path: Path) -> None
     assert found.groups["effort"].columns == {joint: f"trq_{one}" for joint, one in expected.items()}
 
 
-@pytest.mark.parametrize("limits", [(-0.05, 0.0), (-0.1, 0.0), (0.0, 0.0)])
+@pytest.mark.parametrize("limits", [(-0.2, 0.0), (-0.1, 0.0), (0.0, 0.0)])
 def test_metres_beside_radians_may_leave_their_limits(limits: tuple[float, float], tmp_path: Path) -> None:
     narrow = SCARA.replace('lower="-0.2" upper="0"', 'lower="{}" upper="{}"'.format(*limits))
-    robot_file, log_file = written(tmp_path, robot=narrow, units=np.ones(4))
+    robot_file, log_file = written(tmp_path, robot=narrow, units=np.where(SLIDES, 2.0, 1.0))  # 0.33 m
     found = propose(load_robot(robot_file), log_file)
     assert found[UNIT].value == "rad"
     assert found[UNIT].grade == "sure"
