@@ -64,6 +64,8 @@ CASES = [
     Case("1 not TOML", "a = 1\nb = = 2\n", InputError, "toml-syntax", ("robot.toml:2:5",), "robot.toml"),
     Case("1 xacro", '<robot xmlns:xacro="x"><xacro:arm/></robot>', InputError, "xacro", ("xacro:arm",)),
     Case("1 Python", "DH = [[0, 0.08, 0]]", InputError, "robot-format", (":1:", "'DH = [[0,", "[[joint]]"), "dh.py"),
+    Case("1 Python below a blank line", "\n \nDH = [[0, 0.08, 0]]", InputError, "robot-format", (":3:", "'DH = [[0,"), "dh.py"),
+    Case("1 blank", " \n\n", InputError, "robot-format", ("an empty file",), "dh.py"),
     Case("1 part of an MJCF", "<mujocoinclude/>", InputError, "robot-format", ("the file that includes it",)),
     Case("1 body alone", '<mujoco><body name="b"/></mujoco>', InputError, "mjcf-fragment", (":1:", "<worldbody>")),
     urdf("2 unclosed tag", "  </link>\n", "", "xml-syntax", ":14:", "mismatched tag", "<link> of line 8"),

@@ -43,10 +43,35 @@ def test_what_lasts_is_the_clock_where_nothing_else_is(
     assert found["log.time.column"].value == clock
 
 
-def test_rows_are_counted_where_what_lasts_does_not_ascend(tmp_path: Path) -> None:
-    columns = of_arm(step_duration=np.full_like(ARM.t, 0.01))
-    found = propose(ARM.robot, csv(tmp_path / "log.csv", columns))
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"loop_duration": 0.01 + 2e-4 * np.random.default_rng(0).normal(size=len(ARM.t))},
+        {"loop_duration": 0.01 + 2e-4 * np.sin(ARM.t)},
+        {"end_time": ARM.t[-1] - ARM.t},
+        {"start_time": ARM.t[-1] - LATE, "loop_duration": np.full_like(ARM.t, 0.01)},
+    ],
+)
+def test_rows_are_counted_where_what_lasts_does_not_ascend(column: dict[str, Float], tmp_path: Path) -> None:
+    found = propose(ARM.robot, csv(tmp_path / "log.csv", of_arm(**column)))
     assert found["log.time.column"].value == "row"
+    assert found["log.trajectory"].sure
+    assert all(one.key != "log.sort" for one in found.decisions)
+
+
+def test_what_lasts_may_begin_anew_with_each_motion(tmp_path: Path) -> None:
+    half = len(ARM.t) // 2
+    columns = of_arm(duration=np.concatenate([ARM.t[:half], ARM.t[: len(ARM.t) - half]]))
+    found = propose(ARM.robot, csv(tmp_path / "log.csv", columns))
+    assert found["log.time.column"].value == "duration"
+
+
+@pytest.mark.parametrize("others", [{}, {"stamp": ARM.t}])
+def test_a_column_that_is_answered_is_the_clock(others: dict[str, Float], tmp_path: Path) -> None:
+    swinging = ARM.t + 0.012 * np.where(np.arange(len(ARM.t)) % 3 == 2, -1.0, 1.0)
+    path = csv(tmp_path / "log.csv", of_arm(time=swinging, **others))
+    found = propose(ARM.robot, path, {"log.time.column": "time"})
+    assert found["log.time.column"].value == "time"
 
 
 def test_a_torque_that_swings_is_no_clock(tmp_path: Path) -> None:

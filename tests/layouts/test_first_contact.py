@@ -84,7 +84,14 @@ def test_encoders_at_the_motors_of_doosan_are_its_positions(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "clocks", [{}, {"state_time": ARM.t}, {"state_time": ARM.t, "control_time": ARM.t[:-1]}]
+    "clocks",
+    [
+        {},
+        {"state_time": ARM.t},
+        {"state_time": ARM.t[:, None]},
+        {"state_time": ARM.t, "control_time": ARM.t[:-1]},
+        {"time": ARM.t, "last": (ARM.t[:-1] > 5).astype(float)},
+    ],
 )
 def test_a_rollout_holds_one_state_more_than_inputs(clocks: dict[str, Float], tmp_path: Path) -> None:
     path = tmp_path / "rollout.npz"
@@ -98,24 +105,38 @@ def test_a_rollout_holds_one_state_more_than_inputs(clocks: dict[str, Float], tm
     assert_allclose(raw.tau, ARM.tau[:-1], atol=1e-9)
 
 
-def test_signals_with_clocks_of_their_own_are_no_rollout(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [("position_time", "effort_time"), ("t_q", "t_tau"), ("ts_q", "effort_ts")])
+@pytest.mark.parametrize("late", [0.003, 0.2])
+@pytest.mark.parametrize("axes", [1, 2])
+def test_signals_with_clocks_of_their_own_are_no_rollout(
+    names: tuple[str, str], late: float, axes: int, tmp_path: Path
+) -> None:
     path = tmp_path / "log.npz"
-    late = ARM.t[:-1] + 0.003
-    np.savez(path, position_time=ARM.t, position=ARM.q, effort_time=late, effort=ARM.tau[:-1])
+    clocks = dict(zip(names, (ARM.t, ARM.t[:-1] + late), strict=True))
+    clocks = {name: one if axes == 1 else one[:, None] for name, one in clocks.items()}
+    np.savez(path, position=ARM.q, effort=ARM.tau[:-1], **clocks)
     assert len(contents(path).streams) == 2
 
 
-def test_one_column_lists_the_joints_of_the_numbers(tmp_path: Path) -> None:
+def test_motions_one_behind_the_other_have_clocks_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "log.npz"
+    t = np.concatenate([ARM.t[:900], ARM.t[: len(ARM.t) - 900]])
+    np.savez(path, t_q=t, q=ARM.q, t_tau=t[:-1] + 0.2, tau=ARM.tau[:-1])
+    assert len(contents(path).streams) == 2
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_one_column_lists_the_joints_of_the_numbers(first: int, tmp_path: Path) -> None:
     """As bagpy writes joint states: the names as Python prints them, and a column for each number."""
     order = (4, 1, 0, 2, 3, 5)
     listed = str([ARM.robot.joint_names[k] for k in order])
     columns: dict[str, Float | Sequence[str]] = {"Time": ARM.t, "name": [listed] * len(ARM.t)}
     for kind, values in (("position", ARM.q), ("velocity", ARM.dq), ("effort", ARM.tau)):
-        columns |= numbered(f"{kind}_#", values[:, order], 0)
+        columns |= numbered(f"{kind}_#", values[:, order], first)
     found = propose(ARM.robot, csv(tmp_path / "log.csv", columns, mark=";"))
     assert not found.open
     assert found.groups["effort"].columns == {
-        joint: f"effort_{order.index(k)}" for k, joint in enumerate(ARM.robot.joint_names)
+        joint: f"effort_{order.index(k) + first}" for k, joint in enumerate(ARM.robot.joint_names)
     }
 
 

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import InputError, UsageError
+from dynid.kernel import inverse_dynamics
 from dynid.layouts.found import found_tables
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
+from tests.layouts.test_limbs import with_two_at_its_wrist
 from tests.layouts.test_strangers import ARM, csv, numbered
 
 RATIOS = np.array([101.0, 101.0, 101.0, 51.0, 51.0, -51.0])
@@ -51,4 +53,24 @@ def test_the_motion_at_the_joints_is_looked_at(tmp_path: Path) -> None:
 def test_answers_that_are_no_ratios_are_refused(wrong: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as info:
         propose(ARM.robot, of_drives(tmp_path), COUNTS | {"robot.gear_ratio": wrong})
-    assert "6 from base to tip" in str(info.value)
+    assert "6 (" in str(info.value)
+    assert "joint6) from base to tip" in str(info.value)
+
+
+def test_joints_of_a_hand_need_no_ratios(tmp_path: Path) -> None:
+    robot = with_two_at_its_wrist(tmp_path, ("left_finger", "right_finger"), 1)
+    t = np.arange(0.0, 30.0, 0.01)
+    q = np.zeros((len(t), robot.n))
+    q[:, :4] = 0.5 * np.sin(t[:, None] * np.array([1.1, 1.7, 2.3, 2.9]) + np.arange(4))
+    ddq = np.gradient(np.gradient(q, t, axis=0), t, axis=0)
+    tau = inverse_dynamics(robot.tree, robot.inertia_prior, q, np.gradient(q, t, axis=0), ddq)
+    ratios = np.array([50.0, 50.0, 30.0, -30.0])
+    columns = {"t": t} | numbered("motor_pos_#", q[:, :4] * ratios) | numbered("tau_#", tau[:, :4])
+    answers = {"log.position.unit": "rad", "log.position.side": "motor"}
+    path = csv(tmp_path / "log.csv", columns)
+    asked = propose(robot, path, answers)["robot.gear_ratio"].question
+    assert "4 (shoulder_0, shoulder_1, shoulder_2, shoulder_3)" in asked
+    found = propose(robot, path, answers | {"robot.gear_ratio": "50,50,30,-30"})
+    assert not found.open
+    written = tomllib.loads(experiment_text(found, "dynid init"))
+    assert list(written["robot"]["gear_ratio"].values())[:4] == ratios.tolist()

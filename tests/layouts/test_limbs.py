@@ -84,3 +84,48 @@ def test_mirrors_of_one_another_are_asked_for(tmp_path: Path) -> None:
     assert asked.question
     assert EXCHANGED in {one.value for one in asked.options}
     assert not propose(robot, logged(robot, tmp_path, RIGHT_FIRST), {KEY: EXCHANGED}).open
+
+
+def with_two_at_its_wrist(folder: Path, names: tuple[str, str], count: int) -> RobotModel:
+    """An arm of four joints that carries two chains of `count` joints."""
+    parts, below = [], "base"
+    for k in range(4):
+        parts.append(BODY.format(f"arm{k}", "0.02 0.03 -0.1", 2.0 - 0.3 * k, 0.01))
+        parts.append(JOINT.format(f"shoulder_{k}", below, f"arm{k}", "0 0 -0.25", ("0 0 1", "0 1 0")[k % 2]))
+        below = f"arm{k}"
+    for y, name in zip((0.05, -0.05), names, strict=True):
+        before = below
+        for k in range(count):
+            parts.append(BODY.format(f"{name}{k}", "0 0 -0.05", 0.2, 0.0005))
+            parts.append(JOINT.format(f"{name}_{k}", before, f"{name}{k}", f"0 {y} -0.05", "0 1 0"))
+            before = f"{name}{k}"
+    path = folder / "arm.urdf"
+    path.write_text(f'<robot name="arm"><link name="base"/>{"".join(parts)}</robot>')
+    return load_robot(path, diagnostics=Diagnostics())
+
+
+@pytest.mark.parametrize(
+    ("names", "count"),
+    [(("left_finger", "right_finger"), 1), (("left_finger", "right_finger"), 3), (("e", "f"), 1)],
+)
+def test_fingers_and_tools_are_no_limbs(names: tuple[str, str], count: int, tmp_path: Path) -> None:
+    robot = with_two_at_its_wrist(tmp_path, names, count)
+    asked = propose(robot, logged(robot, tmp_path, robot.joint_names))[KEY]
+    assert EXCHANGED not in {one.value for one in asked.options}
+    assert count > 1 or (asked.value == "base-to-tip" and asked.sure)
+
+
+def test_limbs_of_other_masses_or_kinds_are_no_pair(tmp_path: Path) -> None:
+    walker(tmp_path, lean=0.0)
+    text = (tmp_path / "walker.urdf").read_text()
+    for old, new in (
+        ('<link name="FL_thigh"><inertial><origin xyz="0 0.0 -0.05"/><mass value="1.1"/>',
+         '<link name="FL_thigh"><inertial><origin xyz="0 0.0 -0.05"/><mass value="3.1"/>'),
+        ('<joint name="RL_c_calf" type="revolute">', '<joint name="RL_c_calf" type="prismatic">'),
+    ):  # fmt: skip
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "walker.urdf").write_text(text)
+    robot = load_robot(tmp_path / "walker.urdf", diagnostics=Diagnostics())
+    path = logged(robot, tmp_path, robot.joint_names)
+    assert EXCHANGED not in {one.value for one in propose(robot, path)[KEY].options}

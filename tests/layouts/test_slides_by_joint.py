@@ -8,8 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
+from dynid.layouts.decision import Decision
+from dynid.layouts.measured_motion import with_slides
+from dynid.layouts.physics import Recording
 from dynid.layouts.propose import propose
+from dynid.layouts.units import Units
 from dynid.layouts.write import experiment_text
 from dynid.log.read import read_log
 from dynid.robot import load_robot
@@ -20,11 +25,13 @@ DEG = np.rad2deg(1.0)
 AS_LOGGED = np.where(SLIDES, 1e3, DEG)
 
 
-def written(folder: Path, velocities: bool = True, robot: str = SCARA) -> tuple[Path, Path]:
+def written(
+    folder: Path, velocities: bool = True, robot: str = SCARA, units: Float = AS_LOGGED
+) -> tuple[Path, Path]:
     robot_file, log_file = folder / "scara.urdf", folder / "log.csv"
     robot_file.write_text(robot)
     t, q, dq, tau = motion(robot_file)
-    kinds = {"pos": q * AS_LOGGED} | ({"vel": dq * AS_LOGGED} if velocities else {}) | {"trq": tau}
+    kinds = {"pos": q * units} | ({"vel": dq * units} if velocities else {}) | {"trq": tau}
     names = ["time", *(f"J{k + 1}_{kind}" for kind in kinds for k in range(4))]
     table = np.column_stack([t, *kinds.values()])
     np.savetxt(log_file, table, delimiter=",", header=",".join(names), comments="", fmt="%.9g")
@@ -41,6 +48,7 @@ def test_millimetres_beside_degrees_are_known_by_the_limits(
     found = propose(robot, log_file, answer)
     assert not found.open
     assert found[UNIT].value == "deg,deg,mm,deg"
+    assert answer or found[UNIT].grade == "likely"
     assert found["log.velocity.unit"].value == ("deg/s,deg/s,mm/s,deg/s" if velocities else None)
     log = read_log(log_file, robot, tomllib.loads(experiment_text(found, "dynid init"))["log"])
     chunk = next(iter(log.chunks(log.trajectories[0])))
@@ -83,3 +91,36 @@ def test_joints_of_two_makes_of_names_are_found_by_these(tmp_path: Path) -> None
     expected = {"joint_a1": "A1", "joint_a2": "A2", "e1": "E1", "joint_a3": "A3"}
     assert found.groups["position"].columns == expected
     assert found.groups["effort"].columns == {joint: f"trq_{one}" for joint, one in expected.items()}
+
+
+@pytest.mark.parametrize("limits", [(-0.2, 0.0), (-0.1, 0.0), (0.0, 0.0)])
+def test_metres_beside_radians_may_leave_their_limits(limits: tuple[float, float], tmp_path: Path) -> None:
+    narrow = SCARA.replace('lower="-0.2" upper="0"', 'lower="{}" upper="{}"'.format(*limits))
+    robot_file, log_file = written(tmp_path, robot=narrow, units=np.where(SLIDES, 2.0, 1.0))  # 0.33 m
+    found = propose(load_robot(robot_file), log_file)
+    assert found[UNIT].value == "rad"
+    assert found[UNIT].grade == "sure"
+
+
+def test_millimetres_beside_radians_leave_their_limits_by_far(tmp_path: Path) -> None:
+    robot_file, log_file = written(tmp_path, units=np.where(SLIDES, 1e3, 1.0))
+    found = propose(load_robot(robot_file), log_file)
+    assert found[UNIT].value == "rad,rad,mm,rad"
+    assert found[UNIT].grade == "likely"
+
+
+@pytest.mark.parametrize(("again", "value"), [("deg", "deg,deg,mm,deg"), ("rad", None)])
+def test_slides_are_looked_at_again_where_they_change_the_unit_of_angle(
+    again: str, value: str | None, tmp_path: Path
+) -> None:
+    robot_file, _ = written(tmp_path)
+    robot = load_robot(robot_file)
+    t, q, _, _ = motion(robot_file)
+    looks = iter(["deg", again])
+    units_of = lambda unit: Units(Decision("log.time.unit", "s"), Decision(UNIT, unit), None, 1.0, 1.0, None)
+    plain = Recording(t, q * AS_LOGGED, None, None, ((0, len(t)),))
+    units, _, _ = with_slides(
+        robot, robot.joint_names, plain, units_of("rad"), lambda _: units_of(next(looks))
+    )
+    assert units.position.value == value
+    assert bool(units.position.question) == (value is None)

@@ -53,8 +53,71 @@ def test_variables_of_other_lengths_are_brought_to_one_clock(tmp_path: Path) -> 
     assert len(read["time"]) == 150
 
 
-def test_words_among_values_are_damage(tmp_path: Path) -> None:
-    path = written(tmp_path / "log.trace.csv", np.arange(9.0), {"q": np.arange(9.0)})
-    path.write_text(path.read_text().replace("; 3000; 3", "; 3000; three"))
-    with pytest.raises(InputError, match="damaged"):
+def test_a_variable_with_few_values_leaves_the_others_theirs(tmp_path: Path) -> None:
+    t = np.arange(200) * 0.02
+    parts = [written(tmp_path / f"{k}.csv", *one).read_text() for k, one in enumerate([
+        (t, {"q": np.sin(t), "state": np.round(t), "on": t > 2.0}),
+        (t[::40], {"slow": 0.5 + 3.0 * t[::40], "few": np.round(10 * t[::40])}),
+    ])]  # fmt: skip
+    path = tmp_path / "log.trace.csv"
+    path.write_text("".join(parts).replace("; True", "; TRUE").replace("; False", "; FALSE"))
+    read = contents(path).read(["time", "q", "slow", "few"])
+    assert len(read["time"]) == 161  # to the last value of all
+    np.testing.assert_allclose(read["q"], np.sin(t[:161]), atol=1e-8)
+    np.testing.assert_allclose(read["slow"], 0.5 + 3.0 * t[:161])
+    assert set(np.asarray(read["few"])) == set(np.round(10 * t[::40]))
+
+
+def test_what_was_recorded_for_a_short_time_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    t = np.arange(200) * 0.02
+    found = contents(written(tmp_path / "log.trace.csv", t, {"q": t, "dq": t, "short": t[:30]}))
+    assert set(found.table.column_names) == {"time", "q", "dq"}
+    assert len(found.read(["q"])["q"]) == 200
+    (warning,) = getattr(found.table, "remarks", ())
+    assert "short" in warning.text
+
+
+@pytest.mark.parametrize("cell", ["1.#QNAN", "16#FF"])
+def test_a_variable_with_cells_that_are_no_numbers_is_left_out_with_a_warning(
+    cell: str, tmp_path: Path
+) -> None:
+    t = np.arange(9.0)
+    path = written(tmp_path / "log.trace.csv", t, {"q": t, "status": 10.0 + t})
+    path.write_text(path.read_text().replace("; 3000; 13", f"; 3000; {cell}"))
+    found = contents(path)
+    assert set(found.table.column_names) == {"time", "q"}
+    (warning,) = getattr(found.table, "remarks", ())
+    assert f"status ('{cell}' is no number)" in warning.text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("; 3000; 3", "; 500; 3", "run back, from 2000 to 500"),
+        ("Variable; dq", "Variable; q", "q more than once"),
+        ("; 3000; 3", "; 3000; three", "'three' is no number"),
+    ],
+)
+def test_times_that_run_back_and_names_that_are_there_twice_are_refused(
+    old: str, new: str, message: str, tmp_path: Path
+) -> None:
+    t = np.arange(9.0)
+    path = written(tmp_path / "log.trace.csv", t, {"q": t, "dq": t})
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(InputError) as info:
         contents(path)
+    assert message in str(info.value)
+
+
+def test_variables_of_other_times_are_refused(tmp_path: Path) -> None:
+    t = np.arange(9.0)
+    path = written(tmp_path / "log.trace.csv", t, {"q": t})
+    path.write_text(path.read_text() + written(tmp_path / "b.csv", t + 100.0, {"dq": t}).read_text())
+    with pytest.raises(InputError, match="recorded at other times"):
+        contents(path)
+
+
+def test_a_variable_may_be_called_as_the_clock_is(tmp_path: Path) -> None:
+    t = np.arange(9.0)
+    found = contents(written(tmp_path / "log.trace.csv", t, {"time": t, "q": t}))
+    assert set(found.table.column_names) == {"trace_time", "time", "q"}

@@ -78,11 +78,14 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
     if answer is not None and not log.bag:
         times |= {answer: times.get(answer, Meaning("time", said_by="name"))} if answer in log.numeric else {}
     # What lasts, starts or ends is a clock where nothing else is one.
-    spare = {name: one for name, one in times.items() if one.role == "spare" and name != answer}
-    looked = _looked_at(
-        log, {name: one for name, one in times.items() if name not in spare}, labels_by_name, answers
-    )
-    looked = looked or _looked_at(log, spare, labels_by_name, answers)
+    spare = {name for name, one in times.items() if one.role == "spare" and name != answer}
+    plain = {name: one for name, one in times.items() if name not in spare}
+    looked = _looked_at(log, plain, labels_by_name, answers)
+    restless = {one[0] for one in looked if one[0] != answer and _is_restless(log, one[0])}
+    looked = [one for one in looked if one[0] not in restless] or looked
+    if not looked:
+        looked = _looked_at(log, {name: times[name] for name in spare}, labels_by_name, answers, spare)
+        looked = [one for one in looked if not _is_restless(log, one[0])]
     if answer is not None and answer not in [one[0] for one in looked]:
         raise UsageError(
             "unknown-answer",
@@ -101,7 +104,7 @@ def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: An
         )
     stamps, meaning, named, runs, step, _ = chosen
     t = log.table([stamps])[:, 0]
-    order = _order(log, stamps, t, answers) if named is None and not log.bag else None
+    order = _order(log, stamps, t, answers, stamps in spare) if named is None and not log.bag else None
     if order is None:
         return Clock(column, meaning, _trajectory(log, t, named, answers), runs, step, float(t[0]))
     if misplaced_rows(t):  # whoever reads the log puts them in order
@@ -121,13 +124,17 @@ _Looked = tuple[str, Meaning, str | None, tuple[tuple[int, int], ...], float, fl
 
 
 def _looked_at(
-    log: Excerpt, times: Mapping[str, Meaning], labels_by_name: Collection[str], answers: Answers
+    log: Excerpt,
+    times: Mapping[str, Meaning],
+    labels_by_name: Collection[str],
+    answers: Answers,
+    spare: Collection[str] = (),
 ) -> list[_Looked]:
     """Columns that ascend as a clock does: name, meaning, column that names motions, runs, step and beginning.
 
-    What runs back every few rows is no clock where another one is.
+    spare: those by which rows are not sorted.
     """
-    stated, looked, restless = log.contents.trajectory, [], set()
+    stated, looked = log.contents.trajectory, []
     for name, meaning in times.items():
         t = log.table([name])[:, 0]
         if is_remainder(t) or (set(words(name)) & TICKS and (np.diff(t) == 1.0).all()):
@@ -138,12 +145,18 @@ def _looked_at(
                 best = (label, runs_of(t, [str(one) for one in log.values([label])[label]]))
                 break
         step = time_step(t, best[1])
-        if not np.isfinite(step) and len(times) == 1 and _order(log, name, t, answers) is not None:
+        sole = len(times) == 1 and name not in spare
+        if not np.isfinite(step) and sole and _order(log, name, t, answers) is not None:
             step = float(np.median(np.diff(np.sort(t))))
         if np.isfinite(step):
             looked.append((name, meaning, *best, step, float(t[0])))
-            restless |= {name} if (np.diff(t) < 0).sum() * _ROWS_OF_RUN > len(t) else set()
-    return [one for one in looked if one[0] not in restless] or looked
+    return looked
+
+
+def _is_restless(log: Excerpt, name: str) -> bool:
+    """Whether a column runs back every few rows."""
+    t = log.table([name])[:, 0]
+    return bool((np.diff(t) < 0).sum() * _ROWS_OF_RUN > len(t))
 
 
 def _of_a_series(name: str, names: Sequence[str]) -> bool:
@@ -158,15 +171,18 @@ def _of_a_series(name: str, names: Sequence[str]) -> bool:
     return len(spelt) > 1 and len(letters) >= _LETTERS_OF_A_SERIES
 
 
-def _order(log: Excerpt, name: str, t: Float, answers: Answers) -> Int | None:
-    """The order that rows are to be put in, None where they are to stay as they are."""
+def _order(log: Excerpt, name: str, t: Float, answers: Answers, spare: bool = False) -> Int | None:
+    """The order that rows are to be put in, None where they are to stay as they are.
+
+    spare: a column that may be no clock, and count down to an end: nothing is sorted by it unasked.
+    """
     if not (np.diff(t) < 0).any() or "log.trajectory" in answers or answers.get(SORT) == "false":
         return None
     if answers.get(SORT) == "true":
         return np.argsort(t, kind="stable")
     if misplaced_rows(t):
         return np.argsort(t, kind="stable")
-    return None if stretches_stand_alone(t) else order_by_time(log, name, t)
+    return None if spare or stretches_stand_alone(t) else order_by_time(log, name, t)
 
 
 def _time_column(log: Excerpt, looked: Sequence[_Looked], answers: Answers) -> Decision:

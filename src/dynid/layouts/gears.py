@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.base.errors import UsageError
 from dynid.layouts.decision import AS_YOU_SAY, Answers, Decision
+from dynid.log.absent import hand_joints
 from dynid.robot.model import RobotModel
 
 GEARS = "robot.gear_ratio"
@@ -18,17 +19,22 @@ def decide_gears(robot: RobotModel, answers: Answers) -> tuple[RobotModel, Decis
     """The robot with the ratios that are answered, and what was decided of them; None = they are not needed.
 
     They are asked for where something is said to be of the motors and the description knows no gears.
-    Raises UsageError for an answer that is neither one number other than 0 nor one a joint, or of a coupled drive.
+    Raises UsageError for an answer that is neither one number other than 0 nor one a joint, those of a hand
+    left out or not, or of a coupled drive.
     """
     if GEARS in answers:
         ratios = _numbers(answers[GEARS])
-        if len(ratios) not in (1, robot.n):
+        joints = next((some for some in _some_joints(robot) if len(some) == len(ratios)), ())
+        if len(ratios) == 1:
+            joints, ratios = robot.joint_names, ratios * robot.n
+        if not joints:
             raise UsageError(
                 "unknown-answer",
                 found=f"{GEARS} = {answers[GEARS]}",
                 expected=f"{_count(robot)}, other than 0",
             )
-        drive = robot.drive.with_constants(gear_ratio=dict(enumerate(ratios * (robot.n // len(ratios)))))
+        numbers = map(robot.joint_names.index, joints)
+        drive = robot.drive.with_constants(gear_ratio=dict(zip(numbers, ratios, strict=True)))
         return replace(robot, drive=drive), Decision(GEARS, answers[GEARS], (AS_YOU_SAY,))
     unknown = bool((np.abs(robot.drive.gear_ratio) == 1).all()) and not robot.drive.coupled
     if not unknown or all(answers.get(side) != "motor" for side in _SIDES):
@@ -38,12 +44,18 @@ def decide_gears(robot: RobotModel, answers: Answers) -> tuple[RobotModel, Decis
     return robot, Decision(GEARS, None, (why,), question)
 
 
+def _some_joints(robot: RobotModel) -> list[tuple[str, ...]]:
+    """Joints that may have a number each: all, or those without a hand's."""
+    hands = hand_joints(robot)
+    arm = tuple(one for one in robot.joint_names if one not in hands)
+    return [robot.joint_names, *([arm] if hands and arm else [])]
+
+
 def _count(robot: RobotModel) -> str:
-    return (
-        "one number"
-        if robot.n == 1
-        else f"one number for all joints, or {robot.n} from base to tip, with commas"
-    )
+    if robot.n == 1:
+        return "one number"
+    several = " or ".join(f"{len(some)} ({', '.join(some)})" for some in _some_joints(robot))
+    return f"one number for all joints, or {several} from base to tip, with commas"
 
 
 def _numbers(text: str) -> list[float]:

@@ -32,6 +32,7 @@ from dynid.layouts.zero import OFFSET, answered_offsets, decide_counters_zero, d
 from dynid.robot.model import RobotModel
 
 SIDE, UNIT = "log.position.side", "log.position.unit"
+_LOOKS = 2  # at slides: in the unit of angle that is found without them, and in that which is found with them
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ def measured_motion(
         if first:
             units = replace(units, position=replace(units.position, value=answers[UNIT]))
             units = _speeds_by_joint(robot, family.joints, answered, units, first)
-        elif slides := units_of_slides(robot, family.joints, plain.q):
-            units, recording = _with_slides(robot, family.joints, slides, plain, units, units_of)
+        elif slides_among(robot, family.joints, family.joints):
+            units, recording, counted = with_slides(robot, family.joints, plain, units, units_of)
         zero = decide_offset(robot, family.joints, recording, units.scale, counted, answers)
         if zero is None and OFFSET not in answers and isinstance(units.scale, float):
             zero = decide_counters_zero(robot, family.joints, recording, units.scale, counted, units.motion)
@@ -105,41 +106,49 @@ def measured_motion(
     return MeasuredMotion(units, order, at, zero, motion, side)
 
 
-def _with_slides(
+def with_slides(
     robot: RobotModel,
     joints: Sequence[str],
-    slides: Mapping[str, str],
     plain: Recording,
     units: Units,
     units_of: Callable[[Recording], Units],
-) -> tuple[Units, Recording]:
-    """Units by joint where some slide among others that turn, and the recording in that of the latter.
+) -> tuple[Units, Recording, str]:
+    """Units by joint where some slide among others that turn; the recording in that of the latter, and this unit.
 
-    slides: their units.    plain: as logged.    units: of joints that turn, where slides are looked at as those are.
+    plain: as logged.    units: of joints that turn, where slides are looked at as those are.    units_of: of a
+    recording whose slides are in their unit; where it is another, slides are looked at once more.
     """
-    angle = units.position.value
-    if angle is None or not is_unit_of(angle, "angle"):
-        return units, plain
-    recording = replace(plain, q=plain.q * over_angles(robot, slides, angle))
-    units = units_of(recording)
-    if units.position.value != angle:
-        return units, plain
+    slides = slides_among(robot, joints, joints)
     named = f"{', '.join(slides)} {'slides' if len(slides) == 1 else 'slide'}"
+    tried: list[str] = []
+    recording = plain
+    while (angle := units.position.value or "") not in tried:
+        if not is_unit_of(angle, "angle"):
+            return units, plain, angle
+        if len(tried) == _LOOKS:
+            break
+        tried.append(angle)
+        slides = units_of_slides(robot, joints, plain.q, angle)
+        recording = replace(plain, q=plain.q * over_angles(robot, slides, angle))
+        units = units_of(recording)
     unknown = [joint for joint, unit in slides.items() if not unit]
-    if unknown and angle != "rad":
+    reason = ""
+    if angle != tried[-1]:
+        reason = f"what turns fits {' and '.join(dict.fromkeys([*tried, angle]))}, each with other units of what slides"
+    elif unknown and angle != "rad":
+        reason = f"no unit of length fits the limits of {', '.join(unknown)}"
+    if reason:
         example = ",".join("mm" if joint in slides else angle for joint in joints)
-        asked = Decision(
-            UNIT,
-            None,
-            (f"{named}, and no unit of length fits the limits of {', '.join(unknown)}",),
-            f"which unit has each joint, from base to tip, with commas ({example}, for one)?",
-        )
-        return replace(units, position=asked, scale=float("nan")), recording
+        question = f"which unit has each joint, from base to tip, with commas ({example}, for one)?"
+        asked = Decision(UNIT, None, (f"{named}, and {reason}",), question)
+        return replace(units, position=asked, scale=float("nan")), recording, angle
     slides = {joint: unit or METRE for joint, unit in slides.items()}
     value = by_joint(joints, angle, slides)
-    why = f"{named}: in {', '.join(dict.fromkeys(slides.values()))}"
-    position = replace(units.position, value=value, why=(*units.position.why, why))
-    return _speeds_by_joint(robot, joints, slides, replace(units, position=position), angle), recording
+    likely = units.position.likely or value != angle
+    why = f"{named}: in {', '.join(dict.fromkeys(slides.values()))}" + (", by the limits" if likely else "")
+    position = replace(units.position, value=value, why=(*units.position.why, why), likely=likely)
+    units = _speeds_by_joint(robot, joints, slides, replace(units, position=position), angle)
+    return units, recording, angle
 
 
 def _speeds_by_joint(

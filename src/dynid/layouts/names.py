@@ -71,6 +71,11 @@ class Labels:
     template: str
     joint_of: Mapping[int, str]
 
+    def counted_from(self, first: int) -> Labels:
+        """The same joints, the first of them of another number: 1 of columns beside a list, which counts from 0."""
+        more = first - min(self.joint_of)
+        return replace(self, joint_of={k + more: joint for k, joint in self.joint_of.items()})
+
 
 # What a group is whose name says nothing beside the joint but this letter, where no other group is of that quantity;
 # "u" is the input of the equations of motion.
@@ -106,13 +111,14 @@ def families(
     """Columns grouped by joint or number, each group with what presets or its words say of it.
 
     known: presets that fit the robot, the most fitting one first.    bag: whether the columns are those of a bag.
-    labels: what the log's own text says of the numbers; groups with other numbers are none of it.
+    labels: what the log's own text says of the numbers; groups of another count are none of it.
     """
     left = list(dict.fromkeys(columns))
     labelled: list[Family] = []
     for template, by_number in _numbered_groups(left, len(labels.joint_of)) if labels is not None else ():
-        if labels is not None and by_number.keys() == labels.joint_of.keys():
-            labelled.append(_labelled(template, by_number, joints, labels, known, bag))
+        own = labels.counted_from(min(by_number)) if labels is not None else None
+        if own is not None and by_number.keys() == own.joint_of.keys():
+            labelled.append(_labelled(template, by_number, joints, own, known, bag))
             left = [one for one in left if one not in by_number.values()]
     found: list[tuple[str, dict[str, str] | dict[int, str]]] = []
     for template, by_joint in _named_groups(left, joints):

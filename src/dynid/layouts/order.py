@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -13,8 +13,9 @@ from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.effort import load_of
 from dynid.layouts.names import Family
 from dynid.layouts.physics import DECISIVE, EXPLAINS, FITS, Motion, description_scale, exchanges, gain, misfit
+from dynid.log.absent import hand_joints
 from dynid.robot.branches import path_to_base
-from dynid.robot.model import RobotModel
+from dynid.robot.model import JointType, RobotModel
 
 KEY = "log.order"
 BASE_TO_TIP, ALPHABETICAL, TIP_TO_BASE = "base-to-tip", "alphabetical", "tip-to-base"
@@ -27,6 +28,8 @@ WORDS = {
     LEVEL_BY_LEVEL: "level by level, the first joints of all legs or arms before the second ones",
 }
 Order = tuple[int, ...]
+# Of a leg or an arm, at least; two of one make weigh the same but for this share.
+_JOINTS_OF_LIMB, _OTHER_MASS = 3, 0.2
 
 
 def decide_order(
@@ -79,26 +82,45 @@ def _ways(robot: RobotModel, joints: Sequence[str]) -> dict[str, Order]:
 def _limbs_exchanged(robot: RobotModel, joints: Sequence[str]) -> Order | None:
     """The order with each second limb before the first of its pair: FR, FL, RR, RL for FL, FR, RL, RR; None = no pairs.
 
-    Limbs hang on one body and have as many joints, one behind the other. They may be mirrors of one another, so that a
-    rigid arm explains the torque of one by the other's motion, too.
+    They may be mirrors of one another, so that a rigid arm explains the torque of one by the other's motion, too.
     """
-    bodies = dict(zip(robot.joint_names, robot.independent_bodies.tolist(), strict=True))
-    paths = [path_to_base(robot, bodies[name])[::-1] for name in joints]
-    limbs: dict[tuple[int, int], list[list[int]]] = {}
-    for root in sorted(
-        {body for path in paths for body in path}, key=lambda body: len(path_to_base(robot, body))
-    ):
-        limb = [k for k, path in enumerate(paths) if root in path]
-        limbs.setdefault((int(robot.parent[root]), len(limb)), []).append(limb)
     order = list(range(len(joints)))
     done: set[int] = set()
-    for alike in limbs.values():  # those nearest to the base first
+    for alike in _limbs(robot, joints):  # those nearest to the base first
         for one, other in zip(alike[::2], alike[1::2], strict=False):
-            if not done & {*one, *other}:
-                for i, j in zip(one, other, strict=True):
+            if not done & {*one.joints, *other.joints} and one.weighs_as(other):
+                for i, j in zip(one.joints, other.joints, strict=True):
                     order[i], order[j] = j, i
-                done |= {*one, *other}
+                done |= {*one.joints, *other.joints}
     return tuple(order) if order != list(range(len(joints))) else None
+
+
+@dataclass(frozen=True)
+class _Limb:
+    """A leg or an arm.    joints: by number.    mass: of all that they carry, kg; nan where it is not known."""
+
+    joints: tuple[int, ...]
+    mass: float
+
+    def weighs_as(self, other: _Limb) -> bool:
+        return not abs(self.mass - other.mass) > _OTHER_MASS * max(self.mass, other.mass)
+
+
+def _limbs(robot: RobotModel, joints: Sequence[str]) -> Collection[list[_Limb]]:
+    """Limbs that hang on one body and have as many joints of the same kinds; fingers and tools at a wrist are none."""
+    bodies = dict(zip(robot.joint_names, robot.independent_bodies.tolist(), strict=True))
+    paths = [path_to_base(robot, bodies[name])[::-1] for name in joints]
+    whole = [path_to_base(robot, body) for body in range(robot.n_bodies)]
+    hands = hand_joints(robot)
+    limbs: dict[tuple[int, tuple[JointType, ...]], list[_Limb]] = {}
+    for root in sorted({body for path in paths for body in path}, key=lambda body: len(whole[body])):
+        limb = tuple(k for k, path in enumerate(paths) if root in path)
+        if sum(joints[k] not in hands for k in limb) < _JOINTS_OF_LIMB:
+            continue
+        kinds = tuple(robot.joint_types[bodies[joints[k]]] for k in limb)
+        mass = sum(float(robot.inertia_prior[body, 0]) for body, path in enumerate(whole) if root in path)
+        limbs.setdefault((int(robot.parent[root]), kinds), []).append(_Limb(limb, mass))
+    return limbs.values()
 
 
 def _found(

@@ -8,23 +8,28 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.layouts.physics import Motion, velocity_ratio
-from dynid.layouts.unit_kinds import LENGTHS, SLID, SLIDE_SPEEDS, room, si
+from dynid.layouts.unit_kinds import SLID, SLIDE_SPEEDS, TURNS, room, si
 from dynid.robot.model import RobotModel
 
 METRE = "m"
+_TRIED = (
+    METRE,
+    "mm",
+)  # that logs are written in: what leaves its limits so is asked for, no rarer unit tried
+_BY_FAR = 10.0  # times what the limits allow: descriptions are not off by that, units are
 # A logged velocity is the derivative of the position in units that agree within this factor, and follows it so far.
 _ALIKE, _FOLLOWS = 1.2, 0.5
 
 
-def units_of_slides(robot: RobotModel, joints: Sequence[str], q: Float) -> dict[str, str]:
+def units_of_slides(robot: RobotModel, joints: Sequence[str], q: Float, angle: str) -> dict[str, str]:
     """The unit of length of each joint that slides beside others that turn; "" = none fits its limits.
 
-    joints: with a position.    q: (T, n), as logged. One unit of all where one fits all; of several the longest, as
-    where all joints slide: what fits as metres hardly moved as millimetres.
+    joints: with a position.    q: (T, n), as logged.    angle: the unit of those that turn. One unit of all where one
+    fits all; of several the longest, as where all joints slide: what fits as metres hardly moved as millimetres.
     """
     slides = slides_among(robot, joints, joints)
-    fits = {one: _fitting(robot, robot.joint_names.index(one), q) for one in slides}
-    common = [unit for unit in LENGTHS if all(unit in of for of in fits.values())]
+    fits = {one: _fitting(robot, robot.joint_names.index(one), q, angle) for one in slides}
+    common = [unit for unit in _TRIED if all(unit in of for of in fits.values())]
     return {one: (common or fits[one] or [""])[0] for one in slides}
 
 
@@ -35,18 +40,26 @@ def slides_among(robot: RobotModel, joints: Sequence[str], said: Sequence[str]) 
     return {} if len(found) == len(joints) else found
 
 
-def _fitting(robot: RobotModel, j: int, q: Float) -> list[str]:
-    """Units in which a joint stays within its limits, and moves if it moves at all."""
+def _fitting(robot: RobotModel, j: int, q: Float, angle: str) -> list[str]:
+    """Units in which a joint stays within its limits, and moves if it moves at all.
+
+    Beside radians metres are what programs write: they are, unless the joint would leave its limits by far.
+    """
     read = q[np.isfinite(q[:, j]), j]
     if not len(read):
         return [METRE]
     span = float(np.ptp(read))
     near = float(np.abs(read).max())
-    ends = np.abs([robot.limits.lower[j], robot.limits.upper[j]])
-    farthest = float(ends.max()) if np.isfinite(ends).all() else np.inf
+    ends = np.array([robot.limits.lower[j], robot.limits.upper[j]])
+    limited = bool(np.isfinite(ends).all() and ends[1] > ends[0])  # of no width they say nothing
+    wide = float(room(robot)[j]) if limited else TURNS
     if span == 0.0:
-        return [unit for unit in LENGTHS if si(unit, "length") * near <= farthest + SLID]
-    return [unit for unit in LENGTHS if SLID <= si(unit, "length") * span <= room(robot)[j]]
+        farthest = float(np.abs(ends).max()) + SLID if limited else np.inf
+        found = [unit for unit in _TRIED if si(unit, "length") * near <= farthest]
+    else:
+        found = [unit for unit in _TRIED if SLID <= si(unit, "length") * span <= wide]
+    possible = angle == "rad" and span <= _BY_FAR * wide and METRE not in found
+    return [METRE, *found] if possible else found
 
 
 def over_angles(robot: RobotModel, slides: Mapping[str, str], angle: str) -> Float:

@@ -30,6 +30,9 @@ SHOWN = 60
 _NAMES = re.compile(r"names?|joints?|labels?|dofs?|columns?", re.IGNORECASE)
 _NUMBERS = "fiub"
 _CLOCK = re.compile(r"time|stamp|clock|(?<![a-z])t$", re.IGNORECASE)
+# Of the steps of a clock: so many run back at most, where motions follow one another, and so many go on; two clocks say
+# the same within this share of a step.
+_RUNS_BACK, _AHEAD, _SAME_STEP = 0.01, 0.5, 1e-3
 _LEAST_ROWS = 100  # of a recording; of settings with as many numbers, less one, nothing is made
 _TIMES = "mM"
 
@@ -291,28 +294,44 @@ def _of_one_length(fields: Sequence[_Field]) -> tuple[list[_Field], list[str]]:
     """
     lengths = Counter(field.rows for field in fields if not _is_text(field.array))
     steps = [rows for rows in lengths if rows + 1 in lengths and rows >= _LEAST_ROWS]
-    if len(steps) != 1 or not _on_one_clock(
-        [one for one in fields if one.rows - steps[0] in (0, 1)], steps[0]
-    ):
+    if len(steps) != 1:
         return list(fields), []
-    longer = [field.array.name for field in fields if field.rows == steps[0] + 1]
-    if all(map(_CLOCK.search, longer)):  # a value without its time, or a time without its value
+    rows = steps[0]
+    short, long = ([one for one in fields if one.rows == count] for count in (rows, rows + 1))
+    of_short, of_long = (_clocks(part, rows) for part in (short, long))
+    # A value without its time, or a time without its value.
+    if len(of_long) == len(long) or not _agree(list(of_short.values()), list(of_long.values())):
         return list(fields), []
-    return [
-        replace(field, most=steps[0]) if field.rows == steps[0] + 1 else field for field in fields
-    ], longer
-
-
-def _on_one_clock(fields: Sequence[_Field], rows: int) -> bool:
-    """Whether the clocks among fields, one row longer or not, say the same of as many rows."""
-    clocks = [one for one in fields if len(one.array.shape) == 1 and _CLOCK.search(one.array.name)]
-    try:
-        times = [one.read(0, rows)[:, 0] for one in clocks]
-    except Exception:  # whatever a damaged file makes of it: it is told where the array is read
-        return False
-    return all(
-        np.allclose(one, times[0], rtol=0.0, atol=1e-3 * float(np.ptp(times[0])) / rows) for one in times[1:]
+    return [replace(one, most=rows) if one in long else one for one in fields], list(
+        dict.fromkeys(one.array.name for one in long)
     )
+
+
+def _clocks(fields: Sequence[_Field], rows: int) -> dict[str, Float]:
+    """The first rows of what may be a clock: a single column that is called one, or ascends, whatever it is called."""
+    found = {}
+    for one in fields:
+        if _is_text(one.array) or len(one.columns) > 1:
+            continue
+        try:
+            values = one.read(0, rows)[:, 0]
+        except Exception:  # whatever a damaged file makes of it: it is told where the array is read
+            values = np.full(rows, np.nan)
+        steps = np.diff(values)
+        ascends = bool((steps >= 0).mean() >= 1 - _RUNS_BACK and (steps > 0).mean() >= _AHEAD)
+        if ascends or _CLOCK.search(one.array.name):
+            found[one.array.name] = values
+    return found
+
+
+def _agree(some: Sequence[Float], others: Sequence[Float]) -> bool:
+    """Whether each clock (T,) of the signals with fewer says what one of the others' does; without any all agree."""
+    fewer, more = sorted((some, others), key=len)
+    return all(any(np.allclose(one, other, rtol=0.0, atol=_apart(one)) for other in more) for one in fewer)
+
+
+def _apart(clock: Float) -> float:
+    return _SAME_STEP * float(np.ptp(clock)) / len(clock)
 
 
 def _row_axis(shape: tuple[int, ...], usual: int) -> int:

@@ -9,6 +9,7 @@ from dynid.log.one_sided import EXPLANATION as OF_ONE_SIDED
 from dynid.log.peaks import COARSE, SATURATED_SHARE
 from dynid.log.recording_faults import FROZEN_SECONDS
 from dynid.log.time_order import DAMAGED_SHARE, FEW_ROWS
+from dynid.log.traces import EXPLANATION as OF_TRACES
 
 EXPLANATIONS = (
     Explanation(
@@ -296,8 +297,7 @@ EXPLANATIONS = (
         "dialect",
         "how a CSV file was read",
         ("note",),
-        """Its delimiter, decimal sign and lines without data were detected, since only one reading makes numbers
-        of it.""",
+        """Delimiter, decimal sign and lines without data were detected: only one reading makes numbers of it.""",
         """Nothing, or compare the words with the file.""",
     ),
     Explanation(
@@ -315,12 +315,12 @@ EXPLANATIONS = (
         out. Columns of one name with the same values are one.""",
         """Nothing where they are not needed; else name them apart in the file.""",
     ),
+    OF_TRACES,
     Explanation(
         "joints-in-rows",
         "a log with a row for each joint and moment",
         ("note",),
-        """A column names the joint of each row; the rows of one moment, up to the next one of the same joint,
-        became one row.""",
+        """A column names the joint of each row; those of one moment, up to the joint's next, became one row.""",
         """Nothing. Where the joints of a moment have stamps of their own, that of the first one is taken.""",
     ),
     Explanation(

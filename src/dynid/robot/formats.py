@@ -73,16 +73,7 @@ def read_robot_file(path: Path, reading: Reading, diagnostics: Diagnostics) -> R
         if one.knows(file):
             return one.read(file)
     if file.suffix not in _OF_XML and not file.begins_like_xml:
-        first = next(iter(file.head.decode("utf-8", "replace").split("\n")), "").strip()[:_SHOWN]
-        shown = "".join(one if one.isprintable() else "?" for one in first)
-        raise InputError(
-            "robot-format",
-            found=f"a file that is no XML and begins with '{shown}'",
-            expected="URDF, xacro, MJCF, SDF, USD, or dynid's TOML",
-            do="a table of DH parameters is written as TOML, a [[joint]] with name, a, alpha, d and theta for each "
-            'of its lines, below convention = "standard_dh" or "modified_dh" (docs/robot-file.md)',
-            place=Place(file=str(path), line=1),
-        )
+        raise _no_xml(file)
     fragment = file.root.tag == "mujocoinclude"
     raise InputError(
         "robot-format",
@@ -90,6 +81,24 @@ def read_robot_file(path: Path, reading: Reading, diagnostics: Diagnostics) -> R
         expected="<robot> (URDF), <mujoco> (MJCF) or <sdf> (SDF)",
         do="it is a part of an MJCF: give the file that includes it" if fragment else "",
         place=Place(file=str(path), line=file.root.line),
+    )
+
+
+def _no_xml(file: RobotFile) -> InputError:
+    """The error for a file that is no XML, which shows its first line that is not blank."""
+    lines = enumerate(file.head.decode("utf-8", "replace").split("\n"), 1)
+    number, first = next(((k, one.strip()) for k, one in lines if one.strip()), (None, ""))
+    shown = "".join(one if one.isprintable() else "?" for one in first[:_SHOWN])
+    table = (
+        "a table of DH parameters is written as TOML, a [[joint]] with name, a, alpha, d and theta for each "
+        'of its lines, below convention = "standard_dh" or "modified_dh" (docs/robot-file.md)'
+    )
+    return InputError(
+        "robot-format",
+        found=f"a file that is no XML and begins with '{shown}'" if shown else "an empty file",
+        expected="URDF, xacro, MJCF, SDF, USD, or dynid's TOML",
+        do=table if shown else "write or copy it again",
+        place=Place(file=str(file.path), line=number),
     )
 
 
