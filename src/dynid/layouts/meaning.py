@@ -489,12 +489,10 @@ def _signal_words() -> set[str]:
 
 
 def _alone(have: set[str], spelt: Sequence[str], stated: tuple[str, str] | None) -> Meaning:
-    # A letter that may be a torque's or a joint's, too: T_des, T_pos.
-    of_signal = have & _TIME == {"t"} and have & _signal_words()
+    of_signal = have & _TIME == {"t"} and have & _signal_words()  # a torque's or a joint's t: T_des, T_pos
     clock = have & (_TIME | TICKS) and not of_signal
     if (clock or have & _SPANS) and not have & {"step", "delta", "execution"}:
-        if stated is None and len(spelt) == 1:  # "millis"
-            stated = _UNITS.get(spelt[0])
+        stated = _UNITS.get(spelt[0]) if stated is None and len(spelt) == 1 else stated  # "millis"
         unit = stated[1] if stated and stated[0] == "time" else UNKNOWN
         return Meaning("time", "spare" if have & (_SPANS | {"start", "end"}) else "", unit, "name")
     if have & _TRAJECTORY and not have & set().union(*(kind for _, kind in KINDS)):
