@@ -21,6 +21,7 @@ from dynid.signals.samples import REST, Samples
 from dynid.signals.standing import BRIEF_BINS, Stand, stands
 
 _NAMED = 5
+# Of the low pass that joints are told to stand by: the equations' own where nobody names another.
 SMOOTHING_ORDER = 4
 # s, for which a joint is as slow as at rest, from which on it stands.
 LEAST_REST = 0.2
