@@ -49,6 +49,7 @@ def test_torque_on_the_scale_of_the_others_needs_no_factor(folder: Path, seed: i
     made, weights = case(seed, folder)
     drives = ScaledDrives(made, weights, FIT, np.arange(4) == 1)
     factor, theta = drives.best(made.factors)
+    # Cogging that no model knows is 1 % of the torque, and the factor takes up what it can of it.
     as_logged = drives.missed(made.factors, 1.0, drives.parameters(made.factors, 1.0))
     assert drives.missed(made.factors, factor, theta) > 0.99 * as_logged
     assert abs(np.log(factor)) < NEARBY[0]

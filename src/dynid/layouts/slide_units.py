@@ -12,10 +12,8 @@ from dynid.layouts.unit_kinds import SLID, SLIDE_SPEEDS, TURNS, room, si
 from dynid.robot.model import RobotModel
 
 METRE = "m"
-_TRIED = (
-    METRE,
-    "mm",
-)  # that logs are written in: what leaves its limits so is asked for, no rarer unit tried
+# What logs are written in: what leaves its limits so is asked for, and no rarer unit is tried.
+_TRIED = (METRE, "mm")
 _BY_FAR = 10.0  # times what the limits allow: descriptions are not off by that, units are
 # A logged velocity is the derivative of the position in units that agree within this factor, and follows it so far.
 _ALIKE, _FOLLOWS = 1.2, 0.5

@@ -14,7 +14,7 @@ from dynid.log.absent import STILL
 from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
 from dynid.signals.effort_at_rest import efforts_at_rest
-from dynid.signals.filter import zero_phase_filter
+from dynid.signals.filter import low_passed
 from dynid.signals.first_look import EVIDENCE_SAMPLES
 from dynid.signals.resting_joints import unexplained_joints
 from dynid.signals.samples import REST, Samples
@@ -130,9 +130,9 @@ class _Smoothed:
 def _smoothed(samples: Samples, seconds: float) -> Samples:
     if not seconds > 0.0:
         return samples
-    low = zero_phase_filter(1.0 / seconds, SMOOTHING_ORDER, samples.rate)
-    q, dq = (np.ascontiguousarray(low(np.ascontiguousarray(x.T)).T) for x in (samples.q, samples.dq))
-    return replace(samples, q=q, dq=dq)
+    cutoffs = [1.0 / seconds] * samples.n
+    q, dq = (low_passed(x.T, cutoffs, SMOOTHING_ORDER, samples.rate).T for x in (samples.q, samples.dq))
+    return replace(samples, q=np.ascontiguousarray(q), dq=np.ascontiguousarray(dq))
 
 
 @dataclass(frozen=True, eq=False)

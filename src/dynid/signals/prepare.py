@@ -32,13 +32,13 @@ from dynid.signals.samples import REST, Samples
 from dynid.signals.settings import Preparation
 from dynid.signals.standing import move_seconds
 from dynid.signals.state_cutoff import (
-    HIGHEST_STATE,
-    SHARPER,
     StateCutoffs,
     choose_state_cutoffs,
+    common_cutoff,
     confirmed_by_torque,
     named_cutoffs,
     raised_beside_torque,
+    sharper_cutoff,
 )
 from dynid.signals.time_base import LONGEST_HOLD, TimeBase
 from dynid.signals.velocity import VelocityEvidence, compare_velocities, fused, settling
@@ -359,10 +359,10 @@ def prepare(
         evidence = _cutoff(log, signals, rate, settings, slowness)
         cutoff = evidence.chosen
         sink.note("cutoff", f"parallel filter at {cutoff:g} Hz: {evidence.reason}")
-    common = min(cutoff, HIGHEST_STATE * rate)
+    common = common_cutoff(cutoff, rate)
     # A cut-off that is named is that of both filters; a torque made of commands has the noise of the positions.
     raises = evidence is not None and not log.mapping.commanded
-    higher = min(SHARPER * cutoff, HIGHEST_STATE * rate) if raises else common
+    higher = sharper_cutoff(cutoff, rate) if raises else common
     given = named_cutoffs(named, log.robot.joint_names)
     if not cutoff < 0.45 * rate:
         raise UsageError(

@@ -116,6 +116,16 @@ def named_cutoffs(named: ByJoint, joint_names: Sequence[str]) -> Float:
     return np.array(np.broadcast_to(np.asarray(asked, dtype=np.float64), len(joint_names)))
 
 
+def common_cutoff(cutoff: float, rate: float) -> float:
+    """Of positions that are filtered as the equations are at a cut-off; all Hz."""
+    return min(cutoff, HIGHEST_STATE * rate)
+
+
+def sharper_cutoff(cutoff: float, rate: float) -> float:
+    """Of positions that are filtered less than the equations are at a cut-off; all Hz."""
+    return min(SHARPER * cutoff, HIGHEST_STATE * rate)
+
+
 def choose_state_cutoffs(
     parts: Sequence[Signals],
     rate: float,
@@ -238,7 +248,7 @@ def raised_beside_torque(
     named: (n,) Hz, of joints whose cut-off is not automatic; nan = automatic.
     Source: Khalil and Dombre 2002, section 12.4.2, of both filters.
     """
-    higher = min(SHARPER * float(settings.cutoff), HIGHEST_STATE * rate)
+    higher = sharper_cutoff(float(settings.cutoff), rate)
     low = np.where(np.isnan(named), found.chosen, named)
     raised = np.isnan(named) & (found.chosen == found.common) & (higher > found.common)
     if not raised.any():
