@@ -79,3 +79,22 @@ def test_a_log_too_short_to_tell_keeps_one_cutoff() -> None:
         log_of(one, replace(made, t=made.t[short], q=made.q[short], dq=made.dq[short], tau=made.tau[short]))
     )
     assert set(states) == {cutoff}
+
+
+def test_a_named_cutoff_of_a_joint_stays_beside_those_that_are_raised() -> None:
+    log = log_of(*moves("finger", 11))
+    first, *others = log.robot.joint_names
+    cutoff, states = states_of(log, state_cutoff={first: 4.0})
+    assert states[0] == 4.0
+    assert len(others) == 2
+    assert list(states[1:]) == pytest.approx([SHARPER * cutoff] * 2, rel=0.01)
+
+
+def test_a_joint_that_hardly_moved_says_nothing_and_keeps_the_common_cutoff() -> None:
+    """In one block of the log alone, of which there is no standard error."""
+    one, made = moves("finger", 11)
+    q = np.array(made.q)
+    q[made.t > 1.0, 0] = q[made.t <= 1.0, 0][-1]
+    cutoff, states = states_of(log_of(one, replace(made, q=q)))
+    assert states[0] == cutoff
+    assert max(states) > cutoff
