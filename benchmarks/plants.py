@@ -260,7 +260,8 @@ def record(
     peak = np.abs(link).max(axis=0)
     theta = q + lacks.flexibility * link / peak
     dtheta = np.gradient(theta, t, axis=0)
-    tau = link + one.rotor * np.gradient(dtheta, t, axis=0) + _friction(one, lacks, t, theta, dtheta, machine)
+    tau = link + one.rotor * np.gradient(dtheta, t, axis=0)
+    tau += _friction(one, lacks, t, theta, dtheta, machine, rng)
     tau += lacks.loaded * np.abs(link) * np.tanh(dtheta / (5e-3 * one.speed))
     tau += 0.01 * one.scale * rng.uniform(-1.0, 1.0, n)  # offsets
     if lacks.ripple:
@@ -344,8 +345,15 @@ def _measured(
 
 
 def _friction(
-    one: Plant, lacks: Unmodelled, t: Float, theta: Float, dtheta: Float, rng: np.random.Generator
+    one: Plant,
+    lacks: Unmodelled,
+    t: Float,
+    theta: Float,
+    dtheta: Float,
+    machine: np.random.Generator,
+    rng: np.random.Generator,
 ) -> Float:
+    # machine: draws the gears.    rng: what friction holds in each stand, of which two logs have different numbers.
     n = theta.shape[1]
     if lacks.hysteresis:
         # One Maxwell slip element a joint: friction builds up over a way, then slips.
@@ -361,7 +369,8 @@ def _friction(
     coulomb = one.coulomb * (1.0 + 0.15 * np.exp(-((dtheta / (0.05 * one.speed)) ** 2)))
     if lacks.gear_friction:
         coulomb = coulomb * (
-            1.0 + lacks.gear_friction * np.cos(rng.integers(20, 60, n) * theta + rng.uniform(0, 6.28, n))
+            1.0
+            + lacks.gear_friction * np.cos(machine.integers(20, 60, n) * theta + machine.uniform(0, 6.28, n))
         )
     warm = 1.0 - lacks.warming * (1.0 - np.exp(-t / (0.5 * t[-1])))[:, None]
     return coulomb * sign + warm * one.viscous * dtheta

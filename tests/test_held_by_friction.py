@@ -44,11 +44,11 @@ def arm() -> Plant:
 
 
 @cache
-def recorded(lacks: Unmodelled, seed: int, picks: bool) -> Recorded:
+def recorded(lacks: Unmodelled, seed: int, picks: bool, seconds: float = SECONDS) -> Recorded:
     machine = np.random.default_rng(77)
     rng = np.random.default_rng(seed)
     if picks:
-        return record(arm(), rng, lacks, SECONDS, machine=machine, moves=True, standing=STANDS)
+        return record(arm(), rng, lacks, seconds, machine=machine, moves=True, standing=STANDS)
     return record(arm(), rng, lacks, machine=machine)
 
 
@@ -57,12 +57,14 @@ def log_of(made: Recorded) -> Log:
 
 
 @cache
-def identified(lacks: Unmodelled, rest: float | None = None) -> Identification:
+def identified(
+    lacks: Unmodelled, rest: float | None = None, seed: int = 100, seconds: float = SECONDS
+) -> Identification:
     """On picking and placing, scored on a motion without a stand."""
     # What equations at rest are worth does not depend on what is chosen of friction, nor on consistent bodies.
     usual = Settings(automatic=False, estimator=WLS())
     settings = usual if rest is None else replace(usual, preparation=Preparation(rest=rest))
-    log, other = log_of(recorded(lacks, 100, True)), log_of(recorded(BESIDE, 300, False))
+    log, other = log_of(recorded(lacks, seed, True, seconds)), log_of(recorded(BESIDE, 300, False))
     return identify(arm().described, log, settings, validation=other, threads=1, diagnostics=Diagnostics())
 
 
@@ -71,17 +73,31 @@ def said(run: Identification, code: str) -> list[str]:
 
 
 def test_friction_at_rest_spoils_no_joint() -> None:
-    """Every joint is predicted as by a model of a log whose drives let go of standing joints."""
-    run, free = identified(HELD), identified(BESIDE)
-    (note,) = said(run, CODE)
-    assert all(f"'{joint}'" in note for joint in run.robot.joint_names)
-    assert not said(free, CODE)
-    assert not run.diagnostics.doubts
-    unseen, wanted = (one.validations[0].scores for one in (run, free))
-    assert (unseen.relative <= 1.15 * wanted.relative).all()
-    assert not unseen.left_out
-    # With these equations it would not be: the log is one that needs it.
-    assert not (identified(HELD, 0.0).validations[0].scores.relative <= 1.15 * wanted.relative).all()
+    """Every joint is predicted as by models of logs whose drives let go of standing joints, in the mean of four logs.
+
+    Of one log alone a joint may be missed by twice as much or half of it: which part of the motion is left out is
+    chance.
+    """
+
+    def missed(lacks: Unmodelled, rest: float | None = None) -> Float:
+        """(logs, n) of another motion."""
+        runs = [identified(lacks, rest, seed, 2.0 * SECONDS) for seed in range(100, 104)]
+        for run in runs if rest is None else ():
+            notes = said(run, CODE)
+            assert len(notes) == int(lacks is HELD)
+            assert all(f"'{joint}'" in note for note in notes for joint in run.robot.joint_names)
+            assert not run.diagnostics.doubts
+            assert STANDING not in run.validations[0].scores.left_out
+        return np.array([run.validations[0].scores.relative for run in runs])
+
+    def times(held: Float) -> Float:
+        """(n,) geometric means."""
+        return np.asarray(np.exp(np.log(held / wanted).mean(axis=0)))
+
+    wanted = missed(BESIDE)
+    assert (times(missed(HELD)) <= 1.15).all()
+    # With these equations they would not be: the logs are such that need it.
+    assert not (times(missed(HELD, 0.0)) <= 1.15).all()
 
 
 def test_a_log_whose_joints_carry_their_load_at_rest_keeps_its_equations() -> None:
