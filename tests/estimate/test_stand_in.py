@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import WLS
 from dynid.estimate import stand_in as room
 from dynid.estimate.estimator import Estimate
+from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.physical import project_to_physical
 from dynid.estimate.stand_in import may_stand_in
 from dynid.identification.settings import default_estimator
@@ -91,3 +93,27 @@ def test_consistent_bodies_are_kept_where_nothing_can_stand_in(tmp_path: Path) -
         )
         assert [one.identifier for one in said.warnings] == [identifier]
         assert kept.method == method
+
+
+@pytest.mark.parametrize("light", [True, False])
+def test_a_light_joint_alone_gives_no_bodies_up(
+    light: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the weights of joints each counts as much; of the torque in N m one of small errors has next to no part."""
+    case = regression(tmp_path, arm(), PLAIN, lost=np.array([0.0, 0.0, 0.05, 0.01]))
+    free = WLS().fit(case)
+    weights = np.asarray(free.weights)
+    worse = np.full(len(weights), 0.9)
+    worse[np.argmax(weights) if light else np.argmin(weights)] = 25.0
+
+    def unseen(*_: object) -> Callable[[float | None], Float]:
+        return lambda strength: np.tile((1.0 if strength is None else worse) / weights, (5, 1))
+
+    monkeypatch.setattr(FeasibleFit, "unseen", unseen)
+    said = Diagnostics()
+    kept, _ = project_to_physical(replace(default_estimator(), strength=1.0), case, free, False, said)
+    (warning,) = said.warnings
+    assert (warning.identifier, kept.method) == (
+        ("consistency-costs", "feasible") if light else ("not-consistent", "wls")
+    )
+    assert ("of the torque of all joints together" in warning.text) == light

@@ -25,9 +25,15 @@ from dynid.terms.friction_curves import (
     AsymmetricCoulomb,
     LoadFriction,
     PolynomialFriction,
-    PositionFriction,
 )
-from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
+from dynid.terms.friction_shapes import (
+    PositionFriction,
+    Presliding,
+    Sigmoid,
+    SmoothCoulomb,
+    Stribeck,
+    ZolloFriction,
+)
 from dynid.terms.gain_error import GainError
 from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.position_waves import PositionWaves

@@ -18,8 +18,15 @@ from dynid.exporters.model import without
 from dynid.robot import load_robot
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
-from dynid.terms.friction_curves import AsymmetricCoulomb, PolynomialFriction, PositionFriction
-from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
+from dynid.terms.friction_curves import AsymmetricCoulomb, PolynomialFriction
+from dynid.terms.friction_shapes import (
+    PositionFriction,
+    Presliding,
+    Sigmoid,
+    SmoothCoulomb,
+    Stribeck,
+    ZolloFriction,
+)
 from dynid.terms.saturating_viscous import SaturatingViscous
 from tests.export.models import compiled, model_of, states
 from tests.export.test_c_code import call, library

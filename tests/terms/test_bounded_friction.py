@@ -5,16 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.base.errors import UsageError
 from dynid.signals.samples import Samples
-from dynid.terms import Coulomb, OnMotor, PolynomialFriction, Terms, Viscous
+from dynid.terms import Coulomb, OnMotor, PolynomialFriction, PositionFriction, Terms, Viscous
 from dynid.terms.catalogue import proposals
-from dynid.terms.choice import JointMotion, LogFacts, Role
+from dynid.terms.choice import Extent, JointMotion, LogFacts, Role
+from dynid.terms.exports import LeftOut, MotionBasis
 from dynid.terms.friction_choice import CANDIDATES
+from dynid.terms.friction_shapes import FAR
 from dynid.testing import random_robot
 
 ROBOT = random_robot(2, 3, 0.0)
 PEAK = np.array([0.5, 1.0, 2.0])
-LOG = LogFacts(motion=tuple(JointMotion(p, 0.4 * p, 2.0) for p in PEAK))
+LOG = LogFacts(motion=tuple(JointMotion(p, 0.4 * p, 2.0, waves=(7.0,)) for p in PEAK))
+LOW, HIGH = np.array([-1.0, 0.0, 0.5]), np.array([1.0, 0.5, 2.0])
+EXTENT = Extent(PEAK, LOW, HIGH)
 FORMS = {
     f"{one.label} {k}": Terms((term,))
     for one in proposals(ROBOT, LOG, Role.FRICTION, Role.PLAIN)
@@ -26,7 +31,8 @@ FORMS |= {f"friction {name}": form(()) for name, form in CANDIDATES.items()}
 def columns(terms: Terms, factor: float) -> np.ndarray:
     """(n, p): the greatest torque of each column on constant speed, up to a factor of the log's greatest."""
     dq = np.outer(np.concatenate([np.linspace(-factor, factor, 41)]), PEAK)
-    q = np.cumsum(dq, axis=0) * 0.01
+    # Faster along the same way: friction of position and of memory is that of the way.
+    q = np.cumsum(dq, axis=0) * 0.01 / factor
     samples = Samples.from_motion(q, dq, np.zeros_like(dq), np.zeros_like(dq), 100.0)
     every = np.ones(len(terms.columns(ROBOT)), dtype=np.bool_)
     dense = terms.torque_regressor(ROBOT, samples, every).dense(len(every))
@@ -35,7 +41,7 @@ def columns(terms: Terms, factor: float) -> np.ndarray:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_no_form_grows_faster_than_speed_beyond_the_log(name: str) -> None:
-    terms = FORMS[name].within(ROBOT, PEAK)
+    terms = FORMS[name].within(ROBOT, EXTENT)
     inside = columns(terms, 1.0)
     for factor in (2.0, 10.0):
         assert (columns(terms, factor) <= factor * inside + 1e-9).all()
@@ -43,20 +49,67 @@ def test_no_form_grows_faster_than_speed_beyond_the_log(name: str) -> None:
 
 def test_a_power_is_itself_on_the_log_and_straight_beyond() -> None:
     cubic = PolynomialFriction((3,))
-    bounded = Terms((cubic,)).within(ROBOT, PEAK)
+    bounded = Terms((cubic,)).within(ROBOT, EXTENT)
     np.testing.assert_array_equal(columns(Terms((cubic,)), 1.0), columns(bounded, 1.0))
     np.testing.assert_allclose(columns(bounded, 3.0), 3.0 * columns(bounded, 1.0))
     np.testing.assert_allclose(columns(Terms((cubic,)), 3.0), 27.0 * columns(bounded, 1.0))
     # A limit that somebody gave stays.
-    (again,) = bounded.within(ROBOT, 9 * PEAK)
+    (again,) = bounded.within(ROBOT, Extent(9 * PEAK, LOW, HIGH))
     assert again == bounded.terms[0]
 
 
 def test_motors_are_bounded_at_their_own_speeds_and_other_terms_as_they_are() -> None:
     on_motor = OnMotor(PolynomialFriction((3,)))
-    (found,) = Terms((on_motor,)).within(ROBOT, PEAK)
+    (found,) = Terms((on_motor,)).within(ROBOT, EXTENT)
     assert isinstance(found, OnMotor)
     assert isinstance(found.of, PolynomialFriction)
     np.testing.assert_allclose(found.of.limit, np.abs(ROBOT.drive.transmission) @ PEAK)
     plain = Viscous() + Coulomb(0.02)
-    assert plain.within(ROBOT, PEAK) == plain
+    assert plain.within(ROBOT, EXTENT) == plain
+
+
+def test_waves_stay_beyond_the_positions_of_the_log_as_they_are_at_their_border() -> None:
+    waves = PositionFriction((5.0, 7.0, 9.0))
+    (held,) = Terms((waves,)).within(ROBOT, EXTENT)
+    assert isinstance(held, PositionFriction)
+    assert held.positions == ((-1.0, 1.0), (0.0, 0.5), (0.5, 2.0))
+    # Three waves within the log are known well enough to go on.
+    (more,) = Terms((PositionFriction((10.0, 7.0, 13.0)),)).within(ROBOT, EXTENT)
+    assert isinstance(more, PositionFriction)
+    assert more.positions == ((-FAR, FAR), (0.0, 0.5), (-FAR, FAR))
+    q = LOW + np.linspace(-0.5, 1.5, 41)[:, None] * (HIGH - LOW)
+    theta = np.arange(1.0, 7.0)
+    torque, border = (
+        held.torque(ROBOT, Samples.from_motion(at, np.ones_like(q), 0 * q, 0 * q), theta)
+        for at in (q, np.clip(q, LOW, HIGH))
+    )
+    free = waves.torque(ROBOT, Samples.from_motion(q, np.ones_like(q), 0 * q, 0 * q), theta)
+    inside = (q >= LOW) & (q <= HIGH)
+    np.testing.assert_array_equal(torque, border)
+    np.testing.assert_array_equal(torque[inside], free[inside])
+    assert np.abs(torque - free)[~inside].max() > 1.0
+    # Positions that somebody gave stay.
+    (again,) = Terms((held,)).within(ROBOT, Extent(PEAK, LOW - 1, HIGH + 1))
+    assert again == held
+
+
+def test_waves_are_exported_as_their_mean_over_the_positions_of_the_log() -> None:
+    (held,) = Terms((PositionFriction((5.0, 7.0, 9.0), 0.01),)).within(ROBOT, EXTENT)
+    assert not any(FAR in ends for ends in held.positions)
+    theta = np.arange(1.0, 7.0)
+    parts = held.exported(ROBOT, theta)
+    assert parts is not None
+    *on, left = parts
+    q = LOW + (np.arange(20000)[:, None] + 0.5) / 20000 * (HIGH - LOW)
+    mean = held.torque(ROBOT, Samples.from_motion(q, np.ones_like(q), 0 * q, 0 * q), theta).mean(axis=0)
+    assert [(one.joint, one.basis, one.width) for one in on] == [
+        (j, MotionBasis.SIGN, 0.01) for j in range(3)
+    ]
+    np.testing.assert_allclose([one.value for one in on], mean, rtol=1e-6)
+    assert left == LeftOut("position_friction but for its mean over the positions of the log")
+    assert PositionFriction(3.0).exported(ROBOT, theta) is None
+
+
+def test_positions_from_the_greatest_to_the_least_are_refused() -> None:
+    with pytest.raises(UsageError, match="positions"):
+        PositionFriction(3.0, positions=((1.0, 0.0), (0.0, 1.0), (0.0, 1.0)))

@@ -9,6 +9,7 @@ import numpy as np
 from dynid.choose.wide_model import Label, WideModel
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.choice import Extent
 from dynid.terms.curve import CurveTerm
 from dynid.terms.term import Term, Terms
 
@@ -32,11 +33,17 @@ def terms_of(kept: Terms, effects: Iterable[Label], wide: WideModel, started: bo
     return Terms(tuple(found))
 
 
-def within_speeds(terms: Terms, robot: RobotModel, batches: Iterable[Samples]) -> Terms:
-    """The terms, knowing the greatest speeds of the samples that they are fitted to, where one of them asks."""
-    if terms.within(robot, np.ones(robot.n)) == terms:
+def within_extent(terms: Terms, robot: RobotModel, batches: Iterable[Samples]) -> Terms:
+    """The terms, knowing how fast and far joints went in the samples that they are fitted to, where one asks."""
+    none = np.zeros(robot.n)
+    if terms.within(robot, Extent(none, none, none)) == terms:
         return terms
-    peak = np.zeros(robot.n)
+    peak, low, high = none, none + np.inf, none - np.inf
     for samples in batches:
+        q = samples.q[samples.keep]
         peak = np.maximum(peak, np.abs(samples.dq[samples.keep]).max(axis=0, initial=0.0))
-    return terms.within(robot, peak)
+        low, high = (
+            np.minimum(low, q.min(axis=0, initial=np.inf)),
+            np.maximum(high, q.max(axis=0, initial=-np.inf)),
+        )
+    return terms.within(robot, Extent(peak, low, high))

@@ -16,6 +16,7 @@ from dynid.choose.comparison import NEGLIGIBLE, SCREEN, Axis, ModelComparison, O
 from dynid.choose.findings import effects_left_out, options_in_words
 from dynid.choose.forward_selection import ForwardSelection
 from dynid.choose.friction_forms import Form, chosen_form
+from dynid.choose.friction_waves import joint_motions
 from dynid.choose.measurement_effects import EffectPlace, as_estimated, estimate_effects, place_of
 from dynid.choose.relinearise import relinearised
 from dynid.choose.search import LEAST_TO_COMPARE, Fitted, NonlinearFit, Search
@@ -38,7 +39,7 @@ from dynid.factor.comparison import gain
 from dynid.factor.factor import Factors
 from dynid.factor.folds import why_none_held_out
 from dynid.rows.elastic import ElasticRows
-from dynid.terms.choice import FRICTION, LogFacts, Role
+from dynid.terms.choice import FRICTION, JointMotion, LogFacts, Role
 from dynid.terms.nominal import Nominal
 from dynid.terms.term import Proposal, Terms
 
@@ -117,7 +118,8 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
             f"{_too_short(len(first.factors.blocks))}: the default model is kept",
         )
         return Chosen(terms)
-    wide_fit = _WideFit.of(first, kept, search, first)
+    motion = joint_motions(search, first)
+    wide_fit = _WideFit.of(first, kept, search, first, motion)
     tried = wide_fit.comparison.wide.members
     plain_labels = tuple(
         (one.label, place) for one in plain for place in range(robot.n) if (one.label, place) in tried
@@ -132,7 +134,7 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
         _, fitted = relinearised(
             robot, NonlinearFit(about, {}), search.fit(about), wide_fit.nominal, search.fit
         )
-        wide_fit = _WideFit.of(fitted, kept, search, first)
+        wide_fit = _WideFit.of(fitted, kept, search, first, motion)
         before, shown = faults, ForwardSelection(wide_fit.comparison, plain_labels).found()
         if set(before) == set(wide_fit.linearised(shown)):
             break
@@ -178,16 +180,17 @@ class _WideFit:
     comparison: ModelComparison
 
     @staticmethod
-    def of(fitted: Fitted, kept: Terms, search: Search, plain: Fitted) -> _WideFit:
-        """About a fit whose terms begin with the kept ones.    plain: the fit that shapes of friction are tried on."""
+    def of(
+        fitted: Fitted, kept: Terms, search: Search, plain: Fitted, motion: tuple[JointMotion, ...]
+    ) -> _WideFit:
+        """About a fit whose terms begin with the kept ones.    plain: the first fit.    motion: of the joints."""
         robot = search.robot
         nominal = nominal_model(robot, fitted.estimate)
-        separable = search.separable(plain)
         log = LogFacts(
             nominal.inertia,
             nominal.drives,
             found_effects(fitted.estimate),
-            tuple(separable.motion(j) for j in range(robot.n)),
+            motion,
             min(block.start for block in plain.factors.blocks),
             max(block.end for block in plain.factors.blocks),
             isinstance(plain.assembly.rows, ElasticRows),

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.arrays import Bool
 from dynid.base.records import dataclass
 from dynid.choose.comparison import NEGLIGIBLE, ModelComparison
+from dynid.choose.friction_waves import joint_motions
 from dynid.choose.search import Fitted, NonlinearFit, Search
 from dynid.choose.shaped import is_open, merged, nominal
 from dynid.choose.shapes import Choice, FormScore
@@ -75,7 +76,7 @@ def choose_forms(terms: Terms, search: Search) -> tuple[Terms, Terms | None, tup
     started, choices = list(open_forms), list[Choice]()
     if search.can_compare(fitted):
         moving = [i for i, (_, joint) in enumerate(places) if search.moved[joint]]
-        motions = _motions(fitted, search)
+        motions = joint_motions(search, fitted)
         tried = {
             (i, k): tuple(_tried(one, motions[places[i][1]], search))
             for i in moving
@@ -89,13 +90,15 @@ def choose_forms(terms: Terms, search: Search) -> tuple[Terms, Terms | None, tup
         picked = list(plain)
         for i in moving:
             base = tuple(label for k, own in enumerate(plain) if k != i for label in own)
+            offered = [(k, *rival) for k, rival in enumerate(rivals[i]) if tried[i, k]]
             forms = [
                 Form(name, _count(one, search), tuple((*base, *shelf.labels(model)) for model in tried[i, k]))
-                for k, (name, one) in enumerate(rivals[i])
+                for k, name, one in offered
             ]
             found, shape = chosen_form(comparison, forms)
             choices.append(_choice(comparison, found, robot.joint_names[places[i][1]], "friction"))
-            open_forms[i], started[i] = rivals[i][found.chosen][1], tried[i, found.chosen][shape]
+            k, _, open_forms[i] = offered[found.chosen]
+            started[i] = tried[i, k][shape]
             picked[i] = shelf.labels(started[i])
         # Many forms were tried, of which some gain a standard error by chance: together they have to gain more.
         before, together = (tuple(x for own in one for x in own) for one in (plain, picked))
@@ -190,11 +193,6 @@ class _Shelf:
     def comparison(self, fitted: Fitted, search: Search) -> ModelComparison:
         _, regression = wide_regression(self.wide, fitted, search)
         return ModelComparison(regression, self.wide, self.wide.members[KEPT])
-
-
-def _motions(fitted: Fitted, search: Search) -> tuple[JointMotion, ...]:
-    separable = search.separable(fitted)
-    return tuple(separable.motion(joint) for joint in range(search.robot.n))
 
 
 def _tried(terms: Terms, motion: JointMotion, search: Search) -> Iterator[Terms]:

@@ -17,7 +17,7 @@ from dynid.terms.catalogue import CATALOGUE, proposals
 from dynid.terms.choice import EVERYWHERE, LogFacts, Role
 from dynid.terms.curve import CurveTerm
 from dynid.terms.exports import MotionBasis
-from dynid.terms.joint_term import JointTerm
+from dynid.terms.joint_term import JointTerm, joint_indices
 from dynid.terms.nominal import Nominal
 from dynid.terms.term import Column, Of, Proposal, Term, Terms
 
@@ -143,8 +143,9 @@ class WideModel:
     def shape(self, proposal: Proposal, variant: int, joint: int) -> Float:
         """Shapes (s,) of a variant on a joint."""
         term = proposal.variants[variant]
-        table = term.shape_table(self.robot) if isinstance(term, CurveTerm) else np.zeros((joint + 1, 0))
-        return np.asarray(table[joint])
+        if not isinstance(term, CurveTerm):
+            return np.zeros(0)
+        return np.asarray(term.shape_table(self.robot)[joint_indices(self.robot, term.joints).index(joint)])
 
 
 def effect_name(proposal: Proposal, variant: int) -> str:

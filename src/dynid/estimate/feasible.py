@@ -387,13 +387,19 @@ class FeasibleFit:
         return found.cost, found.distance
 
     def unseen(self, regression: Regression, weights: Float) -> Callable[[float | None], Float]:
-        """Squared errors (folds,) on runs of neighbouring blocks that were left out, weights (g,), of a strength.
+        """Squared errors (folds, g) on runs of neighbouring blocks that were left out, fitted with weights (g,).
 
-        None in place of a strength: of least squares without constraints.
+        Of a strength; None in its place: of least squares without constraints.
         """
-        return partial(self._unseen, regression, _Parts.of(regression, weights, self.among(regression)))
+        return partial(
+            self._unseen_by_group, regression, _Parts.of(regression, weights, self.among(regression))
+        )
 
     def _unseen(self, regression: Regression, parts: _Parts, strength: float | None) -> Float:
+        # Squared errors (folds,) at the weights of the fit.
+        return self._unseen_by_group(regression, parts, strength) @ parts.weights
+
+    def _unseen_by_group(self, regression: Regression, parts: _Parts, strength: float | None) -> Float:
         base, missed = regression.base, []
         for number, (kept, rows, left_out) in enumerate(parts.folds):
             theta = np.zeros(len(regression.columns))
@@ -404,8 +410,7 @@ class FeasibleFit:
                 found = self.consistent(regression, *rows, strength, parts.among, parts.directions, near)
                 parts.latest[number] = found.parameters
                 theta[base.independent] = base.reduce(found.parameters)
-            pairs = zip(parts.weights, left_out.total, strict=True)
-            missed.append(sum(w * factor.residual_square(theta) for w, factor in pairs))
+            missed.append([factor.residual_square(theta) for factor in left_out.total])
         return np.array(missed)
 
     def _reason(self, chosen: Chosen) -> str:

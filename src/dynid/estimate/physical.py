@@ -76,7 +76,7 @@ def project_to_physical(
         if not isinstance(wanted.strength, str):
             diagnostics.warn("constraints-cost", _pull_text(fit, real, free))
         return real, fit
-    unseen = _unseen_ratio(fit, regression, free)
+    unseen, of_torque = _unseen_ratios(fit, regression, free)
     why = cause(fit) if asked or not unseen <= 1.0 else ""
     if why:
         diagnostics.warn(LIKELY_CAUSE, why)
@@ -86,7 +86,7 @@ def project_to_physical(
             "constraints-cost", f"{text}. Loosen what was asked for" + ("" if why else f", or {_ADD}")
         )
         return real, fit
-    if unseen > MUCH_WORSE and stands_in(real):
+    if unseen > MUCH_WORSE and of_torque > 1.0 and stands_in(real):
         diagnostics.warn(
             "not-consistent",
             f"{text}. The estimate without constraints is kept and scored, of which only combinations of parameters "
@@ -94,10 +94,14 @@ def project_to_physical(
         )
         return _beside(free, real, regression), unconstrained(wanted)
     if unseen > 1.0:
-        kept = (
-            ". They are kept all the same: the estimate without constraints has a mass matrix that is not positive "
-            "definite, and what this motion says of the rest they explain well"
+        reason = (
+            "the estimate without constraints has a mass matrix that is not positive definite, and what this "
+            "motion says of the rest they explain well"
+            if of_torque > 1.0
+            else "of the torque of all joints together the estimate without constraints misses "
+            f"{1.0 / of_torque:.3g} times as much there"
         )
+        kept = f". They are kept all the same: {reason}"
         diagnostics.warn(
             "consistency-costs", text + (kept if unseen > MUCH_WORSE else "") + ("" if why else f": {_ADD}")
         )
@@ -170,15 +174,22 @@ def _without_pull(fit: FeasibleFit, regression: Regression, free: Estimate) -> E
         return None
 
 
-def _unseen_ratio(fit: FeasibleFit, regression: Regression, free: Estimate) -> float:
-    """How far off left-out blocks are predicted, over the same without constraints; nan = unknown."""
+def _unseen_ratios(fit: FeasibleFit, regression: Regression, free: Estimate) -> tuple[float, float]:
+    """How far off left-out blocks are predicted, over the same without constraints; nan = unknown.
+
+    With all groups of equations at their weights, and of their torque in N m (N), of which light joints have little.
+    """
     if fit.inner is not None or not can_hold_out(regression.factors):
-        return float("nan")
+        return float("nan"), float("nan")
     errors = fit.unseen(regression, free.weights)
     try:
-        return float(np.sqrt(errors(float(fit.strength)).sum() / errors(None).sum()))
+        consistent, plain = errors(float(fit.strength)).sum(axis=0), errors(None).sum(axis=0)
     except SolverError:
-        return float("nan")
+        return float("nan"), float("nan")
+    weights = np.asarray(free.weights)
+    return float(np.sqrt(weights @ consistent / (weights @ plain))), float(
+        np.sqrt(consistent.sum() / plain.sum())
+    )
 
 
 def _beside(free: Estimate, real: Estimate, regression: Regression) -> Estimate:

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
-from dynid.choose.build import within_speeds
+from dynid.choose.build import within_extent
 from dynid.choose.choose_model import Chosen, choose_model
 from dynid.choose.consistency_cause import cause_text, likely_causes
 from dynid.choose.fit_nonlinear import fit_nonlinear
@@ -170,7 +170,7 @@ def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Ch
     """The fit of a model that was chosen, its nonlinear parameters and its bodies."""
     robot, settings, batches, fit = call.robot, data.settings, data.batches, search.fit
     nonlinear = fit_nonlinear(model.terms, trial, model.start)
-    nonlinear = replace(nonlinear, terms=within_speeds(nonlinear.terms, robot, trial.batches))
+    nonlinear = replace(nonlinear, terms=within_extent(nonlinear.terms, robot, trial.batches))
     fitted = fit(nonlinear.terms)
     if model.nominal is not None:
         nonlinear, fitted = relinearised(robot, nonlinear, fitted, model.nominal, fit)

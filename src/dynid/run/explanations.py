@@ -468,10 +468,11 @@ OF_FITS = (
         "not-consistent",
         "bodies that cannot be made physically consistent at a fair price",
         ("warning",),
-        """Physically consistent bodies would predict left-out blocks more than 1.2 times as far off, or the solver
-        found none. The estimate without constraints is kept: only combinations of its parameters have a
-        meaning. Exports hold the consistent bodies. An estimate whose mass matrix is not positive definite is kept
-        only where the bodies explain some joint's torque badly (R2 below 0.95).""",
+        """Physically consistent bodies would predict left-out blocks more than 1.2 times as far off, all joints
+        counting alike, and miss more of the torque itself, or the solver found none. The estimate without
+        constraints is kept: only combinations of its parameters have a meaning. Exports hold the consistent bodies.
+        An estimate whose mass matrix is not positive definite is kept only where the bodies explain some joint's
+        torque badly (R2 below 0.95).""",
         """Something is missing from the model or wrong in the description: see
         [`likely-cause`](findings.md#likely-cause). Where limits are named, loosen or correct them.""",
         """Both are fitted, and compared on blocks that were left out.""",
@@ -481,9 +482,10 @@ OF_FITS = (
         "physical consistency costs some accuracy",
         ("warning",),
         """Physically consistent bodies fit a joint 1.2 times as badly, and predict left-out blocks a little worse.
-        They are kept, and the constraints in force are named. Where they predict much worse and are kept, the
-        estimate without constraints has a mass matrix that is not positive definite, as slow motion leaves it: it
-        would be wrong by multiples of the torque on faster motion.""",
+        They are kept, and the constraints in force are named. Where they predict much worse and are kept, that is
+        of light joints alone, and of the torque of all together they miss less; or the estimate without
+        constraints has a mass matrix that is not positive definite, as slow motion leaves it: it would be wrong by
+        multiples of the torque on faster motion.""",
         """Nothing has to be done: scores and exports are those of the bodies that are kept. A rotor, a hand or load,
         a drive gain or a lean of the base that the model lacks may be behind it; where one of them is,
         [`likely-cause`](findings.md#likely-cause) names it.""",

@@ -18,10 +18,16 @@ if TYPE_CHECKING:
         AsymmetricCoulomb,
         LoadFriction,
         PolynomialFriction,
-        PositionFriction,
         TemperatureViscous,
     )
-    from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
+    from dynid.terms.friction_shapes import (
+        PositionFriction,
+        Presliding,
+        Sigmoid,
+        SmoothCoulomb,
+        Stribeck,
+        ZolloFriction,
+    )
     from dynid.terms.gain import DriveGain
     from dynid.terms.held_load import HeldLoad
     from dynid.terms.joint_term import JointTerm
@@ -94,8 +100,8 @@ __getattr__, __dir__ = lazily(
         "elastic": "JointDamping LinkCoulomb LinkOffset LinkViscous Stiffness",
         "friction": "Coulomb Offset Viscous",
         "friction_choice": "FrictionChoice",
-        "friction_curves": "AsymmetricCoulomb LoadFriction PolynomialFriction PositionFriction TemperatureViscous",
-        "friction_shapes": "Presliding Sigmoid SmoothCoulomb Stribeck ZolloFriction",
+        "friction_curves": "AsymmetricCoulomb LoadFriction PolynomialFriction TemperatureViscous",
+        "friction_shapes": "PositionFriction Presliding Sigmoid SmoothCoulomb Stribeck ZolloFriction",
         "gain": "DriveGain",
         "joint_term": "JointTerm",
         "held_load": "HeldLoad",

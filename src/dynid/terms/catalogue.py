@@ -42,7 +42,7 @@ CATALOGUE.build_in(
         "stribeck": "dynid.terms.friction_shapes:Stribeck",
         "sigmoid": "dynid.terms.friction_shapes:Sigmoid",
         "zollo": "dynid.terms.friction_shapes:ZolloFriction",
-        "position_friction": "dynid.terms.friction_curves:PositionFriction",
+        "position_friction": "dynid.terms.friction_shapes:PositionFriction",
         "load_friction": "dynid.terms.friction_curves:LoadFriction",
         "temperature_viscous": "dynid.terms.friction_curves:TemperatureViscous",
         "friction": "dynid.terms.friction_choice:FrictionChoice",

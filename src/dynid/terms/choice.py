@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
+from dynid.base.arrays import Float
 from dynid.base.records import dataclass
 from dynid.signals.turning_points import REACH
 
@@ -68,6 +69,7 @@ class JointMotion:
 
     peak, median: of |dq|, rad/s (m/s).    span: greatest minus least position, rad (m).
     reach: distance over which samples know where it turned round, rad (m).    both_ways: whether it moved either way.
+    waves: in which its dry friction seems to vary with its position, rad of a wave a rad (m); None = not looked for.
     """
 
     peak: float
@@ -75,11 +77,21 @@ class JointMotion:
     span: float
     reach: float = REACH
     both_ways: bool = True
+    waves: tuple[float, ...] | None = None
 
     @property
     def stands(self) -> bool:
         """Whether the joint never moved."""
         return self.span < STANDS
+
+
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """How fast and how far joints went in a log: |dq| at most, (n,) rad/s (m/s), and positions from and to, rad (m)."""
+
+    peak: Float
+    low: Float
+    high: Float
 
 
 @dataclass(frozen=True, eq=False)

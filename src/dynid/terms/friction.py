@@ -30,6 +30,12 @@ def direction(samples: Samples, width: float, joint: int | None = None) -> Float
     return mean_sign(*passed_speeds(samples, joint), width)
 
 
+def check_width(width: float) -> None:
+    """Raises UsageError for a width of the smoothed sign, rad/s (m/s), below zero; 0 = the sign itself."""
+    if not width >= 0:
+        raise UsageError("coulomb-width", found=f"width = {width}", expected="a velocity >= 0")
+
+
 def direction_sides(samples: Samples, width: float, joint: int) -> tuple[Float, Float]:
     """Positive and negative part of the smoothed sign of a joint's velocity, each averaged as `direction` is; (T,)."""
     low, high = passed_speeds(samples, joint)
@@ -136,8 +142,7 @@ class Coulomb(JointTerm):
         return (remains.friction(joint, remains.step(joint), lambda _: seen, advice),)
 
     def __post_init__(self) -> None:
-        if not self.width >= 0:
-            raise UsageError("coulomb-width", found=f"width = {self.width}", expected="a velocity >= 0")
+        check_width(self.width)
 
     @classmethod
     def tried_on(cls, log: LogFacts) -> JointTerm:

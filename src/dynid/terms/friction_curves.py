@@ -14,10 +14,10 @@ from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples, poses_at_rest
 from dynid.terms.channel import channel
-from dynid.terms.choice import FrictionForm, LogFacts
+from dynid.terms.choice import Extent, FrictionForm, LogFacts
 from dynid.terms.curve import Coefficient, CurveTerm
 from dynid.terms.exports import LeftOut, MotionBasis, OnJoint, Part, c_number, c_sign
-from dynid.terms.friction import direction, direction_sides
+from dynid.terms.friction import check_width, direction, direction_sides
 from dynid.terms.joint_term import joint_indices, proposal_by_joint
 from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
 from dynid.terms.term import Proposal, Symbol
@@ -48,7 +48,7 @@ class AsymmetricCoulomb(CurveTerm):
     coefficients = (Coefficient("fcp", "N m", "N", 0.0), Coefficient("fcn", "N m", "N", 0.0))
 
     def __post_init__(self) -> None:
-        _check_width(self.width)
+        check_width(self.width)
 
     @classmethod
     def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
@@ -105,9 +105,9 @@ class PolynomialFriction(CurveTerm):
         if not all(speed >= 0 for speed in self.limit):
             raise UsageError("speed-limit", found=f"limit = {list(self.limit)}", expected="speeds >= 0")
 
-    def within(self, robot: RobotModel, peak: Float) -> PolynomialFriction:
+    def within(self, robot: RobotModel, extent: Extent) -> PolynomialFriction:
         """With the greatest speeds as its limit, unless it has one."""
-        return self if self.limit else replace(self, limit=tuple(float(x) for x in peak))
+        return self if self.limit else replace(self, limit=tuple(float(x) for x in extent.peak))
 
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
@@ -140,35 +140,6 @@ class PolynomialFriction(CurveTerm):
                 "speed-limit", found=f"{len(self.limit)} speeds", expected=f"one for each of {robot.n} joints"
             )
         return self.limit[joint] if self.limit else float("inf")
-
-
-@dataclass(frozen=True)
-class PositionFriction(CurveTerm):
-    """Coulomb friction that varies with position: tau_j = s(dq_j) (fqc_j cos(k q_j) + fqs_j sin(k q_j)).
-
-    For an eccentric gear or bearing. harmonic: k, periods a turn (of the joint, or a metre / 2 pi).
-    width: of the smoothed sign.    joints: names of the joints it acts on; empty = all.
-    """
-
-    harmonic: float = 1.0
-    width: float = 0.02
-    joints: tuple[str, ...] = ()
-    name: str = "position_friction"
-    symbols = (
-        Symbol("fqc", "f", "qc", "Coulomb friction with the cosine of position"),
-        Symbol("fqs", "f", "qs", "Coulomb friction with the sine of position"),
-    )
-    coefficients = (Coefficient("fqc", "N m", "N"), Coefficient("fqs", "N m", "N"))
-
-    def __post_init__(self) -> None:
-        _check_width(self.width)
-        if not self.harmonic > 0:
-            raise UsageError("harmonic", found=f"harmonic = {self.harmonic}", expected="a number > 0")
-
-    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
-        """Smoothed sign times cosine and sine of the position."""
-        angle, s = self.harmonic * samples.q[:, joint], direction(samples, self.width, joint)
-        return np.stack([s * np.cos(angle), s * np.sin(angle)])
 
 
 @dataclass(frozen=True)
@@ -232,7 +203,7 @@ class LoadFriction(CurveTerm):
     coefficients = (Coefficient("fl", "1", "1", 0.0),)
 
     def __post_init__(self) -> None:
-        _check_width(self.width)
+        check_width(self.width)
         if (
             self.load not in ("prior", "estimate")
             or len(self.inertia) % 10
@@ -312,8 +283,3 @@ class LoadFriction(CurveTerm):
             )
         q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
         return np.asarray(inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection)
-
-
-def _check_width(width: float) -> None:
-    if not width >= 0:
-        raise UsageError("coulomb-width", found=f"width = {width}", expected="a velocity >= 0")

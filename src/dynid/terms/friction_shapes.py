@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,19 +14,23 @@ from dynid.base.scipy_functions import expit
 from dynid.kernel import stop_operator
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.choice import FrictionForm, JointMotion
+from dynid.terms.choice import Extent, FrictionForm, JointMotion, LogFacts
 from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
-from dynid.terms.exports import Memory, MotionBasis, OnJoint, Part, c_number, c_sign
-from dynid.terms.friction import WIDTH, Coulomb, direction, mean_sign, passed_speeds
-from dynid.terms.joint_term import joint_indices
+from dynid.terms.exports import LeftOut, Memory, MotionBasis, OnJoint, Part, c_number, c_sign
+from dynid.terms.friction import WIDTH, Coulomb, check_width, direction, mean_sign, passed_speeds
+from dynid.terms.joint_term import joint_indices, named_joints, narrowed, proposal_by_joint
 from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
-from dynid.terms.term import Symbol, Terms
+from dynid.terms.term import Proposal, Symbol, Term, Terms
 
 # Share of the usual top speed at which friction of low speed has faded.
 LOW = 0.15
 # Widths of the smoothed sign over which friction of low speed fades at least: below it the sign has not risen where
 # friction has faded, and a coefficient of any size is as good. At one it reaches three eighths of its coefficient.
 RISEN = 1.0
+# Waves of friction within the range of a joint's motion; more are not told apart.
+MOST_WAVES = 60.0
+# Waves within the range of the log from which on they go on beyond it; and rad or m, farther than any joint goes.
+WHOLE, FAR = 3.0, 1e4
 _SPEED = ("rad/s", "m/s")
 _INVERSE = ("s/rad", "s/m")
 
@@ -197,8 +202,7 @@ class ZolloFriction(CurveTerm):
 
     def __post_init__(self) -> None:
         check_shapes(self)
-        if not self.width >= 0:
-            raise UsageError("coulomb-width", found=f"width = {self.width}", expected="a velocity >= 0")
+        check_width(self.width)
 
     def range_of(self, motion: JointMotion) -> Float:
         """Speeds from a thousandth of the peak velocity to all of it."""
@@ -276,3 +280,100 @@ class Presliding(CurveTerm):
         past = samples.past.joints[joint] if samples.past is not None else ()
         path = samples.q[:, joint] / shape[0]
         return stop_operator([x / shape[0] for x in past], path)[None, :]
+
+
+@dataclass(frozen=True)
+class PositionFriction(CurveTerm):
+    """Coulomb friction that varies with position: tau_j = s(dq_j) (fqc_j cos(k_j q_j) + fqs_j sin(k_j q_j)).
+
+    Of an eccentric gear or bearing, teeth, the rollers of a strain wave, besides `coulomb`. What a log saw fewer than
+    three times is no wave elsewhere: beyond the positions of that log it stays as it is at their border.
+    harmonic: k, periods a turn (of a slide: rad/m), one for all joints or one each; None = estimated.
+    width: of the smoothed sign.    joints: names of the joints it acts on; empty = all.
+    positions: least and greatest of every joint of the robot, rad (m); empty = those of the log.
+    """
+
+    harmonic: ShapeValue = None
+    width: float = 0.02
+    joints: tuple[str, ...] = ()
+    positions: tuple[tuple[float, float], ...] = ()
+    name: str = "position_friction"
+    form = FrictionForm("waves")
+    steps = True
+    symbols = (
+        Symbol("fqc", "f", "qc", "Coulomb friction with the cosine of position"),
+        Symbol("fqs", "f", "qs", "Coulomb friction with the sine of position"),
+    )
+    coefficients = (Coefficient("fqc", "N m", "N"), Coefficient("fqs", "N m", "N"))
+    shapes = (Shape("harmonic", "1", "rad/m", 1.0),)
+
+    def __post_init__(self) -> None:
+        check_width(self.width)
+        given = self.harmonic if isinstance(self.harmonic, tuple) else (self.harmonic,)
+        if not all(one is None or one > 0 for one in given):
+            raise UsageError("harmonic", found=f"harmonic = {self.harmonic}", expected="numbers > 0")
+        if not all(low <= high for low, high in self.positions):
+            raise UsageError(
+                "positions", found=f"positions = {self.positions}", expected="the least before the greatest"
+            )
+
+    def within(self, robot: RobotModel, extent: Extent) -> PositionFriction:
+        """With the positions of the log as its own on joints that saw few waves, unless it has some."""
+        if self.positions:
+            return self
+        low, high = np.full(robot.n, -FAR), np.full(robot.n, FAR)
+        for j, (k,) in zip(joint_indices(robot, self.joints), self.shape_table(robot), strict=True):
+            if not k * (extent.high[j] - extent.low[j]) >= 2.0 * np.pi * WHOLE:
+                low[j], high[j] = extent.low[j], extent.high[j]
+        return replace(self, positions=tuple(zip(low.tolist(), high.tolist(), strict=True)))
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """At the waves that the log seems to have, on the joints that have them."""
+        waves = {j: one.waves[0] for j, one in enumerate(log.motion) if one.waves}
+        if not waves:
+            return ()
+        joints = tuple(robot.joint_names[j] for j in waves)
+        whole = narrowed(cls(), log.slowness)
+        there = replace(whole, harmonic=tuple(waves.values()), joints=joints)
+        label = "" if cls.form is None else cls.form.label
+
+        def build(places: tuple[int, ...]) -> Term:
+            return replace(whole, joints=named_joints(robot, places))
+
+        return (proposal_by_joint(robot, there, label, label, build=build),)
+
+    def range_of(self, motion: JointMotion) -> Float:
+        """From one wave within the range of motion to MOST_WAVES."""
+        return np.array([[1.0, MOST_WAVES]]) * 2.0 * np.pi / motion.span
+
+    def starts(self, motion: JointMotion) -> Float:
+        """Every half wave within the range: costs have a valley for each."""
+        low, high = self.range_of(motion)[0]
+        return np.arange(low, high, np.pi / motion.span)[:, None]
+
+    def tried(self, motion: JointMotion) -> Float:
+        """The waves that the log seems to have; every half wave where nobody looked for them."""
+        return self.starts(motion) if motion.waves is None else np.reshape(motion.waves, (-1, 1))
+
+    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
+        """Smoothed sign times cosine and sine of the position."""
+        q = samples.q[:, joint]
+        if self.positions:
+            q = np.clip(q, *self.positions[joint])
+        angle, s = shape[0] * q, direction(samples, self.width, joint)
+        return np.stack([s * np.cos(angle), s * np.sin(angle)])
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """Coulomb friction of the mean over the positions of the log, where these are known."""
+        if not self.positions:
+            return None
+        acting, table = joint_indices(robot, self.joints), self.shape_table(robot)
+        on = []
+        for j, (k,), (fqc, fqs) in zip(acting, table, theta.reshape(-1, 2), strict=True):
+            a, b = (k * end for end in self.positions[j])
+            # Integrals of cos and sin from a to b over b - a.
+            share = np.sinc(0.5 * (b - a) / np.pi)
+            mean = share * (fqc * np.cos(0.5 * (a + b)) + fqs * np.sin(0.5 * (a + b)))
+            on.append(OnJoint(j, float(mean), MotionBasis.SIGN, self.width))
+        return (*on, LeftOut(f"{self.name} but for its mean over the positions of the log"))

@@ -20,7 +20,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.terms.assembly import joined, side_by_side, split
-from dynid.terms.choice import EVERYWHERE, LogFacts, Question, Role
+from dynid.terms.choice import EVERYWHERE, Extent, LogFacts, Question, Role
 from dynid.terms.column import Column, Of, Scale, Side, Symbol
 from dynid.terms.exports import Part
 from dynid.terms.residual_tests import Feature, FeatureGroup, FitAnalysis, Held, Notice, Remains
@@ -248,11 +248,11 @@ class Term(ABC):
         """Returns joint torque (T, n) that this term contributes without any unknown, or None."""
         return None
 
-    def within(self, robot: RobotModel, peak: Float) -> Self:
-        """The same effect, knowing the greatest speeds (n,) of the log that it is fitted to, rad/s (m/s).
+    def within(self, robot: RobotModel, extent: Extent) -> Self:
+        """The same effect, knowing how fast and far joints went in the log that it is fitted to.
 
-        Friction that grows faster than the speed goes on in proportion to it beyond them, in predictions, plots and
-        exported code alike.
+        Friction that grows faster than the speed goes on in proportion to it beyond those speeds, and friction that
+        varies with position stays as it is at their border, in predictions, plots and exported code alike.
         """
         return self
 
@@ -391,9 +391,9 @@ class Terms:
             self.__dict__["_latest_counts"] = latest
         return latest[1]
 
-    def within(self, robot: RobotModel, peak: Float) -> Terms:
-        """The same terms, knowing the greatest speeds (n,) of the log that they are fitted to."""
-        return Terms(tuple(term.within(robot, peak) for term in self.terms))
+    def within(self, robot: RobotModel, extent: Extent) -> Terms:
+        """The same terms, knowing how fast and far joints went in the log that they are fitted to."""
+        return Terms(tuple(term.within(robot, extent) for term in self.terms))
 
     def friction_columns(self, robot: RobotModel) -> Bool:
         """Mask (p,) of the parameters of friction, of whatever form."""

@@ -15,7 +15,7 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.choice import JointMotion, LogFacts, Question, Role
+from dynid.terms.choice import Extent, JointMotion, LogFacts, Question, Role
 from dynid.terms.curve import Shape, ShapedTerm
 from dynid.terms.exports import JointSpring, Mixed, MotionBasis, OnJoint, Part
 from dynid.terms.friction import WIDTH, Coulomb, Viscous
@@ -199,11 +199,16 @@ class OnMotor(ShapedTerm):
         """As if every joint turned: motors do."""
         return self.shapes[k].unit_revolute
 
-    def within(self, robot: RobotModel, peak: Float) -> OnMotor:
-        """The term with the greatest speeds that the motors can have had, where no linkage is between."""
+    def within(self, robot: RobotModel, extent: Extent) -> OnMotor:
+        """The term with the speeds and positions that the motors can have had, where no linkage is between."""
         if robot.drive.linkages:
             return self
-        return replace(self, of=self.of.within(robot, np.abs(robot.drive.transmission) @ peak))
+        N = robot.drive.transmission
+        middle = N @ (0.5 * (extent.low + extent.high))
+        half = np.abs(N) @ (0.5 * (extent.high - extent.low))
+        return replace(
+            self, of=self.of.within(robot, Extent(np.abs(N) @ extent.peak, middle - half, middle + half))
+        )
 
     def channels(self) -> tuple[str, ...]:
         """Those of the term."""

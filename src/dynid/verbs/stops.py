@@ -296,7 +296,7 @@ SELF_EXPLANATORY = (
         "iteration joint-coupling load-unknown lock method moves name-taken needs-samples no-friction no-log no-rate "
         "several-logs "
         "no-robot nominal nominal-unknown observer-cutoff observer-time on-motor one-a-joint open-inside "
-        "posterior-count powers robot-axis robot-counts robot-finite robot-names robot-placement rotor-axes "
+        "positions posterior-count powers robot-axis robot-counts robot-finite robot-names robot-placement rotor-axes "
         "rotor-carriers rotor-compensation rounds rows-filter rows-hold rows-stick samples-extra samples-motor "
         "schema-template self-locking servo-count shape-values speed-limit spline-knots stribeck sweep-velocity "
         "selftest-elastic "
