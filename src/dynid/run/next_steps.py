@@ -52,7 +52,9 @@ def _settle(one: Identification) -> Iterable[Step]:
 def _declare(one: Identification) -> Iterable[Step]:
     # What the whole model is known to lack is the cause of what single joints miss.
     for warning in one.diagnostics.warnings:
-        if warning.identifier in CAUSES or _names_a_cause(warning):
+        if _names_a_cause(warning):
+            yield Step(warning.text)  # it begins with what it is
+        elif warning.identifier in CAUSES:
             yield Step(f"{warning.identifier}: {warning.text}")
 
 
