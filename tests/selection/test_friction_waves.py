@@ -17,7 +17,7 @@ from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.run.result import Identification
 from dynid.signals.settings import Preparation
-from dynid.terms import PositionFriction
+from dynid.terms import Coulomb, Offset, PositionFriction, RigidBody, RotorInertia, Terms, Viscous
 from dynid.trajectories.trajectory import FourierTrajectory
 from tests.selection.arm import COULOMB, NOISE, RATE, SECONDS, arm, torque
 
@@ -66,6 +66,10 @@ def test_a_joint_that_stands_has_none(q: Float) -> None:
     assert Left(q, np.ones(len(q))).wave(FASTEST) is None
 
 
+def test_without_errors_there_is_nothing_to_find() -> None:
+    assert Left(back_and_forth(np.random.default_rng(0), 3000), np.zeros(3000)).wave(FASTEST) is None
+
+
 def test_waves_faster_than_the_filter_are_not_tried() -> None:
     rng = np.random.default_rng(0)
     q = back_and_forth(rng, 6000)
@@ -75,8 +79,10 @@ def test_waves_faster_than_the_filter_are_not_tried() -> None:
     assert Left(q, np.cos(40.0 * q)).wave(1.0) is None
 
 
-def identified(folder: Path, waves: dict[int, tuple[float, float, float]]) -> Identification:
-    """A log by pinocchio whose Coulomb friction varies on some joints, identified by default."""
+def identified(
+    folder: Path, waves: dict[int, tuple[float, float, float]], terms: Terms | None = None
+) -> Identification:
+    """A log by pinocchio whose Coulomb friction varies on some joints, identified by default, or around some terms."""
     robot = arm(folder)
     planned = FourierTrajectory.random(robot, SECONDS, harmonics=8, seed=3, frequency=0.06, ramp=1.0)
     t = np.arange(round(SECONDS * RATE)) / RATE
@@ -86,7 +92,12 @@ def identified(folder: Path, waves: dict[int, tuple[float, float, float]]) -> Id
         tau[:, j] += share * COULOMB[j] * np.cos(k * q[:, j] + phase) * np.tanh(dq[:, j] / 0.02)
     tau = tau + NOISE * tau.std(axis=0) * np.random.default_rng(1).normal(size=tau.shape)
     log = write_log(folder / "log.parquet", t, canonical_columns(robot.joint_names, q, tau=tau))
-    settings = Settings(automatic=True, estimator=WLS(), preparation=Preparation(cutoff=8.0))
+    settings = Settings(
+        automatic=True,
+        estimator=WLS(),
+        preparation=Preparation(cutoff=8.0),
+        **({"terms": terms} if terms else {}),
+    )
     return identify(robot, read_log(log, robot), settings, threads=1, diagnostics=Diagnostics())
 
 
@@ -104,6 +115,14 @@ def test_friction_that_varies_is_taken_on_the_joints_that_have_it(tmp_path: Path
         assert np.angle(found * np.exp(-1j * phase)) == pytest.approx(0.0, abs=0.3)
     # Within the log: what it saw of each joint.
     assert all(low < high for low, high in term.positions)
+
+
+def test_a_wave_that_is_given_is_no_candidate_beside_itself(tmp_path: Path) -> None:
+    given = PositionFriction(11.0, joints=("joint2",))
+    terms = Terms((RigidBody(), RotorInertia(), Viscous(), Coulomb(0.02), Offset(), given))
+    found = [term for term in identified(tmp_path, WAVES, terms).terms if isinstance(term, PositionFriction)]
+    assert [term.joints for term in found] == [("joint2",), ("joint5",)]
+    assert found[0].harmonic == 11.0
 
 
 def test_friction_that_is_the_same_everywhere_has_no_waves(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, OnMotor, PolynomialFriction, PositionFriction, Terms, Viscous
 from dynid.terms.catalogue import proposals
 from dynid.terms.choice import Extent, JointMotion, LogFacts, Role
-from dynid.terms.exports import LeftOut, MotionBasis
+from dynid.terms.exports import LeftOut, MotionBasis, OnJoint
 from dynid.terms.friction_choice import CANDIDATES
 from dynid.terms.friction_shapes import FAR
 from dynid.testing import random_robot
@@ -76,7 +76,7 @@ def test_waves_stay_beyond_the_positions_of_the_log_as_they_are_at_their_border(
     # Three waves within the log are known well enough to go on.
     (more,) = Terms((PositionFriction((10.0, 7.0, 13.0)),)).within(ROBOT, EXTENT)
     assert isinstance(more, PositionFriction)
-    assert more.positions == ((-FAR, FAR), (0.0, 0.5), (-FAR, FAR))
+    assert more.positions == ((-1.0 - FAR, 1.0 + FAR), (0.0, 0.5), (0.5 - FAR, 2.0 + FAR))
     q = LOW + np.linspace(-0.5, 1.5, 41)[:, None] * (HIGH - LOW)
     theta = np.arange(1.0, 7.0)
     torque, border = (
@@ -95,7 +95,7 @@ def test_waves_stay_beyond_the_positions_of_the_log_as_they_are_at_their_border(
 
 def test_waves_are_exported_as_their_mean_over_the_positions_of_the_log() -> None:
     (held,) = Terms((PositionFriction((5.0, 7.0, 9.0), 0.01),)).within(ROBOT, EXTENT)
-    assert not any(FAR in ends for ends in held.positions)
+    assert held.positions == ((-1.0, 1.0), (0.0, 0.5), (0.5, 2.0))
     theta = np.arange(1.0, 7.0)
     parts = held.exported(ROBOT, theta)
     assert parts is not None
@@ -108,8 +108,41 @@ def test_waves_are_exported_as_their_mean_over_the_positions_of_the_log() -> Non
     np.testing.assert_allclose([one.value for one in on], mean, rtol=1e-6)
     assert left == LeftOut("position_friction but for its mean over the positions of the log")
     assert PositionFriction(3.0).exported(ROBOT, theta) is None
+    # What goes on beyond the log has no mean worth the name.
+    (on,) = Terms((PositionFriction((10.0, 7.0, 13.0)),)).within(ROBOT, EXTENT)
+    (mean, left) = on.exported(ROBOT, theta) or ()
+    assert isinstance(mean, OnJoint)
+    assert (mean.joint, left) == (
+        1,
+        LeftOut("position_friction but for its mean over the positions of the log"),
+    )
+    (everywhere,) = Terms((PositionFriction(50.0),)).within(ROBOT, EXTENT)
+    assert everywhere.exported(ROBOT, theta) == (LeftOut("position_friction"),)
+
+
+def test_waves_far_from_zero_go_on_as_well() -> None:
+    far = Extent(PEAK, LOW + 2.0 * FAR, HIGH + 2.0 * FAR)
+    (found,) = Terms((PositionFriction(50.0),)).within(ROBOT, far)
+    q = LOW + 2.0 * FAR + np.linspace(-5.0, 5.0, 41)[:, None]
+    theta = np.arange(1.0, 7.0)
+    torque, free = (
+        one.torque(ROBOT, Samples.from_motion(q, np.ones_like(q), 0 * q, 0 * q), theta)
+        for one in (found, PositionFriction(50.0))
+    )
+    np.testing.assert_array_equal(torque, free)
+
+
+def test_a_pair_of_positions_for_each_joint_of_the_robot() -> None:
+    short = PositionFriction(3.0, positions=((-1.0, 1.0),))
+    samples = Samples.from_motion(*(np.zeros((3, 3)) for _ in range(4)))
+    with pytest.raises(UsageError, match="positions"):
+        short.torque(ROBOT, samples, np.ones(6))
+    with pytest.raises(UsageError, match="positions"):
+        short.exported(ROBOT, np.ones(6))
 
 
 def test_positions_from_the_greatest_to_the_least_are_refused() -> None:
     with pytest.raises(UsageError, match="positions"):
         PositionFriction(3.0, positions=((1.0, 0.0), (0.0, 1.0), (0.0, 1.0)))
+    with pytest.raises(UsageError, match="harmonic"):
+        PositionFriction(np.inf)

@@ -49,10 +49,14 @@ def joint_motions(search: Search, fitted: Fitted) -> tuple[JointMotion, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Left:
-    """What a fit leaves of a joint's torque along its motion, where it slides: q (N,) and error times sign (N,)."""
+    """What a fit leaves of a joint's torque along its motion, where it slides: q (N,) and error times sign (N,).
+
+    speed: |dq| of half of these samples at most.
+    """
 
     q: Float
     error: Float
+    speed: float = 0.0
 
     def wave(self, fastest: float) -> float | None:
         """Waves a radian times 2 pi (rad/m of a slide), at most `fastest`, that predict parts left out; None = none."""
@@ -129,7 +133,7 @@ class _Profile:
             _, plain, waved = self._fit(self.count[others].sum(axis=0), self.total[others].sum(axis=0))
             gains[part] = self._missed(part, plain) - self._missed(part, waved)
         gain, std = float(gains.sum()), float(np.sqrt(PARTS) * gains.std(ddof=1))
-        return gain >= LEAST * float(self.square.sum()) and gain >= SURE * std
+        return gain > 0.0 and gain >= LEAST * float(self.square.sum()) and gain >= SURE * std
 
     def _missed(self, part: int, curve: Float) -> float:
         return float(self.square[part] + (self.count[part] * curve - 2.0 * self.total[part]) @ curve)
@@ -170,5 +174,7 @@ def _left(fitted: Fitted, batches: Iterable[Samples], search: Search) -> list[Le
             slides = np.abs(sign) >= SLIDING
             if samples.gate is not None:
                 slides &= samples.gate[kept, j]
-            found[j].append(np.stack([q, error[j] * np.sign(sign)])[:, slides])
-    return [Left(*np.concatenate(parts, axis=1)) if parts else Left(*np.zeros((2, 0))) for parts in found]
+            speed = np.abs(motion.dq[kept, j])
+            found[j].append(np.stack([q, error[j] * np.sign(sign), speed])[:, slides])
+    joined = (np.concatenate(parts, axis=1) if parts else np.zeros((3, 0)) for parts in found)
+    return [Left(q, wave, float(np.median(speed)) if len(speed) else 0.0) for q, wave, speed in joined]

@@ -192,12 +192,15 @@ def wide_model(robot: RobotModel, kept: Terms, log: LogFacts) -> WideModel:
     covered = {label for term in kept for label in term.covers}
     effects = tuple(one for one in proposals(robot, log) if one.label not in covered)
     members: dict[Label, list[str]] = {KEPT: [c.name for c in kept.columns(robot)]}
+    there = frozenset(members[KEPT])
     labelled: list[Term] = []
     for proposal in effects:
         for variant, term in enumerate(proposal.variants):
             name = effect_name(proposal, variant)
             labelled.append(Labelled(term, name))
             for place, column in zip(proposal.places, term.columns(robot), strict=True):
+                if column.name in there:
+                    continue
                 if proposal.both_ways and log.motion and not log.motion[place].both_ways:
                     continue
                 if proposal.moving and log.motion and log.motion[place].stands:

@@ -76,7 +76,7 @@ class ExportModel(Dynamics):
                 "no-rigid-body", found="a model without the term rigid_body", expected="inertial parameters"
             )
         values = {basis: np.zeros(robot.n) for basis in MotionBasis}
-        width, distance = np.zeros(robot.n), np.zeros(robot.n)
+        width, most, distance = np.zeros(robot.n), np.zeros(robot.n), np.zeros(robot.n)
         curves: list[FrictionCurve] = []
         mixed: list[Mixed] = []
         springs: list[JointSpring] = []
@@ -91,8 +91,9 @@ class ExportModel(Dynamics):
             for piece in pieces or ():
                 if isinstance(piece, OnJoint):
                     values[piece.basis][piece.joint] += piece.value
-                    if piece.basis is MotionBasis.SIGN:
-                        width[piece.joint] = piece.width
+                    # Of several the greatest says over which speeds the sign changes.
+                    if piece.basis is MotionBasis.SIGN and abs(piece.value) >= most[piece.joint]:
+                        width[piece.joint], most[piece.joint] = piece.width, abs(piece.value)
                 elif isinstance(piece, Memory):
                     distance[piece.joint] = piece.distance
                 elif isinstance(piece, FrictionCurve):

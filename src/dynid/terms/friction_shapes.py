@@ -14,7 +14,7 @@ from dynid.base.scipy_functions import expit
 from dynid.kernel import stop_operator
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.choice import Extent, FrictionForm, JointMotion, LogFacts
+from dynid.terms.choice import STANDS, Extent, FrictionForm, JointMotion, LogFacts
 from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
 from dynid.terms.exports import LeftOut, Memory, MotionBasis, OnJoint, Part, c_number, c_sign
 from dynid.terms.friction import WIDTH, Coulomb, check_width, direction, mean_sign, passed_speeds
@@ -29,7 +29,7 @@ LOW = 0.15
 RISEN = 1.0
 # Waves of friction within the range of a joint's motion; more are not told apart.
 MOST_WAVES = 60.0
-# Waves within the range of the log from which on they go on beyond it; and rad or m, farther than any joint goes.
+# Waves within the range of the log from which on they go on beyond it; and by rad or m, farther than any joint goes.
 WHOLE, FAR = 3.0, 1e4
 _SPEED = ("rad/s", "m/s")
 _INVERSE = ("s/rad", "s/m")
@@ -288,17 +288,18 @@ class PositionFriction(CurveTerm):
 
     Of an eccentric gear or bearing, teeth, the rollers of a strain wave, besides `coulomb`. What a log saw fewer than
     three times is no wave elsewhere: beyond the positions of that log it stays as it is at their border.
-    harmonic: k, periods a turn (of a slide: rad/m), one for all joints or one each; None = estimated.
+    harmonic: k, periods a turn (of a slide: rad/m), one for all joints or one each; None = estimated, of those with at
+    most MOST_WAVES periods within the log.
     width: of the smoothed sign.    joints: names of the joints it acts on; empty = all.
     positions: least and greatest of every joint of the robot, rad (m); empty = those of the log.
     """
 
-    harmonic: ShapeValue = None
-    width: float = 0.02
+    harmonic: ShapeValue = 1.0
+    width: float = WIDTH
     joints: tuple[str, ...] = ()
     positions: tuple[tuple[float, float], ...] = ()
     name: str = "position_friction"
-    form = FrictionForm("waves")
+    form = FrictionForm("waves", options={"harmonic": None})
     steps = True
     symbols = (
         Symbol("fqc", "f", "qc", "Coulomb friction with the cosine of position"),
@@ -310,9 +311,9 @@ class PositionFriction(CurveTerm):
     def __post_init__(self) -> None:
         check_width(self.width)
         given = self.harmonic if isinstance(self.harmonic, tuple) else (self.harmonic,)
-        if not all(one is None or one > 0 for one in given):
+        if not all(one is None or 0.0 < one < np.inf for one in given):
             raise UsageError("harmonic", found=f"harmonic = {self.harmonic}", expected="numbers > 0")
-        if not all(low <= high for low, high in self.positions):
+        if not all(-np.inf < low <= high < np.inf for low, high in self.positions):
             raise UsageError(
                 "positions", found=f"positions = {self.positions}", expected="the least before the greatest"
             )
@@ -321,7 +322,7 @@ class PositionFriction(CurveTerm):
         """With the positions of the log as its own on joints that saw few waves, unless it has some."""
         if self.positions:
             return self
-        low, high = np.full(robot.n, -FAR), np.full(robot.n, FAR)
+        low, high = extent.low - FAR, extent.high + FAR
         for j, (k,) in zip(joint_indices(robot, self.joints), self.shape_table(robot), strict=True):
             if not k * (extent.high[j] - extent.low[j]) >= 2.0 * np.pi * WHOLE:
                 low[j], high[j] = extent.low[j], extent.high[j]
@@ -334,9 +335,9 @@ class PositionFriction(CurveTerm):
         if not waves:
             return ()
         joints = tuple(robot.joint_names[j] for j in waves)
-        whole = narrowed(cls(), log.slowness)
+        whole = narrowed(cls(harmonic=None), log.slowness)
         there = replace(whole, harmonic=tuple(waves.values()), joints=joints)
-        label = "" if cls.form is None else cls.form.label
+        label = "waves"
 
         def build(places: tuple[int, ...]) -> Term:
             return replace(whole, joints=named_joints(robot, places))
@@ -345,12 +346,12 @@ class PositionFriction(CurveTerm):
 
     def range_of(self, motion: JointMotion) -> Float:
         """From one wave within the range of motion to MOST_WAVES."""
-        return np.array([[1.0, MOST_WAVES]]) * 2.0 * np.pi / motion.span
+        return np.array([[1.0, MOST_WAVES]]) * 2.0 * np.pi / max(motion.span, STANDS)
 
     def starts(self, motion: JointMotion) -> Float:
         """Every half wave within the range: costs have a valley for each."""
         low, high = self.range_of(motion)[0]
-        return np.arange(low, high, np.pi / motion.span)[:, None]
+        return np.arange(low, high, 0.5 * low)[:, None]
 
     def tried(self, motion: JointMotion) -> Float:
         """The waves that the log seems to have; every half wave where nobody looked for them."""
@@ -360,20 +361,38 @@ class PositionFriction(CurveTerm):
         """Smoothed sign times cosine and sine of the position."""
         q = samples.q[:, joint]
         if self.positions:
-            q = np.clip(q, *self.positions[joint])
+            q = np.clip(q, *self._positions(robot)[joint])
         angle, s = shape[0] * q, direction(samples, self.width, joint)
         return np.stack([s * np.cos(angle), s * np.sin(angle)])
 
     def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """Coulomb friction of the mean over the positions of the log, where these are known."""
+        """Coulomb friction of the mean over the positions of the log on joints whose waves end there; else none."""
         if not self.positions:
             return None
-        acting, table = joint_indices(robot, self.joints), self.shape_table(robot)
+        acting, table, ends = (
+            joint_indices(robot, self.joints),
+            self.shape_table(robot),
+            self._positions(robot),
+        )
         on = []
         for j, (k,), (fqc, fqs) in zip(acting, table, theta.reshape(-1, 2), strict=True):
-            a, b = (k * end for end in self.positions[j])
-            # Integrals of cos and sin from a to b over b - a.
-            share = np.sinc(0.5 * (b - a) / np.pi)
-            mean = share * (fqc * np.cos(0.5 * (a + b)) + fqs * np.sin(0.5 * (a + b)))
+            low, high = ends[j]
+            if high - low >= FAR:
+                continue
+            # Integrals of cos and sin from low to high over high - low.
+            share, middle = np.sinc(0.5 * k * (high - low) / np.pi), 0.5 * k * (low + high)
+            mean = share * (fqc * np.cos(middle) + fqs * np.sin(middle))
             on.append(OnJoint(j, float(mean), MotionBasis.SIGN, self.width))
-        return (*on, LeftOut(f"{self.name} but for its mean over the positions of the log"))
+        return (
+            *on,
+            LeftOut(f"{self.name} but for its mean over the positions of the log" if on else self.name),
+        )
+
+    def _positions(self, robot: RobotModel) -> tuple[tuple[float, float], ...]:
+        if len(self.positions) != robot.n:
+            raise UsageError(
+                "positions",
+                found=f"{len(self.positions)} pairs in positions of term '{self.name}'",
+                expected=f"one for each of {robot.n} joints",
+            )
+        return self.positions

@@ -17,7 +17,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import Extent, JointMotion, LogFacts, Question, Role
 from dynid.terms.curve import Shape, ShapedTerm
-from dynid.terms.exports import JointSpring, Mixed, MotionBasis, OnJoint, Part
+from dynid.terms.exports import JointSpring, LeftOut, Mixed, MotionBasis, OnJoint, Part
 from dynid.terms.friction import WIDTH, Coulomb, Viscous
 from dynid.terms.joint_term import joint_indices, joints_of
 from dynid.terms.term import Column, Proposal, Side, Term, Terms, empty_panels, proposal_of_robot
@@ -249,10 +249,11 @@ class OnMotor(ShapedTerm):
             for one in own
             if isinstance(one, JointSpring)
         ]
-        if len(lines) + len(springs) < len(own):
+        left = [one for one in own if isinstance(one, LeftOut)]
+        if len(lines) + len(springs) + len(left) < len(own):
             return None
         mixed = (Mixed(self.name, x.value, x.basis, N[x.joint], N[x.joint], x.width) for x in lines)
-        return (*mixed, *springs)
+        return (*mixed, *springs, *left)
 
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """The term's parameters whose motors turned."""
