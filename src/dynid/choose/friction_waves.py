@@ -39,9 +39,7 @@ def joint_motions(search: Search, fitted: Fitted) -> tuple[JointMotion, ...]:
     found = []
     for joint, left in enumerate(_left(fitted, separable.batches, search)):
         motion = separable.motion(joint)
-        fastest = (
-            np.inf if cutoff is None else WITHIN * 2.0 * np.pi * cutoff / max(SLOW * motion.median, STANDS)
-        )
+        fastest = np.inf if cutoff is None else WITHIN * 2.0 * np.pi * cutoff / max(SLOW * left.speed, STANDS)
         wave = left.wave(fastest) if search.moved[joint] else None
         found.append(replace(motion, waves=() if wave is None else (wave,)))
     return tuple(found)
@@ -75,13 +73,12 @@ class Left:
 class _Profile:
     """Sums over bins of position (B,), by part of the time (P, B).
 
-    waves: (K,) that are tried.    lines: (K, 2, B) cosine and sine.    trend: (B, 1) of what is the same everywhere.
+    waves: (K,) that are tried.    lines: (K, 2, B) cosine and sine.
     count, total: of samples and of their errors.    square: (P,) of errors.
     """
 
     waves: Float
     lines: Float
-    trend: Float
     count: Float
     total: Float
     square: Float
@@ -102,7 +99,6 @@ class _Profile:
         return _Profile(
             waves,
             np.stack([np.cos(angle), np.sin(angle)], axis=1),
-            np.ones((B, 1)),
             summed(None),
             summed(left.error),
             np.asarray(np.bincount(part, left.error**2, PARTS), dtype=np.float64),
@@ -139,24 +135,14 @@ class _Profile:
         return float(self.square[part] + (self.count[part] * curve - 2.0 * self.total[part]) @ curve)
 
     def _fit(self, count: Float, total: Float) -> tuple[int, Float, Float]:
-        # Which wave fits some sums best beside slow changes, and curves over the bins without and with it.
-        root = np.sqrt(count)
-        y = np.divide(total, root, out=np.zeros(len(root)), where=root > 0)
-        basis = np.linalg.qr(root[:, None] * self.trend)[0]
-        lines = self.lines * root
-        lines = lines - (lines @ basis) @ basis.T
-        products, along = lines @ lines.transpose(0, 2, 1), lines @ (y - basis @ (basis.T @ y))
+        # Which wave fits some sums best beside a constant, and curves over the bins without and with it.
+        samples = count.sum()
+        mean = total.sum() / samples
+        lines = self.lines - (self.lines @ count / samples)[..., None]
+        products, along = (lines * count) @ lines.transpose(0, 2, 1), lines @ (total - mean * count)
         sizes = (np.linalg.pinv(products, hermitian=True) @ along[..., None])[..., 0]
         best = int(np.argmax((sizes * along).sum(axis=1)))
-        wave = sizes[best] @ self.lines[best]
-
-        def with_trend(values: Float) -> Float:
-            return np.asarray(
-                self.trend @ np.linalg.lstsq(root[:, None] * self.trend, root * values, rcond=None)[0]
-            )
-
-        level = np.divide(total, count, out=np.zeros(len(count)), where=count > 0)
-        return best, with_trend(level), wave + with_trend(level - wave)
+        return best, np.full(len(count), mean), mean + sizes[best] @ lines[best]
 
 
 def _left(fitted: Fitted, batches: Iterable[Samples], search: Search) -> list[Left]:
