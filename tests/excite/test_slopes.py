@@ -18,6 +18,7 @@ from dynid.kernel import Panels
 from dynid.robot import load_example
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms import PositionFriction
 from dynid.terms.compliance import Compliance
 from dynid.terms.coupling import JointCoupling
 from dynid.terms.friction import Coulomb, Offset, Viscous
@@ -26,14 +27,7 @@ from dynid.terms.friction_curves import (
     LoadFriction,
     PolynomialFriction,
 )
-from dynid.terms.friction_shapes import (
-    PositionFriction,
-    Presliding,
-    Sigmoid,
-    SmoothCoulomb,
-    Stribeck,
-    ZolloFriction,
-)
+from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
 from dynid.terms.gain_error import GainError
 from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.position_waves import PositionWaves

@@ -17,17 +17,11 @@ from dynid.exporters.curves import speeds_up_to, straight
 from dynid.exporters.model import without
 from dynid.robot import load_robot
 from dynid.signals.samples import Samples
-from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
+from dynid.terms import Coulomb, Offset, OnMotor, PositionFriction, RigidBody, RotorInertia, Terms, Viscous
 from dynid.terms.friction_curves import AsymmetricCoulomb, PolynomialFriction
-from dynid.terms.friction_shapes import (
-    PositionFriction,
-    Presliding,
-    Sigmoid,
-    SmoothCoulomb,
-    Stribeck,
-    ZolloFriction,
-)
+from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
 from dynid.terms.saturating_viscous import SaturatingViscous
+from dynid.testing import random_robot
 from tests.export.models import compiled, model_of, states
 from tests.export.test_c_code import call, library
 from tests.robot_files import ROBOTS
@@ -106,6 +100,28 @@ def test_formats_without_curves_get_straight_lines_and_a_warning() -> None:
     straight_already, _, _ = bent([])
     assert straight_already.straightened(quiet := Diagnostics()) is straight_already
     assert len(quiet) == 0
+
+
+@pytest.mark.parametrize("share", [0.1, 3.0])
+def test_of_several_signs_on_a_joint_the_greatest_says_over_which_speeds_they_change(share: float) -> None:
+    robot = random_robot(3, 2)
+    waves = PositionFriction(2.0, 0.3, positions=((0.0, 0.1), (0.0, 0.1)))
+    terms = Terms((RigidBody(), Coulomb(0.001), waves))
+    size = {"fc1": 1.0, "fc2": 1.0, "fqc1": share, "fqc2": share}
+    theta = np.array([size.get(column.name, 0.0) for column in terms.columns(robot)])
+    model = ExportModel.of_terms(robot, terms, theta)
+    assert model.width.tolist() == [0.001 if share < 1.0 else 0.3] * 2
+    # The mean of cos 2 q from 0 to 0.1.
+    np.testing.assert_allclose(model.coulomb, 1.0 + share * np.sin(0.2) / 0.2)
+
+
+def test_what_is_left_out_of_friction_at_motors_is_named() -> None:
+    robot = random_robot(3, 2)
+    waves = PositionFriction(2.0, positions=((0.0, 0.1), (0.0, 0.1)))
+    terms = Terms((RigidBody(), OnMotor(waves)))
+    model = ExportModel.of_terms(robot, terms, np.ones(len(terms.columns(robot))))
+    assert model.left_out == ("position_friction but for its mean over the positions of the log",)
+    assert len(model.mixed) == 2
 
 
 def test_presliding_becomes_coulomb_and_what_needs_more_than_speed_is_named() -> None:

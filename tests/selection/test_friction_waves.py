@@ -9,7 +9,7 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.choose.friction_waves import Left
+from dynid.choose.friction_waves import SLIDING, SLOW, WITHIN, Left
 from dynid.estimate import WLS
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
@@ -18,6 +18,7 @@ from dynid.log.write import canonical_columns, write_log
 from dynid.run.result import Identification
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, Offset, PositionFriction, RigidBody, RotorInertia, Terms, Viscous
+from dynid.terms.friction import WIDTH
 from dynid.trajectories.trajectory import FourierTrajectory
 from tests.selection.arm import COULOMB, NOISE, RATE, SECONDS, arm, torque
 
@@ -115,6 +116,18 @@ def test_friction_that_varies_is_taken_on_the_joints_that_have_it(tmp_path: Path
         assert np.angle(found * np.exp(-1j * phase)) == pytest.approx(0.0, abs=0.3)
     # Within the log: what it saw of each joint.
     assert all(low < high for low, high in term.positions)
+
+
+def test_the_speed_of_a_sliding_joint_says_what_the_filter_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Samples at rest would make a joint slow that pauses, and waves tried that no filter leaves."""
+    seen: list[tuple[float, float]] = []
+    monkeypatch.setattr(Left, "wave", lambda left, fastest: seen.append((left.speed, fastest)))
+    identified(tmp_path, {})
+    speed, fastest = np.array(seen).T
+    assert (speed > SLIDING * WIDTH).all()
+    np.testing.assert_allclose(fastest * speed, WITHIN / SLOW * 2.0 * np.pi * 8.0)
 
 
 def test_a_wave_that_is_given_is_no_candidate_beside_itself(tmp_path: Path) -> None:
