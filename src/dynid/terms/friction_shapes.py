@@ -392,7 +392,8 @@ class PositionFriction(CurveTerm):
         if len(self.positions) != robot.n:
             raise UsageError(
                 "positions",
-                found=f"{len(self.positions)} pairs in positions of term '{self.name}'",
-                expected=f"one for each of {robot.n} joints",
+                found=f"{len(self.positions)} of them in positions of term '{self.name}'",
+                expected=f"a pair for each of {robot.n} joints",
+                do="give [least, greatest] of every joint of the robot, or leave positions out: those of the log",
             )
         return self.positions
