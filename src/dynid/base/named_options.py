@@ -6,13 +6,11 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, is_dataclass
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any
 
 from dynid.base.errors import InputError
 from dynid.base.options import Described, constrained, options_of, taken
-from dynid.base.registry import Registry
-
-Kind = TypeVar("Kind")
+from dynid.base.registry import Kind, Registry
 
 
 def meant(name: str, known: Collection[str], cutoff: float = 0.4) -> str:

@@ -417,7 +417,7 @@ def stick(
     bounds: tuple[float, float, float],
     threads: int = 1,
 ) -> tuple[Float, Float, Float, Int]:
-    """Runs with joints that stick, see simulation/stick.py: x, v, whether it sticks (B, K, s), and where it ended (B,).
+    """Runs with sticking joints, see simulation/stick.py: x, v, whether it sticks (B, K, s), and where it ends (B,).
 
     start: (B, 2 s).    u: (B, K, n) torque, constant between samples or straight.    watched: whether smooth friction
     is steep, so that steps are shortened.    steps: a sample, at least and at most.    rounds: events a step,

@@ -65,8 +65,8 @@ def stand_in(
     chosen |= commands
     if robot.drive.servo is not None:
         return
-    for key, words in zip(GAINS_OF_DRIVES, ("stiffness kp, N m/rad", "damping kd, N m s/rad"), strict=True):
-        question = f"{words}, of the drives' position controllers: one number, or one a joint with commas?"
+    for key, meaning in zip(GAINS_OF_DRIVES, ("stiffness kp, N m/rad", "damping kd, N m s/rad"), strict=True):
+        question = f"{meaning}, of the drives' position controllers: one number, or one a joint with commas?"
         asked = Decision(key, None, ("the description does not know it",), question)
         decisions[key] = decided(asked, answers) if _numbers(answers.get(key, ""), robot.n) else asked
 

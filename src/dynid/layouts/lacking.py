@@ -15,7 +15,7 @@ from dynid.layouts.names import Family
 from dynid.log.absent import hand_joints
 from dynid.robot.model import RobotModel
 
-_NAMED = 4  # groups that are listed
+_LISTED = 4  # groups that are listed
 POSITION, EFFORT = "log.position.columns", "log.effort.columns"
 NO_EFFORT = "no-effort"
 
@@ -46,7 +46,7 @@ def refuse_lacking(
     positions |= named or may_be_named
     if position.question and not positions and position.refusal is None and efforts:
         refusal = Refusal(
-            f"efforts ({few(efforts, _NAMED)}), but no positions",
+            f"efforts ({few(efforts, _LISTED)}), but no positions",
             "positions of the joints beside them",
             "record both together, or give the files of both where they are parts of one recording",
             "no-position",
@@ -69,7 +69,7 @@ def _without_effort(found: Sequence[Family]) -> Refusal:
         "torque, current or force of every joint, or commanded positions of drives with known gains kp and kd",
         "log one of them"
         if not commands
-        else f"log one of them, or name {few(commands, _NAMED)} as command_position under [log] of an experiment file, "
+        else f"log one of them, or name {few(commands, _LISTED)} as command_position under [log] of an experiment file, "
         "with kp and kd under [drive], if the drives' controllers had these",
         NO_EFFORT,
     )
