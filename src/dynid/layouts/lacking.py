@@ -69,7 +69,7 @@ def _without_effort(found: Sequence[Family]) -> Refusal:
         "torque, current or force of every joint, or commanded positions of drives with known gains kp and kd",
         "log one of them"
         if not commands
-        else f"log one of them, or name {few(commands, _LISTED)} as command_position under [log] of an experiment file, "
+        else f"log one of them, or name {few(commands, _LISTED)} as command_position under [log] of the experiment, "
         "with kp and kd under [drive], if the drives' controllers had these",
         NO_EFFORT,
     )
