@@ -56,6 +56,11 @@ winds up.
 
 **What to do.** Look at [the cable](../index.md).
 """
+# Words that have a plainer one.
+RETIRED = re.compile(
+    r"\b(mend(s|ed|ing)?|miss(es)?|leans?|sought|askew|beside|unseen|descriptions?|described|told|tells|worth|anew)\b",
+    re.IGNORECASE,
+)
 LINES_A_SCREEN, SCREENS, COLUMNS = 50, 15, 90
 
 
@@ -182,6 +187,13 @@ def test_titles_are_short_and_paragraphs_are_no_lists() -> None:
             assert len(entry.title) <= 80, entry.code
         for line in (FOLDER / f"{name}.md").read_text(encoding="utf-8").splitlines():
             assert not re.match(r"\s*([-+>|]|\d+\.) ", line), (name, line)
+
+
+def test_pages_are_in_plain_words() -> None:
+    for name in PAGES:
+        for entry in page(name).explanations:
+            text = " ".join((entry.title, entry.means, entry.sure, entry.do, entry.accept))
+            assert RETIRED.findall(re.sub(r"`[^`]*`|\]\([^)]*\)", "", text)) == [], entry.code
 
 
 def test_an_entry_is_read_as_it_is_written() -> None:

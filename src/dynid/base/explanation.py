@@ -32,9 +32,9 @@ PAGES = (
 )
 # Columns of a line in a terminal.
 WIDTH = 100
-ACCEPTING = """`--accept {code}`, or `accept = ["{code}"]` in the experiment file, makes it a warning: the verdict
-is no longer capped by it and names it (`accepted by you: {code}`). Log and model stay as they are. Where the code is
-not found the command stops, so that no list of codes grows stale."""
+ACCEPTING = """`--accept {code}`, or `accept = ["{code}"]` in the experiment file, makes it a warning that no longer
+limits the verdict; the verdict shows it (`accepted by you: {code}`). Log and model stay unchanged. If the code does not
+occur, the command ends."""
 # How a code is printed: doubt[code], warning[code] or note[code]; as a finding in the residuals; as a line of the
 # verdict; or as error[code], which ends the command.
 KINDS = ("doubt", "warning", "note", "finding", "verdict", "error")
