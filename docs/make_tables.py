@@ -1,4 +1,4 @@
-"""Writes what pages take from the code: keys in experiment.md and excitation.md, options, codes in findings.md.
+"""Writes what pages take from elsewhere: keys in experiment.md and excitation.md, options, the index in findings.md.
 
 python docs/make_tables.py: rewrites these pages.    A test holds them in step.
 """
@@ -9,18 +9,18 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from pydantic import BaseModel
 
+from dynid.base import explanation
 from dynid.base.checked_toml import words_of
-from dynid.base.explanation import Explanation
 from dynid.cli.robot_options import described_robot
 from dynid.cli.settings_options import described
 from dynid.excitation import plan_file
 from dynid.identification import schema
 from dynid.log import section
-from dynid.verbs.explanations import sections
 
 DOCS = Path(__file__).resolve().parent
 EXPERIMENT_TABLES: Mapping[str, type[BaseModel]] = {
@@ -61,6 +61,7 @@ WITH_ROBOT = (
 )  # fmt: skip
 PLUGIN_ROW = "| `--plugin` | | module, or Python file, with [kinds](design.md#plug-ins) of one's own; may be repeated |"
 FROM_CODE = "<!-- from here on made from the code: python docs/make_tables.py -->"
+LINE = 120  # columns
 KEYS, OPTIONS = "| key | kind | default | meaning |", "| option | default | meaning |"
 
 
@@ -192,21 +193,19 @@ def rows_at(text: str) -> list[str]:
 
 
 def findings_page(text: str) -> str:
-    """The page with every code below the line that says where they are from."""
+    """The page with every code and the address of its entry."""
     head, line, _ = text.partition(FROM_CODE)
-    parts = [f"## {subject}\n\n" + "\n".join(map(section_of, known)) for subject, known in sections().items()]
-    return head + line + "\n\n" + "\n".join(parts)
+    return head + line + "\n\n" + "\n\n".join(index_of(name) for name in explanation.PAGES) + "\n"
 
 
-def section_of(one: Explanation) -> str:
-    """What one code, or several that are alike, means."""
-    title = one.title[0].upper() + one.title[1:]
-    head = [f"### `{one.code}`", f"{title}. *{one.appears.capitalize()}.*"]
-    if one.also:
-        head = [f"### {title.replace('`', '')}", ", ".join(f"`{code}`" for code in one.codes)]
-    parts = [("What it means", one.means), ("How sure", one.sure), ("What to do", one.do)]
-    parts += [("Accepting it", one.accept)]
-    return "\n\n".join([*head, *(f"**{name}.** {text}" for name, text in parts if text)]) + "\n"
+def index_of(name: str) -> str:
+    """The codes of a page of docs/findings in alphabetical order, each with the address of its entry."""
+    known = explanation.page(name)
+    entries = {code: entry.code for entry in known.explanations for code in entry.codes}
+    links = [f"[`{code}`](findings/{name}.md#{entries[code]})" for code in sorted(entries)]
+    return f"## {known.title}\n\n" + fill(
+        ", ".join(links), LINE, break_on_hyphens=False, break_long_words=False
+    )
 
 
 PAGES = {
@@ -220,8 +219,8 @@ PAGES = {
 def main() -> None:
     """Rewrites the pages."""
     for name, made in PAGES.items():
-        page = DOCS / name
-        page.write_text(made(page.read_text(encoding="utf-8")), encoding="utf-8")
+        path = DOCS / name
+        path.write_text(made(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -43,12 +43,12 @@ from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.report.sections import SECTIONS
 from dynid.robot import load_example, load_robot, toml_schema
+from dynid.run.explanations import sections
 from dynid.run.serial import scores_to_dict
 from dynid.signals import cutoff, prepare, state_cutoff
 from dynid.simulation import rig, setup
 from dynid.terms.catalogue import CATALOGUE
 from dynid.verbs.demo import run_demo
-from dynid.verbs.explanations import sections
 from tests.command_line import Run, make_log
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,7 +56,8 @@ DOCS = ROOT / "docs"
 MADE = runpy.run_path(str(DOCS / "make_tables.py"))
 EXPERIMENT_TABLES: dict[str, type[BaseModel]] = MADE["EXPERIMENT_TABLES"]
 PAGES = sorted(DOCS.glob("*.md"))
-TEXTS = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+FINDINGS = sorted(DOCS.glob("findings/*.md"))
+TEXTS = {page.relative_to(DOCS).as_posix(): page.read_text(encoding="utf-8") for page in (*PAGES, *FINDINGS)}
 
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^(#+) (.*)$", re.MULTILINE)
@@ -428,14 +429,9 @@ def test_every_code_is_explained_once_as_what_it_appears() -> None:
 
 
 def test_every_explanation_is_of_a_code_that_there_is() -> None:
-    texts = {"explanations.py", "stops.py"}
-    source = "\n".join(
-        path.read_text(encoding="utf-8")
-        for path in sorted((ROOT / "src").rglob("*.py"))
-        if path.name not in texts
-    )
-    own = {"unknown-code"}  # of the explanations themselves
-    assert {code for code in EXPLAINED if f'"{code}"' not in source} == own
+    paths = sorted((ROOT / "src").rglob("*.py"))
+    source = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    assert {code for code in EXPLAINED if f'"{code}"' not in source} == set()
 
 
 def test_claims_diagnoses_and_verdicts_are_explained_whole() -> None:
@@ -608,9 +604,11 @@ def test_links_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)]+)\)", FENCE.sub("", text)):
             if target.startswith("https://"):
                 continue
-            name, _, place = target.partition("#")
-            assert (DOCS / name).is_file(), (page, target)
+            relative, _, place = target.partition("#")
+            path = (DOCS / page).parent / relative if relative else DOCS / page
+            assert path.is_file(), (page, target)
             if place:
+                name = path.resolve().relative_to(DOCS).as_posix()
                 titles = [title for _, title in HEADING.findall(FENCE.sub("", TEXTS[name]))]
                 assert place in {anchor(title) for title in titles}, (page, target)
 

@@ -66,6 +66,12 @@ def test_messages_name_extras_in_one_way() -> None:
             assert extra in extras, path
 
 
+def test_the_wheel_carries_the_pages_that_explain_codes() -> None:
+    build = PROJECT["tool"]["scikit-build"]
+    assert build["wheel"]["packages"] == {"dynid": "src/dynid", "dynid/data/findings": "docs/findings"}
+    assert "docs/findings/*" in build["sdist"]["include"]
+
+
 def test_contributing_names_files_that_are_there() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     for name in re.findall(r"`((?:src/dynid|docs|tests)/[\w/.-]+)`", text):

@@ -10,7 +10,6 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.distributions import student_quantile
 from dynid.base.errors import DynidError, SolverError
-from dynid.base.explanation import Explanation
 from dynid.base.records import dataclass
 from dynid.choose.search import Fit, Fitted
 from dynid.choose.torque_scales import ScaledDrives
@@ -38,19 +37,6 @@ LEAST = 0.01
 TRIED = 3
 # What a text begins with that names a cause.
 NAMED = "Likely cause"
-EXPLANATION = Explanation(
-    "likely-cause",
-    "what keeps the bodies from being physically consistent",
-    ("warning",),
-    """Rotors, each drive gain, a lean of the base and the last link's description were freed in turn, and the
-    errors on left-out blocks say which of them it is, or that none stands out.""",
-    """Mend or declare what is named. Where none stands out, this log names nothing to mend, and the figures of
-    the run stand as they are.""",
-    f"""A cause is named where freeing it removes {100 * MOST:g} % of what consistency costs on left-out blocks,
-    and every other one leaves at least {AHEAD:g} times its error (`benchmarks/causes.py`), or {SURE:g} standard errors
-    more. Drives of one kind, whose greatest efforts are described as the same, are freed together as well: torque
-    constants are off for all motors of a kind.""",
-)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ def command(
     ] = None,
 ) -> None:
     """Say what a warning, doubt, finding or error means, how sure it is, and what to do."""
-    from dynid.verbs.explanations import explain, sections
+    from dynid.run.explanations import explain, sections
 
     if codes:
         found = explain(codes)

@@ -175,8 +175,7 @@ def _ended(error: DynidError) -> int:
 
 
 def _say_where_explained(error: DynidError) -> None:
-    from dynid.base.explanation import see
-    from dynid.verbs.stops import has_more
+    from dynid.base.explanation import has_more, see
 
     if has_more(error.identifier):
         note(see((error.identifier,)))

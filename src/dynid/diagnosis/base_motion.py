@@ -8,7 +8,6 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.explanation import Explanation
 from dynid.base.overview import listed
 from dynid.base.records import dataclass
 from dynid.diagnosis.proof import CHANCE, LEAST_SHARE, chance_of_gain, gain_by_joint
@@ -25,24 +24,6 @@ ROUNDS = 30
 # Of a joint's error no acceleration explains this share, at least, so that no variance becomes zero.
 LEAST_NOISE = 1e-3
 FIRST_MOMENT = slice(1, 4)
-
-
-EXPLANATIONS = (
-    Explanation(
-        "moving-base",
-        "a base that moves",
-        ("warning",),
-        """The base accelerates: a vehicle, a platform, a gantry or a stand that sways carries the arm. Its joints feel
-        it as a gravity that changes, which no model of the arm alone explains. Where the base moves on its own, masses
-        and friction stay right and their intervals widen; where it gives way to the arm, they take it up.""",
-        """Hold the base still while recording (brakes, outriggers, a stiffer stand), or leave out the times at which it
-        moves (`window` under `[data]`).""",
-        f"""What the other joints' errors say of an acceleration of the base has to predict, at the same moments,
-        {100 * LEAST_SHARE:g} % of the mean square error of each of {LEAST_JOINTS} joints, beyond chance, and better
-        than a force or a changing weight at the last body does; torque that is late by more than a few samples
-        is named alone.""",
-    ),
-)
 
 
 @dataclass(frozen=True, eq=False)

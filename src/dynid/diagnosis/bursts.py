@@ -6,7 +6,6 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.distributions import normal_quantile
-from dynid.base.explanation import Explanation
 from dynid.base.records import dataclass
 from dynid.diagnosis.finding import Curve, Interval, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
@@ -25,23 +24,6 @@ MIDDLE = 0.6745
 END_CYCLES = 2.0
 MOST_NAMED = 5
 POINTS = 400
-
-
-EXPLANATIONS = (
-    Explanation(
-        "bursts",
-        "short bursts of residual",
-        ("finding",),
-        """For moments the model misses the torque by many times its usual amount, away from reversals: the robot
-        touched something, a cable caught, or the controller stopped it.""",
-        """Look at the times that the finding names, and leave them out (`window` under `[data]`) or record anew.
-        Where the bursts make up most of the residual, that is done for you: see [`masked`](findings.md#masked).
-        `irls` weighs such moments down instead.""",
-        f"""A burst has to stand at least {LEAST_HEIGHT:g} times above the residual's usual size (in motion, where that
-        is more), and above what noise would reach in the whole log in one of a thousand. Of 600 clean simulated logs
-        none shows any (`benchmarks/diagnoses.py`).""",
-    ),
-)
 
 
 @dataclass(frozen=True)

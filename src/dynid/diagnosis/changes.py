@@ -9,13 +9,11 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.distributions import student_quantile
-from dynid.base.explanation import Explanation
 from dynid.base.overview import listed
 from dynid.base.records import dataclass
 from dynid.diagnosis.base_motion import check_base
 from dynid.diagnosis.load_times import find_load_times
 from dynid.diagnosis.proof import (
-    LEAST_GAIN,
     LEAST_TORQUE,
     HeldOut,
     Reading,
@@ -46,42 +44,6 @@ PART_OF_TRAJECTORY = 0.1
 NEAR_BEGIN = 1.0 / 16.0
 # Times of a load that are named.
 NAMED_TIMES = 4
-
-
-EXPLANATIONS = (
-    Explanation(
-        "changed-within-log",
-        "a robot that does not stay the same",
-        ("doubt",),
-        """From some time on, or all the time, the log is of another robot: a tool or a load was taken up, a drive
-        was exchanged, two robots' logs were put into one. One model for both is wrong for either.""",
-        """Identify the parts by themselves: `window` or `train` under `[data]`; the message says from when on. A
-        load that was taken up is found from both parts with `dynid payload`. Where the message names a column that
-        says when a load is held, map it under `[log.extra]` and add the term `held_load`: robot and load are
-        estimated side by side.""",
-        f"""Parameters of their own have to take {100 * LEAST_GAIN:g} % off the held-out mean square error, and to
-        gain {BEYOND_PLACE:g} times as much as those of either half of the positions or speeds, which follow
-        what the model lacks there; friction that drifts, or that is another from then on, is the simpler cause where it
-        explains {100 * AS_WELL:g} % of it. Joints that move in one part of the log alone have no say. A load that is
-        taken up and put down again and again has to take as much off by its mass and first moments. Whether it is held
-        an unused column of two values says, as of a gripper's output, or else, of each joint's equation, all others at
-        the same time and before and after it, a change of state having its price.""",
-        """Accept it if the change belongs to the robot and an average model is what you want.""",
-    ),
-    Explanation(
-        "friction-drift",
-        "friction that changes while the drives warm up",
-        ("warning",),
-        f"""Viscous or dry friction of all joints together changes by more than {100 * USUAL_CHANGE:g} % over the
-        log. The model holds its mean.""",
-        """Warm the drives up before recording. Or log their temperature and add `temperature_viscous`, or identify
-        warm and cold apart.""",
-        f"""A straight line in time, times the fitted friction, is tested on what the model leaves of the residuals,
-        all joints together, with a chance of {ALARM:g} for a false alarm; the 95 % interval is counted in. What
-        changes by more than {MOST_CHANGE:g} times the mean is no friction, which would push at one end of the log.
-        Drives that start at room temperature lose {100 * USUAL_CHANGE:g} % in a minute, which is not reported.""",
-    ),
-)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,8 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.explanation import Explanation
 from dynid.base.records import dataclass
-from dynid.diagnosis.proof import FOLDS, LEAST_GAIN, HeldOut, decisive
+from dynid.diagnosis.proof import FOLDS, HeldOut, decisive
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
@@ -21,25 +20,6 @@ from dynid.terms.term import Terms
 # leads an arm takes all of it, and descriptions are right to a factor of two.
 MOST_INERTIA = 0.3
 SURE = 3.0
-
-EXPLANATIONS = (
-    Explanation(
-        "hand-guided",
-        "torque that holds the robot and does not move it",
-        ("doubt",),
-        """The effort follows gravity and friction, and nothing of it what accelerations take. Someone else moves
-        the robot, such as a hand that leads it while its drives carry its weight, or a second robot; or the effort
-        is the gravity torque that a controller computes. Masses and inertias that are fitted to it, gains and
-        lengths bend to take the accelerations out.""",
-        """Record a motion that the drives make themselves (`dynid excite` plans one), and map the measured torque. Of
-        demonstrations by hand only gravity and friction are in the torque: replay them, and log that.""",
-        f"""The plain model is fitted with all accelerations and centrifugal torques, and without. It is claimed
-        where it predicts held-out blocks better without, beyond chance and by {100 * LEAST_GAIN:g} % of the mean square
-        error, and the log holds less than {100 * MOST_INERTIA:g} % of the inertial torque of the described bodies,
-        {SURE:g} standard deviations included. Motion too slow to show inertia is never claimed.""",
-        """Accept it where the torque of slow motion is all that you need of the model.""",
-    ),
-)
 
 
 @dataclass(frozen=True)

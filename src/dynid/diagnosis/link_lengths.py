@@ -9,7 +9,6 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.distributions import student_quantile
-from dynid.base.explanation import PROVEN, Explanation
 from dynid.base.records import dataclass
 from dynid.diagnosis.proof import RIVALS, Reading, prove
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
@@ -23,30 +22,6 @@ STEP = 1e-3
 WARN, MATTERS = 0.02, 0.05
 # m, and share of the longest: shorter distances between joints carry no lever.
 LEAST_LENGTH, LEAST_PART = 0.05, 0.2
-
-
-EXPLANATIONS = (
-    Explanation(
-        "link-length",
-        "a link of another length than described",
-        ("warning",),
-        """The distance between two joints differs from the description's: another variant of the arm, an exchanged
-        link, a wrong row of the Denavit-Hartenberg table. Inertias are taken along wrong levers then, and so is
-        every position that is computed from the description.""",
-        """Check the link against its drawing or with a tape, and correct the description.""",
-        f"""From {100 * WARN:g} % on, 95 % interval included. {PROVEN}; rivals are a cosine of each joint's own
-        position, friction of another form and a joint's zero that is off. Gravity alone cannot show it, so it
-        takes fast motion.""",
-    ),
-    Explanation(
-        "link-length-unseen",
-        "links whose lengths the log does not determine",
-        ("note",),
-        f"""An error of {100 * MATTERS:g} % in the lengths of these links would look like other effects in this log.
-        They are taken from the description.""",
-        """Nothing if the description is the maker's. Else measure them.""",
-    ),
-)
 
 
 @dataclass(frozen=True)

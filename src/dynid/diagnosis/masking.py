@@ -10,7 +10,6 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.explanation import Explanation
 from dynid.base.records import dataclass
 from dynid.diagnosis.bursts import Bursts
 from dynid.diagnosis.finding import Interval, ResidualFinding
@@ -25,31 +24,6 @@ SURE = 0.5
 # The filtered peak lies within this share of the greatest effort about the peak that was logged.
 NEAR = 0.01
 ADVICE = "These times are left out of the fit and of the scores; look at what happened there."
-
-
-EXPLANATIONS = (
-    Explanation(
-        "masked",
-        "times that are left out of the fit",
-        ("warning",),
-        """Effort at the end of its range, torque missing at its peaks, or contact: these times, and a period of
-        the cut-off to either side, count neither in the fit nor in the scores. The report's torque plots show
-        them.""",
-        """Look at what happened then. If it belongs to the use that the model is for, record it without the limit
-        or the contact.""",
-        f"""Only where at least {100 * SURE:g} % of the residual lies in these times, and never more than a third of
-        the log. `all samples` beside every score shows what leaving them out is worth.""",
-    ),
-    Explanation(
-        "not-masked",
-        "too much to be left out",
-        ("warning",),
-        """Saturated torque or contact fills more than a third of the log. It stays in the fit, and bends it.""",
-        """Record anew, with less load or speed, or away from contact. To look at the rest, select it: `window`
-        under `[data]`.""",
-        """The evidence is that of [`masked`](findings.md#masked).""",
-    ),
-)
 
 
 class Spoilt(Protocol):

@@ -6,7 +6,6 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.explanation import Explanation
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, basis, regressor
 
 # Friction of geared joints takes 5 to 50 % of their torque, and that behind joint torque sensors some percent at light
@@ -18,23 +17,6 @@ LEAST_NOISE = 1e-3
 MOST_MISSED = 0.1
 # Fourth differences: motion below a fiftieth of the sample rate leaves less than 1e-4 of itself, white noise all of it.
 DIFFERENCE = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
-
-
-EXPLANATIONS = (
-    Explanation(
-        "modelled-effort",
-        "an effort that was computed, not measured",
-        ("doubt",),
-        """The effort has neither friction nor noise: it is a controller's feed-forward, a simulator's torque, or
-        the target current. Fitting a model to it gives back the model that computed it.""",
-        """Map the measured torque or current under `[log]` (`actual_current`, `tau_J`, `effort`), not the target
-        or desired one.""",
-        f"""On every joint friction makes up less than {100 * LEAST_FRICTION:g} % of the torque, its 95 % interval
-        counted in, and white noise less than {100 * LEAST_NOISE:g} %. Geared joints have 5 to 50 % friction,
-        and measured torque 0.1 to 5 % noise.""",
-        """Accept it for logs of a simulator that has neither, where that is what you want to identify.""",
-    ),
-)
 
 
 def check_measured(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
-from dynid.base.explanation import Explanation
 from dynid.base.records import dataclass
 from dynid.diagnosis.proof import Reading, prove
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
@@ -23,26 +22,6 @@ from dynid.terms.term import Terms
 SIGNIFICANCE = 4.0
 # Of a joint's mean mechanical power; less than that is rounding of other effects.
 LEAST_POWER = 0.05
-
-
-EXPLANATIONS = (
-    Explanation(
-        "negative-friction",
-        "friction that drives the motion",
-        ("doubt", "warning"),
-        """The friction that fits best gives a joint power instead of taking it. A sign is wrong (of the effort, of
-        the position, of a gear ratio), or the model lacks something that does give power: a spring, a cable,
-        another form of friction. Friction and inertia of that joint mean nothing as they are.""",
-        """Check `effort.sign` and `position.sign` of that joint under `[log]`. If the message says that neither
-        sign would fit, look for a spring (`torsion_spring`, `spring`), a cable (`channel`) or record longer. For logs
-        of commands declare the drives' `delay`, `hold` and `loop` (see [servos](servos.md)).""",
-        f"""The power lies {SIGNIFICANCE:g} standard deviations below zero, and is at least {100 * LEAST_POWER:g} %
-        of what the joint moves. It is a doubt where the log fits as well with the other sign, and a warning
-        where the other joints contradict both signs beyond chance, where a plain fit misses more than
-        {100 * LARGE:g} % of the joint's torque with either sign, or torque is made of commands.""",
-        """Accept it if you know both signs to be right; the verdict then rests on the held-out error alone.""",
-    ),
-)
 
 
 @dataclass(frozen=True)

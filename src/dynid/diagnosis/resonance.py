@@ -8,7 +8,6 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.distributions import gamma_tail
-from dynid.base.explanation import RESIDUAL_TESTS, Explanation
 from dynid.base.records import dataclass
 from dynid.diagnosis.finding import Curve, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
@@ -24,22 +23,6 @@ BEYOND, HIGHEST_RAW = 0.85, 0.45
 # The neighbourhood of a peak, as a factor of its frequency to either side.
 REACH = 1.6
 REVERSAL_CYCLES, REVERSAL_SPEED = 1.0, 0.02
-
-
-EXPLANATIONS = (
-    Explanation(
-        "resonance",
-        "a joint that rings",
-        ("finding",),
-        """A peak in the spectrum of the residual where the motion has none, or of the measured torque above the
-        cut-off: an elastic joint, an elastic base, or a control loop that oscillates. A rigid model cannot
-        follow it.""",
-        """Keep `cutoff` below the frequency that is named (the finding gives a figure). Who needs the model at
-        that frequency logs both encoders and identifies with `rows = "elastic"` ([elastic
-        joints](elastic-joints.md)). A note above the cut-off needs nothing: the filter keeps it out.""",
-        f"""{RESIDUAL_TESTS} A peak has to stand {LEAST_RATIO:g} times above its neighbourhood.""",
-    ),
-)
 
 
 @dataclass(frozen=True)

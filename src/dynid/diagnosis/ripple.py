@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.explanation import RESIDUAL_TESTS, Explanation
 from dynid.base.records import dataclass
 from dynid.diagnosis.effect_tests import columns_of
 from dynid.diagnosis.finding import Curve, ResidualFinding
@@ -24,22 +23,6 @@ NEAR = 0.03
 STANDS = 1e-9
 # Share of the residual that a wave has to explain on top of a delay.
 LEAST = 0.5 * LEAST_SHARE
-
-
-EXPLANATIONS = (
-    Explanation(
-        "gear-ripple",
-        "torque ripple of the gear",
-        ("finding",),
-        """The residual is a wave in the joint's position: teeth, the wave generator of a harmonic drive, cogging
-        of the motor. Its count a turn is compared with the gear ratio, and named where it fits.""",
-        """Usually nothing: over a fast motion it averages out of the parameters. Where torque at low speed
-        matters, give it as `position_friction` or a `channel`; lower `cutoff`, or move faster, to keep it out
-        of the fit.""",
-        f"""{RESIDUAL_TESTS} All waves that were tried are counted, and half of what is asked for has to stay beside
-        a delay, which looks alike in a motion that repeats.""",
-    ),
-)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.explanation import RESIDUAL_TESTS, TRAPS, Explanation
 from dynid.base.records import dataclass
 from dynid.diagnosis.bursts import stretches
 from dynid.diagnosis.finding import ResidualFinding
@@ -20,22 +19,6 @@ LEAST_SAMPLES = 10
 # A limit is flat: beyond it, this share of the measured torque's variance at most goes with the torque that the motion
 # takes. Friction or a lag that the model lacks leaves torque that goes on rising, and less of it than predicted.
 RISES = 0.5
-
-
-EXPLANATIONS = (
-    Explanation(
-        "saturation",
-        "torque that is missing at its peaks",
-        ("finding",),
-        """Beyond a level the motion takes more torque than was measured: the drive was at its limit, or the log
-        cuts the value off. The fit is bent towards what was logged.""",
-        """Record with less load or speed, or find the limit in the driver. Where this makes up most of the
-        residual, these times are left out for you: see [`masked`](findings.md#masked).""",
-        f"""{RESIDUAL_TESTS} At least {100 * MISSING[0]:g} % of the torque beyond the level has to be missing,
-        and what is left must not rise with the torque that the motion takes.
-        {TRAPS}""",
-    ),
-)
 
 
 @dataclass(frozen=True)

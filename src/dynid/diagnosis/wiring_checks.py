@@ -11,7 +11,6 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Claim, Diagnostics
 from dynid.base.errors import Place
-from dynid.base.explanation import TRAPS, Explanation
 from dynid.base.records import dataclass
 from dynid.diagnosis.mounting_check import best_mounting, degrees_between
 from dynid.diagnosis.proof import CHANCE, HeldOut, Reading, chance_of_gain
@@ -34,92 +33,6 @@ FITS, MENDS = 0.25, 0.5
 LARGE = 0.5
 WIRING = ("joint-order", "torque-sign", "position-sign")
 LEAST_SAMPLES = 30
-
-
-# How the readings of a log are compared.
-_READINGS = f"""The plain model is fitted to the log as declared and read otherwise: every two joints exchanged, every
-sign turned, gravity taken off or from any side. It is reported where the product of the joints' mean square errors
-falls by a factor of {DECISIVE:g}, the joints concerned then miss at most {100 * FITS:g} % of their torque and at most
-half of what they missed before, and held-out blocks are predicted better beyond chance, and than by plain friction.
-{TRAPS}"""
-EXPLANATIONS = (
-    Explanation(
-        "joint-order",
-        "columns of two joints exchanged",
-        ("doubt",),
-        """Positions, velocities or efforts of two joints stand in each other's columns. No parameter means
-        anything then.""",
-        """Map columns by the joints' names under `[log]`, or exchange the two that are named. `dynid init ROBOT
-        LOG` compares the orders that numbered columns may have. ROS joint states are often in the order of the
-        alphabet.""",
-        f"""{_READINGS} Velocities that follow another joint's position are seen directly (correlation above 0.9),
-        and torque that follows another joint's gravity, or the described bodies' torque far better with two joints
-        exchanged, where the description has masses.""",
-        """Accept it only if you have moved one joint at a time and seen the columns change.""",
-    ),
-    Explanation(
-        "torque-sign",
-        "an effort of the other sign",
-        ("doubt",),
-        """A joint's effort drives the wrong way: it opposes gravity, or the motion fits decisively better with its
-        sign turned.""",
-        """Set `effort.sign = { JOINT = -1 }` under `[log]`, the joint's name in place of JOINT; where the message
-        names several, of all joints: a sensor, and some drives, log the torque on the drive.""",
-        f"""{_READINGS} Where the description has masses, torque that opposes its gravity is seen before any fit.""",
-        """Accept it if the joint's axis in the description is the one that is turned, and you correct it there.""",
-    ),
-    Explanation(
-        "position-sign",
-        "a position of the other sign",
-        ("doubt",),
-        """The description's joint turns the other way than the encoder counts: the axis, or the encoder's sign, is
-        turned.""",
-        """Set `position.sign = { JOINT = -1 }` under `[log]`, or turn the axis in the description.""",
-        _READINGS,
-        """Accept it only if you have compared one joint's motion with the description by eye.""",
-    ),
-    Explanation(
-        "gravity-compensated",
-        "torque without gravity",
-        ("doubt", "warning"),
-        """The effort is what is left after gravity compensation, as some drivers publish it. Masses and centres of
-        gravity cannot be identified from it, and come out near zero.""",
-        """Log the whole measured torque: on the Panda `tau_J`, not an external or desired torque; for other robots
-        look for the driver's option. Where a spring or counterbalance carries it, give the model that term.""",
-        f"""{_READINGS} Where the description has masses, it is also seen as torque that follows less than a fifth
-        of their gravity on all joints that carry weight: a warning where but one joint does, or where a lighter
-        one shows its gravity, since a spring takes it from its own joint only.""",
-        """Accept it for a robot that carries no weight (in the plane, in space, fully counterbalanced).""",
-    ),
-    Explanation(
-        "undeclared-coupling",
-        "motors that turn with two joints",
-        ("warning",),
-        """The torque is that of motors which share gears, as in wrists with bevel gears, in parallelograms and in
-        differentials: a motor turns by the angle of its own joint and of another one, and feels the friction and
-        inertia of both. Read as the joints' torque it looks like exchanged columns. Or a logged angle counts that of
-        another joint, as controllers show the third angle of an arm relative to the horizontal.""",
-        """Write the couplings, or the `transmission` of a differential, into a TOML file of the robot (see
-        [robot files](robot-file.md)), with `torque_side = "motor"` under `[drive]`, or log the joints' torque. An
-        angle that counts another one is corrected in the log, or declared in the same way with
-        `position.side = "motor"` and `effort.side = "link"` under `[log]`.""",
-        f"""The plain model is fitted with one such gear or angle, of factor 1 or -1, for each motor that misses more
-        than {100 * FITS:g} % of its torque or that would be exchanged with another, and with a differential of any
-        ratio for neighbouring joints that both miss more. It is reported where the product of the joints' mean square
-        errors falls by a factor of {DECISIVE:g}, and further than by an exchange or another sign.""",
-    ),
-    Explanation(
-        "large-misfit",
-        "a joint that misses most of its torque",
-        ("warning",),
-        f"""Of a joint's torque the model misses more than {100 * LARGE:g} %, and no exchange of two joints, no
-        turned sign and no missing gravity mends it. The verdict is at best usable.""",
-        """Look at that joint's residual against velocity and position in the report: friction in place of nearly
-        all torque, a spring or counterbalance, motors that drive several joints together, or more than one wrong
-        channel. Plot the raw columns once.""",
-        """It says what it sees: the error of a least squares fit.""",
-    ),
-)
 
 
 @dataclass(frozen=True, eq=False)

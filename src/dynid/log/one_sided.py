@@ -7,7 +7,6 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
-from dynid.base.explanation import Explanation
 
 ONE_SIDED = "one-sided-effort"
 # Correlation of such an effort with the speed, and how many times that with the velocity it is. Weight on a joint that
@@ -15,19 +14,6 @@ ONE_SIDED = "one-sided-effort"
 FOLLOWS, RATHER = 0.4, 3.0
 # Share of the rows with motion each way.
 EACH_WAY = 0.2
-
-EXPLANATION = Explanation(
-    ONE_SIDED,
-    "an effort of one sign that follows the speed",
-    ("note",),
-    """An effort never changes its sign while its joint moves both ways, and grows with the size of the velocity. The
-    supply current of a servo does so, above what it takes at rest, without direction; so does the torque of a joint
-    that moves to and fro about the level, under weight. The verdict of a joint that
-    is poorly predicted names it.""",
-    """Log the current of the motor with its sign. Nothing where the joint is predicted well.""",
-    f"""Its correlation with the size of the velocity is over {FOLLOWS:g}, and over {RATHER:g} times that with the
-    velocity; the joint moves each way in {100 * EACH_WAY:.0f} % of the rows at least.""",
-)
 
 
 class OneSidedWatch:

@@ -17,7 +17,6 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
-from dynid.base.explanation import Explanation
 from dynid.base.numbers import number_of
 from dynid.base.overview import few
 from dynid.base.records import dataclass
@@ -31,14 +30,6 @@ _LEAST_SHARE = 0.5  # of the time of the variable with the most values: less wou
 _NAMED = 4  # in messages
 TIME = "time"
 _TRUTHS = {"TRUE": 1.0, "FALSE": 0.0}
-
-EXPLANATION = Explanation(
-    "variables-left-out",
-    "variables of a trace that are no columns",
-    ("warning",),
-    """Some of their cells are no numbers, or they were recorded for less than half of the time of the others.""",
-    """Nothing where they are not needed; else record them again.""",
-)
 
 
 class TraceReader:
@@ -94,7 +85,7 @@ class TraceReader:
         table = ArrayTable(path, arrays, [f"{name}: without values" for name in cells.keys() - filled.keys()])
         if words:
             text = f"variables that are left out: {few(words, _NAMED)}"
-            warning = Diagnostic(Severity.WARNING, EXPLANATION.code, text, Place(file=str(path)))
+            warning = Diagnostic(Severity.WARNING, "variables-left-out", text, Place(file=str(path)))
             table.remarks = (*table.remarks, warning)
         return table
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.explanation import RESIDUAL_TESTS, Explanation
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -62,29 +61,6 @@ class Drift(JointTerm):
     group = FeatureGroup(
         "drift",
         "residual against time and temperature",
-        explanation=Explanation(
-            "drift",
-            "torque that changes in the course of the log",
-            ("finding", "warning"),
-            """Offset or friction of a joint changes with time, or with its temperature where that was logged. As a
-            finding: in the residuals of an identification. As a warning of `dynid average`: the mean torque
-            moves from the first half of the periods to the second.""",
-            """Warm robot and sensors up before recording. Log temperatures and add `temperature_viscous`, identify
-            warm and cold apart (`window` under `[data]`), or leave out more periods at the start of an average.""",
-            RESIDUAL_TESTS,
-        ),
-    )
-    explanations = (
-        Explanation(
-            "torque-drift",
-            "an offset that drifts",
-            ("warning",),
-            f"""The model holds a torque offset of a joint that changes by more than {100 * WARN:g} % of its torque
-            within the log. It is taken into account, so the other parameters are not bent by it.""",
-            """Warm robot and torque sensors up before recording, calibrate the sensors' zero, or identify the log
-            in parts.""",
-            "The drift earned its place on held-out blocks of the log, and its 95 % interval is counted in.",
-        ),
     )
 
     @classmethod

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.explanation import Explanation
 from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.log.effort_size import GEARED, size_advice
@@ -17,7 +16,7 @@ from dynid.terms.joint_term import JointTerm
 from dynid.terms.payload import UNSURE
 from dynid.terms.residual_tests import FitAnalysis, Level, Notice
 from dynid.terms.term import Scale, Symbol
-from dynid.terms.torque_scale import SCALE_CHANCE, common_scale
+from dynid.terms.torque_scale import common_scale
 
 # Factor between the torque of described and of identified bodies from which on a unit is wrong; from GEARED on it may
 # be.
@@ -50,25 +49,6 @@ class DriveGain(JointTerm):
     lower = -1.0
     of_log = True
     scale = Scale.FREES
-    explanations = (
-        Explanation(
-            "torque-scale",
-            "torque of another size than the described masses have",
-            ("doubt",),
-            f"""Gravity's torque is {SCALE_DOUBT:g} times the description's or more (or as much less), on all bodies
-            alike. The robot is heavier than described, or the torque has another unit, torque constant or gear ratio
-            than declared. All masses of the model carry that factor.""",
-            """Check `effort.unit`, `effort.side`, `drive_gain` and gear ratios against the data sheet: torque of the
-            motors is smaller by the gears (`effort.side = "motor"` and `gear_ratio`). A known load decides: hang
-            it on, record again, and `dynid payload RUN LOG --expected KG` says what the torque is worth.""",
-            f"""A wrong scale moves all bodies alike, a wrong description each by itself. So the factor is the mean of
-            what masses and first moments of the bodies say, and its error follows from their number and their
-            scatter, from masses and centres that are {100 * UNSURE:.2g} % off at least: chance shows a factor in less
-            than one such log of {1 / SCALE_CHANCE:.0f}. A load on an outermost body must not explain them clearly
-            better (Akaike's criterion); then it is named instead (`payload`). It takes a description with masses.""",
-            "Accept it if the description's masses are placeholders and the torque's unit is certain.",
-        ),
-    )
 
     def prior(self, robot: RobotModel) -> Float:
         """Zero: the declared gain is right."""

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.explanation import PROVEN, Explanation
 from dynid.base.records import dataclass
 from dynid.log.effort_size import size_advice
 from dynid.robot.model import RobotModel
@@ -43,26 +42,6 @@ class GainError(NominalTerm):
     as_cause = "the drive gain of '{joint}'"
     as_cause_of_kind = "the drive gains of {joints} (drives of {effort})"
     symbols = (Symbol("dg", "δg", "", "deviation of the drive gain from the first joint's"),)
-
-    explanations = (
-        Explanation(
-            "drive-gain",
-            "torque of one joint on another scale, or gains that nobody declared",
-            ("doubt", "warning", "note", "error"),
-            """One joint's torque is too large or too small for the bodies that the other joints' torque shows: its
-            torque constant, gear ratio, torque sensor or unit is off. For logs of commands it says that the position
-            controllers' gains were not declared: they are found on the scale of the description's masses, and
-            so is everything else. As an error: currents are declared, and nobody says what they are worth.""",
-            """Check the torque constant or torque sensor, gear ratio and `effort.unit` of that joint. For commands
-            give the drives' gains: `--kp` and `--kd`, or `kp` and `kd` under `[drive]` (see [servos](servos.md)).""",
-            f"""From {100 * WARN:g} % on, 95 % interval included, a doubt over {100 * DOUBT:g} %. {PROVEN}; rivals
-            are a cosine of each joint's own position, friction of another form, a joint's zero that is off and a share
-            of the neighbouring joints' torque (cross-talk of sensors).
-            Less is a warning, or a note where the description does not know every body.""",
-            """Accept it for commands if the scale does not matter to you (a simulator driven by the same gains),
-            or if the data sheet confirms the joint's torque constant.""",
-        ),
-    )
 
     def __post_init__(self) -> None:
         check_nominal(self.inertia, self.drives)

@@ -9,10 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from dynid.base.arrays import Float, locked
-from dynid.base.explanation import PROVEN, TRAPS, Explanation
 from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque
-from dynid.log.mounting import TURNED
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.algebra import rotation_about
@@ -49,25 +47,6 @@ class GravityTilt(NominalTerm):
     hides_wiring = True
     role, question = Role.LOG, Question("base", "level")
     as_cause = "a lean of the base"
-    explanations = (
-        Explanation(
-            "tilted-base",
-            "a base that leans",
-            ("doubt", "warning", "note"),
-            """Gravity points another way, seen from the base, than the description says: the floor or table is not
-            level, the robot hangs or stands on a wall, or its mount is inclined. Masses and centres of gravity
-            are bent to make up for it.""",
-            """Level the base, or declare how it stands: `gravity = [gx, gy, gz]` under `[robot]` of the experiment
-            file, or `--gravity=gx,gy,gz`, in the base frame. The message has the direction that was found.""",
-            f"""Found from {WARN:g} degrees on, a doubt over {DOUBT:g} degree, 95 % interval included. {PROVEN};
-            rivals are a cosine of each joint's own position (cables, springs) and a joint's zero that is off.
-            What is not proven is a note. From {TURNED:g} degrees on, on a wall or ceiling, it is found in the torque
-            itself with the description's masses, while inertia and friction resist the motion: torques of the
-            wrong sign do not. Without masses it is found as a reading of the log, as `joint-order` is. {TRAPS}""",
-            """Accept it if you have measured that the base is level to half a degree: then something else, a cable
-            for instance, imitates a lean.""",
-        ),
-    )
 
     def __post_init__(self) -> None:
         check_nominal(self.inertia, self.drives)

@@ -10,7 +10,6 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.distributions import chi_squared_tail
 from dynid.base.errors import UsageError
-from dynid.base.explanation import PROVEN, TRAPS, Explanation
 from dynid.base.records import dataclass
 from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
@@ -42,24 +41,6 @@ class KnownPayload(Term):
     name: str = "known_payload"
     of_log = True
     scale = Scale.FIXES
-
-    explanations = (
-        Explanation(
-            "payload",
-            "an outermost body that is heavier than described",
-            ("doubt", "warning"),
-            """The last body carries more than its description: a tool, a gripper or a load was mounted. The
-            identified model holds it, which is right if the robot is to work with it. What is not proven may be
-            another fault of the description, and says what explains the log as well.""",
-            """Nothing, if the tool belongs to the robot. Else take it off and record again, subtract it with
-            `known_payload`, or describe it as a `[[fixed]]` part. To find a load itself use `dynid payload`.""",
-            f"""A load has to explain {100 * LOAD_EXPLAINED:g} % of the way from the described to the identified
-            bodies, with a chance below one in a million that none is there. For a doubt
-            the bodies are held as described. {PROVEN}, and neither another weight of another body, nor one scale
-            of all torque, nor zeros of joints that are off may do as well. {TRAPS}""",
-            "Accept it if the load belongs to the robot that the model is for.",
-        ),
-    )
 
     def __post_init__(self) -> None:
         if len(self.inertia) != 10 or not np.isfinite(self.inertia).all():

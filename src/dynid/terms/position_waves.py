@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.explanation import RESIDUAL_TESTS, Explanation
 from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
@@ -32,19 +31,6 @@ class PositionWaves(Term):
     group = FeatureGroup(
         "follows-position",
         "residual against position",
-        explanation=Explanation(
-            "follows-position",
-            "a residual that follows position",
-            ("finding",),
-            """A slow function of a joint's own angle explains what the model misses there: weight that the
-            description has in another direction, a cable or hose, a spring or counterbalance, friction that
-            varies over the turn.""",
-            """Check `gravity` and `[base]` in the robot file first. Give no terms, and a spring of the joint is tried
-            by itself; where you name terms, add `{ term = "torsion_spring", joints = ["elbow"] }`. A counterbalance
-            between two links is a [`spring` or `gas_spring`](experiment.md#springs) with its `geometry`, a cable or
-            hose whose torque is logged or known a `channel`, friction that varies `position_friction`.""",
-            RESIDUAL_TESTS,
-        ),
     )
 
     @classmethod

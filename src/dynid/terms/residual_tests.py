@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.explanation import RESIDUAL_TESTS, Explanation
+from dynid.base.explanation import Explanation
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -42,7 +42,7 @@ class FeatureGroup:
     friction: whether they are forms of friction, of which a joint may have one already.
     imitated_by: features of another group that look alike; those of this one have to explain most of it beside them.
     alike: whether features that come out alike on all joints are an effect of the whole robot, which says so itself.
-    explanation: what a finding of it means, None = a term says so under `explanations`, or nobody does.
+    explanation: what its finding means, from a plug-in; that of dynid's own groups is in docs/findings.
     """
 
     identifier: str
@@ -57,18 +57,6 @@ FRICTION_FORM = FeatureGroup(
     "friction-form",
     "residual against velocity",
     True,
-    explanation=Explanation(
-        "friction-form",
-        "friction that the model lacks",
-        ("finding",),
-        """The residual of a joint follows its velocity: a step at reversal, a rise at low speed, a bend at high
-        speed, or another friction one way than the other. Viscous and Coulomb friction alone do not describe
-        this joint, so its friction parameters, and a little of its inertia, are bent to make up for it.""",
-        """Give no terms, and the log chooses the friction of every joint; where you name terms, add `{ term =
-        "friction" }`, or the form that the finding names. If it stays after that, record more reversals and
-        slow motion (`family = "sweep"` in the plan file of `dynid excite`).""",
-        f"{RESIDUAL_TESTS} Forms of friction rival one another: the one that explains most is named.",
-    ),
 )
 
 

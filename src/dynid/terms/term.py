@@ -67,7 +67,7 @@ class Term(ABC):
     role: ClassVar[Role | None] = None  # in the automatic choice, None = it has none
     question: ClassVar[Question] = Question("")  # the question of the automatic choice that it answers
     group: ClassVar[FeatureGroup | None] = None  # of the features that it leaves in residuals
-    explanations: ClassVar[tuple[Explanation, ...]] = ()  # of the codes that it reports
+    explanations: ClassVar[tuple[Explanation, ...]] = ()  # of a plug-in's codes; dynid's are in docs/findings
     steps: ClassVar[bool] = False  # whether it is friction with a step at rest
     loaded: ClassVar[bool] = False  # whether it is friction that grows with the torque of the bodies
     hides_wiring: ClassVar[bool] = False  # whether it could take up exchanged joints or a wrong sign

@@ -10,7 +10,6 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
-from dynid.base.explanation import PROVEN, RESIDUAL_TESTS, TRAPS, Explanation
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -46,17 +45,6 @@ LATE_TORQUE = FeatureGroup(
     "residual against the torque's change in time",
     imitated_by=FRICTION_FORM,
     alike=True,
-    explanation=Explanation(
-        "late-torque",
-        "torque of one joint that comes late, or early",
-        ("finding",),
-        """The torque of a joint follows the motion with a delay of its own: a filter of its drive, or another
-        clock. At reversals alone it may as well be friction that builds up over a small way.""",
-        """Align the joint's channels, or add `{ term = "torque_delay", each = true }`. Where the finding says that
-        the torque turns round late, try `{ term = "friction" }` first.""",
-        f"""{RESIDUAL_TESTS} A delay has to explain most of what it explains beside all forms of friction, too.
-        Delays that all joints share are `torque-lag`.""",
-    ),
 )
 
 
@@ -119,29 +107,6 @@ class TorqueDelay(NominalTerm):
         )
 
     group = LATE_TORQUE
-    explanations = (
-        Explanation(
-            "torque-lag",
-            "torque that is late against the motion",
-            ("doubt", "warning"),
-            """Motion and torque are not of the same moment: two clocks, time of reception in place of measurement,
-            or a filter in the drives. A lag turns part of the inertia into friction and part of friction into
-            inertia.""",
-            """Bring both on one clock: log the stamps of measurement, read both channels in one message, or
-            account for the drive's filter. The automatic choice takes a lag in as `{ term = "torque_delay" }`;
-            parameters then hold for the aligned log. If one joint alone is named, look at that joint's bus or
-            drive.""",
-            f"""A warning over {WARN_SAMPLES:g} sample of the log, a doubt over {DOUBT_SAMPLES:g}, 95 % interval
-            included and all joints alike, and torque that is read so much later has to explain the samples between
-            reversals better, too: friction that gives way softly, as in MuJoCo, makes torque look early or late by
-            milliseconds. With a long lag most joints have to fit best by themselves, too: a contact that the model
-            lacks shows another one on each. {PROVEN}, and friction of
-            another form may not do as well; where that
-            is not shown it is a warning. {TRAPS}""",
-            """Accept it if the lag is known and does no harm, as where the model is used with the same delayed
-            torque.""",
-        ),
-    )
 
     @classmethod
     def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:

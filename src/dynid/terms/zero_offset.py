@@ -9,7 +9,6 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
-from dynid.base.explanation import PROVEN, Explanation
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -59,25 +58,6 @@ class ZeroOffset(NominalTerm):
     hides_wiring = True
     role, question = Role.LOG, Question("zeros", "as logged")
     group = FeatureGroup("zero-offset", "residual against torque of joints that stand elsewhere")
-    explanations = (
-        Explanation(
-            "zero-offset",
-            "a joint that stands elsewhere than the log says",
-            ("doubt", "warning", "finding"),
-            """An encoder's zero is off, so gravity and inertia act at another angle than the one that was logged.
-            Weight that is not where the log says shows in the torque of other joints, too, which is how it is
-            found.""",
-            """Calibrate the joint, or add what was found to its `position.offset` under `[log]`. Where the
-            automatic choice did not take it in, add `{ term = "zero_offset" }`: exported robots then have it in
-            the joint's origin.""",
-            f"""A doubt from {np.degrees(WARN):g} degrees ({1000.0 * WARN_SLIDE:g} mm) on, 95 % interval included.
-            {PROVEN}, and a cosine of each joint's own position (a cable, a spring) may not do as well. What is
-            not proven is a warning, and the verdict at best usable, since the model rests on it. As a finding of
-            the residuals it takes a chance of less than one log in a thousand.""",
-            """Accept it if the description's zero is the one that is wrong and you want to keep it: the model
-            holds the offset either way.""",
-        ),
-    )
     symbols = (Symbol("zq", "δq", "", "zero offset of the joint's position"),)
 
     def __post_init__(self) -> None:
