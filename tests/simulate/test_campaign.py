@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from dynid.simulation.plant import Plant
 from dynid.simulation.rig import Rig, SensorFile
 from dynid.simulation.setup import CONTROLLERS, PlantFile, Setup, TrajectoryChoice, build_plant, read_setup
 from dynid.trajectories.trajectory import FourierTrajectory
+from tests.command_line import ROBOT as TWO_JOINTS
 from tests.command_line import Run
 from tests.simulate.robots import geared
 
@@ -312,3 +314,21 @@ def test_stiffness_of_the_robot_file_makes_joints_elastic() -> None:
     assert setup.plant.elasticity.stiffness.tolist() == [800.0] * 3
     assert setup.plant.elasticity.damping.tolist() == [1.0, 0.0, 2.0]
     assert read_setup(robot, "pd").plant.elasticity is None
+
+
+@pytest.mark.parametrize("controller", ["pd", "computed-torque"])
+def test_a_simulated_log_leaves_nothing_on_standard_error(controller: str, tmp_path: Path) -> None:
+    robot = tmp_path / "two.toml"
+    robot.write_text(TWO_JOINTS)
+    call = [sys.executable, "-m", "dynid", "simulate", str(robot), "--out", str(tmp_path / "log.csv")]
+    call += ["--controller", controller, "--duration", "1"]
+    ended = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_plant_goes_with_its_last_reference() -> None:
+    plant = Plant(ROBOT)
+    assert plant.rigid is plant
+    gone = weakref.ref(plant)
+    del plant
+    assert gone() is None

@@ -13,6 +13,7 @@ from dynid.base.arrays import Float, Int, locked, locked_int
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.records import dataclass
 from dynid.kernel import _chosen, _whole, equations_of_motion
+from dynid.kernel.handles import hold
 from dynid.kernel.tree import Tree
 
 
@@ -129,7 +130,7 @@ class Multibody:
                 np.ascontiguousarray(signs),
                 np.ascontiguousarray(self.driven, dtype=np.int32),
             )
-            object.__setattr__(self, "_handle", handle)
+            hold(self, handle)
         return self._handle  # type: ignore[attr-defined]  # set past the frozen dataclass
 
     def __reduce__(self) -> tuple[Any, ...]:
