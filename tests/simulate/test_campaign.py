@@ -332,3 +332,43 @@ def test_a_plant_goes_with_its_last_reference() -> None:
     gone = weakref.ref(plant)
     del plant
     assert gone() is None
+
+
+LIGHT_WRIST = """
+[[joint]]
+name = "wrist"
+type = "revolute"
+xyz = [0.3, 0.0, 0.0]
+inertial = { mass = 0.01, com = [0.0, 0.0, 0.0], inertia = { xx = 1e-6, yy = 1e-6, zz = 1e-6 } }
+friction = { viscous = 2.0 }
+"""
+
+
+def light_wrist(folder: Path) -> Path:
+    path = folder / "light.toml"
+    path.write_text(TWO_JOINTS + LIGHT_WRIST)
+    return path
+
+
+@pytest.mark.parametrize("controller", ["pd", "computed-torque"])
+@pytest.mark.parametrize("simulator", ["dynid", "mujoco"])
+def test_a_motion_of_too_many_steps_is_refused_by_the_joint_that_needs_them(
+    controller: str, simulator: str, tmp_path: Path, run: Run
+) -> None:
+    robot, out = light_wrist(tmp_path), tmp_path / "log.csv"
+    call = ["simulate", str(robot), "--controller", controller, "--simulator", simulator, "--out", str(out)]
+    outcome = run(*call)
+    assert outcome.code == 6
+    assert "error[simulation-steps] joint 'wrist'" in outcome.err
+    assert "million steps" in outcome.err
+    assert "LSODA" in outcome.err
+    assert not out.exists()
+
+
+def test_a_light_wrist_is_simulated_implicitly(tmp_path: Path, run: Run) -> None:
+    """What the message advises works."""
+    robot, plant, out = light_wrist(tmp_path), tmp_path / "plant.toml", tmp_path / "log.csv"
+    plant.write_text('[integrator]\nmethod = "LSODA"\nrtol = 1e-6\natol = 1e-8\n')
+    call = ["simulate", str(robot), "--controller", "pd", "--plant", str(plant), "--out", str(out)]
+    assert run(*call, "--duration", "1").code == 0
+    assert out.exists()

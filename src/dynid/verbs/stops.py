@@ -206,6 +206,17 @@ STOPS = (
         """See [simulation](simulation.md); `dynid simulate` takes its files.""",
     ),
     _stop(
+        "a simulation of too many steps",
+        "simulation-steps",
+        """Fixed steps have to follow the fastest motion of the robot under its controller. A light wrist with friction
+        or a drive's damping comes to rest within microseconds where the robot file has no rotor inertia for it, so that
+        some seconds of motion take millions of steps.""",
+        """Give the rotor inertia of the joint that is named (`rotor_inertia` under `drive` in a robot TOML,
+        `armature` in MJCF): real drives have one, which is often greater than that of the link. Or integrate
+        implicitly: a file with `method = "LSODA"` under `[integrator]`, given by `--plant`. `--controller ideal`
+        integrates nothing.""",
+    ),
+    _stop(
         "a running log that cannot be followed",
         "watch watch-channels watch-output watch-rows watch-shape missing-signal kalman kalman-noise kalman-start "
         "too-long forgetting recursive-columns variance",
