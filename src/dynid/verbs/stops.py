@@ -171,8 +171,8 @@ STOPS = (
     ),
     _stop(
         "an export that cannot be made",
-        "export-differs export-format export-finite c-file-name no-rigid-body samples-ensemble ensemble-count "
-        "ensemble-width thresholds-format table-header replay-window validate-ensemble no-inertia",
+        "export-differs export-follows export-format export-finite c-file-name no-rigid-body samples-ensemble "
+        "ensemble-count ensemble-width thresholds-format table-header replay-window validate-ensemble no-inertia",
         """The format cannot hold the model, or the written file, read again, gave another torque.""",
         """The message names the format's limits. `.json` and `.c` hold every model.""",
     ),
