@@ -146,7 +146,7 @@ STOPS = (
     _stop(
         "a problem that the solver did not solve",
         "not-solved l-curve no-strength not-simulable filter-diverged diverged singular-mass-matrix "
-        "singular-instruments "
+        "singular-instruments not-finite singular "
         "posterior-mode load-friction integration-error mujoco-refuses replay-diverged mass-matrix-asymmetric "
         "mass-matrix-indefinite bandwidth",
         """A simulated robot ran away, or a numerical problem has no answer that stands its checks. In fits and
