@@ -23,9 +23,12 @@ from dynid.base.overview import WIDTH
 from dynid.base.tables import read_table
 from dynid.exporters.model import ExportModel
 from dynid.identification import pipeline
+from dynid.kernel import inverse_dynamics
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
+from dynid.terms import RigidBody, Viscous
+from dynid.terms.compliance import Compliance
 from dynid.terms.torque_delay import TorqueDelay
 from dynid.trajectories.codec import joints_of
 
@@ -151,12 +154,61 @@ def test_predictions_are_those_of_the_exported_model(result: dynid.Result) -> No
     np.testing.assert_allclose(Y @ result.estimate.parameters, found, rtol=0, atol=1e-12)
 
 
+@pytest.fixture(scope="module")
+def along_time(robot: RobotModel, train_log: Path) -> dynid.Result:
+    """Of a model with a delay and elastic joints, which read the torque's change along time."""
+    bodies = tuple(robot.inertia_prior.ravel())
+    terms = RigidBody() + Viscous() + Compliance(bodies) + TorqueDelay(bodies, about=(0.02,))
+    settings = dynid.Settings(terms=terms)
+    return dynid.identify(robot, dynid.read_log(train_log, robot), settings, threads=1)
+
+
+def with_values(result: dynid.Result, compliance: float, delay: float) -> dynid.Result:
+    """The result with other compliances of its joints, rad/(N m), and another delay, s."""
+    parameters = np.append(result.estimate.parameters[:-3], [compliance, compliance, delay])
+    return replace(result, estimate=replace(result.estimate, parameters=parameters))
+
+
+def nominal(result: dynid.Result, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> np.ndarray:
+    """Torque of the described bodies, about which compliance and delay are linear."""
+    return inverse_dynamics(result.robot.tree, result.robot.inertia_prior, q, dq, ddq)
+
+
+def test_states_by_themselves_are_predicted_without_a_rate(along_time: dynid.Result) -> None:
+    soft, stiff = with_values(along_time, 1e-4, 0.02), with_values(along_time, 0.0, 0.0)
+    q, dq, ddq = np.random.default_rng(0).normal(size=(3, 30, 2))
+    with pytest.warns(UserWarning, match=r"left out \(compliance, torque_delay\); pass rate=HZ") as given:
+        found = soft.predict(q, dq, ddq)
+    assert [Path(one.filename) for one in given] == [Path(__file__)]
+    with pytest.warns(UserWarning, match="along time"):
+        np.testing.assert_allclose(soft.predict(q[4], dq[4], ddq[4]), found[4], rtol=0, atol=1e-8)
+    # The torque of the instant, of links that lag behind the motors by what it winds the joints up.
+    rigid = nominal(soft, q, dq, ddq)
+    bent = nominal(soft, q - 1e-4 * rigid, dq, ddq) - rigid
+    np.testing.assert_allclose(
+        found - stiff.predict(q, dq, ddq), bent, rtol=0, atol=1e-2 * np.abs(bent).max()
+    )
+    # At rest nothing changes along time, whatever the rate.
+    pose, still = np.tile(q[0], (5, 1)), np.zeros((5, 2))
+    with pytest.warns(UserWarning, match="along time"):
+        at_rest = soft.predict(pose, still, still)
+    np.testing.assert_allclose(at_rest, soft.predict(pose, still, still, rate=100.0), rtol=0, atol=1e-12)
+
+
+def test_consecutive_states_are_predicted_with_their_delay(along_time: dynid.Result) -> None:
+    late, prompt, rate = with_values(along_time, 0.0, 0.02), with_values(along_time, 0.0, 0.0), 200.0
+    x = 2.0 * np.arange(0.0, 4.0, 1.0 / rate)[:, None] + [0.0, 1.0]
+    motion = np.sin(x), 2.0 * np.cos(x), -4.0 * np.sin(x)
+    rigid = nominal(late, *motion)
+    change = late.predict(*motion, rate=rate) - prompt.predict(*motion)
+    np.testing.assert_allclose(change[4:], rigid[:-4] - rigid[4:], rtol=0, atol=1e-9)
+
+
 def test_predictions_ask_for_what_the_model_reads(result: dynid.Result) -> None:
     zero = np.zeros((5, 2))
-    delay = TorqueDelay(tuple(result.robot.inertia_prior.ravel()))
-    late = replace(result, terms=result.terms + delay)
-    with pytest.raises(UsageError, match="without their rate for the term torque_delay"):
-        late.predict(zero, zero, zero)
+    for rate in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(UsageError, match="no-rate"):
+            result.predict(zero, zero, zero, rate=rate)
     with pytest.raises(UsageError, match="q of shape"):
         result.predict(zero[:, :1], zero, zero)
 

@@ -91,6 +91,18 @@ def test_the_lag_is_inside_its_interval(seed: int, tmp_path: Path) -> None:
     assert abs(timing.lag.seconds - (BUS + 0.5 * ROW)) < timing.lag.half_width < 2e-3
 
 
+@pytest.mark.parametrize(("kp", "kd", "loop", "limit"), [(30.0, 3.0, "computer", 3.0), (100.0, 1.0, "", 5.0)])
+def test_gains_whose_loop_runs_off_leave_the_lag_of_the_torque(
+    kp: float, kd: float, loop: str, limit: float, tmp_path: Path
+) -> None:
+    """A limit of the torque keeps the simulated motion near, while its slopes by the parameters overflow."""
+    arm, log, servo = arm_and_log(tmp_path, 8)
+    wrong = replace(servo, loop=loop, kp=kp * servo.kp, kd=kd * servo.kd, effort_limit=np.full(arm.n, limit))
+    timing = find_drive_timing(log.robot.with_servo(wrong), log, wrong, 0, 1)
+    assert not timing.simulated
+    assert timing.lag is not None
+
+
 @pytest.mark.parametrize("seed", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_robot_that_stands_most_of_the_time_says_its_lag(seed: int, tmp_path: Path) -> None:
     """Its motion was in two blocks of time, too few to simulate it, and the lag of the torque is 9 ms short."""

@@ -85,3 +85,26 @@ def test_trees_are_locked() -> None:
     copy = Tree(tree.parent, tree.prismatic, axis, tree.rotation, tree.translation, tree.gravity)
     axis[0] = 0.0
     np.testing.assert_array_equal(copy.axis, tree.axis)
+
+
+LEAVING = """
+import gc, sys
+import numpy as np
+from dynid.kernel.bodies import Bodies
+from dynid.kernel.multibody import Multibody
+from dynid.testing import random_tree
+tree = random_tree(0, 3)
+bodies = Bodies(tree, np.ones((3, 10)))
+system = Multibody(tree, np.ones((3, 10)), np.eye(3), np.eye(3), np.arange(3))
+assert bodies.native() is not None and system.native() is not None
+cycle = [bodies, system]
+cycle.append(cycle)
+gc.freeze()
+sys.exit(3)
+"""
+
+
+@needs_native
+def test_native_objects_in_cycles_leave_no_warning_when_the_interpreter_ends() -> None:
+    ended = subprocess.run([sys.executable, "-c", LEAVING], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (3, "")

@@ -9,7 +9,7 @@ from scipy.signal import butter, sosfilt_zi, sosfiltfilt
 
 from dynid import kernel as k
 from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base.errors import SolverError, UsageError
 from dynid.testing import random_motion, random_tree
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -279,7 +279,7 @@ def test_triangles_that_cannot_be_solved() -> None:
             k.solve_triangular(a, np.ones(len(a)))
     broken = np.diag([1.0, np.nan])
     for act in (lambda: k.solve_triangular(broken, np.ones(2)), lambda: k.cho_factor(broken)):
-        with pytest.raises(ValueError, match="NaN"):
+        with pytest.raises(ValueError, match="not finite"):
             act()
     assert np.isnan(k.solve_triangular(np.eye(2), np.array([np.nan, 1.0]), check_finite=False)[0])
     with pytest.raises(np.linalg.LinAlgError):
@@ -319,3 +319,14 @@ def test_panels_may_be_parts_of_others() -> None:
     whole = np.random.default_rng(0).normal(0, 1, (9, 900))
     for part in (whole[:, 100:300], whole[:, ::2], whole[:, :1], whole.T.copy().T):
         np.testing.assert_array_equal(k.qr_panel(part), k.qr_panel(part.copy()))
+
+
+def test_equations_that_have_no_solution_end_in_errors_with_an_exit_code() -> None:
+    """A caller who gives up on errors of the library gives up on these, too."""
+    broken = np.array([[1.0, np.inf], [0.0, 1.0]])
+    for act in (lambda: k.solve_triangular(broken, np.ones(2)), lambda: k.cho_factor(broken)):
+        with pytest.raises(SolverError, match=r"error\[not-finite\]"):
+            act()
+    for act in (lambda: k.solve_triangular(np.zeros((2, 2)), np.ones(2)), lambda: k.cho_factor(-np.eye(2))):
+        with pytest.raises(SolverError, match=r"error\[singular\]"):
+            act()

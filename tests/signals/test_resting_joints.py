@@ -15,7 +15,7 @@ from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot import RobotModel, load_robot
 from dynid.run.validation import validate
-from dynid.signals.resting_joints import unexplained_at_rest
+from dynid.signals.resting_joints import _Trial, unexplained_at_rest
 from dynid.terms import Coulomb, RigidBody, Viscous
 from tests.robot.shipped import shipped
 
@@ -77,6 +77,33 @@ def test_what_a_servo_holds_is_told_from_what_a_brake_holds(name: str, joint: in
         assert list(log.resting) == [robot.joint_names[joint]]
         found = unexplained_at_rest(log)
         assert found == (() if holds == "servo" else (robot.joint_names[joint],)), holds
+
+
+@pytest.mark.parametrize("silent", [0, 3])
+@pytest.mark.parametrize("holds", ["servo", "brake, drifting"])
+def test_a_moving_joint_without_effort_leaves_the_resting_ones_judged(
+    holds: str, silent: int, tmp_path: Path
+) -> None:
+    robot, resting = arm("xarm7"), 4
+    chunks = recorded(robot, tmp_path / "all.parquet", resting, holds, 3)
+    chunk = chunks.read(chunks.trajectories[0])
+    columns = canonical_columns(robot.joint_names, chunk.q, tau=chunk.tau)
+    del columns[f"tau_{robot.joint_names[silent]}"]
+    write_log(tmp_path / "log.parquet", chunk.t, columns)
+    log = read_log(tmp_path / "log.parquet", robot)
+    assert log.unmeasured == (robot.joint_names[silent],)
+    assert list(log.resting) == [robot.joint_names[resting]]
+    assert unexplained_at_rest(log) == (() if holds == "servo" else (robot.joint_names[resting],))
+
+
+def test_efforts_that_never_change_in_a_part_of_a_log_explain_nothing() -> None:
+    rng = np.random.default_rng(0)
+    bodies, friction = rng.normal(size=(3, 200, 4)), rng.normal(size=(3, 200, 2))
+    effort = bodies @ rng.normal(size=4)
+    effort[1] = 0.0
+    trial = _Trial(bodies, friction, effort, np.arange(200) % 2 == 1)
+    assert trial.explained(np.array([0, 1]), 2) == pytest.approx(1.0, abs=1e-9)
+    assert trial.explained(np.array([0, 2]), 1) == 0.0
 
 
 def test_a_braked_joint_does_not_bend_the_fit(tmp_path: Path) -> None:

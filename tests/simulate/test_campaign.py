@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from dynid.simulation.plant import Plant
 from dynid.simulation.rig import Rig, SensorFile
 from dynid.simulation.setup import CONTROLLERS, PlantFile, Setup, TrajectoryChoice, build_plant, read_setup
 from dynid.trajectories.trajectory import FourierTrajectory
+from tests.command_line import ROBOT as TWO_JOINTS
 from tests.command_line import Run
 from tests.simulate.robots import geared
 
@@ -312,3 +314,61 @@ def test_stiffness_of_the_robot_file_makes_joints_elastic() -> None:
     assert setup.plant.elasticity.stiffness.tolist() == [800.0] * 3
     assert setup.plant.elasticity.damping.tolist() == [1.0, 0.0, 2.0]
     assert read_setup(robot, "pd").plant.elasticity is None
+
+
+@pytest.mark.parametrize("controller", ["pd", "computed-torque"])
+def test_a_simulated_log_leaves_nothing_on_standard_error(controller: str, tmp_path: Path) -> None:
+    robot = tmp_path / "two.toml"
+    robot.write_text(TWO_JOINTS)
+    call = [sys.executable, "-m", "dynid", "simulate", str(robot), "--out", str(tmp_path / "log.csv")]
+    call += ["--controller", controller, "--duration", "1"]
+    ended = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_plant_goes_with_its_last_reference() -> None:
+    plant = Plant(ROBOT)
+    assert plant.rigid is plant
+    gone = weakref.ref(plant)
+    del plant
+    assert gone() is None
+
+
+LIGHT_WRIST = """
+[[joint]]
+name = "wrist"
+type = "revolute"
+xyz = [0.3, 0.0, 0.0]
+inertial = { mass = 0.01, com = [0.0, 0.0, 0.0], inertia = { xx = 1e-6, yy = 1e-6, zz = 1e-6 } }
+friction = { viscous = 2.0 }
+"""
+
+
+def light_wrist(folder: Path) -> Path:
+    path = folder / "light.toml"
+    path.write_text(TWO_JOINTS + LIGHT_WRIST)
+    return path
+
+
+@pytest.mark.parametrize("controller", ["pd", "computed-torque"])
+@pytest.mark.parametrize("simulator", ["dynid", "mujoco"])
+def test_a_motion_of_too_many_steps_is_refused_by_the_joint_that_needs_them(
+    controller: str, simulator: str, tmp_path: Path, run: Run
+) -> None:
+    robot, out = light_wrist(tmp_path), tmp_path / "log.csv"
+    call = ["simulate", str(robot), "--controller", controller, "--simulator", simulator, "--out", str(out)]
+    outcome = run(*call)
+    assert outcome.code == 6
+    assert "error[simulation-steps] joint 'wrist'" in outcome.err
+    assert "million steps" in outcome.err
+    assert "LSODA" in outcome.err
+    assert not out.exists()
+
+
+def test_a_light_wrist_is_simulated_implicitly(tmp_path: Path, run: Run) -> None:
+    """What the message advises works."""
+    robot, plant, out = light_wrist(tmp_path), tmp_path / "plant.toml", tmp_path / "log.csv"
+    plant.write_text('[integrator]\nmethod = "LSODA"\nrtol = 1e-6\natol = 1e-8\n')
+    call = ["simulate", str(robot), "--controller", "pd", "--plant", str(plant), "--out", str(out)]
+    assert run(*call, "--duration", "1").code == 0
+    assert out.exists()

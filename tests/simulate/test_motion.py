@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import simpson
 
 from dynid.base.arrays import Float
-from dynid.base.errors import SolverError, UsageError
+from dynid.base.errors import ResourceError, SolverError, UsageError
 from dynid.kernel import using
 from dynid.robot import load_example
 from dynid.robot.drive import Drive
@@ -18,7 +18,7 @@ from dynid.robot.mounting import Mounting
 from dynid.simulation.control import ComputedTorque, GravityPD, OpenLoop, Tabulated, TorqueTable
 from dynid.simulation.drivetrain import Coupling, Elasticity
 from dynid.simulation.effects import FunctionLoad, SmoothFriction
-from dynid.simulation.integrate import Adaptive, FixedStep
+from dynid.simulation.integrate import MOST_STEPS, Adaptive, FixedStep, check_budget
 from dynid.simulation.motion import follow, sample_times, simulate, suitable_step
 from dynid.simulation.plant import Plant, State
 from dynid.testing import random_robot
@@ -331,3 +331,52 @@ def test_compiled_steps_refuse_what_numpys_refuse() -> None:
     for kernel in ("native", "numpy"):
         with using(kernel), pytest.raises(SolverError, match=r"relative error|no finite acceleration"):
             simulate(plant, OpenLoop(lambda t: np.full((len(t), 7), 5.0)), start, t, FixedStep(5e-3))
+
+
+@pytest.mark.usefixtures("native_kernel")
+@pytest.mark.parametrize("held", [False, True])
+def test_compiled_steps_do_not_depend_on_how_many_are_prepared_at_a_time(
+    held: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robot = geared(8, 3)
+    plant = Plant(robot, friction=SmoothFriction.of(robot, 0.1))
+    trajectory = FourierTrajectory.random(robot, 4.0, 3, 1, 0.2, 1.0)
+    controller = GravityPD(plant, trajectory, np.full(3, 60.0), np.full(3, 8.0))
+    start, t = plant.at_rest(trajectory.motion(np.zeros(1))[0])[0], sample_times(0.5, 100.0)
+    motions = []
+    for rows in (20_000, 90):
+        monkeypatch.setattr("dynid.simulation.compiled.TABLE_ROWS", rows)
+        motions.append(simulate(plant, controller, start, t, FixedStep(5e-4, held)))
+    for name in ("q", "dq", "ddq", "tau"):
+        whole, in_parts = (getattr(motion, name) for motion in motions)
+        np.testing.assert_allclose(in_parts, whole, rtol=1e-10, atol=1e-10)
+    runaway = OpenLoop(lambda at: np.where(at > 0.301, np.inf, 0.0)[:, None] * np.ones(3))
+    with pytest.raises(SolverError, match=r"t = 0\.3"):
+        simulate(plant, runaway, start, t, FixedStep(5e-4, held))
+
+
+def test_a_tabulated_trajectory_is_the_trajectory() -> None:
+    trajectory = FourierTrajectory.random(geared(8, 3), 4.0, 3, 1, 0.2, 1.0)
+    table = Tabulated(trajectory, 1e-4)
+    for at in (0.0, 0.8191, 0.8192, 0.81925, 0.8191, 4.0, 0.0):
+        for tabulated, exact in zip(
+            table.motion(np.array([at])), trajectory.motion(np.array([at])), strict=True
+        ):
+            np.testing.assert_allclose(tabulated, exact, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["native", "numpy"])
+def test_too_many_steps_are_refused_before_any_is_taken(kernel: str, request: pytest.FixtureRequest) -> None:
+    if kernel == "native":
+        request.getfixturevalue("native_kernel")
+    plant = Plant(geared(8, 3))
+    start, longest = plant.at_rest(np.zeros((1, 3)))[0], MOST_STEPS * 1e-3
+    unused = OpenLoop(lambda t: pytest.fail("asked for a torque"))
+    with (
+        using(kernel),
+        pytest.raises(ResourceError, match=r"10 million steps of 0\.0005 s; expected at most 5 m"),
+    ):
+        simulate(plant, unused, start, sample_times(longest, 0.4), FixedStep(5e-4))
+    check_budget(sample_times(longest, 10.0), 1e-3)
+    with pytest.raises(ResourceError, match="simulation-steps"):
+        check_budget(sample_times(longest + 0.1, 10.0), 1e-3)

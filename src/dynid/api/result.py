@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
@@ -98,19 +99,56 @@ class Result(Identification):
         temperature: npt.ArrayLike | None = None,
         extra: Mapping[str, npt.ArrayLike] | None = None,
     ) -> Float:
-        """Torque Y(q, dq, ddq) theta at the joints, of the shape of q; theta is what exports write.
+        """Torque Y(q, dq, ddq) theta at the joints; theta is what exports write.
 
-        q, dq, ddq: (T, n), or (n,) for one state, SI units.    rate: Hz, for models with a time delay of the torque.
-        temperature: (T, n), degC.    extra: channels (T,) by name, where the model reads them.
         All effects that were identified are in it, also those of the measurement, as in the scores. Sensors of motors
         would show u of N' u, with N the drives' transmission.
 
-        Raises UsageError for arrays of another shape, or without what the model reads.
+        Without `rate` every state is taken by itself: a delay shifts time, so that the torque is that of the instant,
+        and an elastic joint is bent by its torque as it stands; what follows from the change of the torque along time
+        is left out with a warning.
+
+        Parameters
+        ----------
+        q, dq, ddq : (T, n) or (n,) array, SI units
+            Positions, velocities and accelerations of states, or of one.
+        rate : float, Hz, optional
+            Samples a second where the states follow each other in time, for models with a delay of the torque or
+            elastic joints.
+        temperature : (T, n) array, degC, optional
+            Of the drives, where the model reads it.
+        extra : mapping of str to (T,) array, optional
+            Channels by name, where the model reads them.
+
+        Returns
+        -------
+        array of the shape of q, N m (N)
+            Torque at the joints.
+
+        Raises
+        ------
+        UsageError
+            For arrays of another shape, without a channel that the model reads, or a rate that is not positive.
+
+        Warns
+        -----
+        UserWarning
+            If effects of the torque's change along time are left out.
+
         """
         samples, shape = states(
             self.robot, self.terms, q, dq, ddq, rate=rate, temperature=temperature, extra=extra
         )
-        return self.terms.torque(self.robot, samples, self.estimate.parameters).reshape(shape)
+        parameters = self.estimate.parameters
+        parts = self.terms.with_values(self.robot, parameters)
+        left_out = [term.name for term, values in parts if rate is None and term.reads_rate and values.any()]
+        if left_out:
+            warnings.warn(
+                f"states without a rate: the torque's change along time is left out ({', '.join(left_out)}); "
+                "pass rate=HZ for consecutive states",
+                stacklevel=2,
+            )
+        return self.terms.torque(self.robot, samples, parameters).reshape(shape)
 
     def export(
         self,

@@ -282,15 +282,16 @@ def _require_same(model: ExportModel, again: RobotModel, target: Path) -> None:
 
 
 def _require_same_springs(model: ExportModel, again: RobotModel, target: Path) -> None:
-    # Of single joints; those over several are tendons, which are not read.
-    q = random_states(model.robot, 16, 3).q
-    order = [again.joint_names.index(name) for name in model.robot.joint_names if name in again.joint_names]
-    if len(order) == model.robot.n:
-        own = held_springs(model, several=False)
-        theirs = np.zeros_like(q)
-        theirs[:, order] = q
-        found = spring_torque(described_springs(again), theirs)[:, order]
-        _require_close(found, spring_torque(own, q), target)
+    # Of single joints; those over several are tendons, which are not read. A joint that follows others is read as one
+    # of its own: it stands where its rule puts it, and its torque acts on the joints that it follows.
+    robot = model.robot
+    q = random_states(robot, 16, 3).q
+    if not set(robot.joint_names) <= set(again.joint_names) <= set(robot.tree_joint_names):
+        return
+    order = [robot.tree_joint_names.index(name) for name in again.joint_names]
+    at = robot.tree_motion(q, q, q)[0][:, order]
+    found = spring_torque(described_springs(again), at) @ robot.projection[order]
+    _require_close(found, spring_torque(held_springs(model, several=False), q), target)
 
 
 def _require_close(found: Float, wanted: Float, target: Path) -> None:

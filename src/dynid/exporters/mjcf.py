@@ -18,6 +18,8 @@ from dynid.spatial.inertia import symmetric
 # friction of frictionloss over some 0.05 rad/s. 2 ms is twice the step of replays, the least that MuJoCo keeps to;
 # longer steps raise it themselves.
 DRY = {"solreffriction": "0.002 1", "solimpfriction": "0.99 0.99 0.001"}
+# A joint that follows others hangs on them by rigid bars or gears: as hard as MuJoCo lets constraints be.
+RIGID = 'solref="0.002 1" solimp="0.9999 0.9999 0.001"'
 
 
 def new_mjcf(model: ExportModel, soft: bool = False) -> bytes:
@@ -105,7 +107,7 @@ class _Writer:
         return text + "/>"
 
     def _tendons(self) -> list[str]:
-        lines = [*self._motors(), *self._springs()]
+        lines = [*self._motors(), *self._springs(), *self._rules()]
         return ["  <tendon>", *lines, "  </tendon>"] if lines else []
 
     def _fixed(self, attributes: str, weights: Float) -> list[str]:
@@ -143,16 +145,41 @@ class _Writer:
     def _dry(self, coulomb: float) -> str:
         return "" if self.soft or coulomb <= 0 else "".join(f' {key}="{x}"' for key, x in DRY.items())
 
+    def _followers(self) -> list[tuple[int, list[int]]]:
+        # Joints of the tree that follow others, with the independent ones that they follow.
+        robot = self.robot
+        return [
+            (i, np.flatnonzero(robot.projection[i]).tolist())
+            for i, name in enumerate(robot.tree_joint_names)
+            if name not in robot.joint_names
+        ]
+
+    def _rules(self) -> list[str]:
+        # A constraint of joints knows two of them: what follows several hangs on the length of a tendon.
+        lines = []
+        for i, followed in self._followers():
+            if len(followed) > 1:
+                lines += self._fixed(f'name="{self._rule(i)}"', self.robot.projection[i])
+                lines.insert(-1, f'      <joint joint={quoteattr(self.joints[i])} coef="-1"/>')
+        return lines
+
+    def _rule(self, i: int) -> str:
+        return f"rule{i + 1}"
+
     def _equalities(self) -> list[str]:
         robot, lines = self.robot, []
-        for i, name in enumerate(robot.tree_joint_names):
-            if name in robot.joint_names:
+        for i, followed in self._followers():
+            offset = float(robot.projection_offset[i])
+            if len(followed) > 1:
+                lines.append(
+                    f'    <tendon tendon1="{self._rule(i)}" polycoef="{-offset!r} 0 0 0 0" {RIGID}/>'
+                )
                 continue
-            j = int(np.flatnonzero(robot.projection[i])[0])
-            followed = self.joints[robot.tree_joint_names.index(robot.joint_names[j])]
-            curve = join([robot.projection_offset[i], robot.projection[i, j], 0.0, 0.0, 0.0])
-            pair = f"joint1={quoteattr(self.joints[i])} joint2={quoteattr(followed)}"
-            lines.append(f'    <joint {pair} polycoef="{curve}"/>')
+            pair, factor = f"joint1={quoteattr(self.joints[i])}", 0.0
+            for j in followed:
+                leader = self.joints[robot.tree_joint_names.index(robot.joint_names[j])]
+                pair, factor = f"{pair} joint2={quoteattr(leader)}", float(robot.projection[i, j])
+            lines.append(f'    <joint {pair} polycoef="{join([offset, factor, 0.0, 0.0, 0.0])}" {RIGID}/>')
         return ["  <equality>", *lines, "  </equality>"] if lines else []
 
     def _controllers(self) -> list[str]:

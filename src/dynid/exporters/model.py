@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UsageError
+from dynid.base.errors import Place, RefusedError, UsageError
 from dynid.base.records import dataclass
 from dynid.dynamics import Dynamics
 from dynid.estimate.physical import BORDER, body_fault
@@ -238,6 +238,44 @@ def shared_text(name: str, share: float, fixed: Float, whole: Float) -> str:
         return f"{said}. Likely the robot did not carry it while the log was recorded, or not all of it"
     # Centre and shape of a last body are seldom seen in full, so that this says nothing of the parts.
     return f"{said}, and '{name}' with the rest: both together are as identified"
+
+
+def mimicked(robot: RobotModel, i: int, kind: str) -> tuple[int, float]:
+    """Find the joint that a joint of the tree follows, for formats where it can follow one alone.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    i : int
+        Joint of the tree that follows others.
+    kind : str
+        Name of the format, for the message.
+
+    Returns
+    -------
+    tuple of int and float
+        Independent joint, and by how much its motion is multiplied.
+
+    Raises
+    ------
+    RefusedError
+        If the joint follows several.
+
+    """
+    followed = np.flatnonzero(robot.projection[i]).tolist()
+    if len(followed) > 1:
+        names = ", ".join(f"'{robot.joint_names[j]}'" for j in followed)
+        raise RefusedError(
+            "export-follows",
+            found=f"a joint that follows {names} together",
+            expected=f"one joint: <mimic> in {kind} has no place for more",
+            do="export MJCF, C or JSON, which have",
+            place=Place(joint=robot.tree_joint_names[i]),
+        )
+    # What follows none stands still: any joint times 0.
+    j = followed[0] if followed else 0
+    return j, float(robot.projection[i, j])
 
 
 def turned_zeros(robot: RobotModel, zeros: Float) -> RobotModel:

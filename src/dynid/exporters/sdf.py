@@ -7,7 +7,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.exporters.model import ExportModel
+from dynid.exporters.model import ExportModel, mimicked
 from dynid.exporters.names import unique, xml_name
 from dynid.exporters.urdf import join, rpy_of
 from dynid.robot.model import JointType
@@ -80,10 +80,10 @@ def _joint(model: ExportModel, i: int, names: list[str], link: str, parent: str)
             f"<friction>{float(model.coulomb[j])!r}</friction>{_spring(model, j)}</dynamics>",
         ]
     else:
-        j = int(np.flatnonzero(robot.projection[i])[0])
+        j, factor = mimicked(robot, i, "SDF")
         followed = quoteattr(names[robot.tree_joint_names.index(robot.joint_names[j])])
         lines += [
-            f"        <mimic joint={followed}><multiplier>{float(robot.projection[i, j])!r}</multiplier>"
+            f"        <mimic joint={followed}><multiplier>{factor!r}</multiplier>"
             f"<offset>{float(robot.projection_offset[i])!r}</offset><reference>0</reference></mimic>",
         ]
     return [*lines, "      </axis>", "    </joint>"]

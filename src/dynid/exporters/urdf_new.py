@@ -6,7 +6,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from dynid.exporters.model import ExportModel
+from dynid.exporters.model import ExportModel, mimicked
 from dynid.exporters.names import unique, xml_name
 from dynid.exporters.urdf import inertial_lines, join, rpy_of
 from dynid.robot.model import JointType, RobotModel
@@ -47,7 +47,7 @@ def _joint(
     kind = robot.joint_types[i]
     own = robot.tree_joint_names[i]
     mimic = own not in robot.joint_names
-    j = int(np.flatnonzero(robot.projection[i])[0]) if mimic else robot.joint_names.index(own)
+    j, factor = mimicked(robot, i, "URDF") if mimic else (robot.joint_names.index(own), 1.0)
     limits = robot.limits
     lower, upper = float(limits.lower[j]), float(limits.upper[j])
     if kind is JointType.REVOLUTE and (mimic or not np.isfinite([lower, upper]).any()):
@@ -70,7 +70,7 @@ def _joint(
     lines.append(f'    <limit {span}velocity="{velocity!r}" effort="{effort!r}"/>')
     if mimic:
         followed = quoteattr(names[robot.tree_joint_names.index(robot.joint_names[j])])
-        factor, offset = float(robot.projection[i, j]), float(robot.projection_offset[i])
+        offset = float(robot.projection_offset[i])
         lines.append(f'    <mimic joint={followed} multiplier="{factor!r}" offset="{offset!r}"/>')
     else:
         friction = f'damping="{float(model.viscous[j])!r}" friction="{float(model.coulomb[j])!r}"'

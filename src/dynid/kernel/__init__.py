@@ -29,7 +29,9 @@ except ImportError:
     _native = None
 
 __all__ = [
+    "NotFiniteError",
     "Panels",
+    "SingularError",
     "Tree",
     "backend",
     "cho_factor",
@@ -281,6 +283,30 @@ def gathered_gram(lines: Float, ends: Int, places: Int, weights: Float, size: in
     return factoring.gathered_gram(lines, ends, places, weights, size)
 
 
+class NotFiniteError(SolverError, ValueError):
+    """Linear equations with numbers that are not finite, as a simulated motion that runs off leaves them behind."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "not-finite",
+            found="linear equations with numbers that are not finite",
+            expected="finite ones: a motion that was simulated or a value of the log has run off",
+            do="check units, gains and delays that were declared, or use another estimator, such as 'wls'",
+        )
+
+
+class SingularError(SolverError, np.linalg.LinAlgError):
+    """Linear equations without a single solution."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            "singular",
+            found=f"linear equations with {found}",
+            expected="equations that determine every unknown",
+            do="record a longer motion, or use fewer terms",
+        )
+
+
 def qr_panel(panel: Float) -> Float:
     """Upper triangular R (w, w), diagonal >= 0, with R'R = panel panel' for a panel (w, T) of lines."""
     if (native := _chosen()) is not None:
@@ -294,15 +320,15 @@ def solve_triangular(
 ) -> Float:
     """The x with a x = b, or a' x = b, for the upper or the lower triangle of a (n, n); b, x: (n,) or (n, k).
 
-    Raises ValueError for numbers that are not finite, LinAlgError for a zero on the diagonal.
+    Raises NotFiniteError for numbers that are not finite, SingularError for a zero on the diagonal.
     """
     if check_finite and not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ValueError("array must not contain infs or NaNs")
+        raise NotFiniteError
     if not b.size:
         return np.zeros(b.shape)
     diagonal = a.diagonal()
     if not diagonal.all():
-        raise np.linalg.LinAlgError(f"singular triangle: zero {np.argmin(diagonal != 0.0)} of its diagonal")
+        raise SingularError(f"a zero on the diagonal of their triangle (number {np.argmin(diagonal != 0.0)})")
     if not a.flags.c_contiguous and a.flags.f_contiguous:
         a, transposed, lower = a.T, not transposed, not lower
     if (native := _chosen()) is not None:
@@ -313,15 +339,18 @@ def solve_triangular(
 def cho_factor(a: Numbers) -> Float:
     """Lower triangle L with L L' = a, a symmetric matrix (n, n), for `cho_solve`.
 
-    Raises ValueError for numbers that are not finite, LinAlgError unless it is positive definite.
+    Raises NotFiniteError for numbers that are not finite, SingularError unless it is positive definite.
     """
     if not np.isfinite(a).all():
-        raise ValueError("array must not contain infs or NaNs")
-    return np.asarray(np.linalg.cholesky(a), dtype=np.float64)
+        raise NotFiniteError
+    try:
+        return np.asarray(np.linalg.cholesky(a), dtype=np.float64)
+    except np.linalg.LinAlgError as error:
+        raise SingularError("a matrix that is not positive definite") from error
 
 
 def cho_solve(factor: Float, b: Numbers) -> Float:
-    """The x with L L' x = b, (n,) or (n, k), for the L of `cho_factor`; ValueError for numbers that are not finite."""
+    """The x with L L' x = b, (n,) or (n, k), for the L of `cho_factor`; NotFiniteError as there."""
     return solve_triangular(factor, solve_triangular(factor, b, lower=True), transposed=True, lower=True)
 
 

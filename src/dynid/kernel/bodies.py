@@ -10,6 +10,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
 from dynid.kernel import _chosen, _whole, equations_of_motion, reference, solved
 from dynid.kernel.adjoint import Sweep, torque_jacobian
+from dynid.kernel.handles import hold
 from dynid.kernel.tree import Tree
 
 
@@ -107,7 +108,7 @@ class Bodies:
         """
         kernel = _chosen()
         if kernel is not None and self._handle is None:
-            self._handle = kernel.Bodies(*_whole(self.tree), self.inertia.ravel(), self.armature)
+            hold(self, kernel.Bodies(*_whole(self.tree), self.inertia.ravel(), self.armature))
         return None if kernel is None else self._handle
 
     def _motion(self, *arrays: Float) -> tuple[Float, ...]:

@@ -13,6 +13,7 @@ from dynid.base.arrays import Float, Int, locked, locked_int
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.records import dataclass
 from dynid.kernel import _chosen, _whole, equations_of_motion
+from dynid.kernel.handles import hold
 from dynid.kernel.tree import Tree
 
 
@@ -129,7 +130,7 @@ class Multibody:
                 np.ascontiguousarray(signs),
                 np.ascontiguousarray(self.driven, dtype=np.int32),
             )
-            object.__setattr__(self, "_handle", handle)
+            hold(self, handle)
         return self._handle  # type: ignore[attr-defined]  # set past the frozen dataclass
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -259,11 +260,13 @@ def rollout(
     parameters: Sequence[Parameter] = (),
     first_state: bool = False,
     threads: int = 1,
+    begin: float = 0.0,
 ) -> Rollout:
     """Runs from states (B, 2 s) over K samples, h seconds apart, in `count` classical Runge-Kutta steps a sample.
 
     The controller is asked at every stage, or held. Slopes are those of the steps themselves, exact but where the
     torque reaches its limit within a step. The same bytes for any number of threads.
+    begin: time of the first sample, s, for messages.
 
     Raises SolverError for a motion that runs off, or a mass matrix that is not positive definite; UsageError without
     the native kernel (`Multibody.native` is None).
@@ -291,7 +294,7 @@ def rollout(
         first_state,
         threads,
     )
-    raise_failure(failures, h)
+    raise_failure(failures, h, begin)
     asked = len(parameters) > 0 or first_state
     return Rollout(
         states[:, :, :s],
@@ -302,7 +305,7 @@ def rollout(
     )
 
 
-def raise_failure(failures: Float, h: float) -> None:
+def raise_failure(failures: Float, h: float, begin: float = 0.0) -> None:
     """Raises SolverError for the first run that has failed: kind 1 = not finite, 2 = mass matrix; (groups, 2)."""
     for kind, sample in np.asarray(failures):
         if kind == 2:
@@ -312,7 +315,7 @@ def raise_failure(failures: Float, h: float) -> None:
                 expected="every joint to move some inertia",
             )
         if kind:
-            raise diverged(sample * h)
+            raise diverged(begin + sample * h)
 
 
 def diverged(t: float) -> SolverError:

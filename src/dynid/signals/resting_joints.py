@@ -45,10 +45,14 @@ def unexplained_at_rest(log: Log) -> tuple[str, ...]:
     trial = _trial_of(log)
     if trial is None:
         return ()
-    moving = np.flatnonzero(~resting)
+    # A joint without effort has zeros in place of one, which no model explains.
+    silent = np.array([name in log.unmeasured for name in log.robot.joint_names])
+    moving = np.flatnonzero(~resting & ~silent)
+    if not len(moving):
+        return ()
     return tuple(
         log.robot.joint_names[j]
-        for j in np.flatnonzero(resting & own_motors(log.robot))
+        for j in np.flatnonzero(resting & ~silent & own_motors(log.robot))
         if trial.explained(moving, int(j)) < EXPLAINED
     )
 
@@ -135,15 +139,17 @@ class _Trial:
 
     def explained(self, moving: Int, j: int) -> float:
         """Share of a joint's effort on held-out blocks that bodies explain which are fitted to it and those moving."""
-        joints = np.append(moving, j)
-        spread = self.effort[joints].std(axis=1)
-        size = np.sqrt(self._missed(joints, spread))
-        return float(1.0 - self._missed(joints, size)[-1] / max(spread[-1] ** 2, np.finfo(float).tiny))
+        spread = self.effort.std(axis=1)
+        if not spread[j] > 0.0:  # an effort that never changes is no measurement
+            return 0.0
+        joints = np.append(moving[spread[moving] > 0.0], j)
+        # A fit without error must not weigh its joint infinitely.
+        size = np.maximum(np.sqrt(self._missed(joints, spread[joints])), np.finfo(float).eps * spread[joints])
+        return float(1.0 - self._missed(joints, size)[-1] / spread[j] ** 2)
 
     def _missed(self, joints: Int, size: Float) -> Float:
         # Mean square errors on held-out blocks, (k,), of one set of bodies for joints of weights 1 / size.
         k, count, m = len(joints), self.bodies.shape[2], self.own.shape[2]
-        size = np.maximum(size, np.finfo(float).tiny)
         rows = np.zeros((k, len(self.held), count + m * k))
         rows[:, :, :count] = self.bodies[joints]
         for i, joint in enumerate(joints):

@@ -7,8 +7,11 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.kernel.multibody import Held, rollout
 from dynid.simulation.control import Controller, Tabular
-from dynid.simulation.integrate import STEPS_PER_CHECK, FixedStep, check_times
+from dynid.simulation.integrate import STEPS_PER_CHECK, FixedStep, check_budget, check_times
 from dynid.simulation.plant import Plant
+
+# Rows of the controller's tables that are made at a time: a few MB, and a thousandth of the time of a run.
+TABLE_ROWS = 20_000
 
 
 def compiled(
@@ -23,15 +26,24 @@ def compiled(
     if system is None or not isinstance(controller, Tabular) or system.native() is None:
         return None
     check_times(t)
+    check_budget(t, scheme.step)
     count = scheme.count(t)
-    control = controller.table(t if scheme.held else _half_steps(t, count))
-    if control is None:
-        return None
     h = float(t[-1] - t[0]) / (len(t) - 1)
-    found = rollout(system, start[None], len(t), h, count, control, Held(count) if scheme.held else None)
-    Y = np.concatenate([found.x[0], found.v[0]], axis=1)
+    held = Held(count) if scheme.held else None
+    Y, inputs = np.empty((len(t), len(start))), []
+    Y[0] = start
+    samples = max(1, TABLE_ROWS // (2 * count))
+    for first in range(0, len(t) - 1, samples):
+        part = t[first : first + samples + 1]
+        control = controller.table(part if scheme.held else _half_steps(part, count))
+        if control is None:
+            return None
+        run = rollout(system, Y[None, first], len(part), h, count, control, held, begin=float(part[0]))
+        Y[first : first + len(part)] = np.concatenate([run.x[0], run.v[0]], axis=1)
+        if run.u is not None:
+            inputs.append(run.u[0] if first + samples + 1 >= len(t) else run.u[0, :-1])
     _check(plant, controller, Y, t, scheme, h / count)
-    return Y, None if found.u is None else found.u[0]
+    return Y, np.concatenate(inputs) if scheme.held else None
 
 
 def _half_steps(t: Float, count: int) -> Float:

@@ -33,16 +33,21 @@ class Tabular(Protocol):
         ...
 
 
+# Rows of a tabulated trajectory that are kept at a time: much more than a step, much less than a motion.
+TABULATED_ROWS = 8192
+
+
 class Tabulated:
-    """A trajectory computed beforehand on a grid: quick for the many single times that an integration asks for.
+    """A trajectory on a grid, computed in blocks: quick for the many single times that an integration asks for.
 
     spacing: s; other times than multiples of it are computed when asked for.
     """
 
     def __init__(self, trajectory: Trajectory, spacing: float) -> None:
         self.trajectory, self.spacing = trajectory, spacing
-        count = math.ceil(trajectory.duration / spacing) + 2
-        self.table = trajectory.motion(spacing * np.arange(count, dtype=np.float64))
+        self._last = math.ceil(trajectory.duration / spacing) + 1
+        self._first = 0
+        self._block: tuple[Float, Float, Float] | None = None
 
     @property
     def duration(self) -> float:
@@ -54,10 +59,18 @@ class Tabulated:
         if len(t) == 1:
             at = t[0] / self.spacing
             row = round(at)
-            if abs(at - row) < 1e-6 and 0 <= row < len(self.table[0]):
-                q, dq, ddq = self.table
-                return q[row : row + 1], dq[row : row + 1], ddq[row : row + 1]
+            if abs(at - row) < 1e-6 and 0 <= row <= self._last:
+                return self._row(row)
         return self.trajectory.motion(t)
+
+    def _row(self, row: int) -> tuple[Float, Float, Float]:
+        place = row % TABULATED_ROWS
+        if self._block is None or row - place != self._first:
+            self._first = row - place
+            rows = np.arange(self._first, min(self._first + TABULATED_ROWS, self._last + 1), dtype=np.float64)
+            self._block = self.trajectory.motion(self.spacing * rows)
+        q, dq, ddq = self._block
+        return q[place : place + 1], dq[place : place + 1], ddq[place : place + 1]
 
 
 @dataclass(frozen=True)

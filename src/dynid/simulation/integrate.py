@@ -8,11 +8,14 @@ from typing import Protocol
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.errors import SolverError, UsageError
+from dynid.base.errors import NOWHERE, Place, ResourceError, SolverError, UsageError
 from dynid.base.records import dataclass
 from dynid.kernel.multibody import diverged
 
 STEPS_PER_CHECK = 32
+# Steps that one motion may take: on an arm of seven joints a minute where steps run compiled (80,000 a second), and an
+# hour where they do not (1,500 a second). A motion of 20 s whose fastest part decays within 2e-6 s is just within it.
+MOST_STEPS = 5_000_000
 _LEAST_RTOL = 100 * np.finfo(np.float64).eps
 
 
@@ -45,7 +48,8 @@ class FixedStep:
     tolerance: greatest error of a step, looked at every 32 steps and at the first one: abs(y_step - y_two_halves) / 15
     against 1 + the greatest abs(y) so far of each component.
 
-    Raises UsageError for a step that is not positive, SolverError if the motion runs off or the tolerance is exceeded.
+    Raises UsageError for a step that is not positive, ResourceError if the motion takes more than MOST_STEPS,
+    SolverError if it runs off or the tolerance is exceeded.
     """
 
     step: float = 5e-4
@@ -63,6 +67,7 @@ class FixedStep:
     def run(self, system: System, start: Float, t: Float) -> tuple[Float, Float | None]:
         """States at the times t, and the held inputs."""
         check_times(t)
+        check_budget(t, self.step)
         count = self.count(t)
         y: Float = np.array(start, dtype=np.float64)
         Y, scale, done = np.empty((len(t), len(y))), 1.0 + np.abs(y), 0
@@ -97,7 +102,7 @@ class FixedStep:
 
     def count(self, t: Float) -> int:
         """Steps from one of the times (T,) to the next."""
-        return max(1, math.ceil(float(t[-1] - t[0]) / (len(t) - 1) / self.step * (1 - 1e-9)))
+        return steps_between(t, self.step)
 
     def check_error(self, error: float, t: float, h: float) -> None:
         """Raises SolverError where the error of a step of h seconds at time t is above the tolerance."""
@@ -181,6 +186,40 @@ def runge_kutta(system: System, t: float, y: Float, held: Float | None, h: float
     k3 = slope(t + 0.5 * h, y + 0.5 * h * k2)
     k4 = slope(t + h, y + h * k3)
     return np.asarray(y + h / 6.0 * (k1 + 2.0 * (k2 + k3) + k4))
+
+
+def steps_between(t: Float, step: float) -> int:
+    """Steps of at most `step` seconds from one of the uniform times (T,) to the next."""
+    return max(1, math.ceil(float(t[-1] - t[0]) / (len(t) - 1) / step * (1 - 1e-9)))
+
+
+def check_budget(t: Float, step: float, joint: str | None = None) -> None:
+    """Refuse a motion of more than MOST_STEPS fixed steps.
+
+    Parameters
+    ----------
+    t : (T,) array, s
+        Uniform times of the samples.
+    step : float, s
+        Longest step.
+    joint : str, optional
+        Joint whose motion needs so short a step.
+
+    Raises
+    ------
+    ResourceError
+        If the motion takes more steps.
+
+    """
+    count, seconds = steps_between(t, step) * (len(t) - 1), float(t[-1] - t[0])
+    if count > MOST_STEPS:
+        raise ResourceError(
+            "simulation-steps",
+            found=f"a motion so fast that {seconds:.3g} s take {count / 1e6:.3g} million steps of {step:.2g} s",
+            expected=f"at most {MOST_STEPS / 1e6:g} million, an hour's work",
+            do='set method = "LSODA" under [integrator] in --plant FILE, give the rotor inertia, or shorten the motion',
+            place=NOWHERE if joint is None else Place(joint=joint),
+        )
 
 
 def check_times(t: Float) -> None:

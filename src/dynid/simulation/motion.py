@@ -74,6 +74,13 @@ def suitable_step(
 
     An eigenvalue a + ib of the motion's linearisation asks for a step of at most 0.5 / abs(a) and 0.3 / abs(b).
     """
+    return fastest_mode(plant, y, longest, controller)[0]
+
+
+def fastest_mode(
+    plant: Plant, y: Float, longest: float = 5e-4, controller: Controller | None = None
+) -> tuple[float, str]:
+    """The step of `suitable_step`, and the joint that moves most in the mode that asks for it."""
     shift = 1e-6 * np.eye(plant.states)
     around = np.concatenate([y + shift, y - shift])
     u = np.zeros((len(around), plant.n))
@@ -83,11 +90,12 @@ def suitable_step(
     slopes = (rates[: plant.states] - rates[plant.states :]).T / 2e-6
     if not np.isfinite(slopes).all():
         raise diverged(0.0)
-    found = np.linalg.eigvals(slopes)
-    fastest = max(
-        float(np.abs(found.real).max()) / DECAY_A_STEP, float(np.abs(found.imag).max()) / TURN_A_STEP
-    )
-    return min(longest, 1.0 / max(fastest, 1e-9))
+    values, vectors = np.linalg.eig(slopes)
+    speeds = np.maximum(np.abs(values.real) / DECAY_A_STEP, np.abs(values.imag) / TURN_A_STEP)
+    fastest = int(speeds.argmax())
+    velocities = np.abs(vectors[plant.size : 2 * plant.size, fastest])
+    joint = plant.robot.joint_names[int(velocities.argmax()) % plant.n]
+    return min(longest, 1.0 / max(float(speeds[fastest]), 1e-9)), joint
 
 
 def simulate(

@@ -151,10 +151,15 @@ class Plant:
         """Internal states of the friction."""
         return 0 if self.friction is None else self.friction.states
 
-    @cached_property
+    @property
     def rigid(self) -> Plant:
         """The same robot with rigid joints."""
-        return self if self.elasticity is None else replace(self, elasticity=None)
+        # Not cached where it is this plant: a reference to itself would keep it alive until cycles are searched for.
+        return self if self.elasticity is None else self._without_elasticity
+
+    @cached_property
+    def _without_elasticity(self) -> Plant:
+        return replace(self, elasticity=None)
 
     @cached_property
     def tree(self) -> Tree:

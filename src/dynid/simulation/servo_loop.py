@@ -27,6 +27,10 @@ TURN = 2.0 * np.pi
 STEPS_A_HOLD = 4
 
 
+# Slope of a position by a parameter, SI units, that only a loop which runs off reaches; its square still has a sum.
+STEEPEST = 1e100
+
+
 @dataclass(frozen=True, eq=False)
 class ServoLoop:
     """The drives' controllers and what they were told: u = sat(kp e(q_des - x) + kd (dq_des - v) + tau_ff).
@@ -147,7 +151,10 @@ def servo_run(
         found.x[:, ::every], found.v[:, ::every], None if found.dx is None else found.dx[:, ::every]
     )
     x = measured_coordinates(mechanism, samples)[0][stretches.index]
-    astray = ~(np.abs(found.x - x) < FAR).all(axis=(0, 2))
+    astray = np.asarray(~(np.abs(found.x - x) < FAR).all(axis=(0, 2)))
+    if found.dx is not None and not _steep(found.dx) < STEEPEST:
+        # A drive at its greatest torque keeps an unstable loop near, and its slopes grow on from sample to sample.
+        astray |= np.array([not _steep(found.dx[:, k]) < STEEPEST for k in range(x.shape[1])])
     if astray.any():
         first = float(samples.t[stretches.index[:, int(np.argmax(astray))]].min())
         raise SolverError(
@@ -157,6 +164,11 @@ def servo_run(
             do="check kp, kd and the delay under [drive], or use 'wls'",
         )
     return found
+
+
+def _steep(slopes: Float) -> float:
+    """Greatest size of slopes; nan where one is."""
+    return float(np.maximum(slopes.max(), -slopes.min())) if slopes.size else 0.0
 
 
 def cubic(values: Float, at: Float) -> Float:

@@ -21,8 +21,8 @@ from dynid.simulation.control import ComputedTorque, Controller, GravityPD, Tabu
 from dynid.simulation.drivetrain import Coupling, Elasticity
 from dynid.simulation.effects import SMOOTHING, Friction, FunctionLoad, Load, SmoothFriction
 from dynid.simulation.friction import Dahl, LuGre
-from dynid.simulation.integrate import Adaptive, FixedStep, Integrator
-from dynid.simulation.motion import SimulatedMotion, follow, sample_times, simulate, suitable_step
+from dynid.simulation.integrate import Adaptive, FixedStep, Integrator, check_budget, steps_between
+from dynid.simulation.motion import SimulatedMotion, fastest_mode, follow, sample_times, simulate
 from dynid.simulation.plant import Plant
 from dynid.spatial.inertia import from_com, symmetric
 from dynid.terms.exports import spring_torque
@@ -166,7 +166,8 @@ class Setup:
     def motion(self, trajectory: Trajectory, rate: float) -> SimulatedMotion:
         """The motion along a trajectory, sampled at `rate` Hz.
 
-        Raises UsageError for combinations that do not go together, SolverError if the motion cannot be followed.
+        Raises UsageError for combinations that do not go together, SolverError if the motion cannot be followed,
+        ResourceError if it takes too many steps.
         """
         t = sample_times(trajectory.duration, rate)
         if self.controller.kind == "ideal":
@@ -178,7 +179,10 @@ class Setup:
         start = self.plant.at_rest(trajectory.motion(t[:1])[0])[0]
         # Around the start the controller is the same with any table of its reference.
         probe = self._controller(trajectory, t, trajectory.duration)
-        step = self.integrator.step or suitable_step(self.plant, start, 1.0 / rate, probe)
+        step, joint = fastest_mode(self.plant, start, 1.0 / rate, probe)
+        step = self.integrator.step or step
+        if self.integrator.method == "rk4" or self.simulator == "mujoco":
+            check_budget(t, step, None if self.integrator.step else joint)
         controller = self._controller(trajectory, t, step)
         if self.simulator == "mujoco":
             from dynid.simulation.mujoco import MujocoSimulator
@@ -199,7 +203,7 @@ class Setup:
                 raise UsageError("open-loop", found="no torque", expected="a log with its torque")
             return self.torque
         dt = float(t[1] - t[0])
-        steps = 2 * max(1, int(np.ceil(dt / step * (1 - 1e-9))))
+        steps = 2 * steps_between(t, step)
         reference = Tabulated(trajectory, dt / steps) if self.integrator.method == "rk4" else trajectory
         if c.kind == "pd":
             kp, kd = pd_gains(plant, c.bandwidth, c.damping)

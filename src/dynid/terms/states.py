@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
+from dynid.signals.samples import POSE_RATE, Samples
 from dynid.terms.term import Terms
 
 
@@ -29,8 +29,9 @@ def states(
     """Samples of given states for a model, and the shape that their torque has: that of q.
 
     q, dq, ddq, temperature: (T, n), or (n,) for one state.    extra: channels by name, (T,).
-    rate: Hz, for terms that differentiate along time.
-    Raises UsageError for arrays of another shape, or without the channels and the rate that terms read.
+    rate: Hz, of consecutive states; None = states by themselves, whose torque does not change along time, all at the
+    beginning of the log's time.
+    Raises UsageError for arrays of another shape, without the channels that terms read, or a rate that is not positive.
     """
     if missing := [name for name in terms.channels() if name not in (extra or {})]:
         raise UsageError(
@@ -38,11 +39,11 @@ def states(
             found=f"states without the channel '{missing[0]}' that the model reads",
             expected=f"extra = {{'{missing[0]}': values}}, (T,)",
         )
-    if rate is None and (needing := [term.name for term in terms if term.reads_rate]):
+    if rate is not None and not 0 < rate < np.inf:
         raise UsageError(
             "no-rate",
-            found=f"states without their rate for the term {', '.join(needing)}",
-            expected="rate = samples a second of consecutive states",
+            found=f"a rate of {rate} Hz",
+            expected="samples a second of consecutive states, or None",
         )
     shape = np.shape(q)
     given = {"q": q, "dq": dq, "ddq": ddq}
@@ -50,7 +51,9 @@ def states(
         given["temperature"] = temperature
     arrays = {name: _states(values, shape, robot, name) for name, values in given.items()}
     T = len(arrays["q"])
-    samples = Samples.from_motion(arrays["q"], arrays["dq"], arrays["ddq"], rate=rate or 1.0)
+    samples = Samples.from_motion(arrays["q"], arrays["dq"], arrays["ddq"], rate=rate or POSE_RATE)
+    if rate is None:
+        samples = replace(samples, t=np.zeros(T))
     channels = {name: _channel(values, T, name) for name, values in (extra or {}).items()}
     return replace(samples, temperature=arrays.get("temperature"), extra=channels), shape
 
