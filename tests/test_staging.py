@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import hashlib
 import json
 import os
@@ -388,6 +389,22 @@ def test_who_ends_while_files_are_moved_keeps_what_brings_the_earlier_ones_back(
     assert tree(kept / "out") != before
     recover(kept / "out")
     assert tree(kept) == {"out": b""} | {f"out/{name}": data for name, data in before.items()}
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_locks_nothing(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def refused(*arguments: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    release = claim(tmp_path / "out")
+    assert tree(tmp_path) == {}
+    release()
+    assert tree(tmp_path) == {}
 
 
 def test_a_second_process_is_refused_at_the_start(tmp_path: Path) -> None:

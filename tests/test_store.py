@@ -18,6 +18,7 @@ from dynid.base.tables import read_table, write_table
 from dynid.estimate.residuals import Residuals
 from dynid.estimate.scores import Origin, Sums
 from dynid.estimate.verdict import Known, full_verdicts
+from dynid.identification.further_log import training_log
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.log.read import read_log
@@ -29,7 +30,7 @@ from dynid.signals.settings import Preparation
 from dynid.testing import random_robot, simulated_log
 from dynid.verbs.save import save
 from dynid.verbs.summary import comparison_lines, difference_lines, identification_lines, write_scores
-from tests.command_line import RUN_FILES
+from tests.command_line import RUN_FILES, Run
 
 
 @pytest.fixture(scope="module")
@@ -105,8 +106,52 @@ def test_everything_comes_back(result: Identification, folder: Path) -> None:
 
 def test_saving_again_gives_the_same_files(folder: Path, tmp_path: Path) -> None:
     save(load(folder), tmp_path / "again")
-    for name in ("run.json", "model.json"):
-        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes(), name
+    assert (tmp_path / "again" / "model.json").read_bytes() == (folder / "model.json").read_bytes()
+    first, again = (json.loads((path / "run.json").read_text()) for path in (folder, tmp_path / "again"))
+    assert again == first | {"folders": first["folders"] | {"run": str((tmp_path / "again").resolve())}}
+
+
+def test_a_run_finds_its_files_from_any_folder_and_moved_with_them(
+    run: Run, robot_file: Path, train_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    project.mkdir()
+    elsewhere.mkdir()
+    shutil.copy(robot_file, project / "arm.toml")
+    shutil.copy(train_log, project / "log.parquet")
+    # A file of the same name where the run is read is another file.
+    shutil.copy(robot_file, elsewhere / "arm.toml")
+    monkeypatch.chdir(project)
+    done = run("identify", "arm.toml", "log.parquet", "--out", "runs/first")
+    assert done.code == 0, done.err
+    # A run that names its files by absolute paths may move with them as well.
+    done = run("identify", project / "arm.toml", project / "log.parquet", "--out", "runs/absolute")
+    assert done.code == 0, done.err
+
+    def files(run_folder: Path) -> tuple[object, ...]:
+        loaded = load(run_folder)
+        assert training_log(loaded, Diagnostics()) is not None
+        assert len(loaded.provenance["logs"]) == 1  # type: ignore[arg-type]  # plain data
+        (log,) = loaded.provenance["logs"]  # type: ignore[misc]  # plain data
+        assert loaded.files["logs"] == [log]
+        assert loaded.files["robot"] == loaded.robot.source
+        return loaded.robot.source, log
+
+    # Read where it was written, everything stays as it was named.
+    assert files(project / "runs" / "first") == ("arm.toml", "log.parquet")
+    monkeypatch.chdir(elsewhere)
+    for name in ("first", "absolute"):
+        assert files(project / "runs" / name) == (str(project / "arm.toml"), str(project / "log.parquet"))
+    # A run folder that moves alone finds them where they were.
+    (project / "runs" / "first").rename(elsewhere / "alone")
+    assert files(elsewhere / "alone") == (str(project / "arm.toml"), str(project / "log.parquet"))
+    (elsewhere / "alone").rename(project / "runs" / "first")
+    moved = tmp_path / "moved"
+    project.rename(moved)
+    for name in ("first", "absolute"):
+        assert files(moved / "runs" / name) == (str(moved / "arm.toml"), str(moved / "log.parquet"))
+    (moved / "arm.toml").unlink()
+    assert load(moved / "runs" / "first").robot.source == str(project / "arm.toml")
 
 
 def test_the_files_can_be_read_without_dynid(result: Identification, folder: Path) -> None:

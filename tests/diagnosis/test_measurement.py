@@ -10,7 +10,9 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
+from dynid.diagnosis import measurement
 from dynid.diagnosis.measurement import LEAST_FRICTION, LEAST_NOISE
+from dynid.diagnosis.residual_analysis import basis
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import read_log
@@ -59,8 +61,23 @@ def identified(folder: Path, friction: float, noise: float, seed: int = 3) -> Id
     return identify(robot, log, Settings(), diagnostics=Diagnostics(), threads=1)
 
 
-def test_a_controllers_model_is_no_measurement(tmp_path: Path) -> None:
+@pytest.fixture
+def decompositions(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The shapes of the matrices that the check decomposes."""
+    shapes: list[tuple[int, ...]] = []
+
+    def counted(rows: Float) -> Float:
+        shapes.append(rows.shape)
+        return basis(rows)
+
+    monkeypatch.setattr(measurement, "basis", counted)
+    return shapes
+
+
+def test_a_controllers_model_is_no_measurement(tmp_path: Path, decompositions: list[tuple[int, ...]]) -> None:
     found = identified(tmp_path, friction=0.0, noise=0.0)
+    # The matrix is the same for every joint.
+    assert len(decompositions) == 1
     (doubt,) = found.diagnostics.doubts
     assert doubt.identifier == "modelled-effort"
     assert "not a measurement" in doubt.text
@@ -75,3 +92,10 @@ def test_a_controllers_model_is_no_measurement(tmp_path: Path) -> None:
 def test_friction_or_noise_alone_make_a_measurement(friction: float, noise: float, tmp_path: Path) -> None:
     found = identified(tmp_path, friction, noise)
     assert "modelled-effort" not in {one.identifier for one in found.diagnostics}
+
+
+def test_noise_alone_spares_the_fit_of_friction(
+    tmp_path: Path, decompositions: list[tuple[int, ...]]
+) -> None:
+    identified(tmp_path, friction=0.1, noise=0.01)
+    assert not decompositions

@@ -373,6 +373,14 @@ def test_blocks_of_text_end_with_whole_rows(
     assert_allclose(np.concatenate([batch["t"] for batch in found]), [t for t, _ in rows], atol=1e-12)
 
 
+def test_what_is_no_array_of_matlab_has_its_name(tmp_path: Path) -> None:
+    from scipy.io import savemat
+    from scipy.sparse import csc_matrix
+
+    savemat(tmp_path / "x.mat", {"q": q, "links": csc_matrix(np.eye(3))})
+    assert contents(tmp_path / "x.mat").left_out == ("links: a sparse matrix",)
+
+
 def test_scopes_of_simulink_call_signals_by_their_labels(tmp_path: Path) -> None:
     scipy_io = pytest.importorskip("scipy.io")
     path = tmp_path / "scope.mat"

@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.tables import read_table
 from dynid.estimate.prior import typical_length
@@ -23,7 +23,8 @@ from dynid.report.section import Page
 from dynid.report.sections.joints import JointsSection
 from dynid.report.sections.links import LinksSection, _row
 from dynid.report.text import number
-from dynid.robot import load_robot
+from dynid.robot import load_robot, shapes
+from dynid.robot.mesh import mesh_triangles
 from dynid.run.links import DATAS, DESCRIBED_OFF, PRIORS, joint_values, links, mass_findings, total_said
 from dynid.run.result import Identification
 from dynid.run.store import load
@@ -81,6 +82,29 @@ def test_values_are_those_of_the_run_and_of_the_description(run: Identification)
         assert not link.guessed
     assert total.value == pytest.approx(sum(link.mass.value for link in found))
     assert total.described == pytest.approx(sum(link.mass.described for link in found))
+
+
+def test_a_mesh_is_read_once_a_run(
+    run: Identification, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corners = [(x, y, z) for x in (0, 0.3) for y in (-0.05, 0.05) for z in (-0.05, 0.05)]
+    (tmp_path / "link.obj").write_text("".join(f"v {x} {y} {z}\n" for x, y, z in corners) + "f 1 2 3\n")
+    text = Path(run.robot.source).read_text()
+    (tmp_path / "arm.urdf").write_text(re.sub("<box [^>]*/>", '<mesh filename="link.obj"/>', text))
+    # Two links have the file: lists of links are made for the tables, the report and the terminal.
+    meshed = replace(run, robot=replace(run.robot, source=str(tmp_path / "arm.urdf")))
+    read: list[Path] = []
+
+    def counted(path: Path) -> tuple[Float, Int]:
+        read.append(path)
+        return mesh_triangles(path)
+
+    monkeypatch.setattr(shapes, "mesh_triangles", counted)
+    first = links(meshed)
+    again = links(replace(meshed, truth=None))
+    assert [link.inside for link in first[0]] == [link.inside for link in again[0]]
+    assert None not in {link.inside for link in first[0]}
+    assert [path.name for path in read] == ["link.obj"]
 
 
 def test_what_the_data_do_not_tell_is_the_descriptions_and_has_no_interval(run: Identification) -> None:

@@ -9,15 +9,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dynid.base.errors import RefusedError
 
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows: the later of two processes on one output is refused by its last step alone
-    fcntl = None
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 # File systems end names at 255 bytes; what stands beside an output adds up to 40 to its name.
 LONGEST_STEM = 200
@@ -25,7 +22,7 @@ LONGEST_STEM = 200
 
 @dataclass
 class _Held:
-    file: int
+    lock: BaseFileLock | None
     count: int
     made: list[Path]
 
@@ -81,36 +78,33 @@ def _take(place: Path) -> _Held:
         raise
 
 
-def _locked(place: Path) -> int:
-    if fcntl is None:
-        return -1
+def _locked(place: Path) -> BaseFileLock | None:
+    from filelock import FileLock, Timeout
+
     path = lock_file(place)
-    while True:
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            owner = os.read(file, 20).decode(errors="replace").strip()
-            os.close(file)
-            raise RefusedError(
-                "output-busy",
-                found=f"'{place}' is being written by another process{f' (pid {owner})' if owner else ''}",
-                expected="one at a time",
-                do="wait until it is done, or choose another --out",
-            ) from error
-        except OSError:
-            # No locks on this file system.
-            os.close(file)
-            with suppress(OSError):
-                path.unlink()
-            return -1
-        # Whoever held it may have removed the file between opening and locking.
+    lock = FileLock(path, timeout=0, thread_local=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        owner = ""
+        with suppress(OSError):  # on Windows a locked file cannot be read
+            owner = path.read_text(errors="replace")[:20].strip()
+        raise RefusedError(
+            "output-busy",
+            found=f"'{place}' is being written by another process{f' (pid {owner})' if owner else ''}",
+            expected="one at a time",
+            do="wait until it is done, or choose another --out",
+        ) from error
+    except OSError:
+        if not path.exists():
+            raise
+        # The file could be made, but there are no locks on this file system.
         with suppress(OSError):
-            if os.path.samestat(os.fstat(file), path.stat()):
-                os.ftruncate(file, 0)
-                os.write(file, str(os.getpid()).encode())
-                return file
-        os.close(file)
+            path.unlink()
+        return None
+    with suppress(OSError):
+        path.write_text(str(os.getpid()))
+    return lock
 
 
 def _release(place: Path) -> None:
@@ -120,12 +114,12 @@ def _release(place: Path) -> None:
         if held.count:
             return
         # Known until its file is gone: whoever is interrupted here removes it by `forget_all`.
-        if held.file >= 0:
+        if held.lock is not None:
             with suppress(OSError):
                 lock_file(place).unlink()
         del _held[place]
-        if held.file >= 0:
-            os.close(held.file)
+        if held.lock is not None:
+            held.lock.release()
         _remove_parents(held.made)
 
 

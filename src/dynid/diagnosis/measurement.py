@@ -27,11 +27,11 @@ def check_measured(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None
     if not analysis.enough or analysis.raw is None or len(analysis.joints) < 2:
         return
     joints = list(analysis.joints)
-    missed = analysis.missed[joints]
-    friction, noise = friction_shares(analysis), noise_shares(analysis)
-    if friction is None or missed.max() > MOST_MISSED:
-        return
-    if friction[joints].max() > LEAST_FRICTION or noise[joints].max() > LEAST_NOISE:
+    noise = noise_shares(analysis)
+    if analysis.missed[joints].max() > MOST_MISSED or noise[joints].max() > LEAST_NOISE:
+        return  # measured: friction, which takes much longer, is not asked
+    friction = friction_shares(analysis)
+    if friction is None or friction[joints].max() > LEAST_FRICTION:
         return
     diagnostics.claim(
         "modelled-effort",
@@ -57,20 +57,19 @@ def friction_shares(analysis: ResidualAnalysis) -> Float | None:
     y = (analysis.motion.tau.T * weight).reshape(-1)
     rigid = (Y * weight[:, :, None]).reshape(n * N, b)
     # Friction of the model is estimated anew, joint by joint.
-    rigid = rigid[:, ~terms.friction_columns(analysis.robot)[wanted]]
+    Q = basis(rigid[:, ~terms.friction_columns(analysis.robot)[wanted]])
+    residual = y - Q @ (Q.T @ y)
     for j in analysis.joints:
         dq = analysis.motion.dq[:, j]
         forms = np.zeros((n, N, 2))
         forms[j] = np.column_stack([dq, np.sign(dq)])
-        shares[j] = _share(rigid, (forms * weight[:, :, None]).reshape(n * N, 2), y, analysis, j, forms[j])
+        X = (forms * weight[:, :, None]).reshape(n * N, 2)
+        shares[j] = _share(X - Q @ (Q.T @ X), residual, analysis, j, forms[j])
     return shares
 
 
-def _share(
-    rigid: Float, forms: Float, y: Float, analysis: ResidualAnalysis, joint: int, shape: Float
-) -> float:
-    Q = basis(rigid)
-    X, e = forms - Q @ (Q.T @ forms), y - Q @ (Q.T @ y)
+def _share(X: Float, e: Float, analysis: ResidualAnalysis, joint: int, shape: Float) -> float:
+    # X and e: friction's forms and the torque, without what the rest of the model explains.
     coefficient, *_ = np.linalg.lstsq(X, e, rcond=1e-9)
     torque = shape @ coefficient
     sigma = float(np.sqrt(np.mean((e - X @ coefficient) ** 2)))

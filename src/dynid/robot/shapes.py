@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -121,13 +121,14 @@ def _of_urdf(robot: RobotModel, root: Element, path: Path) -> list[DescribedShap
     whole = model_of_links(urdf, str(path))
     carried = _carriers(robot, whole)
     above = {joint.child: joint for joint in urdf.joints.values()}
+    read_mesh = cache(mesh_triangles)  # links often share a file, and have it both to show and to touch
     found = []
     for name, link in urdf.links.items():
         body, frame = carried(*_body_of(whole, name, above))
         kinds: tuple[Geometry, ...] = ("collision", "visual")
         for kind in kinds:
             for element in link.element.all(kind):
-                read = partial(_urdf_shape, element, name, body, frame, path.parent, robot)
+                read = partial(_urdf_shape, element, name, body, frame, path.parent, robot, read_mesh)
                 found.append(DescribedShape(name, body, kind, read))
     return found
 
@@ -155,7 +156,13 @@ def _body_of(robot: RobotModel, link: str, above: dict[str, LinkJoint]) -> tuple
 
 
 def _urdf_shape(
-    element: Element, link: str, body: int, frame: Float, folder: Path, robot: RobotModel
+    element: Element,
+    link: str,
+    body: int,
+    frame: Float,
+    folder: Path,
+    robot: RobotModel,
+    read_mesh: Callable[[Path], tuple[Float, Int]],
 ) -> Shape:
     errors: list[DynidError] = []
     geometry = element.find("geometry")
@@ -172,7 +179,7 @@ def _urdf_shape(
     if shape.tag == "mesh":
         scale = np.array(numbers(shape, "scale", 3, errors, (1.0,) * 3))
         name = shape.attributes.get("filename", "")
-        vertices, triangles = mesh_triangles(mesh_path(name, folder, shape.place, robot.reading.packages))
+        vertices, triangles = read_mesh(mesh_path(name, folder, shape.place, robot.reading.packages))
         vertices = vertices * scale
     elif shape.tag == "box":
         kind, size = "box", numbers(shape, "size", 3, errors, (np.nan,) * 3)

@@ -129,7 +129,7 @@ def links(one: Identification) -> tuple[tuple[Link, ...], Value]:
     theta = exported_parameters(estimate)
     figures = _figures(one)
     prior = np.array([column.prior for column in columns])
-    hulls, known = _hulls(one), inertia_known(columns)
+    hulls, known = _hulls(one.robot), inertia_known(columns)
     found = []
     for ten in bodies:
         owner = columns[ten[0]].owner
@@ -338,17 +338,22 @@ def _limit(pi: Float, prior: Float, reach: float) -> str:
     return "centre at the limit of its reach" if held else ""
 
 
-def _hulls(one: Identification) -> dict[int, Float]:
-    # By body, corners of the shapes that the description has and that can be read.
-    if Path(one.robot.source).suffix.lower() not in _SHAPED:
-        return {}
-    from dynid.feasible.description import limits_of_robot  # with the readers of robots and meshes
+_HULLS: WeakKeyDictionary[RobotModel, dict[int, Float]] = WeakKeyDictionary()
 
-    try:
-        entries = limits_of_robot(one.robot)
-    except DynidError:
+
+def _hulls(robot: RobotModel) -> dict[int, Float]:
+    # By body, corners of the shapes that the description has and that can be read: meshes may be large, so once a run.
+    if Path(robot.source).suffix.lower() not in _SHAPED:
         return {}
-    return {entry["body"] - 1: np.array(entry["hull"]) for entry in entries}
+    if robot not in _HULLS:
+        from dynid.feasible.description import limits_of_robot  # with the readers of robots and meshes
+
+        try:
+            entries = limits_of_robot(robot)
+        except DynidError:
+            entries = []
+        _HULLS[robot] = {entry["body"] - 1: np.array(entry["hull"]) for entry in entries}
+    return _HULLS[robot]
 
 
 def _inside(corners: Float | None, centre: Float) -> bool | None:

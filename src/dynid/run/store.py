@@ -35,6 +35,7 @@ from dynid.run.serial import (
     shape_from_dict,
     verdict_from_dict,
 )
+from dynid.run.stored_paths import StoredPaths, folders_of
 from dynid.run.tables import (
     read_factors,
     read_residuals,
@@ -77,9 +78,12 @@ def staged_run(folder: str | Path, force: bool = False) -> AbstractContextManage
     return staged_folder(Path(folder), RUN, force)
 
 
-def write_tables(identification: Identification, folder: Path) -> None:
-    """Writes the files of a run, all but the report, into a folder that is there."""
-    _write_json(folder / "run.json", run_to_dict(identification))
+def write_tables(identification: Identification, folder: Path, final: Path | None = None) -> None:
+    """Writes the files of a run, all but the report, into a folder that is there.
+
+    final: the folder that it becomes, None = it stays where it is.
+    """
+    _write_json(folder / "run.json", run_to_dict(identification) | {"folders": folders_of(final or folder)})
     _write_json(folder / "model.json", model_to_dict(identification))
     write_links(identification, folder)
     write_parameters(identification, folder)
@@ -122,6 +126,8 @@ def load(folder: str | Path) -> Identification:
     run, model = to_present(_read_json(folder / "run.json"), _read_json(folder / "model.json"), place)
     _require_plugins(run, model, place)
     try:
+        if paths := StoredPaths.of(run, folder):
+            run, model = paths.in_run(run), paths.in_model(model)
         robot = robot_from_dict(model["robot"])
         terms = terms_from_spec(model["terms"])
         columns = terms.columns(robot)

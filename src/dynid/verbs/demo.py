@@ -139,7 +139,7 @@ def run_demo(
             truth=lab.truth,
             progress=progress,
         )
-        write_run(_renamed(found, str(scratch), str(out)), scratch)
+        write_run(_renamed(found, str(scratch), str(out)), scratch, out)
     return lab.result(found, out, time.perf_counter() - started)
 
 

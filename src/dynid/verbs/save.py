@@ -16,11 +16,11 @@ def save(identification: Identification, folder: str | Path, force: bool = False
     Raises RefusedError if the folder exists, ResourceError if writing fails.
     """
     with staged_run(folder, force) as scratch:
-        write_run(identification, scratch)
+        write_run(identification, scratch, Path(folder))
     return Path(folder) / "report.html"
 
 
-def write_run(identification: Identification, folder: Path) -> None:
-    """Writes the files of a run and its report into a folder that is there."""
-    write_tables(identification, folder)
+def write_run(identification: Identification, folder: Path, final: Path) -> None:
+    """Writes the files of a run and its report into a folder that is there; final: the folder that it becomes."""
+    write_tables(identification, folder, final)
     write_report(identification, folder / "report.html")
