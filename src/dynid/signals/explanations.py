@@ -45,10 +45,10 @@ EXPLANATIONS = (
         "time-base",
         "how time was read",
         ("note", "error"),
-        """Rows that repeat the message before them were dropped, rows behind these that hold a message that came late
-        were taken at the time of their message, or stamps that scatter about a regular clock were replaced by its
-        times, since the positions then fit better. As an error: velocities are off by more than
-        a factor of two on all joints, so the unit of time is wrong.""",
+        """Rows were left out in which every channel repeats the row before while the robot moves on: nothing was
+        measured there. Or rows behind these that hold a message that came late were taken at the time of their message,
+        or stamps that scatter about a regular clock were replaced by its times, since the positions then fit better. As
+        an error: velocities are off by more than a factor of two on all joints, so the unit of time is wrong.""",
         """Nothing for the note. For the error declare `time = { column = "t", unit = "ms" }` under `[log]`, or
         mend the stamps.""",
     ),
