@@ -23,6 +23,9 @@ from dynid.report.sections.residuals import explained
 from dynid.run.result import Identification
 from dynid.run.store import load
 from dynid.run.validation import read_samples, travel_at_rest
+from dynid.signals.effort_at_rest import _Asked as Asked
+from dynid.signals.effort_at_rest import _compared as compared
+from dynid.signals.effort_at_rest import _Reference as Reference
 from dynid.signals.effort_at_rest import efforts_at_rest
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import REST, STANDING
@@ -182,6 +185,28 @@ def test_what_a_joint_keeps_of_its_friction_is_seen_in_its_own_stands() -> None:
     assert scores.left_out[STANDING] > 0.3
     assert scores.kept_at_rest is not None
     assert (scores.kept_at_rest[:-1] > HALF).all()  # the last joint does not stop
+
+
+def test_what_stands_miss_does_not_hang_on_rounding() -> None:
+    """Hardly where the log changes by one part in 10^12, though the fit has directions without information."""
+    made = record(arm(), np.random.default_rng(7), Unmodelled(hysteresis=2e-3), 48.0, stops=in_turns(6, 48.0))
+    batches = list(prepare(log_of(made)))
+    asked = Asked(stands(batches))
+
+    def missed(seed: int) -> Float:
+        rng = np.random.default_rng(seed)
+        nearly = [
+            replace(one, tau=one.tau * (1.0 + 1e-12 * rng.normal(size=one.tau.shape))) for one in batches
+        ]
+        reference = Reference.of(arm().described, nearly, asked)
+        assert reference is not None
+        found = compared(arm().described, nearly, asked, reference)
+        return np.array([found[one].missed for one in asked.stands])
+
+    wanted = missed(0)
+    assert len(wanted) >= 5
+    for seed in range(1, 4):
+        np.testing.assert_allclose(missed(seed), wanted, rtol=0.02)
 
 
 def test_friction_at_rest_is_sought_where_a_joint_rests_alone() -> None:

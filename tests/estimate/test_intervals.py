@@ -209,3 +209,32 @@ def test_many_blocks_say_by_themselves_where_errors_are_larger() -> None:
 
     assert drawn(2000) < 0.01
     assert drawn(6) > 0.05
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("left", [1e-3, 1e-6, 1e-9])
+def test_a_direction_of_one_block_alone_leaves_the_variance_of_all_others(kind: str, left: float) -> None:
+    """Of 24 directions, the first block determines one but for a share `left` of its information."""
+    count, f = 12, 24
+
+    def trace(seed: int, alone: bool) -> float:
+        rng = np.random.default_rng(seed)
+        information = np.tile(np.eye(f) / count, (count, 1, 1))
+        if alone:
+            information[:, 0, 0] = left / (count - 1)
+            information[0, 0, 0] = 1.0 - left
+        drawn = np.sqrt(information) @ rng.normal(size=(count, f, 1))
+        score = (drawn - information @ drawn.sum(axis=0))[:, :, 0]
+        blocks = BlockScores(np.eye(f), information, score, np.zeros(count, dtype=np.int64))
+        return float(np.trace(covariance_of(kind, blocks)[1:, 1:]))
+
+    ratios = [trace(seed, True) / trace(seed, False) for seed in range(8)]
+    # The direction's own variance counts at most M-fold, or M^2 / e where it is drawn or not, in the mean of all 24.
+    bound = 1.0 + (count**2 / np.e if kind == Intervals.BOOTSTRAP else count) / f
+    assert 0.7 < np.median(ratios) < bound
+    assert max(ratios) < 4.0 * bound
+
+
+def test_a_jackknife_without_such_blocks_is_refitting() -> None:
+    blocks = blocks_of(synthetic_regression(1))
+    np.testing.assert_allclose(blocks.jackknifed(), blocks.without(), rtol=1e-9)

@@ -28,7 +28,7 @@ from dynid.signals.filter import zero_phase_filter
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
-from dynid.signals.time_base import TimeBase, find_time_base, times_of_messages
+from dynid.signals.time_base import TimeBase, find_time_base, frozen_rows, times_of_messages
 from dynid.signals.velocity import compare_velocities, fused
 from tests.signals.plant import ROBOT, Run, simulate
 
@@ -284,6 +284,42 @@ def test_held_rows_and_scattered_stamps_are_found() -> None:
         return float(np.sqrt(np.mean((values[:3] - truth) ** 2)))
 
     assert error(t, kept) < 0.5 * error(polls, lines)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_frozen_spells_are_left_out_wherever_chunks_end(seed: int) -> None:
+    """Also a single one, of any length up to two seconds, and behind the rows that a log is first looked at."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(12000) / 500.0
+    q = np.array([np.sin(6.28 * (0.5 + 0.2 * rng.random()) * t + phase) for phase in (0.0, 1.0, 3.0)])
+    lines = np.concatenate([q, rng.normal(size=(1, len(t)))])
+    assert not frozen_rows(t, lines, 3).any()
+    wanted = np.zeros(len(t), dtype=np.bool_)
+    for first, length in ((1003, 2), (5000, 7), (9001, 40), (11000, 600)):
+        lines[:, first : first + length] = lines[:, first - 1 : first]
+        wanted[first : first + length] = True
+    np.testing.assert_array_equal(frozen_rows(t, lines, 3), wanted)
+    base = find_time_base([(t[:8192], lines[:, :8192])], 3)
+    assert "9 rows are left out" in base.reason
+    for size in (1, 3, 250, 5000, len(t)):
+        kept, values = streamed(base, t, lines, size)
+        np.testing.assert_array_equal(kept, t[~wanted])
+        np.testing.assert_array_equal(values, lines[:, ~wanted])
+
+
+def test_what_repeats_at_rest_or_as_a_rule_is_not_frozen() -> None:
+    """A robot that stops smoothly, stands to the last digit and goes on; a logger faster than what it reads."""
+    t = np.arange(3000) / 500.0
+    way = np.clip(t, 0.0, 2.0) + np.clip(t - 4.0, 0.0, None)
+    smooth = np.convolve(way, np.hanning(101) / np.hanning(101).sum(), mode="same")[100:-100]
+    t = t[100:-100]
+    for digits in (3, 5, 12):
+        q = np.round(np.array([smooth, 0.5 * smooth]), digits)
+        assert not frozen_rows(t, np.concatenate([q, np.diff(q, axis=1, append=q[:, -1:])]), 2).any()
+    each = np.repeat(np.random.default_rng(0).choice([2, 3, 4], 900), 1)
+    fresh = np.repeat(np.arange(900), each)[: len(t)]
+    moving = np.stack([np.sin(0.02 * fresh), np.cos(0.02 * fresh), np.sin(1e3 * fresh)])
+    assert not frozen_rows(t[: len(fresh)], moving, 2).any()
 
 
 def test_rows_really_sampled_unevenly_keep_their_stamps() -> None:

@@ -226,17 +226,29 @@ def _selected(fitted: Fitted, wide: Fitted, kept: list[int]) -> Factors:
 
 def _triangle(fitted: Fitted, wide: Fitted, kept: list[int]) -> Float:
     columns = _columns(fitted, kept)
-    weights = np.asarray(fitted.estimate.weights)
-    return stack(_selected(fitted, wide, kept).total, columns, weights)[: len(columns), : len(columns)]
+    return _with_target(fitted, wide, kept)[: len(columns), : len(columns)]
+
+
+def _with_target(fitted: Fitted, wide: Fitted, kept: list[int]) -> Float:
+    factors, weights = _selected(fitted, wide, kept), np.asarray(fitted.estimate.weights)
+    return stack(factors.total, _columns(fitted, kept), weights)
 
 
 def _jackknife(fitted: Fitted, wide: Fitted, kept: list[int]) -> Float:
+    """Covariance about the least-squares optimum of the linearised equations.
+
+    The search for shapes ends near the optimum, not at it: a rest of the score, all in one block where that block alone
+    sees the shape, would count as disagreement between blocks.
+    """
     columns = _columns(fitted, kept)
-    R = _triangle(fitted, wide, kept)
+    count = len(columns)
+    triangle = _with_target(fitted, wide, kept)
+    R = triangle[:count, :count]
     theta = np.append(
         fitted.estimate.full_vector, np.zeros(wide.factors.parameter_count - len(fitted.estimate.columns))
     )
-    inverse = solve_triangular(R, np.eye(len(R)))
+    theta[columns] = solve_triangular(R, triangle[:count, count])
+    inverse = solve_triangular(R, np.eye(count))
     weights = np.asarray(fitted.estimate.weights)
     return block_jackknife(_selected(fitted, wide, kept), columns, theta, inverse, weights)[0]
 

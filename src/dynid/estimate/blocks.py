@@ -11,6 +11,7 @@ from dynid.base.arrays import Float, Int, locked, locked_int
 from dynid.base.records import dataclass
 from dynid.factor.factor import Factors
 
+# Of a direction that one block determines alone, the others keep rounding errors.
 LARGEST_LEVERAGE = 1.0 - 1e-6
 
 
@@ -96,6 +97,23 @@ class BlockScores:
         """(M, f) (1 - H_m)^-1 score_m: by how much the estimate would change, with minus sign, without block m."""
         return np.array([_solved(H, s) for H, s in zip(self.information, self.score, strict=True)])
 
+    def jackknifed(self) -> Float:
+        """Changes of the estimate without each block, as far as the other blocks test it.
+
+        The variance of a direction of which a block has the share h is 1 / (1 - h) times that of `standardised`, which
+        is unbiased where residuals are equally noisy. Where all other blocks together know less of a direction than
+        one block does on average, 1 / M, the block determines it alone: fitting without it tests nothing there, and
+        the factor stays M. Without this limit such a direction would have a variance without bound.
+
+        Returns
+        -------
+        Float
+            (M, f) shifts; `without` itself where no block has a share above 1 - 1/M.
+
+        """
+        least = 1.0 / self.count
+        return np.array([_solved(H, s, least) for H, s in zip(self.information, self.score, strict=True)])
+
     def standardised(self) -> Float:
         """(M, f) (1 - H_m)^-1/2 score_m: scores as large as they were if the block had not pulled the fit to itself."""
         found = []
@@ -110,14 +128,13 @@ class BlockScores:
         return np.asarray(self.inverse @ white @ self.inverse.T)
 
 
-def _solved(H: Float, score: Float) -> Float:
-    # Where a block holds all there is to know of a direction, its leverage is kept below one.
+def _solved(H: Float, score: Float, least: float = 1.0 - LARGEST_LEVERAGE) -> Float:
+    """(1 - H)^-1 score; where less than `least` remains of a direction, (least (1 - H))^-1/2 score in its place."""
     try:
-        L = np.linalg.cholesky(np.eye(len(H)) - H)
+        np.linalg.cholesky((1.0 - least) * np.eye(len(H)) - H)
     except LinAlgError:
-        L = np.zeros_like(H)
-    if (np.diag(L) ** 2 > 1.0 - LARGEST_LEVERAGE).all():
-        return np.asarray(np.linalg.solve(np.eye(len(H)) - H, score))
-    share, directions = np.linalg.eigh(H)
-    remaining = 1.0 - np.minimum(share, LARGEST_LEVERAGE)
-    return np.asarray(directions @ ((directions.T @ score) / remaining))
+        share, directions = np.linalg.eigh(H)
+        remaining = 1.0 - np.minimum(share, LARGEST_LEVERAGE)
+        amplified = np.sqrt(remaining * np.maximum(remaining, least))
+        return np.asarray(directions @ ((directions.T @ score) / amplified))
+    return np.asarray(np.linalg.solve(np.eye(len(H)) - H, score))

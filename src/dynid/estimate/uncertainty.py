@@ -51,13 +51,14 @@ def covariance_of(kind: str, blocks: BlockScores) -> Float:
 
 
 def jackknife(blocks: BlockScores) -> Float:
-    """Covariance by leaving out one block at a time, exactly, without refitting, in the blocks' coordinates, (f, f).
+    """Covariance by leaving out one block at a time, without refitting, in the blocks' coordinates, (f, f).
 
     With A the total normal matrix, A_m that of block m and g_m = X_m' W e_m its score, the estimate without
-    block m differs by -(A - A_m)^-1 g_m; cov = (M - 1)/M sum (d_m - mean d)(d_m - mean d)'.
+    block m differs by -(A - A_m)^-1 g_m; cov = (M - 1)/M sum (d_m - mean d)(d_m - mean d)'. This is exact but for
+    directions that a block determines alone (`BlockScores.jackknifed`).
     Source: Cameron, Gelbach and Miller 2008 (CR3); Efron and Tibshirani 1993, chapter 11.
     """
-    shifts = blocks.without()
+    shifts = blocks.jackknifed()
     D = shifts - shifts.mean(axis=0)
     return np.asarray((blocks.count - 1) / blocks.count * (D.T @ D))
 

@@ -64,7 +64,7 @@ class Fit:
     @cached_property
     def scatter(self) -> Float:
         """(f, M) the blocks' scores of the jackknife, whose product with themselves is the whitened covariance."""
-        shifts = self.blocks.without()
+        shifts = self.blocks.jackknifed()
         return np.asarray(np.sqrt((len(shifts) - 1) / len(shifts)) * (shifts - shifts.mean(axis=0)).T)
 
     @cached_property

@@ -21,6 +21,9 @@ HELD_RATIO = (
     1.5  # change of position after a hold over that before it: above, the robot moved while rows were held
 )
 LONGEST_HOLD = 0.25  # s
+LONGEST_FROZEN = (
+    2.0  # s: rows are waited for so long, until a spell ends; a robot at rest repeats itself for hours
+)
 # A logger that finds no new message repeats the last one. Where the next came late, the rows after it are a message
 # behind their stamps until one is skipped: within so many rows, or stamps are right and time was lost.
 LATE_ROWS = 5
@@ -36,7 +39,8 @@ LEAST_ROWS = 64
 class TimeBase:
     """What is done to the rows of a log before they are resampled.
 
-    drop_held: whether rows that repeat all channels of the one before, while the robot moves, are dropped.
+    Rows of spells in which every channel is frozen while the robot moves (`frozen_rows`) are always dropped.
+    drop_held: whether other rows that repeat all channels of the one before, while the robot moves, are dropped.
     mend_late: whether rows behind a gap that are a message behind are taken at its time.
     smoothing: rows to each side over which time stamps are replaced by a straight line; 0 = stamps as logged.
     step: s, median step of the rows that stay.    reason: in words, "" = nothing is done.
@@ -50,6 +54,7 @@ class TimeBase:
 
     def stream(self, rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
         """Passes rows on, (times (T,), lines (L, T) with the positions first), however they arrive."""
+        rows = _without_frozen(rows, joints)
         if self.drop_held:
             rows = _without_held(rows, joints)
         if self.mend_late:
@@ -94,7 +99,12 @@ def find_time_base(stretches: Sequence[Rows], joints: int) -> TimeBase:
     anew after each pause). Each must beat the one before it by a tenth. Stamps that are uneven because rows really were
     sampled so lose nothing: even times then miss more.
     """
-    whole = [(t, x) for t, x in stretches if len(t) >= LEAST_ROWS]
+    frozen = [frozen_rows(t, x, joints) for t, x in stretches]
+    whole = [
+        (t[~f], x[:, ~f])
+        for (t, x), f in zip(stretches, frozen, strict=True)
+        if len(t) - f.sum() >= LEAST_ROWS
+    ]
     if not whole:
         return TimeBase()
     logged = [(t, _without_turns(x[:joints])) for t, x in whole]
@@ -103,6 +113,11 @@ def find_time_base(stretches: Sequence[Rows], joints: int) -> TimeBase:
     share = float(np.concatenate(held).mean())
     miss, base = _missed(logged), TimeBase(step=step)
     reasons = []
+    if count := sum(int(f.sum()) for f in frozen):
+        reasons.append(
+            f"{count} rows are left out, in which every channel repeats the row before until the robot has moved on: "
+            "nothing was measured there"
+        )
     if share > SHARE_HELD:
         fresh = [(t[~h], q[:, ~h]) for (t, q), h in zip(logged, held, strict=True)]
         better = _relative(_missed(fresh), miss)
@@ -253,6 +268,102 @@ def held_rows(t: Float, lines: Float, joints: int) -> Bool:
         if t[b - 1] - t[a] > LONGEST_HOLD or before == 0.0 or not after > HELD_RATIO * before:
             same[a:b] = False
     return same
+
+
+def frozen_rows(t: Float, lines: Float, joints: int) -> Bool:
+    """Rows that repeat every channel of the one before two times or more while the robot moves on.
+
+    The position then jumps by more than HELD_RATIO times its mean step in the rows around, most of which are fresh.
+    A robot at rest leaves it by steps that are smaller than those after them. Where a logger is faster than what it
+    reads, rows around repeat themselves as well: that is `held_rows`.
+
+    Parameters
+    ----------
+    t : Float
+        (T,) s.
+    lines : Float
+        (L, T) channels, the positions first.
+    joints : int
+        Number of positions.
+
+    Returns
+    -------
+    Bool
+        (T,) which rows.
+
+    """
+    found = np.zeros(lines.shape[1], dtype=np.bool_)
+    same = _repeats(lines)
+    for a, b in _runs_of(same):
+        # A run from the first row at hand on may have begun before it.
+        if a > 1 and b < len(t) and t[b - 1] - t[a] <= LONGEST_FROZEN:
+            found[a:b] = _is_frozen(lines[:joints], same, a, b)
+    return found
+
+
+def _is_frozen(q: Float, same: Bool, a: int, b: int) -> bool:
+    # Rows a to b - 1 repeat row a - 1. Steps around that end a run of repeated rows are jumps themselves.
+    ends = np.r_[max(a - AROUND, 1) : a, b + 1 : min(b + 1 + AROUND, q.shape[1])]
+    fresh = ends[~same[ends]]
+    usual = fresh[~same[fresh - 1]]
+    if 2 * len(fresh) <= len(ends) or not len(usual):
+        return False
+    pace = float(np.linalg.norm(q[:, usual] - q[:, usual - 1], axis=0).mean())
+    return 0.0 < HELD_RATIO * pace < float(np.linalg.norm(q[:, b] - q[:, b - 1]))
+
+
+def _repeats(lines: Float) -> Bool:
+    """Rows (T,) in which every channel (L, T) is that of the row before."""
+    same = np.append(False, lines[0, 1:] == lines[0, :-1])
+    places = np.flatnonzero(same)
+    if len(places):
+        same[places] = (lines[:, places] == lines[:, places - 1]).all(axis=0)
+    return same
+
+
+def _runs_of(same: Bool) -> list[tuple[int, int]]:
+    """First row of each run of two repeated rows or more, and the row behind it."""
+    edges = np.flatnonzero(np.diff(same, prepend=False, append=False))
+    return [(a, b) for a, b in edges.reshape(-1, 2).tolist() if b - a > 1]
+
+
+def _without_frozen(rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
+    # Rows that may belong to a spell wait until the rows behind it are known; all others are passed on as they are.
+    # sent: of the rows at hand so many were passed on, and are there to judge those that follow.
+    t, lines, sent = np.zeros(0), np.zeros((0, 0)), 0
+    context = AROUND + 2
+    for more, values in rows:
+        if sent == len(t) and len(more) > context:
+            same = _repeats(values)
+            goes_on = same[-1] or (len(t) > 0 and bool((values[:, 0] == lines[:, -1]).all()))
+            if not goes_on and not _runs_of(same):
+                yield more, values
+                t, lines, sent = more[-context:].copy(), values[:, -context:].copy(), context
+                continue
+        t = np.concatenate([t, more]) if len(t) else more
+        lines = np.concatenate([lines, values], axis=1) if lines.size else values
+        same = _repeats(lines)
+        runs = _runs_of(same)
+        ready = len(t)
+        for a, b in runs:
+            # One that is too long is none, however long it still goes on.
+            if b + AROUND >= len(t) and t[b - 1] - t[a] <= LONGEST_FROZEN:
+                ready = min(ready, a)
+        if same[-1] and not same[-2:].all():
+            ready = min(ready, len(t) - 1)
+        if ready <= sent:
+            continue
+        own = slice(sent, ready)
+        if not runs:
+            yield t[own], lines[:, own]
+        else:
+            fresh = ~frozen_rows(t, lines, joints)[own]
+            yield (t[own], lines[:, own]) if fresh.all() else (t[own][fresh], lines[:, own][:, fresh])
+        kept = max(ready - context, 0)
+        t, lines, sent = t[kept:].copy(), lines[:, kept:].copy(), ready - kept
+    if len(t) > sent:
+        fresh = ~frozen_rows(t, lines, joints)[sent:]
+        yield t[sent:][fresh], lines[:, sent:][:, fresh]
 
 
 def _without_held(rows: Iterable[Rows], joints: int) -> Iterator[Rows]:

@@ -375,7 +375,7 @@ class _Problem:
                 H[m] += weight * X.T @ X
                 s[m] += weight * X.T @ (R[:, -1] - R[:, :-1] @ value)
         scores = BlockScores(inverse, H, s, np.zeros(len(s), dtype=np.int64))
-        D = scores.without()
+        D = scores.jackknifed()
         return scores.covariance(shrunk(D.T @ D, scores) + held)
 
     def relative(self, x: Float) -> float:
