@@ -50,12 +50,13 @@ def test_files_of_every_format_are_tested_elsewhere() -> None:
 
 
 def test_what_is_compared_sees_a_change() -> None:
-    before = {"a": ["--x: int = 1", "--y: str = 'b'"], "b": {"c": 1}}
+    options = ["--x: int = 1", "--y: str = 'b'"]
+    before = {"a": options, "b": {"c": 1}}
     assert differences(before, before) == []
-    assert differences({"a": before["a"][:1], "b": {"c": 1}}, before) == [".a: gone: --y: str = 'b'"]
-    assert differences({"a": before["a"][::-1], "b": {"c": 1}}, before)[0].startswith(".a: another order")
-    assert differences({"a": before["a"], "b": {"d": 1}}, before) == [".b.c: gone (was 1)", ".b.d: new (1)"]
-    assert differences({"a": before["a"], "b": {"c": True}}, {"a": before["a"], "b": {"c": 2}}) != []
+    assert differences({"a": options[:1], "b": {"c": 1}}, before) == [".a: gone: --y: str = 'b'"]
+    assert differences({"a": options[::-1], "b": {"c": 1}}, before)[0].startswith(".a: another order")
+    assert differences({"a": options, "b": {"d": 1}}, before) == [".b.c: gone (was 1)", ".b.d: new (1)"]
+    assert differences({"a": options, "b": {"c": True}}, {"a": options, "b": {"c": 2}}) != []
 
 
 def test_keys_of_json() -> None:
