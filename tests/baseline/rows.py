@@ -67,7 +67,7 @@ def record(ended: Ended, run: Path) -> dict[str, Any]:
     made |= {
         "verdict": verdict["level"],
         "findings": sorted({one["code"] for one in verdict["findings"]}),
-        "residual findings": sorted({one["identifier"] for one in written["residual_findings"]}),
+        "residual findings": sorted({one["identifier"] for one in written.get("residual_findings", [])}),
         "diagnostics": sorted({f"{one['severity']} {one['code']}" for one in printed["diagnostics"]}),
         "terms": [one["term"] for one in model["terms"]],
         "method": model["estimate"]["method"],

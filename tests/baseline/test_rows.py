@@ -8,15 +8,16 @@ import pytest
 
 from dynid.kernel import backend
 from tests.baseline import rows
+from tests.baseline.records import expect_none
 
 
 def test_the_fast_demo(baseline_demo: tuple[dict[str, object], Path]) -> None:
-    assert rows.row_differences(dict(baseline_demo[0]), "demo --fast") == []
+    expect_none(rows.row_differences(dict(baseline_demo[0]), "demo --fast"))
 
 
 @pytest.mark.slow
 def test_the_demo(tmp_path: Path) -> None:
-    assert rows.row_differences(rows.demo("demo", tmp_path), "demo") == []
+    expect_none(rows.row_differences(rows.demo("demo", tmp_path), "demo"))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_a_real_log(name: str, data_dir: Path, tmp_path: Path) -> None:
         pytest.skip(
             "searches of shapes end elsewhere with the NumPy kernel; the rows were stored with the native one"
         )
-    assert rows.row_differences(rows.real_row(name, data_dir, tmp_path), name) == []
+    expect_none(rows.row_differences(rows.real_row(name, data_dir, tmp_path), name))
 
 
 def test_every_row_is_stored(data_dir: Path) -> None:
