@@ -9,7 +9,7 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,6 +132,13 @@ def differences(now: Any, before: Any, path: str = "") -> list[str]:
         lines += [f"{path}: new: {one}" for one in now if one not in before]
         return lines or [f"{path}: another order: now {now!r:.300}, was {before!r:.300}"]
     return [] if now == before else [f"{path}: now {now!r:.300}, was {before!r:.300}"]
+
+
+def expect_none(lines: Sequence[str]) -> None:
+    """Fails with all differences, and says what to do where they are wanted."""
+    assert not lines, "\n".join(
+        (*lines, "wanted? python -m tests.baseline.write PART, see tests/baseline/README.md")
+    )
 
 
 def text_differences(now: str, before: str, relative: float, absolute: float) -> list[str]:

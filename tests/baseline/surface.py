@@ -132,7 +132,7 @@ def command_line() -> dict[str, list[str]]:
     from dynid.cli.main import app
 
     group: Any = typer.main.get_command(app)
-    functions = {info.name: info.callback for info in app.registered_commands}
+    functions: dict[str | None, Any] = {info.name: info.callback for info in app.registered_commands}
     made = {"": [option_text(one, None) for one in group.params if one.name != "help"]}
     for name, one in sorted(group.commands.items()):
         annotated = inspect.signature(functions[name]).parameters

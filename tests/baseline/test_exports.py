@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from tests.baseline import exports, rows
-from tests.baseline.records import differences, read_text, stored, text_differences
+from tests.baseline.records import differences, expect_none, read_text, stored, text_differences
 
 
 def test_exported_models(baseline_demo: tuple[dict[str, Any], Path], tmp_path: Path) -> None:
     texts = exports.model_texts(baseline_demo[1], tmp_path)
     kept = {path.name.removesuffix(".gz") for path in exports.FOLDER.iterdir()}
     assert set(texts) | {exports.ACTUATORS} == kept
-    assert exports.export_differences(texts) == []
+    expect_none(exports.export_differences(texts))
 
 
 def test_exported_samples(baseline_demo: tuple[dict[str, Any], Path], tmp_path: Path) -> None:
-    assert differences(exports.samples(baseline_demo[1], tmp_path), stored("samples")) == []
+    expect_none(differences(exports.samples(baseline_demo[1], tmp_path), stored("samples")))
 
 
 def test_exported_motions(tmp_path: Path) -> None:
     pytest.importorskip("rosbags", reason="one of the formats is a bag")
-    assert exports.motion_differences(exports.motion_texts(tmp_path), stored("motions")) == []
+    expect_none(exports.motion_differences(exports.motion_texts(tmp_path), stored("motions")))
 
 
 @pytest.mark.slow
@@ -33,11 +33,11 @@ def test_exported_servos(data_dir: Path, tmp_path: Path) -> None:
     rows.real_row(exports.ACTUATORS_ROW, data_dir, tmp_path)
     text = exports.actuators(tmp_path / "run", tmp_path)
     # Of a run of this processor: as close as its parameters are.
-    assert text_differences(text, read_text(f"exports/{exports.ACTUATORS}"), rows.TOLERANCE, 1e-9) == []
+    expect_none(text_differences(text, read_text(f"exports/{exports.ACTUATORS}"), rows.TOLERANCE, 1e-9))
 
 
 def test_keys_of_json_output(baseline_demo: tuple[dict[str, Any], Path], tmp_path: Path) -> None:
-    assert differences(exports.keys_of_commands(baseline_demo[1], tmp_path), stored("keys_of_commands")) == []
+    expect_none(differences(exports.keys_of_commands(baseline_demo[1], tmp_path), stored("keys_of_commands")))
 
 
 def test_texts_are_compared_by_words_and_numbers() -> None:

@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,7 +124,8 @@ def test_a_curve_with_a_shape(robot_file: Path, train_log: Path, tmp_path: Path)
     from dynid.terms.catalogue import CATALOGUE
 
     robot = dynid.load_robot(robot_file)
-    curve = CATALOGUE["frozen_arctangent"](joints=("elbow",))
+    kind: Any = CATALOGUE["frozen_arctangent"]
+    curve = kind(joints=("elbow",))
     result = dynid.identify(
         robot, dynid.read_log(train_log, robot), Settings(terms=DEFAULT_TERMS + curve), threads=1
     )
@@ -147,6 +149,7 @@ def test_a_reader(robot_file: Path, train_log: Path, tmp_path: Path) -> None:
     robot = dynid.load_robot(robot_file)
     log = dynid.read_log(train_log, robot)
     whole = log.read(log.trajectories[0])
+    assert whole.tau is not None
     data = {"t": whole.t.tolist()}
     for i, joint in enumerate(robot.joint_names):
         data |= {f"q_{joint}": whole.q[:, i].tolist(), f"tau_{joint}": whole.tau[:, i].tolist()}
@@ -168,6 +171,7 @@ def test_a_preset(robot_file: Path, train_log: Path, tmp_path: Path) -> None:
     robot = dynid.load_robot(robot_file)
     log = dynid.read_log(train_log, robot)
     whole = log.read(log.trajectories[0])
+    assert whole.tau is not None
     columns = [whole.t, *np.rad2deg(whole.q).T, *whole.tau.T]
     np.savetxt(
         tmp_path / "log.csv",
@@ -199,8 +203,8 @@ def test_a_command() -> None:
 
 
 def test_a_diagnosis_and_a_section(robot_file: Path, train_log: Path) -> None:
-    from frozen_diagnosis import FollowsNeighbour
-    from frozen_section import WeightsSection
+    from frozen_diagnosis import FollowsNeighbour  # type: ignore[import-not-found]  # on the path of the test
+    from frozen_section import WeightsSection  # type: ignore[import-not-found]  # on the path of the test
 
     from dynid.diagnosis.diagnosis import diagnose
     from dynid.diagnosis.residual_analysis import ResidualAnalysis
@@ -211,6 +215,7 @@ def test_a_diagnosis_and_a_section(robot_file: Path, train_log: Path) -> None:
     result = dynid.identify(
         robot, dynid.read_log(train_log, robot), dynid.Settings(automatic=False), threads=1
     )
+    assert result.training.residuals is not None
     analysis = ResidualAnalysis(
         robot, result.terms, result.estimate, result.training.residuals, bandwidth=5.0
     )
@@ -221,8 +226,8 @@ def test_a_diagnosis_and_a_section(robot_file: Path, train_log: Path) -> None:
 
 
 def test_suites_for_plug_ins() -> None:
-    from frozen_rows import JointPowerRows
-    from frozen_term import Quadratic
+    from frozen_rows import JointPowerRows  # type: ignore[import-not-found]  # on the path of the test
+    from frozen_term import Quadratic  # type: ignore[import-not-found]  # on the path of the test
 
     from dynid.testing import RowsContract, TermContract
 

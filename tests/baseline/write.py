@@ -37,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := set(options.parts) - set(every):
         parser.error(f"no part {', '.join(sorted(unknown))}; parts are {', '.join(every)}")
     wanted = options.parts or every
-    data = options.data if options.data.is_dir() else None
-    if data is None and {"rows", "exports"} & set(wanted):
+    data: Path = options.data
+    if not data.is_dir() and {"rows", "exports"} & set(wanted):
         parser.error(f"no folder '{options.data}' of real logs: set DYNID_DATA or give --data")
     for name in wanted:
         if name == "rows":
