@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from dynid.base.lazy import lazily
 
 if TYPE_CHECKING:
-    from dynid.feasible.annealing import RULES, Annealing, Box, annealed_parameters
+    from dynid.feasible.annealing import Annealing, Box, annealed_parameters
     from dynid.feasible.bodies import body_columns, least_eigenvalues
+    from dynid.feasible.catalogue import RULES
     from dynid.feasible.cones import Block, Cone, triangle
     from dynid.feasible.constraints import (
         BodyMass,
@@ -70,8 +71,9 @@ __all__ = [
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "annealing": "Annealing Box RULES annealed_parameters",
+        "annealing": "Annealing Box annealed_parameters",
         "bodies": "body_columns least_eigenvalues",
+        "catalogue": "RULES",
         "cones": "Block Cone triangle",
         "constraints": "BodyMass CentreCone CentreHalfSpaces ColumnBounds Condition "
         "Convex DensityLimit InsideEllipsoid PhysicalBodies TotalMass",

@@ -12,14 +12,11 @@ from dynid.base.errors import UsageError
 from dynid.base.options import check_options, option
 from dynid.base.parallel import default_threads, ordered_map
 from dynid.base.records import dataclass
-from dynid.base.registry import Registry
 from dynid.feasible.bodies import body_columns, least_eigenvalues
 from dynid.feasible.constraints import Condition
 from dynid.feasible.penalty import FULFILLED, Bodies, Constraint, Penalised, checked, not_met
 from dynid.terms.term import Column
 
-# Rules of one's own for `dynid retrieve --rule`: functions of Bodies that give at least zero where they are fulfilled.
-RULES: Registry[Callable[[Bodies], float]] = Registry("rule", "dynid.rules", {})
 # Names of a body's ten coordinates, as boxes give them: mass, centre of mass, inertia about it.
 COORDINATES = ("m", "cx", "cy", "cz", "Icxx", "Icxy", "Icyy", "Icxz", "Icyz", "Iczz")
 # What the triangle inequality keeps free at the end, kg m^2, as the cone program does.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from dynid.base.errors import UsageError
@@ -32,6 +32,8 @@ CATALOGUE: Registry[type[Any]] = Registry(
         "inside_hull": InsideHull,
     },
 )
+# Rules of plug-ins for `dynid retrieve --rule`: functions of the links that are at least zero where they are fulfilled.
+RULES: Registry[Callable[[Any], float]] = Registry("rule", "dynid.rules", {})
 
 
 def constraint_from_spec(spec: str | Mapping[str, Any]) -> Convex:

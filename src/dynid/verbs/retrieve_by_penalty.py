@@ -15,8 +15,9 @@ from dynid.base.named_options import meant
 from dynid.base.numbers import number_of
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.prior import parameter_spread
-from dynid.feasible.annealing import COORDINATES, RULES, Annealing, Box, annealed_parameters
+from dynid.feasible.annealing import COORDINATES, Annealing, Box, annealed_parameters
 from dynid.feasible.bodies import body_columns
+from dynid.feasible.catalogue import RULES
 from dynid.feasible.constraints import ColumnBounds, PhysicalBodies, all_conditions
 from dynid.feasible.penalty import Rule
 from dynid.robot.model import RobotModel
