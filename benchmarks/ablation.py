@@ -1,7 +1,7 @@
 """What each family of rules is good for: the default identification without it.
 
     python benchmarks/ablation.py [--data FOLDER] [--out ablation.jsonl] [--logs real,strangers] [--families NAME,...]
-                                  [--apart NAME,...] [--part 1/2]
+                                  [--cases NAME,...] [--apart NAME,...] [--part 1/2]
     python benchmarks/ablation.py --table [--out ablation.jsonl]
 
 Identifies logs with every rule, then with each family of `benchmarks/rule_families.py` switched off: five logs of real
@@ -526,6 +526,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("DYNID_DATA", "data")))
     parser.add_argument("--out", type=Path, default=Path("ablation.jsonl"))
     parser.add_argument("--logs", default="real,strangers")
+    parser.add_argument(
+        "--cases", default="", help="parts of their names, separated by commas; without it all"
+    )
     parser.add_argument("--families", default="", help="names, separated by commas; without it all")
     parser.add_argument(
         "--apart", default="", help="names of families of which each rule is switched off by itself"
@@ -549,7 +552,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     families = sorted(FAMILIES, key=lambda family: asked.index(family.name) if family.name in asked else -1)
     families = [family for family in families if not asked or family.name in asked]
     makers = {"real": lambda: real_cases(options.data), "strangers": stranger_cases, "faults": fault_cases}
+    parts_of_names = options.cases.split(",")
     cases = [case for kind in options.logs.split(",") for case in makers[kind]()]
+    cases = [case for case in cases if any(part in case.name for part in parts_of_names)]
     number, parts = (int(text) for text in options.part.split("/"))
     load_every_module()
     done = {(row["family"], row["case"]) for row in rows}
