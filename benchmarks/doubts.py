@@ -210,25 +210,30 @@ def _of(log: Recorded) -> tuple[Any, Any, Any]:
 Job = tuple[str, str, int]
 
 
-def work(job: Job) -> dict[str, Any]:
-    """One log through an identification: what stopped it, what was doubted, warned of, the verdict, the plant."""
+def written(job: Job, folder: Path) -> tuple[RobotModel, Path, frozenset[str]]:
+    """The robot of a job as it is described, the file of its log in a folder, and the effects in its plant."""
     name, fault, seed = job
     robots = list(DEVELOPED | REPORTED)
     rng = np.random.default_rng([seed, robots.index(name), [CLEAN, *BY_NAME].index(fault)])
-    one, lacks = plant(name, rng), Unmodelled.random(rng)
-    log = record(one, rng, lacks)
+    machine, lacks = plant(name, rng), Unmodelled.random(rng)
+    log = record(machine, rng, lacks)
     if fault != CLEAN:
-        log = BY_NAME[fault].spoil(one, rng, lacks, log)
-    described = imprecise(one.described, rng, (0.0, MASSES))
+        log = BY_NAME[fault].spoil(machine, rng, lacks, log)
+    described = imprecise(machine.described, rng, (0.0, MASSES))
     if fault != CLEAN:
         described = BY_NAME[fault].describe(described, rng)
-    found = {"robot": name, "fault": fault, "seed": seed, "effects": sorted(log.effects)}
+    # A wrong clock shows only where velocity was not logged with it.
+    columns = canonical_columns(described.joint_names, log.q, dq=log.dq, tau=log.tau)
+    return described, write_log(folder / "log.parquet", log.t, columns), log.effects
+
+
+def work(job: Job) -> dict[str, Any]:
+    """One log through an identification: what stopped it, what was doubted, warned of, the verdict, the plant."""
+    name, fault, seed = job
     sink, started = Diagnostics(), time.process_time()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "log.parquet"
-        # A wrong clock shows only where velocity was not logged with it.
-        columns = canonical_columns(described.joint_names, log.q, dq=log.dq, tau=log.tau)
-        write_log(path, log.t, columns)
+        described, path, log_effects = written(job, Path(folder))
+        found = {"robot": name, "fault": fault, "seed": seed, "effects": sorted(log_effects)}
         stop, level, effects = None, "", []
         try:
             result = identify(

@@ -23,8 +23,8 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,18 +77,52 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(any(row["exit"] == 1 for row in rows.values()))
 
 
-def run(seed: int, folder: Path) -> dict[str, Any]:
-    """One log: what it is, and what both miss on other motion, %."""
-    rng = np.random.default_rng(seed)
+@dataclass(frozen=True, eq=False)
+class Stranger:
+    """A robot with its log, and what is recorded of it on further motion.
+
+    label: of the log, in words.    robot, log: files.    logs_velocity: whether the log holds velocities.
+    """
+
+    plant: Plant
+    lacks: Unmodelled
+    label: str
+    robot: Path
+    log: Path
+    training: Recorded
+    logs_velocity: bool
+    record: Callable[[str], Recorded]
+
+    def other(self, kind: str, folder: Path) -> tuple[Path, Recorded]:
+        """The file of a further motion of some kind, with velocities, and what it holds."""
+        recorded, names = self.record(kind), self.plant.described.joint_names
+        columns = canonical_columns(names, recorded.q, dq=recorded.dq, tau=recorded.tau)
+        return write_log(folder / f"{kind}.csv", recorded.t, columns), recorded
+
+
+def robot_and_seconds(seed: int) -> tuple[str, float]:
+    """Name of the robot of a seed, and the length of its log, s."""
+    name, _, _, seconds = _drawn(np.random.default_rng(seed))
+    return name, seconds
+
+
+def _drawn(rng: np.random.Generator) -> tuple[str, str, str, float]:
+    # Robot, motion, kind of description, seconds.
     name, motion = str(rng.choice(list(STRANGERS))), str(rng.choice(MOTIONS))
-    description, seconds = str(rng.choice(DESCRIPTIONS)), float(rng.choice(SECONDS))
-    one, lacks, logs_velocity = plant(name, rng), Unmodelled.random(rng), bool(rng.random() < 0.6)
+    return name, motion, str(rng.choice(DESCRIPTIONS)), float(rng.choice(SECONDS))
+
+
+def stranger(seed: int, folder: Path) -> Stranger:
+    """The robot and the log of a seed, written to a folder."""
+    rng = np.random.default_rng(seed)
+    name, motion, description, seconds = _drawn(rng)
+    machine, lacks, logs_velocity = plant(name, rng), Unmodelled.random(rng), bool(rng.random() < 0.6)
     lacks = replace(lacks, at_rest=float(rng.choice([0.0, 1.0])))
-    gears, joints = int(rng.integers(2**31)), one.described.n
+    gears, joints = int(rng.integers(2**31)), machine.described.n
 
     def made(kind: str, length: float, *, other: bool = False) -> Recorded:
         return record(
-            one,
+            machine,
             np.random.default_rng([seed, MOTIONS.index(kind), *([1] if other else [])]),
             lacks,
             length,
@@ -98,18 +132,33 @@ def run(seed: int, folder: Path) -> dict[str, Any]:
             standing=STANDING if kind == "picks" else 0.0,
         )
 
-    robot, log = folder / "robot.urdf", made(motion, seconds)
+    robot, training = folder / "robot.urdf", made(motion, seconds)
     describe(name, description, rng, robot)
-    names = one.described.joint_names
-    columns = canonical_columns(names, log.q, dq=log.dq if logs_velocity else None, tau=log.tau)
-    train = write_log(folder / "log.csv", log.t, columns)
+    names = machine.described.joint_names
+    velocity = training.dq if logs_velocity else None
+    columns = canonical_columns(names, training.q, dq=velocity, tau=training.tau)
+    return Stranger(
+        machine,
+        lacks,
+        f"{name}, {description}, {motion} of {seconds:g} s at {machine.rate:g} Hz",
+        robot,
+        write_log(folder / "log.csv", training.t, columns),
+        training,
+        logs_velocity,
+        lambda kind: made(kind, SCORED, other=True),
+    )
+
+
+def run(seed: int, folder: Path) -> dict[str, Any]:
+    """One log: what it is, and what both miss on other motion, %."""
+    case = stranger(seed, folder)
     before = os.times()
-    code, printed = _dynid("identify", robot, train, "--out", folder / "run")
+    code, printed = _dynid("identify", case.robot, case.log, "--out", folder / "run")
     after = os.times()
     row = {
         "seed": seed,
-        "log": f"{name}, {description}, {motion} of {seconds:g} s at {one.rate:g} Hz",
-        "lacks": sorted(lacks.names),
+        "log": case.label,
+        "lacks": sorted(case.lacks.names),
         "exit": code,
         "processor": round(
             after.children_user + after.children_system - before.children_user - before.children_system, 1
@@ -125,18 +174,15 @@ def run(seed: int, folder: Path) -> dict[str, Any]:
     cutoff = float(np.max(found["preparation"]["settings"]["cutoff"]))
     parameters = None
     for kind in ("moves", "fourier"):
-        other = made(kind, SCORED, other=True)
-        test = write_log(
-            folder / f"{kind}.csv", other.t, canonical_columns(names, other.q, dq=other.dq, tau=other.tau)
-        )
+        test, other = case.other(kind, folder)
         _, scores = _dynid("validate", folder / "run", test, "--json")
         own = json.loads(scores)["results"]["scores"]
         whole = own.get("all_samples") or own
         row["dynid"][kind] = [round(100 * figures["total_relative"], 2) for figures in (own, whole)]
         if parameters is None:
-            Y, tau, _ = _plain(one, log, cutoff, logs_velocity)
+            Y, tau, _ = _plain(case.plant, case.training, cutoff, case.logs_velocity)
             parameters = fit([Y], [tau])
-        Y, tau, moves = _plain(one, other, cutoff, True)
+        Y, tau, moves = _plain(case.plant, other, cutoff, True)
         missed = np.einsum("knp,p->kn", Y, parameters) - tau
         row["plain"][kind] = [round(relative(missed[k], tau[k]), 2) for k in (moves, slice(None))]
     return row

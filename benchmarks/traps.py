@@ -293,6 +293,24 @@ def recorded(robot: RobotModel, rng: np.random.Generator, seconds: float = SECON
     )
 
 
+def written(
+    machine: Machine, fault: Fault, seed: int, folder: Path, known: bool = True
+) -> tuple[RobotModel, Path]:
+    """The robot as it is described, and the file of a log with a fault in a folder.
+
+    known: whether the description has inertias at all.
+    """
+    number = list(MACHINES).index(machine.name)
+    rng = np.random.default_rng([seed, number, list(BY_NAME).index(fault.name)])
+    described = imprecise(machine.robot, rng, fault.described)
+    if not known:
+        described = replace(described, inertia_prior=np.full_like(described.inertia_prior, np.nan))
+    recording = fault.spoil(recorded(fault.rebuild(machine, rng), rng), rng)
+    names = machine.robot.joint_names
+    columns = canonical_columns(names, recording.q, dq=recording.dq, tau=recording.tau)
+    return described, write_log(folder / "log.parquet", recording.t, columns)
+
+
 def outcome(
     machine: Machine,
     fault: Fault,
@@ -308,17 +326,9 @@ def outcome(
     known: whether the description has inertias at all.    auto: whether the model is left to the data.
     estimator: in place of the default one.
     """
-    number = list(MACHINES).index(machine.name)
-    rng = np.random.default_rng([seed, number, list(BY_NAME).index(fault.name)])
-    described = imprecise(machine.robot, rng, fault.described)
-    if not known:
-        described = replace(described, inertia_prior=np.full_like(described.inertia_prior, np.nan))
-    one = fault.spoil(recorded(fault.rebuild(machine, rng), rng), rng)
-    names = machine.robot.joint_names
     sink = Diagnostics()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "log.parquet"
-        write_log(path, one.t, canonical_columns(names, one.q, dq=one.dq, tau=one.tau))
+        described, path = written(machine, fault, seed, Path(folder), known)
         try:
             log = read_log(path, described)
             settings = Settings(automatic=auto, estimator=estimator or default_estimator())
