@@ -123,10 +123,12 @@ STOPS = (
     _stop(
         "refused for safety",
         "xml-doctype xml-depth xml-size toml-depth too-large too-many-links too-many-joints mjcf-hfield "
-        "usd-size outside-root remote-file bag-path decompression metadata schema-name pickled mesh-size c-size",
+        "usd-size outside-root remote-file bag-path decompression metadata schema-name pickled mesh-size c-size "
+        "xacro-unasked xacro-expression",
         """A file from a stranger may be made to fill memory, to read other files, or to run code: entities, deep
         nesting, thousands of links, pickles, paths outside the folder. Such files are refused.""",
-        """Write the file out plainly. `--packages FOLDER` opens further folders.""",
+        """Write the file out plainly. `--packages FOLDER` opens further folders, `--xacro` expands a file that is not
+        named `.xacro`.""",
     ),
     _stop(
         "a robot that is no tree of joints",
