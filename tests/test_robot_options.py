@@ -55,6 +55,35 @@ def test_every_option_reaches_the_robot(run: Run, tmp_path: Path) -> None:
     assert run("limits", path, "--xacro", "tool=0").code == 4  # it has no shapes, and was read
 
 
+def test_xacro_without_a_value_expands_a_urdf(run: Run, tmp_path: Path) -> None:
+    path = written(tmp_path / "robot")
+    plain = path.with_name("arm.urdf")
+    plain.write_text(path.read_text().replace("$(arg tool)", "true"))
+    done = run("inspect", plain)
+    assert done.code == 7
+    assert "xacro-unasked" in done.err
+    assert "--xacro" in done.err
+    for words in (("--xacro", plain), (plain, "--xacro"), (plain, "--xacro", "--lock", "tool_joint=0")):
+        done = run("inspect", *words)
+        assert done.code == 0, done.err
+    assert run("inspect", plain, "--xacro", "mass=4", "--xacro").code == 0
+    assert run("inspect", "--xacro", "mass=4", plain).code == 0
+    assert run("limits", plain).code == 7
+
+
+def test_an_experiment_asks_for_xacro(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text("[robot]\nxacro = true\n")
+    experiment = Experiment.read(path)
+    assert experiment.reading.expands
+    assert experiment.with_robot({"xacro": {"dof": "6"}}).reading.xacro == {"dof": "6"}
+    path.write_text("[robot]\nxacro = { dof = 7 }\n")
+    assert Experiment.read(path).with_robot({"xacro": True}).reading.xacro == {"dof": "7"}
+    path.write_text("[robot]\n")
+    assert not Experiment.read(path).reading.expands
+    assert Experiment.read(path).with_robot({"xacro": True}).reading.expands
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -25,6 +25,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.factor.factor import Factor
 from dynid.fleet.cluster import local_file
 from dynid.fleet.plan import FleetLog, read_plan
+from dynid.fleet.processes import finished
 from dynid.fleet.store import FleetStore
 from dynid.fleet.task import DONE, packed, process, unpacked
 from dynid.identification.further_log import torque_factors
@@ -32,6 +33,7 @@ from dynid.log.read import read_log
 from dynid.run.store import load
 from tests.command_line import Run
 from tests.fleet.conftest import catalogue, many
+from tests.fleet.tasks import deadly
 
 pytest.importorskip("distributed")
 # Seconds that a process of the test may take for one step on a busy machine.
@@ -257,6 +259,88 @@ def test_killed_command_goes_on(
     assert 0 < done < 37
     assert f"{done} were there, " in outcome.out
     assert sums(out) == sums(reference[1])
+
+
+def test_a_run_on_this_machine_opens_no_port(
+    reference: tuple[Path, Path], arm_run: Path, tmp_path: Path
+) -> None:
+    """A scheduler of Dask's would run whatever any user of the machine sends to its port."""
+    psutil = pytest.importorskip("psutil")
+    out = tmp_path / "fleet"
+    command = started(reference[0], "--model", f"arm={arm_run}", "--out", out, "--workers", 2)
+    parent = psutil.Process(command.pid)
+    listening: set[tuple[str, int]] = set()
+    most = 0
+    while command.poll() is None:
+        with contextlib.suppress(psutil.Error):
+            family = [parent, *parent.children(recursive=True)]
+            most = max(most, len(family))
+            for member in family:
+                with contextlib.suppress(psutil.Error):
+                    listening |= {
+                        tuple(one.laddr)
+                        for one in member.net_connections("inet")
+                        if one.status == psutil.CONN_LISTEN
+                    }
+        time.sleep(0.02)
+    _, errors = command.communicate()
+    assert command.returncode == 0, errors
+    assert most > 2  # the command and its workers were looked at
+    assert not listening
+    assert sums(out) == sums(reference[1])
+
+
+def test_a_killed_process_of_this_machine_is_replaced(
+    reference: tuple[Path, Path], arm_run: Path, tmp_path: Path
+) -> None:
+    psutil = pytest.importorskip("psutil")
+    out = tmp_path / "fleet"
+    command = started(reference[0], "--model", f"arm={arm_run}", "--out", out, "--workers", 1)
+    until(lambda: rows_arrived(out) > 2)
+    workers = [
+        child
+        for child in psutil.Process(command.pid).children(recursive=True)
+        if "spawn_main" in " ".join(child.cmdline())
+    ]
+    assert workers
+    for child in workers:
+        child.kill()
+    _, errors = command.communicate(timeout=PATIENCE)
+    assert command.returncode == 0, errors
+    assert sums(out) == sums(reference[1])
+
+
+def test_interrupted_run_ends_with_its_processes(
+    run: Run, reference: tuple[Path, Path], arm_run: Path, tmp_path: Path
+) -> None:
+    psutil = pytest.importorskip("psutil")
+    out = tmp_path / "fleet"
+    given = (reference[0], "--model", f"arm={arm_run}", "--out", out, "--workers", 2)
+    command = started(*given)
+    until(lambda: rows_arrived(out) > 2)
+    children = psutil.Process(command.pid).children(recursive=True)
+    command.send_signal(signal.SIGINT)
+    _, errors = command.communicate(timeout=PATIENCE)
+    assert command.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert not psutil.wait_procs(children, timeout=PATIENCE)[1]
+    assert 0 < len(FleetStore.open(out).finished()) < 37
+    assert run("fleet", *given).code == 0
+    assert sums(out) == sums(reference[1])
+
+
+def test_a_task_that_ends_its_processes_is_given_up() -> None:
+    results = [one for batch in finished(deadly, range(3), 2) for one in batch]
+    assert {one.task: one.result for one in results} == {0: 0, 1: 1, 2: 4}
+    results = [one for batch in finished(deadly, [3, 5], 2) for one in batch]
+    assert {one.task: one.result for one in results} == {3: None, 5: 25}
+
+
+def test_a_task_that_takes_too_much_memory_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("psutil")
+    monkeypatch.setattr("dynid.fleet.processes.RETRIES", 0)
+    results = [one for batch in finished(deadly, [4, 5], 1, 290e6) for one in batch]
+    assert {one.task: one.result for one in results} == {4: None, 5: 25}
 
 
 def test_no_scheduler_ends_with_exit_code_6(

@@ -185,9 +185,15 @@ def torch(path: Path, content: Any, protocol: int = 2, byteorder: str = "little"
     return archive(path, index.getvalue(), storages, byteorder)
 
 
-def archive(path: Path, index: bytes, storages: Sequence[bytes], byteorder: str = "little") -> Path:
-    """A zip archive as torch.save writes it."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as file:
+def archive(
+    path: Path,
+    index: bytes,
+    storages: Sequence[bytes],
+    byteorder: str = "little",
+    compression: int = zipfile.ZIP_STORED,
+) -> Path:
+    """A zip archive as torch.save writes it, which does not compress."""
+    with zipfile.ZipFile(path, "w", compression) as file:
         file.writestr("archive/data.pkl", index)
         file.writestr("archive/byteorder", byteorder)
         for i, data in enumerate(storages):

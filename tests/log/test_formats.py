@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import tracemalloc
+import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -212,6 +214,65 @@ def test_nothing_of_an_index_runs(
     with pytest.raises(RefusedError, match="in the index of the file, which is not run"):
         open_table(path)
     assert capsys.readouterr().out == ""
+
+
+SHARED = [float(i % 7) for i in range(100_000)]
+LONG_NAME = "n" * 200_000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {f"channel{i}": SHARED for i in range(3_000)},
+        {f"part{i}": {f"channel{j}": SHARED for j in range(100)} for i in range(30)},
+        {LONG_NAME: {f"channel{i}": [1.0, 2.0] for i in range(3_000)}},
+        {f"text{i}": ["x"] * 100_000 for i in range(2)} | {f"again{i}": SHARED for i in range(1_000)},
+    ],
+    ids=["list", "nested", "name", "text"],
+)
+def test_a_list_under_many_names_is_refused_before_it_takes_memory(content: Any, tmp_path: Path) -> None:
+    """The index refers to one list of 0.8 MB many times: 10 kB in the file, 2.4 GB as columns."""
+    path = tmp_path / "x.pt"
+    formats.archive(path, pickle.dumps(content, 2), [], compression=zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 60_000
+    refused_within(path)
+
+
+def test_copies_of_a_size_spend_the_budget(tmp_path: Path) -> None:
+    """torch.Size makes a tuple of a list; six bytes of the index ask for another one of 0.8 MB."""
+    zeros = b"]q\x00(" + b"K\x00" * 100_000 + b"e"
+    name = b"ctorch\nSize\nq\x01"
+    sizes = b"(" + b"h\x01h\x00\x85R" * 1_000 + b"t"
+    path = formats.archive(
+        tmp_path / "x.pt", b"\x80\x02" + zeros + name + sizes + b".", [], compression=zipfile.ZIP_DEFLATED
+    )
+    assert path.stat().st_size < 10_000
+    refused_within(path)
+
+
+def refused_within(path: Path) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(RefusedError) as stopped:
+            open_table(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 400e6  # the budget of a small file is 268 MB
+    assert stopped.value.exit_code == 7
+    assert stopped.value.identifier == "too-large"
+    assert len(str(stopped.value).replace(str(path), "x.pt")) < 300
+
+
+def test_names_of_one_list_are_columns_of_their_own(tmp_path: Path) -> None:
+    values = [1.0, 2.5, 4.0]
+    path = formats.archive(tmp_path / "x.pt", pickle.dumps({"a": values, "b": values, "c": (1, 2, 3)}, 2), [])
+    found = contents(path).read(["a", "b", "c"])
+    assert {name: column.tolist() for name, column in found.items()} == {
+        "a": values,
+        "b": values,
+        "c": [1.0, 2.0, 3.0],
+    }
 
 
 def test_tensors_lie_within_their_storages(tmp_path: Path) -> None:

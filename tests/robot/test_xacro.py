@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from dataclasses import replace
@@ -14,6 +15,8 @@ from dynid.base.errors import DynidError, InputError, RefusedError, ResourceErro
 from dynid.feasible.description import limits_from_description
 from dynid.robot import Reading, load_robot
 from dynid.robot.shapes import described_shapes
+from dynid.robot.xacro import expanded
+from dynid.robot.xml import read_xml
 from tests.robot.texts import ARM
 
 HEAD = '<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">'
@@ -48,9 +51,27 @@ def test_a_xacro_is_expanded_with_its_arguments(tmp_path: Path) -> None:
     assert robot.source == str(path)
     assert robot.reading.xacro == {"mass": "3", "tool": "true"}
     assert load_robot(path, xacro={"tool": "false"}).inertia_prior[:, 0].tolist() == [2.0]
-    # A file is known by what is in it, whatever it is called.
-    (tmp_path / "arm.urdf").write_text(path.read_text())
-    assert load_robot(tmp_path / "arm.urdf", xacro={"tool": "0"}).n == 1
+
+
+def test_a_urdf_is_expanded_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    """Who opens a URDF expects data."""
+    path = written(tmp_path)
+    plain = tmp_path / "arm.urdf"
+    plain.write_text(path.read_text())
+    with pytest.raises(RefusedError, match=r"arm\.urdf:1.*--xacro") as stopped:
+        load_robot(plain)
+    assert stopped.value.exit_code == 7
+    assert stopped.value.identifier == "xacro-unasked"
+    assert load_robot(plain, xacro={"tool": "0"}).n == 1
+    plain.write_text(path.read_text().replace("$(arg tool)", "true"))
+    assert load_robot(plain, xacro=True).n == 2
+    with pytest.raises(RefusedError, match="--xacro"):
+        load_robot(plain, xacro=False)
+    # An expression alone, where xacro is declared.
+    plain.write_text(ARM.replace('<robot name="arm">', HEAD).replace('value="1.5"', 'value="${3 / 2}"', 1))
+    with pytest.raises(RefusedError, match="--xacro"):
+        load_robot(plain)
+    assert load_robot(plain, xacro=True).n == 1
 
 
 def test_a_stored_name_of_a_xacro_runs_no_expression(tmp_path: Path) -> None:
@@ -65,7 +86,7 @@ def test_a_stored_name_of_a_xacro_runs_no_expression(tmp_path: Path) -> None:
         '<parent link="base"/><child link="l1"/><axis xyz="0 0 1"/></joint></robot>'
     )
     stranger = replace(robot, source=str(shaped), reading=Reading())
-    with pytest.raises(InputError, match="run as Python"):
+    with pytest.raises(InputError, match="not expanded unasked"):
         described_shapes(stranger)
     assert [one.link for one in described_shapes(load_robot(shaped))] == ["l1"]
 
@@ -86,7 +107,7 @@ def test_what_is_expanded_already_needs_no_package(tmp_path: Path, monkeypatch: 
         (None, {"tool": "0", "mas": "1"}, InputError, "xacro-argument", "mass, tool"),
         ("${undefined}", {"tool": "0"}, InputError, "xacro", "undefined"),
         ("${1 +}", {"tool": "0"}, InputError, "xacro", "1 +"),
-        ("${().__class__}", {"tool": "0"}, InputError, "xacro", "__class__"),
+        ("${().__class__}", {"tool": "0"}, RefusedError, "xacro-expression", "__class__"),
         ('<xacro:include filename="none.xacro"/>', {"tool": "0"}, InputError, "file-missing", "none.xacro"),
         ('<xacro:include filename="../out.xacro"/>', {"tool": "0"}, RefusedError, "outside-root", "--packages"),
         ('<xacro:include filename="/etc/passwd"/>', {"tool": "0"}, RefusedError, "outside-root", "/etc/passwd"),
@@ -224,3 +245,149 @@ def test_no_package_is_looked_for_in_a_folder_of_all_files(
     (path.parent / "x").mkdir()
     (path.parent / "x" / "link.xacro").write_text(MACRO)
     assert load_robot(path, xacro={"tool": "0"}).n == 1
+
+
+# Each of the first three ran a shell command when the package xacro 2.1 evaluated it.
+SHELL = {
+    "frame of a generator": "[(x.append((x[0].gi_frame.f_back.f_back.f_back.f_globals['os'].system('touch MADE') "
+    "for i in [1])), list(x[0])) for x in [list()]]",
+    "subclasses within a comprehension": "[[c for c in x.__class__.__base__.__subclasses__() if c.__name__ == "
+    "'_wrap_close'][0].__init__.__globals__['system']('touch MADE') for x in [()]]",
+    "eval of a joined text": "eval('_'+'_imp'+'ort_'+'_')('os').system('touch MADE')",
+    "format": "'(0.x)'.format(math)",
+    "format_map": "'x'.format_map(python)",
+    "format handed on": "list(map('x'.format, [math]))",
+    "lambda": "(lambda: 1)()",
+    "list comprehension": "[x for x in [1]]",
+    "generator": "len(set(x for x in [1]))",
+    "subclasses": "().__class__.__base__.__subclasses__()",
+    "order of a type's bases": "python.type(1).mro()",
+    "type": "python.type('X', (), dict())",
+    "type by its key": "python['type']('X', (), dict())",
+    "type handed on": "list(map(python.get('type'), [1]))",
+    "types of all functions": "list(map(map, list(python.values()), [[1]] * 99)) + [python.type]",
+    "vars": "python.vars(math)",
+    "builtins": "__builtins__",
+    "import": "__import__('os').system('touch MADE')",
+    "open": "open('/etc/passwd')",
+    "attribute of a table": "math.parent",
+    "method of a table": "xacro.top()",
+    "bytes": "b'x'.decode()",
+    "assignment": "(x := 1)",
+    "starred argument": "max(*[1, 2])",
+    "formatted text": "f'x'",
+    "call of a number": "pi()",
+}
+# These are not even defined, in one of the two languages at least.
+UNDEFINED = ("eval", "open", "python", "list(map(python", "list(map(map", "math.parent", "xacro")
+# Where the package evaluates an expression.
+PLACES = {
+    "attribute": '<link name="${EXPRESSION}"/>',
+    "property": '<xacro:property name="p" value="${EXPRESSION}"/><link name="${p}"/>',
+    "default of a property": '<xacro:property name="p" default="${EXPRESSION}"/><link name="${p}"/>',
+    "condition": '<xacro:if value="${EXPRESSION}"><link name="a"/></xacro:if>',
+    "unless": '<xacro:unless value="${EXPRESSION}"><link name="a"/></xacro:unless>',
+    "argument of a macro": '<xacro:macro name="m" params="a"/><xacro:m a="${EXPRESSION}"/>',
+    "default of a macro": '<xacro:macro name="m" params="a:=${EXPRESSION}"><link name="${a}"/></xacro:macro><xacro:m/>',
+    "argument": '<xacro:arg name="a" default="${EXPRESSION}"/><link name="$(arg a)"/>',
+    "text": '<xacro:property name="p" value="1"/><link>${EXPRESSION}</link>',
+    "element": '<xacro:element xacro:name="${EXPRESSION}"/>',
+    "call": '<xacro:call macro="${EXPRESSION}"/>',
+    "eval": '<xacro:property name="p" value="EXPRESSION"/><link name="$(eval ${p})"/>',
+}
+
+
+def escaped(expression: str) -> str:
+    return expression.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+
+
+def refusal(folder: Path, body: str, expression: str) -> DynidError:
+    """The error for a robot with this expression, none of which is run."""
+    pytest.importorskip("xacro")
+    made = folder / "made"
+    path = folder / "arm.xacro"
+    path.write_text(
+        HEAD + body.replace("EXPRESSION", escaped(expression.replace("MADE", str(made)))) + "</robot>"
+    )
+    with pytest.raises(DynidError) as stopped:
+        load_robot(path)
+    assert not made.exists()
+    assert str(folder) in str(stopped.value)
+    return stopped.value
+
+
+@pytest.mark.parametrize("expression", SHELL.values(), ids=SHELL.keys())
+@pytest.mark.parametrize("place", ["attribute", "eval"])
+def test_an_expression_reaches_no_object_of_python(place: str, expression: str, tmp_path: Path) -> None:
+    error = refusal(tmp_path, PLACES[place], expression)
+    # A name that is not on the list is not defined.
+    assert error.identifier == "xacro-expression" or expression.startswith(UNDEFINED)
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
+def test_expressions_are_checked_wherever_they_stand(place: str, tmp_path: Path) -> None:
+    error = refusal(tmp_path, place, SHELL["frame of a generator"])
+    assert error.identifier == "xacro-expression"
+    assert error.exit_code == 7
+    assert "a comprehension in the expression '[(x.append(" in str(error)
+
+
+def test_units_of_yaml_are_expressions_of_this_file_alone(tmp_path: Path) -> None:
+    """The package adds the tag !degrees to the loader that all of Python shares, with values that it evaluates."""
+    yaml = pytest.importorskip("yaml")
+    body = (
+        '<xacro:property name="p" value="${xacro.load_yaml(\'p.yaml\')}"/>'
+        '<xacro:if value="${p.angle &gt; 0}"/><link name="a"/>'
+    )
+    (tmp_path / "p.yaml").write_text('angle: !degrees "[x for x in [1]]"\n')
+    assert refusal(tmp_path, body, "").identifier == "xacro-expression"
+    with pytest.raises(yaml.constructor.ConstructorError, match="!degrees"):
+        yaml.safe_load("!degrees 1")
+
+
+def test_ordinary_expressions_are_evaluated(tmp_path: Path) -> None:
+    pytest.importorskip("xacro")
+    (tmp_path / "arm.yaml").write_text(
+        "mass: 1.5\nlinks: {upper: {mass: 2, names: [a, b]}}\nangle: !degrees 180\nlist: [1, 2]\n"
+    )
+    (tmp_path / "part.xacro").write_text(HEAD + '<xacro:property name="length" value="0.25"/></robot>')
+    values = {
+        "1 + 2 * 3 ** 2 // 4 % 5 - -1": 1 + 2 * 3**2 // 4 % 5 - -1,
+        "pi / 2 + math.pi + radians(90) + math.sqrt(4)": 2 * math.pi + 2,
+        "mass * 2": 3.0,
+        "max(mass, 2, round(2.6))": 3,
+        "arm.mass + arm['mass'] + arm.links.upper['mass'] + arm.list[-1]": 7.0,
+        "arm.get('nothing', 4)": 4,
+        "len(arm.links.upper.names[0:1]) + len([1, (2, 3)])": 3,
+        "arm.angle": math.pi,
+        "1 if mass > 1 and not mass == 2 or False else 0": 1,
+        "1 &lt; mass &lt;= 1.5 and 'b' in arm.links.upper.names": True,
+        "(name == 'arm') * 5": 5,
+        "float(' 1 2.5 '.strip().split(' ')[1]) + python.sum(map(float, '1 2'.split()))": 5.5,
+        "int('%d' % 3) + len('x' * 2)": 5,
+        "part.length": 0.25,
+        "sorted([3, 1], reverse=True)[0] + python.sorted([3, 1])[0]": 4,
+        "xacro.arg('size')": 3,
+        "-python.abs(-1.5) if xacro.tokenize('a,b')[1] == 'b' else 0": None,
+        "$(eval size * 2 + 1)": None,
+        "$(eval 1 if size == 3 and flag else 0)": None,
+    }
+    lines = [
+        '<xacro:arg name="size" default="3"/><xacro:arg name="flag" default="true"/>',
+        '<xacro:property name="mass" value="1.5"/><xacro:property name="name" value="arm"/>',
+        '<xacro:property name="arm" value="${xacro.load_yaml(\'arm.yaml\')}"/>',
+        '<xacro:include filename="part.xacro" ns="part"/>',
+    ]
+    expressions = [one if one.startswith("$") else f"${{{one}}}" for one in values]
+    lines += [f'<link name="{number}" is="{text}"/>' for number, text in enumerate(expressions)]
+    path = tmp_path / "arm.urdf.xacro"
+    path.write_text(HEAD + "".join(lines) + "</robot>")
+    root = expanded(read_xml(path, "a robot"), path, Reading(), Diagnostics())
+    found = [one.attributes["is"] for one in root.walk() if one.tag == "link"]
+    import xacro
+
+    # As the package does it by itself.
+    original = xacro.process_file(str(path)).getElementsByTagName("link")
+    assert found == [one.getAttribute("is") for one in original]
+    for text, (expression, value) in zip(found, values.items(), strict=True):
+        assert value is None or text == str(value) or float(text) == pytest.approx(value), expression

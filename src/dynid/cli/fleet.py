@@ -35,7 +35,8 @@ def command(
     scheduler: Annotated[
         str | None,
         typer.Option(
-            "--scheduler", help="Dask scheduler, tcp://HOST:PORT. Default: processes of this machine."
+            "--scheduler",
+            help="Dask scheduler, tls://HOST:PORT or tcp://HOST:PORT. Default: processes of this machine.",
         ),
     ] = None,
     workers: Annotated[

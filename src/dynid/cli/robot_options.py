@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -17,9 +18,10 @@ PARAMETER = "robot_options"
 RobotOptions = dict[str, Any]
 _FORMS = {
     "root": "LINK", "tip": "LINK", "lock": "JOINT=VALUE", "gravity": "X,Y,Z", "packages": "DIR",
-    "xacro": "NAME=VALUE",
+    "xacro": "[NAME=VALUE]",
 }  # fmt: skip
 _SEVERAL = ("lock", "packages", "xacro")
+_XACRO = "--xacro"
 
 
 def described_robot() -> Mapping[str, tuple[Described, str]]:
@@ -54,8 +56,23 @@ def values_of(values: Mapping[str, Any]) -> RobotOptions:
     if values["lock"]:
         given["lock"] = {name: _number(name, text) for name, text in _pairs("lock", values["lock"])}
     if values["xacro"]:
-        given["xacro"] = dict(_pairs("xacro", values["xacro"]))
+        given["xacro"] = dict(_pairs("xacro", [text for text in values["xacro"] if text])) or True
     return given
+
+
+def with_bare_xacro(arguments: Sequence[str]) -> list[str]:
+    """The words of a command line, with an empty value after each `--xacro` that has none.
+
+    The parser takes the next word for the value, which may be the robot's file.
+    """
+    words = list(arguments)
+    for place in reversed([i for i, word in enumerate(words) if word == _XACRO]):
+        name, equals, _ = words[place + 1].partition("=") if place + 1 < len(words) else ("", "", "")
+        if "--" in words[:place]:
+            continue
+        if not equals or name.startswith("-") or os.sep in name:
+            words[place] = f"{_XACRO}="
+    return words
 
 
 def _gravity(text: str) -> list[float]:
@@ -78,7 +95,9 @@ def _pairs(option: str, texts: Sequence[str]) -> list[tuple[str, str]]:
         name, equals, value = text.partition("=")
         name = name.removesuffix(":") if option == "xacro" else name
         if not equals or not name:
-            raise UsageError(option, found=f"--{option} {text}", expected=f"--{option} {_FORMS[option]}")
+            raise UsageError(
+                option, found=f"--{option} {text}", expected=f"--{option} {_FORMS[option].strip('[]')}"
+            )
         pairs.append((name, value))
     names = [name for name, _ in pairs]
     twice = next((name for name in names if names.count(name) > 1), None)

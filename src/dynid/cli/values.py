@@ -25,7 +25,12 @@ class PlainCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the command's arguments."""
-        read_plainly(self.get_params(ctx))
+        parameters = self.get_params(ctx)
+        read_plainly(parameters)
+        if any(parameter.name == "robot_xacro" for parameter in parameters):
+            from dynid.cli.robot_options import with_bare_xacro  # loaded by the commands that have it
+
+            args = with_bare_xacro(args)
         return super().parse_args(ctx, args)
 
 

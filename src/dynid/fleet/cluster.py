@@ -1,6 +1,7 @@
-"""Dask and fsspec, the packages of the extra `fleet`: tasks on worker processes or a cluster, logs from anywhere.
+"""Tasks on processes of this machine or on a cluster of Dask's; logs from anywhere, by fsspec.
 
-The only file that imports them. Scheduling, retries and transport are theirs.
+The only file that imports the two packages, those of the extra `fleet`. On a cluster scheduling, retries and transport
+are Dask's. Without one no scheduler is started: it would run whatever any user of this machine sends to its port.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ import logging
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError
 from dynid.base.version import __version__
 from dynid.fleet.plan import FleetLog, is_uri
+from dynid.fleet.processes import RETRIES, finished
 from dynid.fleet.task import LogRow, failed, process
 
 # Tasks that the scheduler knows at a time: what it holds of them takes about 2 kB each.
@@ -24,6 +28,8 @@ _AT_A_TIME = 10_000
 _PATIENCE = 30
 # Seconds for goodbyes to a scheduler that may be gone.
 _GOODBYE = 10
+# Of its share of the machine's memory that a local process may take: Dask's own limit for a worker.
+_SHARE = 0.95
 
 Commit = Callable[[Sequence[LogRow]], None]
 
@@ -44,7 +50,10 @@ def run_tasks(
     Raises ResourceError if the packages are missing, the scheduler cannot be reached or is lost; RefusedError if its
     workers have another version of dynid.
     """
-    with _client(scheduler, workers) as client:
+    if scheduler is None:
+        _run_here(logs, models, commit, workers)
+        return
+    with _client(scheduler) as client:
         _check_workers(client)
         # Results of tasks, unlike data that is handed out, are made again when the worker that held them dies.
         texts = {
@@ -53,6 +62,43 @@ def run_tasks(
         }
         for start in range(0, len(logs), _AT_A_TIME):
             _run(client, logs[start : start + _AT_A_TIME], models, texts, commit)
+
+
+def _run_here(
+    logs: Sequence[FleetLog], models: Mapping[str, tuple[str, str]], commit: Commit, workers: int
+) -> None:
+    if any(is_uri(log.path) for log in logs):
+        _require("fsspec")
+    work = partial(_row, {name: text for name, (text, _) in models.items()})
+    with closing(finished(work, logs, workers, _memory_of_one())) as batches:
+        for batch in batches:
+            commit(
+                [
+                    row.result if row.result is not None else _died(row.task, models, RETRIES + 1)
+                    for row in batch
+                ]
+            )
+
+
+def _row(texts: Mapping[str, str], log: FleetLog) -> LogRow:
+    return process(_fields(log), texts[log.type], local_file)
+
+
+def _memory_of_one() -> float | None:
+    """Bytes that a process may take, as a worker of Dask: its share of the memory; None = the packages are not there.
+
+    A log that takes more would take the memory of the whole machine with it.
+    """
+    try:
+        from distributed.system import CPU_COUNT, MEMORY_LIMIT
+    except ImportError:
+        return None
+    return _SHARE * float(MEMORY_LIMIT) / int(CPU_COUNT)
+
+
+def _died(log: FleetLog, models: Mapping[str, tuple[str, str]], times: int) -> LogRow:
+    text = f"the worker that read it died, {times} times: memory is the likely cause"
+    return failed(log, models[log.type][1], "worker-died", text, again=True)
 
 
 def _run(
@@ -87,8 +133,7 @@ def _run(
                 if not isinstance(cause, KilledWorker):
                     commit(rows)
                     raise _of_worker(cause) from cause
-                text = f"the worker that read it died, {cause.allowed_failures + 1} times: memory is the likely cause"
-                rows.append(failed(log, models[log.type][1], "worker-died", text, again=True))
+                rows.append(_died(log, models, cause.allowed_failures + 1))
             else:
                 commit(rows)
                 raise _lost()
@@ -120,11 +165,9 @@ def _version() -> str:
     return __version__
 
 
-@contextmanager
-def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
+def _require(name: str) -> Any:
     try:
-        import dask
-        from distributed import Client, LocalCluster
+        return import_module(name)
     except ImportError as error:
         raise ResourceError(
             "missing-package",
@@ -132,36 +175,26 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
             expected="dask with distributed, and fsspec, for fleets",
             do="pip install 'dynid[fleet]'",
         ) from error
-    cluster = None
+
+
+@contextmanager
+def _client(scheduler: str) -> Iterator[Any]:
+    dask, distributed = _require("dask"), _require("distributed")
     with _silent(), dask.config.set({"distributed.admin.tick.limit": "1h"}):
         try:
-            if scheduler is None:
-                cluster = LocalCluster(
-                    n_workers=workers,
-                    threads_per_worker=1,
-                    processes=True,
-                    host="127.0.0.1",
-                    dashboard_address=None,
-                    silence_logs=logging.CRITICAL,
-                )
-            try:
-                client = Client(cluster or scheduler, timeout=_PATIENCE, set_as_default=False)
-            except (OSError, TimeoutError, ValueError) as error:
-                raise ResourceError(
-                    "scheduler-unreachable",
-                    found=f"no answer from '{scheduler}' within {_PATIENCE} s ({type(error).__name__})",
-                    expected="a Dask scheduler, such as tcp://host:8786",
-                    do="start one with `dask scheduler`, and workers with `dask worker`",
-                ) from error
-            try:
-                yield client
-            finally:
-                with suppress(TimeoutError, OSError):
-                    client.close(timeout=_GOODBYE)
+            client = distributed.Client(scheduler, timeout=_PATIENCE, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ResourceError(
+                "scheduler-unreachable",
+                found=f"no answer from '{scheduler}' within {_PATIENCE} s ({type(error).__name__})",
+                expected="a Dask scheduler, such as tcp://host:8786",
+                do="start one with `dask scheduler`, and workers with `dask worker`",
+            ) from error
+        try:
+            yield client
         finally:
-            if cluster is not None:
-                with suppress(TimeoutError, OSError):
-                    cluster.close(timeout=_GOODBYE)
+            with suppress(TimeoutError, OSError):
+                client.close(timeout=_GOODBYE)
 
 
 @contextmanager

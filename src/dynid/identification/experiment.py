@@ -148,8 +148,11 @@ class Experiment:
         given = dict(options)
         if self._folder and "packages" in given:  # those of the file are beside it, these are not
             given["packages"] = [str(Path(one).absolute()) for one in given["packages"]]
+        if given.get("xacro") is True and before.get("xacro"):
+            del given["xacro"]  # the file's arguments ask for the same, and more
+        tables = {key: table for key, table in before.items() if isinstance(table, Mapping)}
         merged = {
-            key: {**before.get(key, {}), **value} if isinstance(value, Mapping) else value
+            key: {**tables.get(key, {}), **value} if isinstance(value, Mapping) else value
             for key, value in given.items()
         }
         return self.with_values({"robot": merged})

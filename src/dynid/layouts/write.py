@@ -206,6 +206,8 @@ def _robot(p: Proposal, options: dict[str, Any]) -> list[str]:
 
 
 def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, Mapping):
         return _table({str(k): _toml(v) for k, v in value.items()})
     if isinstance(value, list | tuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from math import prod
 from pathlib import Path
@@ -19,13 +19,26 @@ import numpy as np
 
 from dynid.base.errors import Place, RefusedError
 from dynid.base.records import dataclass
-from dynid.log.arrays import MAX_FIELDS, Array, ArrayTable, Budget, StoredArray, damaged, fields_of, reading
+from dynid.log.arrays import (
+    MAX_FIELDS,
+    SHOWN,
+    Array,
+    ArrayTable,
+    Budget,
+    StoredArray,
+    damaged,
+    fields_of,
+    reading,
+)
 from dynid.log.numpy_files import ZIP_MAGIC, first_member
 
 INDEX = "data.pkl"
 # Tensors of a log are described in some hundred bytes each.
 MAX_INDEX_BYTES = 4_000_000
 MAX_DEPTH = 8
+_MOST_AXES = 32  # of any array of NumPy
+# In memory: a reference in a list, which is as large as a number of its array.
+_REFERENCE_BYTES = 8
 _STORAGES = {
     "DoubleStorage": "f8", "FloatStorage": "f4", "HalfStorage": "f2", "BFloat16Storage": "bf16", "LongStorage": "i8",
     "IntStorage": "i4", "ShortStorage": "i2", "CharStorage": "i1", "ByteStorage": "u1", "BoolStorage": "?",
@@ -100,10 +113,10 @@ class _Archive:
         if info.file_size > MAX_INDEX_BYTES:
             raise _refused(self.path, f"an index of {info.file_size} bytes", f"at most {MAX_INDEX_BYTES}")
         with self.archive.open(info) as file:
-            content = _Machine(file.read(MAX_INDEX_BYTES), self.path).run()
+            content = _Machine(file.read(MAX_INDEX_BYTES), self.path, self.budget).run()
         arrays: list[StoredArray] = []
         left_out: list[str] = []
-        for name, value in _parts("", content, 0):
+        for name, value in _Expansion(self.budget).parts("", content, 0):
             if len(arrays) + len(left_out) >= MAX_FIELDS:
                 raise _refused(self.path, f"over {MAX_FIELDS} entries", "the channels of a log")
             if isinstance(value, _Tensor):
@@ -112,11 +125,13 @@ class _Archive:
             elif isinstance(value, np.ndarray):
                 arrays += fields_of(name, value)
             else:
-                left_out.append(f"{name} = {value}"[:60])
+                left_out.append(f"{name[:SHOWN]} = {_text(value)}"[:SHOWN])
         return ArrayTable(self.path, arrays, left_out)
 
     def values(self, tensor: _Tensor, name: str) -> Array:
-        what = f"tensor '{name}'"
+        what = f"tensor '{name[:SHOWN]}'"
+        if len(tensor.shape) > _MOST_AXES:
+            raise damaged(self.path, f"{what} of {len(tensor.shape)} axes")
         sizes = (tensor.offset, *tensor.shape, *tensor.strides)
         if len(tensor.shape) != len(tensor.strides) or any(
             not isinstance(n, int) or isinstance(n, bool) or n < 0 for n in sizes
@@ -156,25 +171,59 @@ class _Archive:
         return values
 
 
-def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    """Everything in nested dictionaries and lists, by dotted names; lists of numbers are arrays."""
-    if depth > MAX_DEPTH:
-        yield name, "nested too deeply"
-    elif isinstance(value, Mapping):
-        if not value:  # counted, so that nested ones come to an end
-            yield name, "empty"
-        for key, inner in value.items():
-            yield from _parts(f"{name}.{key}" if name else str(key), inner, depth + 1)
-    elif isinstance(value, list | tuple):
-        if len(value) > 1 and all(isinstance(one, int | float) for one in value):
-            yield name, np.array(value, dtype=np.float64)
-        elif any(isinstance(one, _Tensor | Mapping | list | tuple) for one in value):
-            for i, inner in enumerate(value):
-                yield from _parts(f"{name}({i})" if name else f"({i})", inner, depth + 1)
+class _Expansion:
+    """The entries of an index, one for each name; the index may refer to the same list many times.
+
+    Every reference spends the file's budget before anything is built for it, so that a small index that repeats a
+    long list or a long name is refused in time and memory that its size allows.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        # By the identity of a list: whether it is one of numbers, and the array. The index keeps all lists alive.
+        self.arrays: dict[int, Array | None] = {}
+
+    def parts(self, name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+        """Everything in nested dictionaries and lists, by dotted names; lists of numbers are arrays."""
+        self.budget.spend(len(name), f"the name '{name[:SHOWN]}'")
+        if isinstance(value, Mapping | list | tuple):
+            self.budget.spend(len(value) * _REFERENCE_BYTES, f"'{name[:SHOWN]}'")
+        if depth > MAX_DEPTH:
+            yield name, "nested too deeply"
+        elif isinstance(value, Mapping):
+            if not value:  # counted, so that nested ones come to an end
+                yield name, "empty"
+            for key, inner in value.items():
+                yield from self.parts(f"{name}.{key}" if name else str(key), inner, depth + 1)
+        elif isinstance(value, list | tuple):
+            if (numbers := self.numbers(value)) is not None:
+                yield name, numbers
+            elif any(isinstance(item, _Tensor | Mapping | list | tuple) for item in value):
+                for i, inner in enumerate(value):
+                    yield from self.parts(f"{name}({i})" if name else f"({i})", inner, depth + 1)
+            else:
+                yield name, ", ".join(map(_text, value[:16]))
         else:
-            yield name, ", ".join(map(str, value[:16]))
-    else:
-        yield name, value
+            yield name, value
+
+    def numbers(self, values: Sequence[Any]) -> Array | None:
+        """The array of a list of numbers, shared by all its names; None for another list."""
+        key = id(values)
+        if key not in self.arrays:
+            numeric = len(values) > 1 and all(isinstance(value, int | float) for value in values)
+            self.arrays[key] = np.array(values, dtype=np.float64) if numeric else None
+        return self.arrays[key]
+
+
+def _text(value: Any) -> str:
+    """The beginning of a value's text, without making the whole of a long one."""
+    if isinstance(value, str):
+        return value[:SHOWN]
+    if isinstance(value, _Name):
+        return f"{value.module}.{value.name}"[:SHOWN]
+    if isinstance(value, _Storage):
+        return f"a storage of {value.kind}"
+    return str(value)[:SHOWN]
 
 
 def _refused(
@@ -195,6 +244,7 @@ class _Machine:
 
     code: bytes
     path: Path
+    budget: Budget
     at: int = 0
     stack: list[Any] = field(default_factory=list)
     memory: dict[int, Any] = field(default_factory=dict)
@@ -304,6 +354,8 @@ class _Machine:
         elif name == _ORDERED and not arguments:
             self.push({})
         elif name == _SIZE and len(arguments) == 1 and isinstance(arguments[0], tuple | list):
+            # A copy, unlike all else on the stack: a few bytes of the index may ask for many of a long list.
+            self.budget.spend(len(arguments[0]) * _REFERENCE_BYTES, "a torch.Size")
             self.push(tuple(arguments[0]))
         else:
             raise _refused(self.path, f"a call of '{called.module}.{called.name}'")

@@ -29,7 +29,7 @@ def load_robot(
     lock: Mapping[str, float] | None = None,
     gravity: tuple[float, float, float] | None = None,
     packages: str | Path | Sequence[str | Path] = (),
-    xacro: Mapping[str, str | bool | int | float] | None = None,
+    xacro: Mapping[str, str | bool | int | float] | bool | None = None,
     diagnostics: Diagnostics | None = None,
 ) -> RobotModel:
     """Reads a robot from URDF, xacro, MJCF, SDF, USD or dynid TOML.
@@ -39,11 +39,12 @@ def load_robot(
     lock: joints that are held, and where (rad or m).
     gravity: m/s^2 in the base frame, instead of the file's (URDF: 9.81 along -z).
     packages: folders that hold the packages of "package://" names; see `find_package`.
-    xacro: arguments of a xacro file. Its expressions are run as Python: read only files that you trust.
+    xacro: arguments of a xacro file; with them, or with True, a file that is not named `.xacro` is expanded, too.
     diagnostics: receives the warnings.
 
-    Raises InputError (with file and line) for what cannot be understood, RefusedError for entities, escaping paths and
-    robots over the size budget, UsageError for numbers that are not finite, ResourceError for a missing package.
+    Raises InputError (with file and line) for what cannot be understood, RefusedError for entities, escaping paths,
+    xacro in a file that is not named so and robots over the size budget, UsageError for numbers that are not finite,
+    ResourceError for a missing package.
     """
     folders = (packages,) if isinstance(packages, str | Path) else tuple(packages)
     reading = Reading(

@@ -40,8 +40,10 @@ class Reading:
         "looked in before the folders above the file, ROS_PACKAGE_PATH and AMENT_PREFIX_PATH",
         kind="a list of folders",
     )
-    xacro: Mapping[str, str | bool | int | float] = option(
-        factory=dict, doc="arguments of a xacro file", kind="texts, numbers, true or false by argument"
+    xacro: Mapping[str, str | bool | int | float] | bool = option(
+        factory=dict,
+        doc="arguments of a xacro file; alone, or with any argument, it also expands a file that is not named `.xacro`",
+        kind="texts, numbers, true or false by argument; or true",
     )
 
     def __post_init__(self) -> None:
@@ -57,12 +59,18 @@ class Reading:
             object.__setattr__(self, "gravity", (float(gravity[0]), float(gravity[1]), float(gravity[2])))
         object.__setattr__(self, "lock", {name: float(value) for name, value in self.lock.items()})
         object.__setattr__(self, "packages", tuple(str(one) for one in self.packages))
-        object.__setattr__(self, "xacro", self.arguments)
+        object.__setattr__(self, "xacro", self.arguments or self.xacro is True or {})
+
+    @property
+    def expands(self) -> bool:
+        """Whether xacro is expanded in a file whose name does not say that it is xacro."""
+        return bool(self.xacro)
 
     @property
     def arguments(self) -> dict[str, str]:
         """The arguments of xacro as they stand in a file: true and false in small letters."""
+        given = {} if isinstance(self.xacro, bool) else self.xacro
         return {
             name: str(value).lower() if isinstance(value, bool) else str(value)
-            for name, value in self.xacro.items()
+            for name, value in given.items()
         }

@@ -12,7 +12,7 @@ from dynid.base.input_file import read_bytes
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
-from dynid.robot.xacro import expanded, expanded_before, is_xacro
+from dynid.robot.xacro import expanded, expanded_before, is_xacro, require_asked
 from dynid.robot.xml import MAX_BYTES, Element, read_xml
 
 KIND = "a robot description: URDF, xacro, MJCF, SDF, USD or TOML"
@@ -59,7 +59,7 @@ class RobotFile:
 
 
 def read_again(path: Path, reading: Reading) -> Element:
-    """The same for a robot that was read from a file before; what runs as Python is not run for a stored name.
+    """The same for a robot that was read from a file before; nothing is expanded for a stored name.
 
     Raises InputError for a xacro file that was not expanded in this process, and what `read_xml` raises.
     """
@@ -69,7 +69,7 @@ def read_again(path: Path, reading: Reading) -> Element:
     if (known := expanded_before(path, reading)) is None:
         raise InputError(
             "xacro",
-            found="a xacro file that a run names, whose expressions would run as Python",
+            found="a xacro file that a run names, which is not expanded unasked",
             expected="shapes of a file that you name yourself: they are drawn when the run is made",
             place=Place(file=str(path)),
         )
@@ -79,7 +79,8 @@ def read_again(path: Path, reading: Reading) -> Element:
 def read_description(path: Path, reading: Reading, diagnostics: Diagnostics) -> Element:
     """Root element of a robot description in XML, with xacro expanded.
 
-    Raises what `read_xml` and `expanded` raise.
+    Raises what `read_xml`, `require_asked` and `expanded` raise.
     """
     root = read_xml(path, KIND)
+    require_asked(root, path, reading)
     return expanded(root, path, reading, diagnostics) if is_xacro(root) else root

@@ -1,11 +1,11 @@
-"""xacro expanded before anything is read: by the package xacro, which runs the file's expressions as Python."""
+"""xacro expanded before anything is read: by the package xacro, with the file's expressions evaluated by dynid."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -15,6 +15,7 @@ from dynid.base.errors import DynidError, InputError, Place, RefusedError, Resou
 from dynid.base.input_file import read_bytes
 from dynid.robot.packages import file_of_package, find_package
 from dynid.robot.reading import Reading
+from dynid.robot.xacro_expressions import FUNCTIONS, XACRO_FUNCTIONS, Expressions, plain_functions
 from dynid.robot.xml import MAX_BYTES, Element, parse
 
 _PREFIX = "xacro:"
@@ -24,17 +25,44 @@ _EXPRESSION = re.compile(r"\$[{(]")
 _BY_PACKAGE = re.compile(r".*package://([^/]+)/(.*)")
 _YAML = (".yaml", ".yml")
 _MANIFEST = "package.xml"
+_ENDING = ".xacro"
 # The package keeps its state in module variables.
 _ONE_AT_A_TIME = Lock()
 
 
 def is_xacro(root: Element) -> bool:
     """Whether something is left to expand: an element of xacro, or an expression where xacro is declared."""
+    return first_xacro(root) is not None
+
+
+def first_xacro(root: Element) -> Element | None:
+    """The first element that is left to expand; None = there is none."""
     declared = _NAMESPACE in root.attributes
-    return any(
-        one.tag.startswith(_PREFIX)
-        or (declared and any(_EXPRESSION.search(value) for value in one.attributes.values()))
-        for one in root.walk()
+    return next(
+        (
+            element
+            for element in root.walk()
+            if element.tag.startswith(_PREFIX)
+            or (declared and any(_EXPRESSION.search(value) for value in element.attributes.values()))
+        ),
+        None,
+    )
+
+
+def require_asked(root: Element, path: Path, reading: Reading) -> None:
+    """Raises RefusedError for a xacro file that is not named `.xacro` and that nobody asked to expand.
+
+    Who opens a URDF expects data; expressions are evaluated only where the file's name or the user says so.
+    """
+    element = first_xacro(root)
+    if element is None or path.suffix.lower() == _ENDING or reading.expands:
+        return
+    raise RefusedError(
+        "xacro-unasked",
+        found=f"xacro (<{element.tag}>) in a file that is not named {_ENDING}",
+        expected="a plain description: expressions are evaluated only where that is asked for",
+        do="if you trust the file, add --xacro (in Python xacro=True)",
+        place=Place(file=str(path), line=element.line),
     )
 
 
@@ -54,9 +82,9 @@ def _key(path: Path, reading: Reading) -> tuple[Path, tuple[tuple[str, str], ...
 def expanded(root: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> Element:
     """The root element of what a xacro file expands to; its elements have no lines.
 
-    The file's expressions are run as Python by the package xacro, which is no sandbox.
-    Raises ResourceError without that package, InputError for what does not expand and for arguments that the file does
-    not have, RefusedError for included files outside its folder and packages, and for those with entities.
+    Raises ResourceError without the package xacro, InputError for what does not expand and for arguments that the file
+    does not have, RefusedError for expressions that are no data, for included files outside its folder and packages,
+    and for those with entities.
     """
     xacro = _package()
     given = _Arguments(reading.arguments)
@@ -67,9 +95,9 @@ def expanded(root: Element, path: Path, reading: Reading, diagnostics: Diagnosti
             text = xacro.process_file(str(path), mappings=given).toxml(encoding="utf-8")
     except DynidError:
         raise
-    except Exception as error:  # whatever expressions do
+    except Exception as error:  # whatever functions in expressions raise
         raise _wrong(error, path) from error
-    idle = [name for name in reading.xacro if name not in given.asked]
+    idle = [name for name in reading.arguments if name not in given.asked]
     if idle:
         raise InputError(
             "xacro-argument",
@@ -100,6 +128,14 @@ def _package() -> Any:
             expected="what expands it",
             do="pip install 'dynid[xacro]', or expand it: xacro FILE > robot.urdf",
         ) from error
+    if not hasattr(xacro, "safe_eval") or not hasattr(xacro.substitution_args, "_eval"):
+        # Expressions would reach Python's eval by another way than the one that is guarded.
+        raise ResourceError(
+            "missing-package",
+            found="a package xacro of another version",
+            expected="xacro 2.1",
+            do="pip install 'xacro>=2.1,<3'",
+        )
     return xacro
 
 
@@ -134,16 +170,76 @@ class _Opened:
 
     @contextlib.contextmanager
     def guarding(self, xacro: Any) -> Iterator[None]:
-        """Within the block the package opens files and finds packages through this."""
+        """Within the block the package opens files, finds packages and evaluates expressions through this."""
         arguments = xacro.substitution_args
-        before = arguments._eval_find, arguments._eval_dict.get("find")
-        arguments._eval_find = arguments._eval_dict["find"] = self.find
-        xacro.open = self.open
+        evaluated, substituted = self.evaluators(xacro)
+        replaced = (
+            (xacro, "open", self.open),
+            (xacro, "safe_eval", evaluated),
+            (arguments, "_eval", substituted),
+            (arguments, "_eval_find", self.find),
+        )
+        # What takes objects apart (type, vars) is in no table whose values an expression could hand to map().
+        names = xacro._global_symbols["python"]
+        apart = {name: names[name] for name in list(names) if name not in FUNCTIONS}
+        before = [(module, name, vars(module).get(name)) for module, name, _ in replaced]
+        for module, name, value in replaced:
+            setattr(module, name, value)
+        for name in apart:
+            dict.pop(names, name)
         try:
-            yield
+            with _yaml_as_it_was(arguments.yaml.SafeLoader):
+                yield
         finally:
-            del xacro.open
-            arguments._eval_find, arguments._eval_dict["find"] = before
+            dict.update(names, apart)
+            for module, name, value in before:
+                if value is None:
+                    delattr(module, name)
+                else:
+                    setattr(module, name, value)
+
+    def evaluators(self, xacro: Any) -> tuple[Callable[..., Any], Callable[..., str]]:
+        """What evaluates `${...}` and the values of YAML's units, and `$(eval ...)`, in place of Python's eval."""
+        arguments = xacro.substitution_args
+        plain = plain_functions()
+
+        def argument(name: str) -> Any:
+            try:
+                return arguments.convert_value(xacro.substitution_args_context["arg"][name], "auto")
+            except KeyError as error:
+                raise arguments.ArgException(name) from error
+
+        # Names of $(eval ...), besides the arguments of the file and `plain`.
+        further = {
+            "true": True,
+            "false": False,
+            "arg": argument,
+            "env": arguments._eval_env,
+            "optenv": arguments._eval_optenv,
+            "find": self.find,
+        }
+        symbols = xacro._global_symbols
+        of_xacro = [symbols["xacro"][name] for name in XACRO_FUNCTIONS if name in symbols["xacro"]]
+        every = (*plain.values(), *further.values(), *of_xacro, *symbols.values())
+        expressions = Expressions(
+            [value for value in every if callable(value)], (xacro.YamlDictWrapper, xacro.NameSpace)
+        )
+
+        def place() -> Place:
+            return Place(file=str(xacro.filestack[-1])) if xacro.filestack else self.place
+
+        def evaluated(text: str, table: Any, _locals: object = None) -> Any:
+            return expressions.evaluate(text, table.__getitem__, place())
+
+        def substituted(text: str, context: Mapping[str, Any]) -> str:
+            known = plain | further
+
+            def lookup(name: str) -> Any:
+                return known[name] if name in known else arguments.convert_value(context["arg"][name], "auto")
+
+            return str(expressions.evaluate(text, lookup, place()))
+
+        return evaluated, substituted
 
     def find(self, name: str) -> str:
         """The folder of a package; one that is not there may only be named by meshes, which are not needed."""
@@ -195,6 +291,16 @@ class _Opened:
             return path
         self.roots.append(found)
         return found / within
+
+
+@contextlib.contextmanager
+def _yaml_as_it_was(loader: Any) -> Iterator[None]:
+    """After the block YAML is read as before: xacro adds tags, such as !degrees, whose values are expressions."""
+    before = dict(loader.yaml_constructors)
+    try:
+        yield
+    finally:
+        loader.yaml_constructors = before
 
 
 def _wrong(error: Exception, path: Path) -> DynidError:
