@@ -47,7 +47,7 @@ from dynid.base.diagnostics import Diagnostic, Diagnostics
 from dynid.base.errors import DynidError
 from dynid.identification import fitting, pipeline
 from dynid.identification.experiment import Experiment, open_log
-from dynid.identification.found_columns import open_training
+from dynid.identification.logs import open_training
 from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log
 from dynid.robot.model import RobotModel

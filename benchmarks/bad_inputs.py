@@ -577,7 +577,7 @@ def _(b: CaseFiles) -> str:
 @doubt(54, "gravity compensated torque", r"(?i)gravity")
 def _(b: CaseFiles) -> str:
     from dynid.robot import load_robot
-    from dynid.simulation.rigid import rigid_torque
+    from dynid.simulation.motion import rigid_torque
 
     robot = load_robot(b.base / "arm.toml")
     q = np.column_stack([CLEAN[f"q_{name}"] for name in NAMES])
@@ -704,7 +704,7 @@ def _(b: CaseFiles) -> Case:
 
     def hold_it() -> None:
         if os.fork() == 0:  # another process, which ends with the case's folder
-            from dynid.base.output_lock import hold
+            from dynid.base.files import hold
 
             os.closerange(0, 256)  # the reader of the case's output waits for its last writer
             hold(b.folder / "out")

@@ -25,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from rosbags.highlevel import AnyReader
 
-from dynid.log import bag as bags
-from dynid.log import bag_survey
-from dynid.log.bag_survey import survey
+from dynid.log.readers import bag as bag_survey
+from dynid.log.readers import bag as bags
+from dynid.log.readers.bag import survey
 from tests.log.bags import states, write_bag
 
 STORAGES = ("run.bag", "run_mcap", "run_db3")

@@ -27,7 +27,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import SolverError
 from dynid.estimate.least_squares import WLS
-from dynid.estimate.regression import regression_of
+from dynid.estimate.prior import regression_of
 from dynid.estimate.uncertainty import Intervals
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap, structural_base

@@ -38,8 +38,8 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel
 
 CLEAN = "clean"

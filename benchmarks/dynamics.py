@@ -33,7 +33,7 @@ from dynid.base.arrays import Float
 from dynid.dynamics import Dynamics
 from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
-from dynid.exporters.names import c_identifier
+from dynid.exporters.model import c_identifier
 from dynid.kernel import backend
 from dynid.robot import load_example
 from dynid.robot.model import RobotModel

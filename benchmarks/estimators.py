@@ -30,17 +30,19 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
-from dynid.estimate import CLIE, CLOE, DIDIM, EKF, IRLS, IV, ML, OE, OLS, TLS, WLS, Estimator, FeasibleFit
+from dynid.estimate import CLIE, CLOE, DIDIM, IRLS, IV, OE, OLS, WLS, Estimator, FeasibleFit
 from dynid.estimate.estimator import Regression
 from dynid.estimate.prior import parameter_spread
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
-from dynid.factor.base import structural_base
+from dynid.factor.base import data_base, influence, structural_base
 from dynid.factor.blocking import Blocking
-from dynid.factor.data_base import data_base, influence
 from dynid.identification.settings import DEFAULT_TERMS, default_estimator
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
+from dynid.papers.kalman import EKF
+from dynid.papers.likelihood import ML
+from dynid.papers.total import TLS
 from dynid.robot.load import load_example
 from dynid.robot.model import RobotModel
 from dynid.rows.automatic import AutomaticRows, RowsChoice, choose_rows

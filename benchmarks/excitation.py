@@ -41,23 +41,22 @@ from dynid.cli.watch import MARGIN, NEXT_SECONDS
 from dynid.excitation.collision import collision_model
 from dynid.excitation.criteria import Criterion, Information
 from dynid.excitation.design import Task
+from dynid.excitation.excite import Current, bounds_of, described, fourier_basis, motion_of
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
+from dynid.excitation.precision import information_left, precision_of
 from dynid.excitation.settings import LimitsTable, MotionSettings, MotionTable, SearchTable
 from dynid.excitation.shapes import robot_shapes
-from dynid.online.precision import information_left, precision_of
-from dynid.online.watch import Watcher, WatchSettings
+from dynid.fleet.watch import Watcher, WatchSettings
+from dynid.lab.rig import Rig, SensorFile
+from dynid.lab.setup import ControllerFile, IntegratorSection, PlantFile, Setup, build_plant
 from dynid.robot import load_example
 from dynid.signals.samples import Samples
-from dynid.simulation.rig import Rig, SensorFile
-from dynid.simulation.setup import ControllerFile, IntegratorSection, PlantFile, Setup, build_plant
-from dynid.terms.default import DEFAULT_TERMS
+from dynid.terms.catalogue import DEFAULT_TERMS
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.basis import Basis, BasisTrajectory, FourierBasis
 from dynid.trajectories.trajectory import Trajectory
-from dynid.verbs.knowledge import Current, described
-from dynid.verbs.motion import bounds_of, fourier_basis, motion_of
 
 EFFORT = np.array([150.0, 150.0, 150.0, 28.0, 28.0, 28.0])
 RATE, FITS = 100.0, 200

@@ -22,8 +22,8 @@ import pinocchio as pin
 
 from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
-from dynid.exporters.names import c_identifier
-from dynid.exporters.urdf_new import new_urdf
+from dynid.exporters.model import c_identifier
+from dynid.exporters.urdf import new_urdf
 from dynid.robot import load_example
 
 FLAGS = ["-O3", "-march=native"]

@@ -232,7 +232,7 @@ def tree(folder: Path) -> Files:
 
 def judged(command: Command, out: Path, before: Files, whole: Files) -> str:
     """What is wrong with an output after a kill and the look of the next command; "" = nothing."""
-    from dynid.base.atomic_write import recover
+    from dynid.base.files import recover
 
     for name in {*command.outputs, *(name for name in whole if "/" not in name)}:  # the index of studies, too
         recover(out / name)
@@ -258,7 +258,7 @@ def judged(command: Command, out: Path, before: Files, whole: Files) -> str:
 
 
 def _mixture(command: Command, out: Path, own: Files, whole: Files) -> str:
-    from dynid.base.atomic_write import MANIFEST
+    from dynid.base.files import MANIFEST
 
     if command.folder and command.renews:
         place = out / command.outputs[0]
@@ -383,7 +383,7 @@ def prepare(base: Path) -> tuple[Path, dict[str, Ready]]:
 
 
 def _write_periodic(path: Path) -> None:
-    from dynid.log.write import write_log
+    from dynid.log.own_columns import write_log
 
     t = np.arange(0.0, 10.0, 0.005)
     wave = np.sin(np.pi * t)

@@ -36,23 +36,22 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.fleet.analysis import TypeAnalysis, analyse
 from dynid.fleet.cluster import local_file
-from dynid.fleet.hierarchy import State, fit_hierarchy
 from dynid.fleet.model import TypeModel
 from dynid.fleet.page import alarm_text
 from dynid.fleet.plan import FleetLog, Plan
-from dynid.fleet.pool import Weights, days, information
+from dynid.fleet.pool import State, Weights, days, fit_hierarchy, information
 from dynid.fleet.run import run_fleet
 from dynid.fleet.store import FleetStore
 from dynid.fleet.task import DONE, LogRow, packed, process, unpacked
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot.load import load_example
 from dynid.robot.model import RobotModel
 from dynid.signals.settings import Preparation
 from dynid.trajectories.trajectory import FourierTrajectory
-from dynid.verbs.save import save
+from dynid.verbs.demo import save
 
 RATE, SECONDS, CUTOFF = 1000.0, 40.0, 8.0
 BEGIN = datetime(2026, 1, 1, 8, tzinfo=UTC)

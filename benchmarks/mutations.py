@@ -88,7 +88,7 @@ PACKAGE = "src/dynid"
 # file, function, operator, before, after, number: why no test can distinguish the two.
 EQUIVALENT: dict[tuple[str, str, str, str, str, int], str] = {
     (
-        "estimate/reach.py",
+        "estimate/prior.py",
         "centre_limits",
         "index",
         "ten[0]",
@@ -121,7 +121,7 @@ EQUIVALENT: dict[tuple[str, str, str, str, str, int], str] = {
         0,
     ): "the mask and its complement are both gone through, each entry of K and D is set once, in either order",
     (
-        "exporters/torque_replay_programs.py",
+        "lab/torque_replay.py",
         "in_mujoco",
         "index",
         "s.ddq[a:a + 1]",
@@ -149,13 +149,13 @@ EQUIVALENT: dict[tuple[str, str, str, str, str, int], str] = {
 
 # Mistakes that tests did not notice once, whatever the draw: file, text before, text after.
 ONCE_UNNOTICED = (
-    ("rows/motor.py", "mix[motor, j] / slopes[:, j]", "mix[motor, j] * slopes[:, j]"),
+    ("rows/torque.py", "mix[motor, j] / slopes[:, j]", "mix[motor, j] * slopes[:, j]"),
     ("rows/elastic.py", "wanted, samples.tau - known)", "wanted, samples.tau + known)"),
     ("rows/elastic.py", "samples.tau - known_motor)", "samples.tau - known)"),
     ("rows/energy.py", "-= work(known_working", "+= work(known_working"),
-    ("rows/power.py", "CausalFilter(self.cutoff, self.degree", "CausalFilter(self.cutoff, 1"),
-    ("rows/power.py", "CausalFilter(self.cutoff,", "CausalFilter(2 * self.cutoff,"),
-    ("rows/power.py", "energy.panels[0][:, start:]", "energy.panels[0][:, : len(samples) - start]"),
+    ("rows/energy.py", "CausalFilter(self.cutoff, self.degree", "CausalFilter(self.cutoff, 1"),
+    ("rows/energy.py", "CausalFilter(self.cutoff,", "CausalFilter(2 * self.cutoff,"),
+    ("rows/energy.py", "energy.panels[0][:, start:]", "energy.panels[0][:, : len(samples) - start]"),
     ("rows/inertia.py", "g[:, j] - known[:, j]", "g[:, j] + known[:, j]"),
     ("rows/inertia.py", "M[:, i, j] - known[:, i]", "M[:, i, j] + known[:, i]"),
     ("terms/transmission.py", "robot.drive.motor_torque(samples.q, samples.tau)", "samples.tau"),
@@ -169,13 +169,13 @@ ONCE_UNNOTICED = (
     ("terms/elastic.py", "R[:, joint] -= robot.projection", "R[:, joint] += robot.projection"),
     ("terms/elastic.py", "[body, :3, :3] @ robot.axis[body]", "[body, :3, :3].T @ robot.axis[body]"),
     (
-        "feasible/penalty.py",
+        "papers/penalty.py",
         "inertia - mass[:, None, None] * square",
         "inertia + mass[:, None, None] * square",
     ),
     ("estimate/recursive.py", "-0.5 * seconds / self", "-seconds / self"),
     ("estimate/recursive.py", "(1.0 - kept) * seen", "(1.0 - kept**2) * seen"),
-    ("verbs/reveal.py", "M.transpose(0, 2, 1)", "M"),
+    ("papers/reveal.py", "M.transpose(0, 2, 1)", "M"),
 )
 
 

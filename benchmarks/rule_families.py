@@ -89,7 +89,7 @@ def _common_state_cutoffs(parts: Any, rate: float, common: float, settings: Any,
 
 
 def _velocity_as_logged(parts: Any, rate: float, cutoff: float, order: int, names: Any) -> Any:
-    from dynid.signals.velocity import VelocityEvidence
+    from dynid.signals.state_cutoff import VelocityEvidence
 
     if all(part.dq is None for part in parts):
         return None
@@ -174,10 +174,10 @@ FAMILIES: tuple[Family, ...] = (
         "Leaves out equations of joints that a brake or friction holds, and counts stands that nothing holds.",
         Stage.READ,
         {
-            "whole trajectories": {"dynid.signals.resting_joints:unexplained_joints": _no_joints},
+            "whole trajectories": {"dynid.signals.effort_at_rest:unexplained_joints": _no_joints},
             "stands": {"dynid.signals.effort_at_rest:efforts_at_rest": _no_efforts_at_rest},
         },
-        ("run/held_parts.py", "signals/effort_at_rest.py"),
+        ("run/validation.py", "signals/effort_at_rest.py"),
         ("held-by-friction", "free-at-rest", "stopped-by-brakes", "brakes"),
     ),
     Family(
@@ -185,10 +185,10 @@ FAMILIES: tuple[Family, ...] = (
         "Holds joints, or drops efforts, whose effort at rest or in a hand is not the torque of their links.",
         Stage.READ,
         {
-            "at rest": {"dynid.signals.resting_joints:unexplained_at_rest": _no_items},
-            "hands": {"dynid.signals.resting_joints:unexplained_hands": _no_items},
+            "at rest": {"dynid.signals.effort_at_rest:unexplained_at_rest": _no_items},
+            "hands": {"dynid.signals.effort_at_rest:unexplained_hands": _no_items},
         },
-        ("signals/resting_joints.py",),
+        ("signals/effort_at_rest.py",),
         ("joint-at-rest", "joint-unmeasured"),
     ),
     Family(
@@ -197,9 +197,9 @@ FAMILIES: tuple[Family, ...] = (
         Stage.READ,
         {
             "coherence": {"dynid.signals.coherence:torque_coherence": _nothing},
-            "short moves": {"dynid.signals.standing:move_seconds": _endless_move},
+            "short moves": {"dynid.signals.samples:move_seconds": _endless_move},
         },
-        ("signals/coherence.py", "signals/standing.py:move_seconds"),
+        ("signals/coherence.py", "signals/samples.py:move_seconds"),
     ),
     Family(
         "cut-offs of positions",
@@ -215,8 +215,8 @@ FAMILIES: tuple[Family, ...] = (
         "velocity by its noise",
         "Takes the logged velocity, the derivative of the position, or both with a crossover frequency.",
         Stage.READ,
-        {"velocity": {"dynid.signals.velocity:compare_velocities": _velocity_as_logged}},
-        ("signals/velocity.py",),
+        {"velocity": {"dynid.signals.state_cutoff:compare_velocities": _velocity_as_logged}},
+        ("signals/state_cutoff.py",),
     ),
     Family(
         "time base",
@@ -247,10 +247,10 @@ FAMILIES: tuple[Family, ...] = (
         Stage.READ,
         {
             "whole": {"dynid.log.prior_check:check_against_prior": _nothing},
-            "mounting": {"dynid.log.mounting:find_mounting": _nothing},
-            "exchanged joints": {"dynid.log.exchanged:find_exchange": _nothing},
+            "mounting": {"dynid.log.prior_check:find_mounting": _nothing},
+            "exchanged joints": {"dynid.log.prior_check:find_exchange": _nothing},
         },
-        ("log/prior_check.py", "log/mounting.py", "log/exchanged.py", "log/effort_size.py"),
+        ("log/prior_check.py", "log/prior_check.py", "log/prior_check.py", "log/prior_check.py"),
         ("gravity-compensated", "torque-sign", "joint-order", "tilted-base", "unit-suspicion"),
     ),
     Family(
@@ -271,19 +271,19 @@ FAMILIES: tuple[Family, ...] = (
         "Compares positions, velocities and efforts with limits, and velocities with the change of position.",
         Stage.READ,
         {
-            "joint limits": {"dynid.log.joint_limits:check_limits": _nothing},
+            "joint limits": {"dynid.log.joints:check_limits": _nothing},
             "units by limits": {"dynid.log.checks:LogWatch._units": _false},
             "velocities": {"dynid.log.checks:LogWatch._velocity": _nothing},
         },
-        ("log/joint_limits.py", "log/checks.py:LogWatch._units", "log/checks.py:LogWatch._velocity"),
+        ("log/joints.py", "log/checks.py:LogWatch._units", "log/checks.py:LogWatch._velocity"),
         ("outside-limits", "unit-suspicion", "joint-order", "velocity-sign", "wrong-clock", "time-base"),
     ),
     Family(
         "friction over position",
         "Finds dry friction that varies with position, and offers it as a form of friction.",
         Stage.FIT,
-        {"waves": {"dynid.choose.friction_waves:Left.wave": _nothing}},
-        ("choose/friction_waves.py", "terms/friction_shapes.py:PositionFriction"),
+        {"waves": {"dynid.choose.friction_forms:Left.wave": _nothing}},
+        ("choose/friction_forms.py", "terms/friction_shapes.py:PositionFriction"),
     ),
     Family(
         "springs and their shield",
@@ -299,16 +299,16 @@ FAMILIES: tuple[Family, ...] = (
         "coupled joints",
         "Offers motors that turn with a neighbouring joint.",
         Stage.FIT,
-        {"couplings": {"dynid.terms.coupling:JointCoupling.proposed": NOT_PROPOSED}},
-        ("terms/coupling.py:JointCoupling.proposed",),
+        {"couplings": {"dynid.terms.transmission:JointCoupling.proposed": NOT_PROPOSED}},
+        ("terms/transmission.py:JointCoupling.proposed",),
         ("undeclared-coupling",),
     ),
     Family(
         "elasticity",
         "Offers elastic joints, linearised about a nominal model.",
         Stage.FIT,
-        {"compliance": {"dynid.terms.compliance:Compliance.proposed": NOT_PROPOSED}},
-        ("terms/compliance.py",),
+        {"compliance": {"dynid.terms.elastic:Compliance.proposed": NOT_PROPOSED}},
+        ("terms/elastic.py",),
     ),
     Family(
         "tilt in the choice",
@@ -335,8 +335,8 @@ FAMILIES: tuple[Family, ...] = (
         "gains in the choice",
         "Offers gains of single drives.",
         Stage.FIT,
-        {"gains": {"dynid.terms.gain_error:GainError.proposed": NOT_PROPOSED}},
-        ("terms/gain_error.py:GainError.proposed",),
+        {"gains": {"dynid.terms.gain:GainError.proposed": NOT_PROPOSED}},
+        ("terms/gain.py:GainError.proposed",),
         ("drive-gain",),
     ),
     Family(
@@ -366,9 +366,9 @@ FAMILIES: tuple[Family, ...] = (
         Stage.FIT,
         {
             "in the choice": {"dynid.terms.friction_curves:LoadFriction.proposed": NOT_PROPOSED},
-            "links as load": {"dynid.choose.bodies_as_load:with_loads": _without_loads},
+            "links as load": {"dynid.choose.fit_nonlinear:with_loads": _without_loads},
         },
-        ("choose/bodies_as_load.py", "terms/friction_curves.py:LoadFriction"),
+        ("choose/fit_nonlinear.py", "terms/friction_curves.py:LoadFriction"),
     ),
     Family(
         "friction over speed",
@@ -377,12 +377,12 @@ FAMILIES: tuple[Family, ...] = (
         {
             "cubic": {"dynid.terms.friction_curves:PolynomialFriction.proposed": NOT_PROPOSED},
             "Stribeck": {"dynid.terms.friction_shapes:Stribeck.proposed": NOT_PROPOSED},
-            "saturating": {"dynid.terms.saturating_viscous:SaturatingViscous.proposed": NOT_PROPOSED},
+            "saturating": {"dynid.terms.friction_curves:SaturatingViscous.proposed": NOT_PROPOSED},
         },
         (
             "terms/friction_curves.py:PolynomialFriction",
             "terms/friction_shapes.py:Stribeck",
-            "terms/saturating_viscous.py",
+            "terms/friction_curves.py",
         ),
     ),
     Family(
@@ -424,17 +424,17 @@ FAMILIES: tuple[Family, ...] = (
         "Linearises faults of the log anew about a model that has them, and chooses again.",
         Stage.FIT,
         {
-            "choice": {"dynid.choose.choose_model:ROUNDS": 0},
-            "fit": {"dynid.choose.relinearise:relinearised": _unchanged_model},
+            "choice": {"dynid.choose.choose_model:CHOOSE_MODEL_ROUNDS": 0},
+            "fit": {"dynid.choose.choose_model:relinearised": _unchanged_model},
         },
-        ("choose/relinearise.py",),
+        ("choose/choose_model.py",),
     ),
     Family(
         "unsure effects of the log",
         "Estimates what the log adds with intervals, and leaves out what the final fit is not sure of.",
         Stage.FIT,
         {"unsure": {"dynid.choose.choose_model:Chosen.without_unsure": _nothing}},
-        ("choose/measurement_effects.py", "choose/choose_model.py:Chosen.without_unsure"),
+        ("choose/choose_model.py", "choose/choose_model.py:Chosen.without_unsure"),
         ("effects-left-out",),
     ),
     Family(
@@ -449,7 +449,7 @@ FAMILIES: tuple[Family, ...] = (
         "Names what keeps links from being physically consistent: rotors, gains, tilt, the last link.",
         Stage.PRIOR,
         {"cause": {"dynid.choose.consistency_cause:likely_causes": _no_items}},
-        ("choose/consistency_cause.py", "choose/torque_scales.py"),
+        ("choose/consistency_cause.py", "choose/consistency_cause.py"),
         ("likely-cause",),
     ),
     Family(
@@ -457,7 +457,7 @@ FAMILIES: tuple[Family, ...] = (
         "Keeps an estimate without constraints where consistent links predict much worse.",
         Stage.PRIOR,
         {"kept": {"dynid.estimate.physical:MUCH_WORSE": np.inf}},
-        ("estimate/stand_in.py",),
+        ("estimate/physical.py",),
         ("not-consistent", "consistency-costs", "constraints-cost"),
     ),
     Family(
@@ -466,11 +466,11 @@ FAMILIES: tuple[Family, ...] = (
         Stage.PRIOR,
         {
             "grid": {
-                "dynid.feasible.strength:GRID": (1.0,),
-                "dynid.feasible.strength:held_out_strength.__defaults__": ((1.0,), 1.0),
+                "dynid.feasible.problem:GRID": (1.0,),
+                "dynid.feasible.problem:held_out_strength.__defaults__": ((1.0,), 1.0),
             }
         },
-        ("feasible/strength.py",),
+        ("feasible/problem.py",),
     ),
     Family(
         "masses at their priors",
@@ -504,13 +504,13 @@ FAMILIES: tuple[Family, ...] = (
         "Bounds densities, keeps centres of mass near the prior, and unidentified parameters at it.",
         Stage.PRIOR,
         {
-            "density": {"dynid.feasible.density:UNLIMITED": 0.0},
-            "reach": {"dynid.estimate.reach:centre_limits": _no_items},
+            "density": {"dynid.feasible.bodies:UNLIMITED": 0.0},
+            "reach": {"dynid.estimate.prior:centre_limits": _no_items},
             "unmoved": {"dynid.estimate.feasible:FeasibleFit._unmoved": _nothing_unmoved},
         },
         (
-            "feasible/density.py",
-            "estimate/reach.py",
+            "feasible/bodies.py",
+            "estimate/prior.py",
             "estimate/feasible.py:FeasibleFit._near",
             "estimate/feasible.py:FeasibleFit._unmoved",
             "estimate/feasible.py:FeasibleFit._held",
@@ -521,19 +521,19 @@ FAMILIES: tuple[Family, ...] = (
         "Looks for gear ripple, saturation, resonance and bursts in residuals.",
         Stage.JUDGE,
         {
-            "ripple": {"dynid.diagnosis.ripple:GearRipple.look": _no_findings},
-            "saturation": {"dynid.diagnosis.saturation:Saturation.look": _no_findings},
+            "ripple": {"dynid.diagnosis.resonance:GearRipple.look": _no_findings},
+            "saturation": {"dynid.diagnosis.masking:Saturation.look": _no_findings},
             "resonance": {"dynid.diagnosis.resonance:Resonance.look": _no_findings},
-            "bursts": {"dynid.diagnosis.bursts:Bursts.look": _no_findings},
-            "effects": {"dynid.diagnosis.effect_tests:EffectTest.look": _no_findings},
+            "bursts": {"dynid.diagnosis.masking:Bursts.look": _no_findings},
+            "effects": {"dynid.diagnosis.proof:EffectTest.look": _no_findings},
         },
         (
-            "diagnosis/ripple.py",
-            "diagnosis/saturation.py",
             "diagnosis/resonance.py",
-            "diagnosis/bursts.py",
-            "diagnosis/spectra.py",
-            "diagnosis/effect_tests.py",
+            "diagnosis/masking.py",
+            "diagnosis/resonance.py",
+            "diagnosis/masking.py",
+            "diagnosis/resonance.py",
+            "diagnosis/proof.py",
         ),
         ("ripple", "saturation", "resonance", "contact", "bursts"),
     ),
@@ -544,10 +544,10 @@ FAMILIES: tuple[Family, ...] = (
         {
             "load at times": {"dynid.diagnosis.load_times:find_load_times": _nothing},
             "another robot": {"dynid.diagnosis.changes:find_change": _nothing},
-            "moving base": {"dynid.diagnosis.base_motion:check_base": _nothing},
+            "moving base": {"dynid.diagnosis.changes:check_base": _nothing},
             "friction drift": {"dynid.diagnosis.changes:find_friction_drift": _nothing},
         },
-        ("diagnosis/load_times.py", "diagnosis/changes.py", "diagnosis/base_motion.py"),
+        ("diagnosis/load_times.py", "diagnosis/changes.py", "diagnosis/changes.py"),
         ("changed-within-log", "moving-base", "friction-drift"),
     ),
     Family(
@@ -556,26 +556,26 @@ FAMILIES: tuple[Family, ...] = (
         Stage.JUDGE,
         {
             "wiring": {"dynid.diagnosis.wiring_checks:check_wiring": _false},
-            "shared gears": {"dynid.diagnosis.shared_gears:shared_gears": _no_items},
-            "guidance": {"dynid.diagnosis.guidance:check_guidance": _false},
-            "negative friction": {"dynid.diagnosis.negative_friction:check_negative_friction": _nothing},
-            "modelled effort": {"dynid.diagnosis.measurement:check_measured": _nothing},
-            "link lengths": {"dynid.diagnosis.link_lengths:check_link_lengths": _nothing},
-            "missing effects": {"dynid.diagnosis.effect_notices:report_missing_effects": _nothing},
-            "sizes of effects": {"dynid.diagnosis.effect_notices:report_held_effects": _nothing},
-            "against the prior": {"dynid.diagnosis.effect_notices:compare_with_description": _nothing},
-            "proof of a load": {"dynid.diagnosis.load_proof:prove_load": _nothing},
+            "shared gears": {"dynid.diagnosis.wiring_checks:shared_gears": _no_items},
+            "guidance": {"dynid.diagnosis.input_checks:check_guidance": _false},
+            "negative friction": {"dynid.diagnosis.input_checks:check_negative_friction": _nothing},
+            "modelled effort": {"dynid.diagnosis.input_checks:check_measured": _nothing},
+            "link lengths": {"dynid.diagnosis.input_checks:check_link_lengths": _nothing},
+            "missing effects": {"dynid.diagnosis.diagnosis:report_missing_effects": _nothing},
+            "sizes of effects": {"dynid.diagnosis.diagnosis:report_held_effects": _nothing},
+            "against the prior": {"dynid.diagnosis.diagnosis:compare_with_description": _nothing},
+            "proof of a load": {"dynid.diagnosis.load_times:prove_load": _nothing},
         },
         (
             "diagnosis/wiring_checks.py",
-            "diagnosis/mounting_check.py",
-            "diagnosis/shared_gears.py",
-            "diagnosis/guidance.py",
-            "diagnosis/negative_friction.py",
-            "diagnosis/measurement.py",
-            "diagnosis/link_lengths.py",
-            "diagnosis/effect_notices.py",
-            "diagnosis/load_proof.py",
+            "diagnosis/wiring_checks.py",
+            "diagnosis/wiring_checks.py",
+            "diagnosis/input_checks.py",
+            "diagnosis/input_checks.py",
+            "diagnosis/input_checks.py",
+            "diagnosis/input_checks.py",
+            "diagnosis/diagnosis.py",
+            "diagnosis/load_times.py",
         ),
         (
             "joint-order",

@@ -33,13 +33,13 @@ import numpy as np
 
 import dynid
 from dynid.base.arrays import Float
-from dynid.base.scipy_functions import stdtrit
+from dynid.base.numerics import stdtrit
 from dynid.estimate import WLS, Estimate, ServoOE
 from dynid.identification.settings import Settings
 from dynid.log.read import Log
+from dynid.robot.drive import Servo
 from dynid.robot.model import RobotModel
-from dynid.robot.servo import Servo
-from dynid.terms.default import DEFAULT_TERMS
+from dynid.terms.catalogue import DEFAULT_TERMS
 from tests import play_plant
 from tests.servo_plant import KD, KP, recorded, robot_file, true_parameters
 

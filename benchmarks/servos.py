@@ -31,9 +31,9 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.model import ExportModel
-from dynid.exporters.replay import replay
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
+from dynid.lab.replay import replay
 from dynid.log.read import Log
 
 # s: of simulation, while it fits (longer steps are faster) and in the replay.

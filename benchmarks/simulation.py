@@ -28,10 +28,10 @@ from kernel import pinocchio_model
 from dynid.base.arrays import Float
 from dynid.kernel import backend
 from dynid.kernel.multibody import Control, rollout
+from dynid.lab.mujoco import export_mjcf
 from dynid.robot import load_example
 from dynid.robot.model import RobotModel
 from dynid.simulation.control import pd_gains
-from dynid.simulation.mujoco import export_mjcf
 from dynid.simulation.plant import Plant
 
 BANDWIDTH = 0.7  # Hz, of the PD: the arm still moves at the end

@@ -38,7 +38,7 @@ from benchmarks.plain_least_squares import Motion, equations, fit
 from benchmarks.plants import STRANGERS, Plant, Recorded, Stop, Unmodelled, plant, record, urdf_of
 from benchmarks.real import arm_of, relative
 from dynid.base.arrays import Bool, Float
-from dynid.log.write import canonical_columns, write_log
+from dynid.log.own_columns import canonical_columns, write_log
 
 MOTIONS = ("fourier", "moves", "picks", "in turns")
 DESCRIPTIONS = ("exact", "off", "off", "placeholders", "none")

@@ -41,10 +41,10 @@ from dynid.estimate.estimator import Estimator
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings, default_estimator
 from dynid.kernel import gravity_torque
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel
-from dynid.simulation.rigid import inverse, rigid_torque
+from dynid.simulation.motion import inverse, rigid_torque
 from dynid.trajectories.trajectory import FourierTrajectory
 
 RATE, SECONDS, HARMONICS, FREQUENCY = 250.0, 24.0, 5, 0.1

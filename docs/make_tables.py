@@ -14,13 +14,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from dynid.base import explanation
-from dynid.base.checked_toml import words_of
-from dynid.cli.robot_options import described_robot
-from dynid.cli.settings_options import described
-from dynid.excitation import plan_file
+from dynid.base import diagnostics as explanation
+from dynid.base.toml import words_of
+from dynid.cli.options import described_robot
+from dynid.cli.options import described
+from dynid.excitation import settings as plan_file
 from dynid.identification import schema
-from dynid.log import section
+from dynid.log import mapping as section
 
 DOCS = Path(__file__).resolve().parent
 EXPERIMENT_TABLES: Mapping[str, type[BaseModel]] = {

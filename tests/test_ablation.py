@@ -46,7 +46,7 @@ def test_all_that_a_family_replaces_is_put_back(family: Family) -> None:
 
 
 def test_a_function_is_replaced_where_it_was_imported() -> None:
-    with replaced({"dynid.choose.relinearise:relinearised": None}):
+    with replaced({"dynid.choose.choose_model:relinearised": None}):
         assert fitting.relinearised is None
         assert choose_model.relinearised is None
     assert fitting.relinearised is choose_model.relinearised is not None

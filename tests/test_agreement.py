@@ -14,8 +14,8 @@ from scipy.signal import lfilter
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
-from dynid.estimate.homogeneity import Part, homogeneity
 from dynid.estimate.least_squares import WLS
+from dynid.estimate.uncertainty import Part, homogeneity
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.log.read import Log
@@ -28,8 +28,8 @@ from dynid.signals.settings import Preparation
 from dynid.terms import RigidBody, Terms
 from dynid.testing import random_inertia
 from dynid.trajectories.trajectory import FourierTrajectory
-from dynid.verbs.agreement import agreement_data, agreement_lines
-from dynid.verbs.save import save
+from dynid.verbs.demo import save
+from dynid.verbs.summary import agreement_data, agreement_lines
 from tests.command_line import Run
 
 pytestmark = pytest.mark.usefixtures("unexamined")

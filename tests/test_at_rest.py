@@ -13,23 +13,20 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError
 from dynid.estimate import WLS
-from dynid.estimate.kept_friction import LEAST_STOP, StopSums
-from dynid.estimate.scores import Scores, Sums
+from dynid.estimate.scores import LEAST_STOP, Scores, StopSums, Sums
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
-from dynid.run.held_parts import LEAST_REST
 from dynid.run.result import Identification
-from dynid.run.validation import read_samples, validate
-from dynid.signals.last_motion import last_direction
-from dynid.signals.past import WithPast
+from dynid.run.validation import LEAST_REST, read_samples, validate
+from dynid.signals.noise import last_direction
 from dynid.signals.prepare import prepare
-from dynid.signals.samples import REST, Samples
+from dynid.signals.samples import REST, Samples, WithPast
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, Presliding, RigidBody, RotorInertia, Viscous
-from dynid.terms.at_rest import HALF, dry_friction
+from dynid.terms.friction import HALF, dry_friction
 from dynid.terms.friction_curves import AsymmetricCoulomb
 from dynid.terms.friction_shapes import Stribeck
 from dynid.terms.term import Term, Terms

@@ -56,7 +56,7 @@ def without_stands(*stops: Stop) -> Scores:
     def seen(*given: Any) -> EffortsAtRest:
         return replace(efforts_at_rest(*given), free=False, nearly_free=False)
 
-    with patch("dynid.run.held_parts.efforts_at_rest", seen):
+    with patch("dynid.run.validation.efforts_at_rest", seen):
         return identified.__wrapped__(*stops).validations[0].scores
 
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynid.base.checked_toml import Strict, validate
 from dynid.base.errors import DynidError, InputError, InputErrors, RefusedError, ResourceError
-from dynid.base.toml_file import key_lines, line_of, read_toml
+from dynid.base.toml import Strict, key_lines, line_of, read_toml, validate
 
 TEXT = '''\
 name = "x" # a comment with = and [brackets]

@@ -22,14 +22,13 @@ from pydantic import BaseModel
 
 import dynid
 from dynid.base import errors, units
-from dynid.base.checked_toml import Strict
-from dynid.base.diagnostics import CLAIMS, Diagnostics
-from dynid.base.explanation import KINDS
+from dynid.base.diagnostics import CLAIMS, KINDS, Diagnostics
 from dynid.base.tables import read_table
+from dynid.base.toml import Strict
 from dynid.cli.main import app
 from dynid.diagnosis.diagnosis import every_diagnosis
+from dynid.estimate.estimator import Word
 from dynid.estimate.scores import Origin, Sums
-from dynid.estimate.verdict import Word
 from dynid.excitation.plan import prior_theta
 from dynid.exporters.export import export_parameters
 from dynid.factor.base import Category
@@ -37,16 +36,17 @@ from dynid.identification import schema as experiment_schema
 from dynid.identification.experiment import Experiment
 from dynid.identification.settings import DEFAULT_TERMS
 from dynid.kernel import gravity_torque
+from dynid.lab import rig, setup
 from dynid.log import mapping
-from dynid.log.calibration import MotorCalibration, calibration_json
+from dynid.log.mapping import MotorCalibration, calibration_json
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.report.sections import SECTIONS
 from dynid.robot import load_example, load_robot, toml_schema
 from dynid.run.explanations import sections
 from dynid.run.serial import scores_to_dict
-from dynid.signals import cutoff, prepare, state_cutoff
-from dynid.simulation import rig, setup
+from dynid.signals import coherence as cutoff
+from dynid.signals import prepare, state_cutoff
 from dynid.terms.catalogue import CATALOGUE
 from dynid.verbs.demo import run_demo
 from tests.command_line import Run, make_log

@@ -11,7 +11,7 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, InputErrors, UsageError
 from dynid.identification.experiment import Experiment, open_log
-from dynid.log.write import write_log
+from dynid.log.own_columns import write_log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from tests.command_line import Run

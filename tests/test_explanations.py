@@ -9,38 +9,31 @@ from textwrap import wrap
 import numpy as np
 import pytest
 
-from dynid.base.explanation import PAGES, Explanation, Page, explanations_in, has_more, page, plain
+from dynid.base.diagnostics import PAGES, Explanation, Page, explanations_in, has_more, page, plain
 from dynid.choose import consistency_cause
-from dynid.diagnosis import (
-    base_motion,
-    bursts,
-    changes,
-    guidance,
-    link_lengths,
-    masking,
-    measurement,
-    negative_friction,
-    proof,
-    resonance,
-    saturation,
-    wiring_checks,
-)
+from dynid.diagnosis import changes, masking, proof, resonance, wiring_checks
+from dynid.diagnosis import changes as base_motion
+from dynid.diagnosis import input_checks as guidance
+from dynid.diagnosis import input_checks as link_lengths
+from dynid.diagnosis import input_checks as measurement
+from dynid.diagnosis import input_checks as negative_friction
+from dynid.diagnosis import masking as bursts
+from dynid.diagnosis import masking as saturation
 from dynid.estimate import scores
-from dynid.log import checks, joint_limits, mounting, one_sided, peaks, recording_faults, time_order
-from dynid.robot import link_checks
+from dynid.log import checks, recording_faults
+from dynid.log import clocks as time_order
+from dynid.log import joints as joint_limits
+from dynid.log import prior_check as mounting
+from dynid.log import recording_faults as one_sided
+from dynid.log import recording_faults as peaks
+from dynid.robot import links as link_checks
 from dynid.run import links, verdict
 from dynid.run.explanations import explain, explanation, sections
-from dynid.signals import effort_at_rest, repetition, standing
-from dynid.terms import (
-    drift,
-    gain,
-    gain_error,
-    gravity_tilt,
-    payload,
-    torque_delay,
-    torque_scale,
-    zero_offset,
-)
+from dynid.signals import effort_at_rest, repetition
+from dynid.signals import samples as standing
+from dynid.terms import drift, gain, gravity_tilt, payload, torque_delay, zero_offset
+from dynid.terms import gain as gain_error
+from dynid.terms import gain as torque_scale
 from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.residual_tests import ALARM, FeatureGroup
 
@@ -237,7 +230,7 @@ def test_an_entry_of_another_form_is_refused_by_its_heading(old: str, new: str) 
 def test_an_installed_package_reads_its_own_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "findings").mkdir()
     (tmp_path / "findings" / "verdict.md").write_text(ENTRY, encoding="utf-8")
-    monkeypatch.setattr("dynid.base.explanation.files", lambda package: tmp_path)
+    monkeypatch.setattr("dynid.base.diagnostics.files", lambda package: tmp_path)
     assert page.__wrapped__("verdict") == Page("A page", explanations_in(ENTRY))
 
 

@@ -28,12 +28,11 @@ from dynid.signals.effort_at_rest import _compared as compared
 from dynid.signals.effort_at_rest import _Reference as Reference
 from dynid.signals.effort_at_rest import efforts_at_rest
 from dynid.signals.prepare import prepare
-from dynid.signals.samples import REST, STANDING
+from dynid.signals.samples import BRIEF_BINS, REST, STANDING, stands
 from dynid.signals.settings import Preparation
-from dynid.signals.standing import BRIEF_BINS, stands
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
-from dynid.terms.at_rest import HALF
-from dynid.verbs.save import save
+from dynid.terms.friction import HALF
+from dynid.verbs.demo import save
 
 BESIDE = Unmodelled(cable=0.005, torque_step=0.002, ripple=0.005)
 HELD = replace(BESIDE, at_rest=1.0)

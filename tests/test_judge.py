@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import Diagnostics, Verdict
 from dynid.base.errors import Place
-from dynid.base.findings import Verdict
 from dynid.diagnosis.finding import ResidualFinding
-from dynid.diagnosis.negative_friction import DrivenJoint, driven_joints
+from dynid.diagnosis.input_checks import DrivenJoint, driven_joints
 from dynid.estimate import WLS, Estimate, Regression
 from dynid.estimate.physical import unphysical
-from dynid.estimate.residuals import Residuals
-from dynid.estimate.scores import Origin, Scores, Sums
+from dynid.estimate.scores import Origin, Residuals, Scores, Sums
 from dynid.factor.base import BaseMap
-from dynid.log.one_sided import ONE_SIDED
+from dynid.log.recording_faults import ONE_SIDED
 from dynid.robot import load_robot
 from dynid.run.result import Validation
 from dynid.run.verdict import judge

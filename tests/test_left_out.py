@@ -16,8 +16,8 @@ from dynid.estimate import WLS
 from dynid.estimate.scores import LeftOut, MotionRange, Origin, Scores, Sums
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.report.section import Page
 from dynid.report.sections.scores import ScoresSection
 from dynid.run.result import Identification

@@ -14,24 +14,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dynid.base.arrays import Float
-from dynid.log.bag import BAG_READERS, BagReader
-from dynid.log.csv import CsvReader
-from dynid.log.echoed_messages import EchoReader
+from dynid.formats.named_values import NamedValuesReader
+from dynid.formats.port_folders import PortFolderReader
+from dynid.formats.traces import TraceReader
+from dynid.formats.workbooks import WorkbookReader
+from dynid.formats.xml_messages import XmlMessagesReader
+from dynid.formats.yaml_files import EchoReader, YamlReader
 from dynid.log.files import READERS, open_table
-from dynid.log.hdf5_files import Hdf5Reader
-from dynid.log.json_files import JsonReader
-from dynid.log.lerobot import LeRobotReader
 from dynid.log.log import LogReader, Table, Text
-from dynid.log.mat_files import MatReader
-from dynid.log.named_values import NamedValuesReader
-from dynid.log.numpy_files import NpyReader, NpzReader
-from dynid.log.parquet import ParquetReader
-from dynid.log.port_folders import PortFolderReader
-from dynid.log.torch_files import TorchReader
-from dynid.log.traces import TraceReader
-from dynid.log.workbooks import WorkbookReader
-from dynid.log.xml_messages import XmlMessagesReader
-from dynid.log.yaml_files import YamlReader
+from dynid.log.readers.bag import BAG_READERS, BagReader
+from dynid.log.readers.csv import CsvReader
+from dynid.log.readers.hdf5_files import Hdf5Reader
+from dynid.log.readers.json_files import JsonReader
+from dynid.log.readers.lerobot import LeRobotReader
+from dynid.log.readers.mat_files import MatReader
+from dynid.log.readers.numpy_files import NpyReader, NpzReader
+from dynid.log.readers.parquet import ParquetReader
+from dynid.log.readers.torch_files import TorchReader
 from dynid.testing import LogReaderContract
 from tests.log import formats
 from tests.log.bags import states, storage, write_bag

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from dynid.estimate import WLS, ServoOE
-from dynid.exporters.replay import replay
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
+from dynid.lab.replay import replay
 from dynid.robot import load_robot
+from dynid.robot.drive import Servo, ServoSettings
 from dynid.robot.model import RobotModel
 from dynid.robot.serial import robot_from_dict, robot_to_dict
-from dynid.robot.servo import Servo
-from dynid.robot.servo_settings import ServoSettings
 from dynid.run.result import Identification
 from tests.servo_plant import (
     ARMATURE,

@@ -30,8 +30,8 @@ from dynid.factor.base import structural_base
 from dynid.factor.factor import stack
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows
 from dynid.run.result import Identification

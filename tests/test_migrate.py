@@ -18,7 +18,7 @@ from dynid.base.errors import InputError
 from dynid.estimate import FeasibleFit
 from dynid.exporters.tables import read_model_json
 from dynid.identification.experiment import Experiment
-from dynid.run.migrate import FORMAT, experiment_text
+from dynid.run.serial import FORMAT, experiment_text
 from tests.command_line import Run
 
 SAMPLES = Path(__file__).parent / "samples"

@@ -10,8 +10,8 @@ import pytest
 from pydantic import PydanticSchemaGenerationError, TypeAdapter
 
 from dynid.base.errors import InputError
-from dynid.base.named_options import fields_of, named_kind, option_value
 from dynid.base.options import constrained, taken
+from dynid.base.registry import fields_of, named_kind, option_value
 from dynid.estimate import CATALOGUE as ESTIMATORS
 from dynid.rows import MomentumRows
 from dynid.rows.catalogue import CATALOGUE as ROWS

@@ -30,10 +30,8 @@ from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.kernel import torque_regressor
 from dynid.log.read import Log
-from dynid.robot.model import RobotModel
-from dynid.robot.mounting import Mounting
-from dynid.rows.motor import MotorRows
-from dynid.rows.torque import TorqueRows
+from dynid.robot.model import Mounting, RobotModel
+from dynid.rows.torque import MotorRows, TorqueRows
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.simulation import Coupling, Plant, State

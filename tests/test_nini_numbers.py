@@ -31,8 +31,7 @@ from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.least_squares import OLS, WLS
 from dynid.feasible import UNLIMITED
 from dynid.robot.model import RobotModel
-from dynid.rows.motor import MotorRows
-from dynid.rows.torque import TorqueRows
+from dynid.rows.torque import MotorRows, TorqueRows
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import pseudo_inertia
 from dynid.terms import Coulomb, MotorInertia, RigidBody, Terms, Viscous

@@ -6,8 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
-from dynid.base.version import __version__
-from dynid.verbs.doctor import EXTRAS
+from dynid.base.registry import __version__
+from dynid.verbs.selftest import EXTRAS
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -14,14 +14,14 @@ from dynid.exporters import export
 from dynid.exporters.tables import read_model_json
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.settings import Settings
+from dynid.lab.rig import Rig
+from dynid.lab.setup import read_setup
+from dynid.papers.retrieve import read_coefficients
 from dynid.report import write_report
 from dynid.robot import load_robot
 from dynid.run.result import Identification
-from dynid.simulation.rig import Rig
-from dynid.simulation.setup import read_setup
 from dynid.trajectories.codec import read_motion
 from dynid.verbs.demo import run_demo
-from dynid.verbs.retrieve import read_coefficients
 from dynid.verbs.summary import write_scores
 
 

@@ -23,20 +23,25 @@ from dynid.identification.pipeline import identify
 from dynid.identification.schema import SelectionEntry
 from dynid.identification.settings import Settings
 from dynid.kernel import inverse_dynamics
+from dynid.log.own_columns import write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import write_log
 from dynid.robot import load_robot
-from dynid.robot.locking import lock_joints
+from dynid.robot.load import lock_joints
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.spatial.inertia import from_com, is_physical, nearest_possible, to_com
 from dynid.terms import KnownPayload
-from dynid.verbs.payload import find_payload, payload, scale_rule
-from dynid.verbs.payload_consistent import consistent_load
-from dynid.verbs.payload_fit import LoadEstimate, Nuisances, ScaleRule, View, lowered
-from dynid.verbs.payload_result import Payload, payload_data, payload_lines
-from dynid.verbs.payload_tool import tool_text
-from dynid.verbs.save import save
+from dynid.verbs.demo import save
+from dynid.verbs.payload import (
+    Payload,
+    find_payload,
+    payload,
+    payload_data,
+    payload_lines,
+    scale_rule,
+    tool_text,
+)
+from dynid.verbs.payload_fit import LoadEstimate, Nuisances, ScaleRule, View, consistent_load, lowered
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 

@@ -17,9 +17,9 @@ from dynid.feasible.bodies import least_eigenvalues
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_experiment
 from dynid.log.log import Channel
+from dynid.log.own_columns import write_log
 from dynid.log.read import Log, Selection, read_log
-from dynid.log.write import write_log
-from dynid.robot.locking import lock_joints
+from dynid.robot.load import lock_joints
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification, Validation
 from dynid.run.serial import scores_from_dict, scores_to_dict
@@ -29,9 +29,8 @@ from dynid.run.verdict import judge
 from dynid.signals.settings import Preparation
 from dynid.terms import ChannelTorque, Offset, RigidBody, Terms, Viscous
 from dynid.testing import random_robot, simulated_log, smooth_samples
-from dynid.verbs.inspection import describe_base
-from dynid.verbs.save import save
-from dynid.verbs.summary import score_lines
+from dynid.verbs.demo import save
+from dynid.verbs.summary import describe_base, score_lines
 
 ROBOT = random_robot(21, 3, 0.0)
 SETTINGS = Settings(terms=DEFAULT_TERMS, preparation=Preparation(cutoff=8.0))

@@ -18,7 +18,7 @@ from dynid.base.errors import InputError, ResourceError, UsageError
 from dynid.base.registry import Need, Registry, load_plugins
 from dynid.identification.experiment import Experiment
 from dynid.identification.settings import settings_to_experiment
-from dynid.log.write import canonical_columns, write_log
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.terms.catalogue import CATALOGUE as TERMS
 from tests.command_line import Run
 
@@ -127,7 +127,7 @@ from dynid.estimate import CATALOGUE as ESTIMATORS
 from dynid.feasible.catalogue import CATALOGUE as CONSTRAINTS
 from dynid.log.files import READERS
 from dynid.rows.catalogue import CATALOGUE as ROWS
-from dynid.log.write import write_log
+from dynid.log.own_columns import write_log
 from dynid.terms.catalogue import CATALOGUE as TERMS
 
 TERMS.register("quadratic", Quadratic)

@@ -17,9 +17,9 @@ import pytest
 
 import dynid
 from dynid.base import tables
+from dynid.base.diagnostics import Finding
 from dynid.base.errors import InputError, RefusedError, ResourceError, UnfitDataError, UsageError
-from dynid.base.findings import Finding
-from dynid.base.overview import WIDTH
+from dynid.base.records import WIDTH
 from dynid.base.tables import read_table
 from dynid.exporters.model import ExportModel
 from dynid.identification import pipeline
@@ -28,7 +28,7 @@ from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.terms import RigidBody, Viscous
-from dynid.terms.compliance import Compliance
+from dynid.terms.elastic import Compliance
 from dynid.terms.torque_delay import TorqueDelay
 from dynid.trajectories.codec import joints_of
 

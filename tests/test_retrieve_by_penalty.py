@@ -10,14 +10,20 @@ import pytest
 from dynid.base.errors import InputErrors, SolverError, UsageError
 from dynid.estimate import FeasibleFit
 from dynid.factor.base import structural_base
-from dynid.feasible import UNLIMITED, Annealing, Bodies, Box, Rule
-from dynid.feasible.annealing import _Task
+from dynid.feasible import UNLIMITED
+from dynid.papers.annealing import Annealing, Box, _Task
+from dynid.papers.penalty import Bodies, Rule
+from dynid.papers.retrieve import (
+    Coefficients,
+    default_box,
+    feasible_by_penalty,
+    feasible_from_coefficients,
+    read_box,
+)
 from dynid.robot import load_robot
 from dynid.rows.torque import TorqueRows
 from dynid.spatial.inertia import is_physical
 from dynid.terms import RigidBody, Terms
-from dynid.verbs.retrieve import Coefficients, feasible_from_coefficients
-from dynid.verbs.retrieve_by_penalty import default_box, feasible_by_penalty, read_box
 from tests.command_line import Run
 from tests.export.models import model_of
 from tests.robot_files import ROBOTS

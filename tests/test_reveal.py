@@ -11,11 +11,11 @@ import pytest
 
 from dynid.base.errors import InputError, UnfitDataError, UsageError
 from dynid.kernel import gravity_torque, mass_matrix, nonlinear_effects
-from dynid.log.write import write_log
+from dynid.log.own_columns import write_log
+from dynid.papers.reveal import parameters_from_model, read_model_table
 from dynid.robot import load_robot
 from dynid.terms import RigidBody, RotorInertia
 from dynid.testing import random_inertia, random_robot
-from dynid.verbs.reveal import parameters_from_model, read_model_table
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 

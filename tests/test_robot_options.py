@@ -12,7 +12,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputErrors
 from dynid.excitation.shapes import robot_shapes
 from dynid.exporters.export import export_parameters
-from dynid.feasible.description import limits_from_description
+from dynid.feasible.limits import limits_from_description
 from dynid.identification.experiment import Experiment
 from dynid.robot import Reading, load_robot
 from dynid.terms import RigidBody

@@ -18,7 +18,7 @@ from dynid.identification.schema import ExperimentFile, json_schema, method_opti
 from dynid.identification.settings import Settings
 from dynid.robot import load_robot
 from dynid.signals.settings import Preparation
-from dynid.verbs.poses import Standstill
+from dynid.verbs.statics import Standstill
 from tests.command_line import Run
 
 

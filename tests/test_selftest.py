@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import UsageError
-from dynid.estimate.residuals import Residuals
+from dynid.estimate.scores import Residuals
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log

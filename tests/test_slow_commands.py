@@ -11,17 +11,15 @@ import numpy as np
 import pytest
 
 import dynid
-import dynid.exporters.replay
+import dynid.lab.replay
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import SolverError
-from dynid.base.scipy_functions import stdtrit
-from dynid.estimate.servo_timing import ServoTiming
-from dynid.exporters.replay import replay
-from dynid.identification.command_lag import ENOUGH
-from dynid.identification.commands import with_found_servo
-from dynid.identification.drive_timing import find_drive_timing
+from dynid.base.numerics import stdtrit
+from dynid.estimate.servo_error import ServoTiming
+from dynid.identification.commands import ENOUGH, find_drive_timing, with_found_servo
+from dynid.lab.replay import replay
+from dynid.robot.drive import Servo
 from dynid.robot.model import RobotModel
-from dynid.robot.servo import Servo
 from dynid.run.result import Identification
 from tests.play_plant import BUS, COUNT, ROW, Arm, recorded
 
@@ -170,7 +168,7 @@ def test_a_description_that_runs_away_takes_nothing_from_the_model(
     seventh: tuple[Arm, dynid.Log, Identification], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, log, run = seventh
-    whole, simulated = replay(run, log), dynid.exporters.replay._errors
+    whole, simulated = replay(run, log), dynid.lab.replay._errors
 
     def runs_away(*given: Any) -> Any:
         soft = given[4]
@@ -178,7 +176,7 @@ def test_a_description_that_runs_away_takes_nothing_from_the_model(
             raise SolverError("replay-diverged", found="a simulated robot that runs away", expected="none")
         return simulated(*given)
 
-    monkeypatch.setattr(dynid.exporters.replay, "_errors", runs_away)
+    monkeypatch.setattr(dynid.lab.replay, "_errors", runs_away)
     found = replay(run, log)
     np.testing.assert_array_equal(found.model, whole.model)
     assert found.description is None

@@ -15,13 +15,13 @@ from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate import WLS
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings, default_estimator
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot.drive import TorqueSide
 from dynid.robot.model import RobotModel
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, MotorInertia, OnMotor, Points, RigidBody, Spring, Terms, Triangle, Viscous
-from dynid.verbs.friction_side import compare_sides, friction_on
+from dynid.verbs.schemes import compare_sides, friction_on
 from dynid.verbs.spring_search import search_geometry
 
 WITHOUT = RigidBody() + MotorInertia() + OnMotor(Viscous()) + OnMotor(Coulomb(width=3.0))

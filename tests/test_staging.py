@@ -21,8 +21,9 @@ from typing import Any
 
 import pytest
 
-from dynid.base import atomic_write
-from dynid.base.atomic_write import (
+from dynid.base import files as atomic_write
+from dynid.base.errors import DynidError, RefusedError, ResourceError, UsageError
+from dynid.base.files import (
     FolderKind,
     check_place,
     claim,
@@ -31,7 +32,6 @@ from dynid.base.atomic_write import (
     staged_files,
     staged_folder,
 )
-from dynid.base.errors import DynidError, RefusedError, ResourceError, UsageError
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "dynid"
 FAILURES = [
@@ -287,7 +287,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from tests.test_staging import earlier_folder, kill_at, tree, write_listed
-from dynid.base.atomic_write import recover
+from dynid.base.files import recover
 
 outcomes = []
 for step in range(1, 200):
@@ -319,7 +319,7 @@ KILLED_BETWEEN_FILES = """
 import os, sys
 from pathlib import Path
 from tests.test_staging import kill_at, tree
-from dynid.base.atomic_write import recover, staged_files
+from dynid.base.files import recover, staged_files
 
 outcomes = []
 for step in range(1, 200):
@@ -410,7 +410,7 @@ def test_a_file_system_without_locks_locks_nothing(
 def test_a_second_process_is_refused_at_the_start(tmp_path: Path) -> None:
     out = tmp_path / "out"
     program = (
-        "import sys, time\nfrom pathlib import Path\nfrom dynid.base.atomic_write import claim\n"
+        "import sys, time\nfrom pathlib import Path\nfrom dynid.base.files import claim\n"
         "claim(Path(sys.argv[1]))\nprint('mine', flush=True)\ntime.sleep(60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", program, str(out)], stdout=subprocess.PIPE) as other:
@@ -498,7 +498,7 @@ def test_the_real_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     # Jobs in the background of a shell are begun with the signal ignored, and so would be what they begin.
     program = (
         "import signal, sys, time\nfrom pathlib import Path\n"
-        "from dynid.base.atomic_write import staged_files, staged_folder\n"
+        "from dynid.base.files import staged_files, staged_folder\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "base = Path(sys.argv[1])\n"
         "with staged_folder(base / 'out') as folder, staged_files(base / 'a.txt') as (file,):\n"
@@ -605,4 +605,4 @@ def test_nothing_else_moves_or_deletes_what_was_written() -> None:
                 movers.add(str(path.relative_to(SOURCE)))
             if isinstance(node, ast.Constant) and str(node.value).endswith((".partial", ".tmp")):
                 movers.add(str(path.relative_to(SOURCE)))
-    assert movers == {"base/atomic_write.py"}
+    assert movers == {"base/files.py"}

@@ -12,11 +12,10 @@ from dynid_studies.nini_arm import SPRINGS, arm, at_rest, motion, static_grid, t
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, UnfitDataError, UsageError
-from dynid.estimate.given import Given
-from dynid.estimate.least_squares import WLS
+from dynid.estimate.least_squares import WLS, Given
 from dynid.identification.settings import Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_example
 from dynid.robot.drive import TorqueSide
 from dynid.robot.model import RobotModel
@@ -31,12 +30,19 @@ from dynid.terms import (
     Terms,
     Viscous,
 )
-from dynid.terms.compliance import Compliance
+from dynid.terms.elastic import Compliance
 from dynid.terms.term import Term
 from dynid.terms.torque_delay import TorqueDelay
 from dynid.testing import synthetic_regression
-from dynid.verbs.poses import Standstill, StaticPoses, find_poses, read_poses
-from dynid.verbs.statics import balanced, identify_statics, two_step
+from dynid.verbs.statics import (
+    Standstill,
+    StaticPoses,
+    balanced,
+    find_poses,
+    identify_statics,
+    read_poses,
+    two_step,
+)
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 

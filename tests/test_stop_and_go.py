@@ -15,8 +15,8 @@ from dynid.log.read import Log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
-from dynid.signals.cutoff import LEAST_BY_TORQUE, PERIODS_A_MOVE
-from dynid.signals.standing import move_seconds
+from dynid.signals.coherence import LEAST_BY_TORQUE, PERIODS_A_MOVE
+from dynid.signals.samples import move_seconds
 from tests.servo_plant import recorded, robot_file, stop_and_go
 
 RATE = 200.0

@@ -11,14 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import Diagnostics, Finding
 from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError
-from dynid.base.findings import Finding
 from dynid.base.tables import read_table, write_table
-from dynid.estimate.residuals import Residuals
-from dynid.estimate.scores import Origin, Sums
-from dynid.estimate.verdict import Known, full_verdicts
-from dynid.identification.further_log import training_log
+from dynid.estimate.estimator import Known, full_verdicts
+from dynid.estimate.scores import Origin, Residuals, Sums
+from dynid.identification.logs import training_log
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.log.read import read_log
@@ -28,7 +26,7 @@ from dynid.run.serial import scores_from_dict, scores_to_dict
 from dynid.run.store import check_output, load
 from dynid.signals.settings import Preparation
 from dynid.testing import random_robot, simulated_log
-from dynid.verbs.save import save
+from dynid.verbs.demo import save
 from dynid.verbs.summary import comparison_lines, difference_lines, identification_lines, write_scores
 from tests.command_line import RUN_FILES, Run
 

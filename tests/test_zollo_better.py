@@ -10,8 +10,8 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.rows import ElasticMomentumRows
 from dynid.run.result import Identification
 from dynid.signals.samples import Samples

@@ -15,21 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dynid import terms
-    from dynid.api.logs import read_log
-    from dynid.api.result import Result
-    from dynid.api.verbs import identify, load, validate
+    from dynid.api.result import Result, identify, load, read_log, validate
     from dynid.base.errors import DynidError
+    from dynid.excitation.excite import excite
     from dynid.exporters.export import export
     from dynid.identification.settings import Settings
+    from dynid.lab.simulate import simulate
     from dynid.log.read import Log
     from dynid.robot.load import load_robot
-    from dynid.verbs.excite import excite
+    from dynid.verbs.demo import save
     from dynid.verbs.payload import payload
     from dynid.verbs.regressor import regressor
-    from dynid.verbs.save import save
-    from dynid.verbs.simulate import simulate
 
-from dynid.base.version import __version__
+from dynid.base.registry import __version__
 
 __all__ = [
     "DynidError",
@@ -54,16 +52,16 @@ __all__ = [
 # Loaded on first use, so that `dynid --help` need not wait for NumPy.
 _HOMES = {
     "load_robot": "dynid.robot.load",
-    "read_log": "dynid.api.logs",
+    "read_log": "dynid.api.result",
     "Log": "dynid.log.read",
-    "identify": "dynid.api.verbs",
-    "validate": "dynid.api.verbs",
-    "load": "dynid.api.verbs",
+    "identify": "dynid.api.result",
+    "validate": "dynid.api.result",
+    "load": "dynid.api.result",
     "Result": "dynid.api.result",
     "Settings": "dynid.identification.settings",
-    "save": "dynid.verbs.save",
-    "excite": "dynid.verbs.excite",
-    "simulate": "dynid.verbs.simulate",
+    "save": "dynid.verbs.demo",
+    "excite": "dynid.excitation.excite",
+    "simulate": "dynid.lab.simulate",
     "export": "dynid.exporters.export",
     "payload": "dynid.verbs.payload",
     "regressor": "dynid.verbs.regressor",

@@ -16,8 +16,7 @@ from dynid.app.readiness import readiness
 from dynid.app.workspace import EXPERIMENT, HELD_OUT, LOGS, ROBOT, Project, Workspace
 from dynid.base.errors import UsageError
 from dynid.cli.main import app
-from dynid.excitation.export import Format
-from dynid.excitation.plan_file import read_plan_file
+from dynid.excitation.settings import Format, read_plan_file
 from tests.app.conftest import Served, User, ended
 
 

@@ -19,7 +19,7 @@ from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
-from dynid.simulation.rigid import rigid_torque
+from dynid.simulation.motion import rigid_torque
 
 ROBOT = """\
 name = "arm"

@@ -17,14 +17,14 @@ from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.checks import check_log
+from dynid.log.clocks import Selection
 from dynid.log.read import read_log
-from dynid.log.selection import Selection
 from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
 from dynid.run.validation import validate
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
-from dynid.simulation.rigid import rigid_torque
+from dynid.simulation.motion import rigid_torque
 from tests.bad_inputs.clean_logs import (
     MAPPING,
     NAMES,

@@ -113,7 +113,7 @@ def actuators(run: Path, folder: Path) -> str:
 def motion_texts(folder: Path) -> dict[str, Any]:
     """Of each format of motions: names of its files, and lines, keys or columns of them."""
     # Users name the formats; the functions behind them are the package's own.
-    export = import_module("dynid.excitation.export")
+    export = import_module("dynid.excitation.settings")
     basis = import_module("dynid.trajectories")
     made: dict[str, Any] = {}
     for form in export.Format:

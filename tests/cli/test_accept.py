@@ -18,7 +18,7 @@ from dynid.base.errors import Place, UsageError
 from dynid.estimate import WLS
 from dynid.identification.settings import Settings
 from dynid.kernel import inverse_dynamics
-from dynid.log.write import canonical_columns, write_log
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.run.store import load

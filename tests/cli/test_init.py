@@ -17,7 +17,7 @@ import pytest
 
 import dynid
 from dynid.base.arrays import Float
-from dynid.log.write import write_log
+from dynid.log.own_columns import write_log
 from dynid.robot import load_robot
 from tests.command_line import Run, make_log
 from tests.export.models import shipped

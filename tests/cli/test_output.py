@@ -14,7 +14,7 @@ import typer
 
 import dynid
 from dynid.cli.main import GROUPS, app
-from dynid.verbs import doctor
+from dynid.verbs import selftest as doctor
 from tests.command_line import Run
 
 

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dynid.cli.settings_options import with_settings
+from dynid.cli.options import with_settings
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 from typer.testing import CliRunner
 
-from dynid.cli.values import PlainCommand
+from dynid.cli.common import PlainCommand
 
 
 class Colour(StrEnum):

@@ -9,8 +9,8 @@ import pytest
 
 from dynid.estimate.estimator import Regression
 from dynid.estimate.least_squares import OLS, WLS
+from dynid.estimate.prior import regression_of
 from dynid.estimate.recursive import RecursiveLeastSquares
-from dynid.estimate.regression import regression_of
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap, structural_base
 from dynid.factor.blocking import Blocking

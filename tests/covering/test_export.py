@@ -13,10 +13,10 @@ import pytest
 
 from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
-from dynid.exporters.mixed import on_one_branch
+from dynid.exporters.expression import on_one_branch
 from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.model import turned_zeros
-from dynid.exporters.urdf_new import new_urdf
+from dynid.exporters.urdf import new_urdf
 from dynid.signals.samples import Samples
 from dynid.terms import Terms
 from dynid.terms.exports import MotionBasis

@@ -20,8 +20,8 @@ from dynid.rows import (
     StaticRows,
     TorqueRows,
 )
-from dynid.rows.elastic_momentum import ElasticMomentumRows
-from dynid.rows.momentum_filter import CausalFilter
+from dynid.rows.elastic import ElasticMomentumRows
+from dynid.rows.momentum import CausalFilter
 from dynid.signals.samples import Samples
 from dynid.testing.robots import CHANNEL, RobotCase
 from tests.covering.oracle import (

@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
+from dynid.lab.mujoco import MujocoSimulator
 from dynid.simulation.control import OpenLoop
-from dynid.simulation.drivetrain import Coupling, Elasticity
-from dynid.simulation.effects import FunctionLoad, SmoothFriction
 from dynid.simulation.forward import ForwardModel
 from dynid.simulation.integrate import FixedStep
 from dynid.simulation.mechanism import Mechanism
 from dynid.simulation.motion import simulate
-from dynid.simulation.mujoco import MujocoSimulator
-from dynid.simulation.plant import Plant
+from dynid.simulation.plant import Coupling, Elasticity, FunctionLoad, Plant, SmoothFriction
 from dynid.terms import Terms
 from dynid.testing.robots import RobotCase
 from tests.covering.oracle import EVERY, ONE_ENCODER, Bodies, agree, bodies_of, motors_of, slope

@@ -12,7 +12,7 @@ from dynid.diagnosis.changes import check_changes, find_change, find_friction_dr
 from dynid.diagnosis.load_times import find_load_times
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.kernel import inverse_dynamics
-from dynid.log.switches import Switch
+from dynid.log.summary import Switch
 from dynid.testing import TrueMotion, analysis_of, random_robot, small_arm
 from dynid.testing.lab import AddedTorque
 

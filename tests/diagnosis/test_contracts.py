@@ -10,12 +10,10 @@ import numpy as np
 from scipy.signal import lfilter
 
 from dynid.base.arrays import Float
-from dynid.diagnosis.bursts import Bursts
 from dynid.diagnosis.diagnosis import Diagnosis, every_diagnosis
-from dynid.diagnosis.effect_tests import EffectTest
-from dynid.diagnosis.resonance import Resonance
-from dynid.diagnosis.ripple import GearRipple
-from dynid.diagnosis.saturation import Saturation
+from dynid.diagnosis.masking import Bursts, Saturation
+from dynid.diagnosis.proof import EffectTest
+from dynid.diagnosis.resonance import GearRipple, Resonance
 from dynid.robot.model import RobotModel
 from dynid.terms.drift import Drift
 from dynid.terms.nominal import Nominal

@@ -10,13 +10,13 @@ import numpy as np
 import dynid
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.diagnosis import diagnose
-from dynid.diagnosis.effect_tests import EffectTest
+from dynid.diagnosis.proof import EffectTest
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS
-from dynid.log.write import canonical_columns, write_log
-from dynid.simulation.rigid import inverse
+from dynid.log.own_columns import canonical_columns, write_log
+from dynid.simulation.motion import inverse
 from dynid.terms.drift import Drift, causes
 from dynid.terms.term import Terms
 from dynid.testing import TrueMotion, analysis_of, small_arm

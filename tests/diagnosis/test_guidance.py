@@ -9,9 +9,9 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis.guidance import check_guidance
+from dynid.diagnosis.input_checks import check_guidance
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.simulation.rigid import rigid_torque
+from dynid.simulation.motion import rigid_torque
 from dynid.testing import TrueMotion, analysis_of, small_arm
 
 ARM = small_arm()

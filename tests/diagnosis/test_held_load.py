@@ -10,7 +10,7 @@ from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.kernel import inverse_dynamics
 from dynid.log.read import Log
-from dynid.simulation.rigid import inverse
+from dynid.simulation.motion import inverse
 from dynid.terms import HeldLoad
 from dynid.testing import small_arm
 from dynid.trajectories.trajectory import FourierTrajectory

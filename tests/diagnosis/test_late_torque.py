@@ -9,7 +9,7 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.diagnosis.diagnosis import diagnose
-from dynid.diagnosis.effect_tests import EffectTest
+from dynid.diagnosis.proof import EffectTest
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.terms.friction_shapes import SmoothCoulomb
 from dynid.terms.term import Terms

@@ -12,14 +12,23 @@ import pytest
 from benchmarks.traps import MACHINES, Recording, recorded
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis.bursts import LEAST_HEIGHT, Bursts, heights
 from dynid.diagnosis.finding import Interval, ResidualFinding
-from dynid.diagnosis.masking import AtPeak, Within, left_out, spoilt_times, widened, without_times
+from dynid.diagnosis.masking import (
+    LEAST_HEIGHT,
+    AtPeak,
+    Bursts,
+    Within,
+    heights,
+    left_out,
+    spoilt_times,
+    widened,
+    without_times,
+)
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.run.result import Identification
 from dynid.signals.samples import REST, Samples
 from dynid.testing import TrueMotion, analysis_of, small_arm

@@ -10,13 +10,13 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis import measurement
-from dynid.diagnosis.measurement import LEAST_FRICTION, LEAST_NOISE
+from dynid.diagnosis import input_checks as measurement
+from dynid.diagnosis.input_checks import LEAST_FRICTION, LEAST_NOISE
 from dynid.diagnosis.residual_analysis import basis
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_robot
 from dynid.run.result import Identification
 from dynid.trajectories.trajectory import FourierTrajectory

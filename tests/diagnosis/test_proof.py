@@ -10,7 +10,7 @@ import pytest
 from benchmarks.trap_robots import tilted
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis.effect_notices import compare_with_description
+from dynid.diagnosis.diagnosis import compare_with_description
 from dynid.diagnosis.proof import (
     HeldOut,
     Proof,

@@ -10,10 +10,10 @@ import pytest
 from scipy.signal import lfilter
 
 from dynid.diagnosis.diagnosis import diagnose
-from dynid.diagnosis.raw import RawTorque, first_torque
+from dynid.diagnosis.residual_analysis import RawTorque, first_torque
 from dynid.diagnosis.resonance import Resonance, chance
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.testing import analysis_of, small_arm
 
 RATE = 250.0

@@ -16,20 +16,19 @@ from benchmarks.trap_robots import imprecise, loaded, tilted
 from benchmarks.traps import BY_NAME, CLEAN, FAULTS, MACHINES, kind, outcome, work
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis.diagnosis import every_diagnosis
-from dynid.diagnosis.effect_notices import compare_with_description, report_missing_effects
-from dynid.diagnosis.load_proof import prove_load
-from dynid.diagnosis.negative_friction import check_negative_friction
+from dynid.diagnosis.diagnosis import compare_with_description, every_diagnosis, report_missing_effects
+from dynid.diagnosis.input_checks import check_negative_friction
+from dynid.diagnosis.load_times import prove_load
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate import WLS
 from dynid.identification.settings import DEFAULT_TERMS
-from dynid.log.write import canonical_columns, write_log
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.robot import load_robot
-from dynid.robot.locking import lock_joints
+from dynid.robot.load import lock_joints
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.simulation.rigid import inverse, rigid_torque
+from dynid.simulation.motion import inverse, rigid_torque
 from dynid.spatial.inertia import from_com
 from dynid.terms import Viscous
 from dynid.terms.catalogue import CATALOGUE

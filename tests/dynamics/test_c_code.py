@@ -14,10 +14,10 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.dynamics import Dynamics
-from dynid.dynamics.thresholds import Thresholds
+from dynid.dynamics.observer import Thresholds
 from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
-from dynid.exporters.names import c_identifier
+from dynid.exporters.model import c_identifier
 from tests.dynamics.conftest import ROBOTS, agree, example, states
 from tests.dynamics.test_dynamics import arm, bent, mass, rnea
 

@@ -13,7 +13,7 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.dynamics import Dynamics
-from dynid.dynamics.thresholds import Thresholds
+from dynid.dynamics.observer import Thresholds
 from tests.dynamics.test_c_code import Compiled, pointer
 from tests.dynamics.test_dynamics import arm
 

@@ -10,8 +10,8 @@ from typing import cast
 import numpy as np
 import pytest
 
-from dynid.estimate.bands import POINTS, Bands
 from dynid.estimate.estimator import Estimate
+from dynid.estimate.scores import POINTS, Bands
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import read_log
@@ -22,7 +22,7 @@ from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, RigidBody, Terms, Viscous
 from dynid.terms.friction_shapes import Presliding
 from dynid.testing import random_inertia, random_robot, simulated_log, smooth_samples
-from dynid.verbs.save import save
+from dynid.verbs.demo import save
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -11,7 +11,7 @@ from dynid.base.arrays import Float
 from dynid.estimate import IRLS, WLS, FeasibleFit
 from dynid.estimate.estimator import Regression
 from dynid.estimate.least_squares import GROWTH, _iterated, residual_sigma, solve, weight_floor
-from dynid.estimate.regression import regression_of
+from dynid.estimate.prior import regression_of
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base

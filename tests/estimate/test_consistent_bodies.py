@@ -15,8 +15,8 @@ from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.physical import unconstrained, warn_or_raise
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.run.result import Identification
 
 

@@ -11,34 +11,30 @@ import pytest
 
 from dynid.estimate import (
     CATALOGUE,
-    CDKF,
     CLIE,
     CLOE,
     DIDIM,
-    EKF,
     IRLS,
     IV,
-    ML,
     OE,
     OLS,
-    TLS,
-    UKF,
     WLS,
-    Adaline,
     Estimate,
     Estimator,
     FeasibleFit,
-    Hopfield,
     Regression,
     Ridge,
     ServoOE,
     Status,
 )
-from dynid.estimate.given import Given
-from dynid.estimate.least_squares import completed, residual_sigma
+from dynid.estimate.least_squares import Given, completed, residual_sigma
 from dynid.estimate.recursive import RecursiveLeastSquares
 from dynid.estimate.source import source_of
-from dynid.feasible.density import UNLIMITED
+from dynid.feasible.bodies import UNLIMITED
+from dynid.papers.kalman import CDKF, EKF, UKF
+from dynid.papers.likelihood import ML
+from dynid.papers.neural import Adaline, Hopfield
+from dynid.papers.total import TLS
 from dynid.rows.rows import Equations
 from dynid.testing import EstimatorContract, MotionEstimatorContract
 

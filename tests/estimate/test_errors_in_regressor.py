@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from dynid.estimate import IV, ML, TLS, WLS, Estimator
+from dynid.estimate import IV, WLS, Estimator
 from dynid.estimate.instrumental import least_correlation
-from dynid.estimate.total import smallest
+from dynid.papers.likelihood import ML
+from dynid.papers.total import TLS, smallest
 from dynid.signals.noise import white_level
 from dynid.testing import DenseSource, Synthetic, factors_of, measured_regression, synthetic_regression
 from dynid.testing.motion import encoder_noise
@@ -116,8 +117,8 @@ def test_likelihood_without_noise_of_the_motion_is_least_squares() -> None:
 
 def test_likelihood_climbs_where_it_should() -> None:
     # Its step is zero where central differences of its own cost are zero.
-    from dynid.estimate.likelihood import Likelihood
     from dynid.estimate.simulated import SimulationProblem
+    from dynid.papers.likelihood import Likelihood
 
     case = measured_regression(2, seconds=4.0, position_noise=1e-3)
     simulation = SimulationProblem.of(case.regression, "ml", 1.0)

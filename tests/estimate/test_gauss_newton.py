@@ -10,7 +10,7 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import SolverError
-from dynid.estimate import gauss_newton
+from dynid.estimate import output_error as gauss_newton
 
 
 @pytest.mark.parametrize(("longest", "tried"), [(0.9, 1), (1.5, 1), (5.0, 3), (1e3, gauss_newton.HALVINGS)])

@@ -9,8 +9,8 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.estimate import OLS, WLS, Ridge
-from dynid.estimate.influence import Influence, influence_of
-from dynid.estimate.verdict import Standing, Word, base_verdicts, full_verdicts
+from dynid.estimate.estimator import Standing, Word, base_verdicts, full_verdicts
+from dynid.estimate.uncertainty import Influence, influence_of
 from dynid.factor.base import Category
 from dynid.testing import Synthetic, factors_of, synthetic_regression
 

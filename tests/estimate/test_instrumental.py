@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.estimate.blocks import BlockScores
 from dynid.estimate.instrumental import Solved
-from dynid.estimate.uncertainty import Intervals, covariance_of
+from dynid.estimate.uncertainty import BlockScores, Intervals, covariance_of
 
 
 def test_intervals_of_instruments_are_those_of_their_kind() -> None:

@@ -12,12 +12,16 @@ from benchmarks import coverage
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.estimate import OLS, WLS, Ridge
-from dynid.estimate.blocks import BlockScores
-from dynid.estimate.bootstrap import bootstrap
-from dynid.estimate.hac import automatic_bandwidth, hac
-from dynid.estimate.sandwich import sandwich
-from dynid.estimate.shrinkage import shrunk
-from dynid.estimate.uncertainty import Intervals, covariance_of
+from dynid.estimate.uncertainty import (
+    BlockScores,
+    Intervals,
+    automatic_bandwidth,
+    bootstrap,
+    covariance_of,
+    hac,
+    sandwich,
+    shrunk,
+)
 from dynid.factor.factor import stack
 from dynid.testing import Synthetic, synthetic_regression
 

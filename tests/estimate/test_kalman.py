@@ -10,15 +10,15 @@ from scipy.integrate import solve_ivp
 from scipy.stats import chi2
 
 from dynid.base.errors import SolverError, UnfitDataError, UsageError
-from dynid.estimate import EKF, WLS
+from dynid.estimate import WLS
 from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.kalman import FILTERS, ExtendedKalman, JointFilter, KalmanNoise, UnscentedKalman
-from dynid.estimate.kalman_fit import _Passes
 from dynid.estimate.simulated import SimulationProblem
 from dynid.factor.base import structural_base
+from dynid.fleet.kalman import KalmanSettings, KalmanWatcher
+from dynid.fleet.watch import Watcher, WatchSettings
 from dynid.kernel import forward_dynamics
-from dynid.online.kalman import KalmanSettings, KalmanWatcher
-from dynid.online.watch import Watcher, WatchSettings
+from dynid.papers.kalman import EKF, _Passes
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.rows import ElasticRows, TorqueRows

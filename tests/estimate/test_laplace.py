@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import UsageError
-from dynid.estimate.laplace import Posterior, Problem, _whitening, posterior, volume_slope
+from dynid.estimate.physical import Posterior, Problem, _whitening, posterior, volume_slope
 from dynid.estimate.prior import parameter_spread
-from dynid.factor.data_base import influence
+from dynid.factor.base import influence
 from dynid.feasible.bodies import least_eigenvalues
 from dynid.feasible.refinement import Chart
 from dynid.identification.pipeline import identify
@@ -156,7 +156,7 @@ def test_an_estimate_of_no_real_body_still_has_a_posterior(found: Identification
 
 def test_stored_runs_give_the_same(found: Identification, result: Posterior, tmp_path: Path) -> None:
     from dynid.run.store import load
-    from dynid.verbs.save import save
+    from dynid.verbs.demo import save
 
     save(found, tmp_path / "run")
     again = load(tmp_path / "run")

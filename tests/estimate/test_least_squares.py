@@ -13,8 +13,7 @@ from scipy.stats import t as student
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate import OLS, WLS, Estimate, Regression, Ridge
-from dynid.estimate.blocks import BlockScores
-from dynid.estimate.uncertainty import jackknife
+from dynid.estimate.uncertainty import BlockScores, jackknife
 from dynid.factor.factor import stack
 from dynid.testing import Synthetic, factors_of, synthetic_regression
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.estimate import CDKF, CLIE, CLOE, DIDIM, EKF, IV, OE, UKF, Estimator
+from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, Estimator
+from dynid.papers.kalman import CDKF, EKF, UKF
 from dynid.testing import measured_regression
 
 ELASTIC = [IV(), DIDIM(), CLIE(), CLOE(), OE()]

@@ -16,8 +16,7 @@ from dynid.estimate import WLS, Estimate, FeasibleFit, Ridge
 from dynid.estimate.estimator import Regression
 from dynid.estimate.feasible import MOVED, UNSEEN
 from dynid.estimate.physical import MUCH_WORSE, project_to_physical
-from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, prior_pull
-from dynid.estimate.regression import regression_of
+from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, prior_pull, regression_of
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import Category, structural_base
 from dynid.factor.blocking import Blocking

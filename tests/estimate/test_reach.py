@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
-from dynid.estimate import WLS, FeasibleFit, reach
+from dynid.estimate import WLS, FeasibleFit
+from dynid.estimate import prior as reach
 from dynid.estimate.estimator import Regression
 from dynid.estimate.feasible import NEAR, WORSE
-from dynid.estimate.reach import REACH_DESCRIBED, REACH_GUESSED, centre_limits
+from dynid.estimate.prior import REACH_DESCRIBED, REACH_GUESSED, centre_limits
 from dynid.factor import Factors
 from dynid.feasible.bodies import body_columns, plausible
 from dynid.feasible.cones import slack

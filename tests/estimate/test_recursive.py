@@ -9,8 +9,8 @@ import pytest
 
 from dynid.base.errors import InputError, UnfitDataError, UsageError
 from dynid.estimate.recursive import Forgetting, RecursiveLeastSquares, TrajectoryRecorder
-from dynid.online.stream import watch_lines
-from dynid.online.watch import Watcher, WatchSettings
+from dynid.fleet.stream import watch_lines
+from dynid.fleet.watch import Watcher, WatchSettings
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.rows import EnergyRows, Equations, MomentumRows

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import t as student
 
 from dynid.estimate.least_squares import OLS, WLS, solve
-from dynid.estimate.regression import regression_of
+from dynid.estimate.prior import regression_of
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.blocking import Blocking

@@ -12,14 +12,14 @@ import pytest
 import dynid
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
-from dynid.base.scipy_functions import stdtrit
+from dynid.base.numerics import stdtrit
 from dynid.estimate import WLS, Estimate, ServoOE
-from dynid.estimate.servo_windows import slowest_loop
+from dynid.estimate.servo_error import slowest_loop
 from dynid.estimate.simulated import SimulationProblem
 from dynid.estimate.source import log_source
 from dynid.identification.settings import Settings
-from dynid.robot.servo import Servo
-from dynid.terms.default import DEFAULT_TERMS
+from dynid.robot.drive import Servo
+from dynid.terms.catalogue import DEFAULT_TERMS
 from dynid.testing.motion import measured_regression
 from tests.servo_plant import KD, KP, Recording, recorded, robot_file, true_parameters
 

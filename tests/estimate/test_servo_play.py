@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.scipy_functions import stdtrit
+from dynid.base.numerics import stdtrit
 from dynid.estimate import ServoOE
 from dynid.identification.settings import Settings
 from dynid.terms import Coulomb
-from dynid.terms.default import DEFAULT_TERMS
-from dynid.terms.joint_term import sharpened
+from dynid.terms.catalogue import DEFAULT_TERMS
+from dynid.terms.term import sharpened
 from tests.play_plant import Arm, recorded
 
 pytestmark = pytest.mark.usefixtures("unexamined")

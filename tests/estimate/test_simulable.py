@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import SolverError
-from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, TLS, WLS, Estimator
+from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator
 from dynid.estimate.least_squares import solve
-from dynid.estimate.simulable import ENOUGH, least_distance
-from dynid.estimate.simulated import SimulationProblem, lag_of
+from dynid.estimate.simulated import ENOUGH, SimulationProblem, lag_of, least_distance
 from dynid.kernel import using
-from dynid.signals.differentiate import first_difference
+from dynid.papers.total import TLS
+from dynid.signals.filter import first_difference
 from dynid.signals.samples import Samples
 from dynid.simulation import loop
 from dynid.simulation.loop import differentiated

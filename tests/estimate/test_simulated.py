@@ -16,13 +16,11 @@ from dynid.robot.model import RobotModel
 from dynid.rows import MomentumRows
 from dynid.signals.samples import Samples
 from dynid.simulation.control import GravityPD, TorqueTable
-from dynid.simulation.effects import SmoothFriction
 from dynid.simulation.integrate import Adaptive
-from dynid.simulation.loop import Feedback, Stretches, refined, run
+from dynid.simulation.loop import Feedback, Output, Stretches, refined, run, sensitivity
 from dynid.simulation.mechanism import Mechanism
 from dynid.simulation.motion import simulate
-from dynid.simulation.plant import Plant
-from dynid.simulation.sensitivity import Output, sensitivity
+from dynid.simulation.plant import Plant, SmoothFriction
 from dynid.terms import Coulomb, JointDamping, Offset, RigidBody, Viscous
 from dynid.testing import measured_regression
 from dynid.testing.motion import exact_samples, true_parameters, two_joints
@@ -55,7 +53,7 @@ def test_force_is_mass_times_acceleration_and_bias(elastic: bool) -> None:
 
 
 def test_elastic_joints_are_those_of_the_plant() -> None:
-    from dynid.simulation.drivetrain import Elasticity
+    from dynid.simulation.plant import Elasticity
 
     m = mechanism(elastic=True)
     values = {c.name: t for c, t in zip(m.terms.columns(m.robot), m.theta, strict=True)}
@@ -359,7 +357,7 @@ def test_along_simulated_deflections_torque_agrees_with_every_stiffness(
     for name in ("measured", "simulated"):
         if name == "simulated":
             monkeypatch.setattr(
-                "dynid.estimate.didim.deflected", lambda simulated, measured, second: simulated
+                "dynid.estimate.instrumental.deflected", lambda simulated, measured, second: simulated
             )
         found = DIDIM(rounds=3, tolerance=1e-9).fit(case.regression)
         moved[name] = np.abs(found.value / case.beta - 1.0)[spring]

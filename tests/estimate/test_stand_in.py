@@ -13,11 +13,10 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import WLS
-from dynid.estimate import stand_in as room
+from dynid.estimate import physical as room
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.feasible import FeasibleFit
-from dynid.estimate.physical import project_to_physical
-from dynid.estimate.stand_in import may_stand_in
+from dynid.estimate.physical import may_stand_in, project_to_physical
 from dynid.identification.settings import default_estimator
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel

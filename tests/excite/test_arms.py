@@ -16,11 +16,11 @@ from dynid.excitation.plan import design_motion, information_of, prior_theta
 from dynid.excitation.shapes import robot_shapes
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.lab.rig import Rig, SensorFile
+from dynid.lab.setup import ControllerFile, PlantFile, Setup, build_plant
+from dynid.log.own_columns import write_log
 from dynid.log.read import read_log
-from dynid.log.write import write_log
 from dynid.robot import load_robot
-from dynid.simulation.rig import Rig, SensorFile
-from dynid.simulation.setup import ControllerFile, PlantFile, Setup, build_plant
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.basis import BasisTrajectory, FourierBasis

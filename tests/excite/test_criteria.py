@@ -15,12 +15,10 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import ordered_map
 from dynid.excitation import criteria
-from dynid.excitation.capsules import segment_distance
-from dynid.excitation.collision import collision_model
+from dynid.excitation.collision import collision_model, points, segment_distance
 from dynid.excitation.constraints import SmoothBounds
 from dynid.excitation.criteria import Criterion, Information, focus_on
 from dynid.excitation.gradient import MotionGradient
-from dynid.excitation.kinematics import points
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import information_of, prior_theta
 from dynid.excitation.shapes import robot_shapes

@@ -18,13 +18,11 @@ import pytest
 from dynid.base.errors import UsageError
 from dynid.base.options import options_of
 from dynid.excitation import plan
-from dynid.excitation.after import information_after
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.design import solve
-from dynid.excitation.export import FILES, Format, times, write_motion
 from dynid.excitation.formats.urscript import urscript
-from dynid.excitation.plan import design_terms, information_of
-from dynid.excitation.settings import REMOVED_OPTIONS, MotionSettings
+from dynid.excitation.plan import design_terms, information_after, information_of
+from dynid.excitation.settings import FILES, REMOVED_OPTIONS, Format, MotionSettings, times, write_motion
 from dynid.factor.assemble import Assembly
 from dynid.factor.blocking import Blocking
 from dynid.robot import load_example

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.base.errors import ResourceError, UsageError
-from dynid.excitation.export import FILES, Format, times, write_motion
 from dynid.excitation.formats.ros2_control import CONTROLLER
 from dynid.excitation.formats.rosbag2 import LEAD, PREVIEW_TOPIC, TRAJECTORY_TOPIC
+from dynid.excitation.settings import FILES, Format, times, write_motion
 from dynid.log.read import read_log
 from dynid.robot import load_robot
 from dynid.trajectories.basis import BasisTrajectory, FourierBasis

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import UsageError
-from dynid.excitation.design import Task
+from dynid.excitation.design import Task, drawn_knots, with_free_knots
 from dynid.excitation.formats.movej import movej_chain
-from dynid.excitation.knots import drawn_knots, with_free_knots
 from dynid.excitation.limits import Bounds, MotionLimits
 from dynid.excitation.plan import coefficients_of, design_motion, information_of
 from dynid.robot import load_example

@@ -9,16 +9,20 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
-from dynid.excitation import left_out
-from dynid.excitation.after import information_after, information_known
-from dynid.excitation.checks import Checks, checks_of
+from dynid.excitation import gradient as left_out
 from dynid.excitation.design import Task
-from dynid.excitation.left_out import Whole, samples_at, stretches
-from dynid.excitation.limits import Bounds, MotionLimits
-from dynid.excitation.plan import design_motion, design_terms, information_of, prior_theta
-from dynid.excitation.reserve import reserve_of
-from dynid.excitation.stages import stage_of
-from dynid.excitation.torque_spread import TorqueSpread
+from dynid.excitation.folder import Checks, checks_of
+from dynid.excitation.gradient import Whole, samples_at, stretches
+from dynid.excitation.limits import Bounds, MotionLimits, TorqueSpread, reserve_of
+from dynid.excitation.plan import (
+    design_motion,
+    design_terms,
+    information_after,
+    information_known,
+    information_of,
+    prior_theta,
+)
+from dynid.excitation.sequences import stage_of
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.blocking import Blocking
@@ -27,7 +31,7 @@ from dynid.robot import load_example
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
-from dynid.terms.compliance import Compliance
+from dynid.terms.elastic import Compliance
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import CATALOGUE, Term, Terms

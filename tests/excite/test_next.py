@@ -10,26 +10,25 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.estimate import WLS
-from dynid.estimate.residuals import rows_a_sample
-from dynid.excitation.after import information_after
+from dynid.estimate.scores import rows_a_sample
+from dynid.excitation.criteria import shrinkage
 from dynid.excitation.design import Task
+from dynid.excitation.excite import correlated_joints
 from dynid.excitation.limits import Bounds, MotionLimits
-from dynid.excitation.plan import design_motion
-from dynid.excitation.quantities import shrinkage
+from dynid.excitation.plan import design_motion, information_after
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.lab.rig import Rig, SensorFile
+from dynid.lab.setup import ControllerFile, PlantFile, Setup, build_plant
+from dynid.log.own_columns import write_log
 from dynid.log.read import read_log
-from dynid.log.write import write_log
 from dynid.robot import load_example
 from dynid.run.result import Identification
-from dynid.simulation.rig import Rig, SensorFile
-from dynid.simulation.setup import ControllerFile, PlantFile, Setup, build_plant
-from dynid.terms.default import DEFAULT_TERMS
+from dynid.terms.catalogue import DEFAULT_TERMS
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.basis import FourierBasis
 from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
-from dynid.verbs.knowledge import correlated_joints
 
 ROBOT = load_example("arm7")
 TERMS = DEFAULT_TERMS

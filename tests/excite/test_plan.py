@@ -11,6 +11,7 @@ from dynid.base.errors import UnfitDataError, UsageError
 from dynid.excitation.collision import collision_model
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.design import FINER, Problem, Task
+from dynid.excitation.excite import fourier_basis
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
 from dynid.excitation.shapes import RobotShapes, robot_shapes
@@ -22,7 +23,6 @@ from dynid.terms.channel import ChannelTorque
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.basis import FourierBasis, SplineBasis
-from dynid.verbs.motion import fourier_basis
 
 ROBOT = load_example("arm7")
 TERMS = RigidBody() + Viscous() + Coulomb() + Offset()

@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 
 from dynid.base.errors import DynidError
-from dynid.excitation.plan_file import json_schema, plan_text, read_plan_file, settings_of, template_text
-from dynid.excitation.settings import MotionSettings, MotionTable
+from dynid.excitation.settings import (
+    MotionSettings,
+    MotionTable,
+    json_schema,
+    plan_text,
+    read_plan_file,
+    settings_of,
+    template_text,
+)
 from tests.command_line import Run
 
 

@@ -12,20 +12,18 @@ from scipy.signal import lfilter
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
-from dynid.estimate.residuals import Residuals, rows_a_sample
-from dynid.excitation.criteria import Criterion
+from dynid.estimate.scores import Residuals, rows_a_sample
+from dynid.excitation.criteria import Criterion, loaded, payload_information, prediction_focus, shrinkage
 from dynid.excitation.design import Task
 from dynid.excitation.limits import Bounds, MotionLimits
 from dynid.excitation.plan import design_motion, information_of, prior_theta
-from dynid.excitation.quantities import loaded, payload_information, prediction_focus, shrinkage
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_example
 from dynid.signals.samples import Samples
 from dynid.terms.friction import Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
-from dynid.trajectories.basis import FourierBasis
-from dynid.trajectories.chain import Together
+from dynid.trajectories.basis import FourierBasis, Together
 from dynid.trajectories.codec import parts_of
 from tests.command_line import SHORT_SEARCH, Run, planned
 

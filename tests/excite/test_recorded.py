@@ -11,10 +11,9 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UnfitDataError, UsageError
 from dynid.excitation.tracking import track, track_any, union_missing
-from dynid.log.write import write_log
+from dynid.log.own_columns import write_log
 from dynid.robot import load_example
-from dynid.trajectories.basis import BasisTrajectory, FourierBasis, SplineBasis
-from dynid.trajectories.chain import Chain, Together
+from dynid.trajectories.basis import BasisTrajectory, Chain, FourierBasis, SplineBasis, Together
 from dynid.trajectories.codec import from_json, joints_of, parts_of, read_motion, to_json
 from dynid.trajectories.moves import SmoothMoves
 from dynid.trajectories.torque_sines import TorqueSinusoids

@@ -14,10 +14,8 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.excitation.constraints import margins
 from dynid.excitation.design import Problem, Task
-from dynid.excitation.limits import Bounds, MotionLimits
+from dynid.excitation.limits import Bounds, MotionLimits, TorqueSpread, reserve_of
 from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
-from dynid.excitation.reserve import reserve_of
-from dynid.excitation.torque_spread import TorqueSpread
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import read_log
@@ -26,7 +24,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.friction import Coulomb, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.basis import FourierBasis
-from dynid.verbs.save import save
+from dynid.verbs.demo import save
 from tests.command_line import SHORT_SEARCH, Run, planned
 
 ARM = files("dynid") / "data" / "arm7.toml"

@@ -13,12 +13,19 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import DynidError, InputError, RefusedError, UsageError
-from dynid.excitation.collision import CollisionModel, collision_model, reference_poses
-from dynid.excitation.convex import convex_parts, enclosing
-from dynid.excitation.kinematics import placements, point_speed, points
+from dynid.excitation.collision import (
+    CollisionModel,
+    collision_model,
+    convex_parts,
+    enclosing,
+    placements,
+    point_speed,
+    points,
+    reference_poses,
+)
+from dynid.excitation.constraints import verified
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.shapes import RobotShapes, derived_shapes, robot_shapes
-from dynid.excitation.verify import verified
 from dynid.robot import load_example, load_robot
 from dynid.robot.model import RobotModel
 from dynid.robot.shapes import Shape

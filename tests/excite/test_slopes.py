@@ -9,34 +9,32 @@ import pytest
 
 from dynid.base.arrays import Bool, Float
 from dynid.excitation.design import Problem, Task, draws
-from dynid.excitation.differences import TermLines
-from dynid.excitation.gradient import MotionGradient
-from dynid.excitation.limits import Bounds, MotionLimits
+from dynid.excitation.gradient import MotionGradient, TermLines
+from dynid.excitation.limits import Bounds, MotionLimits, TorqueSpread
 from dynid.excitation.plan import design_terms, information_of, prior_theta
-from dynid.excitation.torque_spread import TorqueSpread
 from dynid.kernel import Panels
 from dynid.robot import load_example
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms import PositionFriction
-from dynid.terms.compliance import Compliance
-from dynid.terms.coupling import JointCoupling
+from dynid.terms.elastic import Compliance
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.friction_curves import (
     AsymmetricCoulomb,
     LoadFriction,
     PolynomialFriction,
+    SaturatingViscous,
 )
 from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
-from dynid.terms.gain_error import GainError
+from dynid.terms.gain import GainError
 from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.position_waves import PositionWaves
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
-from dynid.terms.saturating_viscous import SaturatingViscous
 from dynid.terms.spring import TorsionSpring
 from dynid.terms.term import Term
 from dynid.terms.torque_delay import TorqueDelay
+from dynid.terms.transmission import JointCoupling
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.trajectories.basis import FourierBasis
 

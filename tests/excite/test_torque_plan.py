@@ -12,19 +12,15 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UnfitDataError, UsageError
-from dynid.excitation.limits import Bounds, MotionLimits
+from dynid.excitation.limits import Bounds, MotionLimits, TorqueSpread
 from dynid.excitation.plan import information_of, prior_theta
-from dynid.excitation.swing import swing
-from dynid.excitation.torque_plan import TorquePlan, design_torque
-from dynid.excitation.torque_spread import TorqueSpread
-from dynid.excitation.torque_task import TorqueTask
+from dynid.excitation.torque_plan import TorquePlan, TorqueTask, design_torque, swing
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.simulation.control import OpenLoop
-from dynid.simulation.effects import SmoothFriction
 from dynid.simulation.forward import ForwardModel
 from dynid.simulation.motion import simulate
-from dynid.simulation.plant import Plant
+from dynid.simulation.plant import Plant, SmoothFriction
 from dynid.terms.friction import Coulomb, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.codec import from_json, to_json

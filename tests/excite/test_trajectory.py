@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import InputError, UsageError
-from dynid.excitation.search import best_random, information
 from dynid.factor.base import structural_base
 from dynid.robot import load_example
 from dynid.robot.model import Limits
@@ -15,6 +14,7 @@ from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
 from dynid.trajectories.trajectory import SPEED_UP_SECONDS, FourierTrajectory, fit_to_limits
+from dynid.verbs.demo import best_random, information
 
 ROBOT = load_example("arm7")
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb() + Offset()

@@ -15,7 +15,7 @@ import pytest
 from dynid.base.errors import RefusedError
 from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
-from dynid.exporters.names import c_comment, c_identifier
+from dynid.exporters.model import c_comment, c_identifier
 from dynid.kernel import gravity_torque, mass_matrix
 from dynid.robot import load_robot
 from tests.export.models import AGREE, compiled, model_of, shipped, states

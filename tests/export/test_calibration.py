@@ -10,11 +10,9 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.exporters.formats import Request, files_of
-from dynid.log.calibration import MotorCalibration, moved, read_calibration
-from dynid.log.section import LogSection
+from dynid.log.mapping import LogSection, MotorCalibration, moved, read_calibration
 from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.robot.reading import Reading
+from dynid.robot.model import Reading, RobotModel
 from dynid.terms import RigidBody
 from dynid.terms.term import Terms
 from dynid.terms.zero_offset import ZeroOffset

@@ -13,14 +13,12 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
-from dynid.exporters.curves import speeds_up_to, straight
-from dynid.exporters.model import without
+from dynid.exporters.model import speeds_up_to, straight, without
 from dynid.robot import load_robot
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, Offset, OnMotor, PositionFriction, RigidBody, RotorInertia, Terms, Viscous
-from dynid.terms.friction_curves import AsymmetricCoulomb, PolynomialFriction
+from dynid.terms.friction_curves import AsymmetricCoulomb, PolynomialFriction, SaturatingViscous
 from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
-from dynid.terms.saturating_viscous import SaturatingViscous
 from dynid.testing import random_robot
 from tests.export.models import compiled, model_of, states
 from tests.export.test_c_code import call, library

@@ -24,9 +24,9 @@ from dynid.log.read import read_log
 from dynid.robot import load_robot
 from dynid.run.result import Identification
 from dynid.run.store import load
-from dynid.simulation.rigid import inverse
+from dynid.simulation.motion import inverse
 from dynid.spatial.inertia import is_physical
-from dynid.verbs.save import save
+from dynid.verbs.demo import save
 from tests.command_line import Run
 from tests.export.models import AGREE, states
 
@@ -236,7 +236,7 @@ def test_a_folder_without_permission_and_a_full_disk(
     there = tmp_path / "m.c"
     there.write_text("mine")
     with monkeypatch.context() as patch:
-        patch.setattr("dynid.exporters.files.os.access", lambda *_: False)
+        patch.setattr("dynid.exporters.export.os.access", lambda *_: False)
         with pytest.raises(ResourceError, match="no permission"):
             export(identified, tmp_path / "m.json")
     written = []

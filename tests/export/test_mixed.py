@@ -13,17 +13,16 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
-from dynid.exporters.mixed import motor_faults, motors_of
+from dynid.exporters.expression import motor_faults, motors_of
 from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.model import note_left_out, without
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Term, Terms, Viscous
-from dynid.terms.coupling import JointCoupling
 from dynid.terms.friction_shapes import Stribeck
 from dynid.terms.gravity_tilt import GravityTilt
-from dynid.terms.transmission import MotorInertia, OnMotor
+from dynid.terms.transmission import JointCoupling, MotorInertia, OnMotor
 from tests.export.models import AGREE, compiled, model_of, mujoco_torque, states
 from tests.export.test_c_code import call, library
 from tests.robot_files import ROBOTS

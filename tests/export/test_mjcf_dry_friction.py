@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.exporters.mjcf import new_mjcf
-from dynid.exporters.mjcf_edit import edit_mjcf
+from dynid.exporters.mjcf import edit_mjcf, new_mjcf
 from dynid.exporters.model import ExportModel
 from dynid.robot.load import load_robot
-from dynid.robot.reading import Reading
+from dynid.robot.model import Reading
 
 COULOMB = 0.3
 SLIDER = """

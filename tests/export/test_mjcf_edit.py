@@ -12,13 +12,13 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError
 from dynid.exporters import ExportModel, export
-from dynid.exporters.mjcf_edit import NotEditable, edit_mjcf
+from dynid.exporters.mjcf import NotEditable, edit_mjcf
 from dynid.exporters.xml_edit import scan
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.robot import load_robot
-from dynid.robot.reading import Reading
+from dynid.robot.model import Reading
 from dynid.robot.xml import parse
 from dynid.run.result import Identification
 from dynid.spatial.inertia import from_com

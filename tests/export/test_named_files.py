@@ -12,8 +12,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.exporters.named_files import place_mjcf, place_urdf
-from dynid.exporters.xml_edit import scan
+from dynid.exporters.xml_edit import place_mjcf, place_urdf, scan
 
 # Every way in which a shape comes from a file: by name, by the file's name, by a class; a height field, a texture.
 SCENE = """<mujoco model="arm">

@@ -23,15 +23,12 @@ from dynid.dynamics import Dynamics
 from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
 from dynid.exporters.export import export_parameters
-from dynid.exporters.mjcf import new_mjcf
-from dynid.exporters.mjcf_edit import NotEditable, edit_mjcf
+from dynid.exporters.mjcf import NotEditable, edit_mjcf, new_mjcf, samples_npz
 from dynid.exporters.model import held_springs, note_left_out, turned_zeros
-from dynid.exporters.samples import samples_npz
 from dynid.exporters.sdf import new_sdf
-from dynid.exporters.urdf_new import new_urdf
+from dynid.exporters.urdf import new_urdf
 from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.robot.reading import Reading
+from dynid.robot.model import Reading, RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, Offset, OnMotor, RigidBody, RotorInertia, Terms, TorsionSpring, Viscous
 from dynid.terms.exports import spring_torque

@@ -13,7 +13,7 @@ import pytest
 import dynid
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
-from dynid.exporters.torque_replay import TorqueReplay
+from dynid.lab.torque_replay import TorqueReplay
 from dynid.report.section import Page
 from dynid.report.sections.replay import ReplaySection
 from dynid.robot import load_example

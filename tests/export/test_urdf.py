@@ -15,13 +15,12 @@ from dynid.base.errors import InputError
 from dynid.exporters import ExportModel
 from dynid.exporters.formats import Request, files_of
 from dynid.exporters.tables import table
-from dynid.exporters.urdf import edit_urdf, rpy_of
-from dynid.exporters.urdf_new import new_urdf
+from dynid.exporters.urdf import edit_urdf, new_urdf, rpy_of
 from dynid.exporters.xml_edit import scan
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
-from dynid.robot.locking import lock_joints
-from dynid.robot.reading import Reading
+from dynid.robot.load import lock_joints
+from dynid.robot.model import Reading
 from dynid.robot.urdf import lint
 from dynid.robot.xml import parse
 from dynid.signals.samples import Samples

@@ -10,12 +10,10 @@ import pytest
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.exporters import ExportModel
-from dynid.exporters.mjcf import new_mjcf
-from dynid.exporters.mjcf_edit import edit_mjcf
+from dynid.exporters.mjcf import edit_mjcf, new_mjcf
 from dynid.exporters.model import turned_zeros
 from dynid.robot import load_robot
-from dynid.robot.model import JointType
-from dynid.robot.reading import Reading
+from dynid.robot.model import JointType, Reading
 from tests.export.models import model_of
 from tests.robot_files import ROBOTS
 

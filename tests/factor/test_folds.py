@@ -13,24 +13,24 @@ from hypothesis import strategies as st
 from dynid.estimate.source import Places
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
-from dynid.factor.blocking import ALL, Blocking
-from dynid.factor.comparison import Candidate, compare, gain
+from dynid.factor.blocking import ALL, Blocking, thinned
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.factor.folds import (
     BLOCKS_A_FOLD,
     LEAST_BLOCKS,
     LEAST_FOLDS,
     LEAST_MOTION,
+    Candidate,
+    compare,
     folds,
+    gain,
     judged_equations,
     not_judged,
 )
-from dynid.factor.thinning import thinned
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
-from dynid.signals.past import WithPast
 from dynid.signals.repetition import Repetition
-from dynid.signals.samples import Samples
+from dynid.signals.samples import Samples, WithPast
 from dynid.terms import Offset, Presliding, RigidBody, Viscous
 from dynid.testing import random_robot, smooth_samples
 

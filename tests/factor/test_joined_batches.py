@@ -7,13 +7,11 @@ import pytest
 
 from dynid.factor import assemble
 from dynid.factor.assemble import Assembly
-from dynid.factor.blocking import Blocking
-from dynid.factor.thinning import thinned
+from dynid.factor.blocking import Blocking, thinned
 from dynid.robot import load_example
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
-from dynid.signals.past import WithPast
-from dynid.signals.samples import Samples
+from dynid.signals.samples import Samples, WithPast
 from dynid.terms import RigidBody, Terms, Viscous
 from dynid.terms.friction_shapes import Presliding
 from dynid.terms.torque_delay import TorqueDelay

@@ -9,15 +9,13 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.feasible import problem
-from dynid.feasible.bodies import body_columns, plausible
+from dynid.feasible.bodies import barrier, body_columns, compactness, density, no_denser, plausible, slack
 from dynid.feasible.cones import PRIMAL_TOLERANCE
 from dynid.feasible.constraints import ColumnBounds, DensityLimit, PhysicalBodies
-from dynid.feasible.density import barrier, compactness, density, no_denser, slack
-from dynid.feasible.entropic import divergence
-from dynid.feasible.entropic_problem import Entropic
+from dynid.feasible.distance import divergence
+from dynid.feasible.interior import Entropic, Whitened
 from dynid.feasible.problem import PRIOR_WEIGHT, Distance, feasible_parameters
-from dynid.feasible.setting import Setting
-from dynid.feasible.whitened import Whitened
+from dynid.feasible.region import Setting
 from dynid.spatial.inertia import from_com, to_com, transformed
 from dynid.testing import random_inertia
 from tests.feasible.test_interior import case

@@ -12,11 +12,10 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import RefusedError, UsageError
 from dynid.estimate import OLS, Estimator, FeasibleFit
 from dynid.feasible.constraints import CentreHalfSpaces
-from dynid.feasible.description import limits_from_description, limits_of_robot, limits_text
-from dynid.feasible.limits import limits_of_body
+from dynid.feasible.limits import limits_from_description, limits_of_body, limits_of_robot, limits_text
 from dynid.identification.experiment import Experiment
 from dynid.robot import load_robot
-from dynid.robot.locking import lock_joints
+from dynid.robot.load import lock_joints
 from dynid.spatial.algebra import rotation_rpy
 from dynid.terms import RigidBody
 from tests.command_line import Run

@@ -10,9 +10,9 @@ import pytest
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.feasible.constraints import CentreHalfSpaces
-from dynid.feasible.description import limits_from_description
+from dynid.feasible.limits import limits_from_description
 from dynid.robot import load_robot
-from dynid.robot.solids import ball_points, box_points, capsule_points, cylinder_points
+from dynid.robot.shapes import ball_points, box_points, capsule_points, cylinder_points
 from tests.command_line import Run
 from tests.feasible.test_mesh import BOX, binary
 

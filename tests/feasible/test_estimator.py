@@ -11,8 +11,8 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, SolverError, UsageError
 from dynid.estimate import DIDIM, IRLS, OLS, WLS, Estimator, FeasibleFit, Ridge
+from dynid.estimate.estimator import Word, base_verdicts
 from dynid.estimate.prior import inertia_known
-from dynid.estimate.verdict import Word, base_verdicts
 from dynid.feasible.bodies import least_eigenvalues
 from dynid.identification import fitting
 from dynid.identification.experiment import Experiment, open_log

@@ -8,8 +8,7 @@ from scipy.optimize import minimize
 
 from dynid.base.errors import SolverError
 from dynid.feasible import BodyMass, ColumnBounds, Distance, PhysicalBodies, TotalMass, feasible_parameters
-from dynid.feasible.entropic import divergence
-from dynid.feasible.geodesic import geodesic, linearised
+from dynid.feasible.distance import divergence, geodesic, linearised
 from dynid.feasible.refinement import Chart
 from dynid.robot import load_robot
 from dynid.spatial.algebra import placement, rotation_rpy

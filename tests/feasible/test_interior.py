@@ -11,8 +11,7 @@ import pytest
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import SolverError
 from dynid.feasible import problem
-from dynid.feasible.balls import Balls
-from dynid.feasible.bodies import body_columns, least_eigenvalues
+from dynid.feasible.bodies import DENSEST, body_columns, compactness, least_eigenvalues
 from dynid.feasible.cones import Block, Cone
 from dynid.feasible.constraints import (
     BodyMass,
@@ -22,20 +21,15 @@ from dynid.feasible.constraints import (
     Condition,
     Convex,
     InsideEllipsoid,
+    InsideHull,
     PhysicalBodies,
     TotalMass,
     all_conditions,
 )
-from dynid.feasible.density import DENSEST, compactness
-from dynid.feasible.entropic import divergence
-from dynid.feasible.entropic_problem import Entropic
-from dynid.feasible.half_spaces import HalfSpaces
-from dynid.feasible.inside import InsideHull
-from dynid.feasible.interior import entropic_optimum
+from dynid.feasible.distance import divergence
+from dynid.feasible.interior import Entropic, Whitened, entropic_optimum
 from dynid.feasible.problem import PRIOR_WEIGHT, Distance, feasible_parameters, nearest
-from dynid.feasible.region import Region
-from dynid.feasible.setting import Setting
-from dynid.feasible.whitened import Whitened
+from dynid.feasible.region import Balls, HalfSpaces, Region, Setting
 from dynid.terms import Coulomb, RigidBody, Viscous
 from dynid.terms.term import Column
 from dynid.testing import random_inertia, random_robot

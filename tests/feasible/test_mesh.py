@@ -9,21 +9,14 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import DynidError, InputError, RefusedError, SolverError, UsageError
-from dynid.feasible import (
-    BodyMass,
-    InsideHull,
-    PhysicalBodies,
-    enclosing_points,
-    feasible_parameters,
-    mesh_points,
-)
-from dynid.feasible.constraints import CentreHalfSpaces, Condition
-from dynid.feasible.inside import smallest_ellipsoid
+from dynid.feasible import BodyMass, InsideHull, PhysicalBodies, enclosing_points, feasible_parameters
+from dynid.feasible.constraints import CentreHalfSpaces, Condition, smallest_ellipsoid
 from dynid.identification.experiment import Experiment
 from dynid.identification.settings import settings_to_experiment
 from dynid.robot import load_robot
-from dynid.robot import mesh as mesh_module
-from dynid.robot.solids import spread_directions
+from dynid.robot import meshes as mesh_module
+from dynid.robot.meshes import mesh_points
+from dynid.robot.shapes import spread_directions
 from dynid.spatial.inertia import from_com, from_pseudo_inertia
 from dynid.terms import RigidBody
 from tests.feasible.panda import ROBOT

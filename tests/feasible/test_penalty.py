@@ -8,8 +8,8 @@ import pytest
 from dynid.base.errors import SolverError, UsageError
 from dynid.feasible import PhysicalBodies, TotalMass, feasible_parameters
 from dynid.feasible.bodies import least_eigenvalues, plausible
-from dynid.feasible.penalty import Bodies, Rule, Search, _Task, penalised_parameters
 from dynid.feasible.refinement import Chart, refine
+from dynid.papers.penalty import Bodies, Rule, Search, _Task, penalised_parameters
 from dynid.robot import load_robot
 from dynid.spatial.inertia import from_com
 from dynid.terms import RigidBody, Viscous

@@ -21,9 +21,8 @@ from dynid.feasible import (
     feasible_parameters,
 )
 from dynid.feasible.bodies import least_eigenvalues
-from dynid.feasible.conflict import refuse_conflict
-from dynid.feasible.constraints import all_conditions
-from dynid.feasible.entropic import divergence, quadratic
+from dynid.feasible.constraints import all_conditions, refuse_conflict
+from dynid.feasible.distance import divergence, quadratic
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
 from dynid.rows.torque import TorqueRows

@@ -9,12 +9,16 @@ from dynid.base.arrays import Float, Int
 from dynid.feasible import problem
 from dynid.feasible.bodies import body_columns
 from dynid.feasible.constraints import ColumnBounds, PhysicalBodies
-from dynid.feasible.entropic import divergence, scalar_divergence
-from dynid.feasible.entropic_problem import Entropic
-from dynid.feasible.geodesic import geodesic, scalar_geodesic, scalar_linearised
+from dynid.feasible.distance import (
+    divergence,
+    geodesic,
+    scalar_divergence,
+    scalar_geodesic,
+    scalar_linearised,
+)
+from dynid.feasible.interior import Entropic, Whitened
 from dynid.feasible.problem import PRIOR_WEIGHT, Distance, Task
-from dynid.feasible.setting import Setting
-from dynid.feasible.whitened import Whitened
+from dynid.feasible.region import Setting
 from dynid.terms import RigidBody, RotorInertia, Viscous
 from dynid.terms.term import Column
 from dynid.testing import random_inertia, random_robot

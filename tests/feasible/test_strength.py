@@ -9,7 +9,7 @@ import pytest
 
 from dynid.base.errors import SolverError, UsageError
 from dynid.estimate import Estimator, FeasibleFit
-from dynid.feasible.strength import held_out_strength, l_curve_strength
+from dynid.feasible.problem import held_out_strength, l_curve_strength
 from dynid.identification.experiment import Experiment
 from dynid.identification.settings import settings_to_experiment
 from dynid.testing import EstimatorContract, measured_regression

@@ -18,8 +18,8 @@ from dynid_studies.panda_two_links import (
 
 from dynid.factor.base import structural_base
 from dynid.feasible import PhysicalBodies, TotalMass, feasible_parameters
-from dynid.feasible.penalty import Bodies, Rule, Search, penalised_parameters
 from dynid.kernel import inverse_dynamics
+from dynid.papers.penalty import Bodies, Rule, Search, penalised_parameters
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.terms import RigidBody, Terms

@@ -12,7 +12,7 @@ from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.log.read import read_log
 from dynid.robot.load import load_robot
 from dynid.signals.settings import Preparation
-from dynid.verbs.save import save
+from dynid.verbs.demo import save
 from tests.command_line import make_log
 
 

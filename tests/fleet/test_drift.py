@@ -9,8 +9,7 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.fleet.drift import DAYS_A_YEAR, FALSE_ALARM, Course, Effect, follow, inflation_of
-from dynid.fleet.hierarchy import Hierarchy, State, fit_hierarchy, inverse, without_day
-from dynid.fleet.pool import Day
+from dynid.fleet.pool import Day, Hierarchy, State, fit_hierarchy, inverse, without_day
 
 M, ROBOTS, DAYS = 5, 60, 30
 TRUE = Hierarchy(

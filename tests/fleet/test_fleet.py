@@ -28,7 +28,7 @@ from dynid.fleet.plan import FleetLog, read_plan
 from dynid.fleet.processes import finished
 from dynid.fleet.store import FleetStore
 from dynid.fleet.task import DONE, packed, process, unpacked
-from dynid.identification.further_log import torque_factors
+from dynid.identification.logs import torque_factors
 from dynid.log.read import read_log
 from dynid.run.store import load
 from tests.command_line import Run

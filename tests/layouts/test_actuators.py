@@ -13,7 +13,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.identification.experiment import Experiment, open_log
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
-from dynid.log.write import write_log
+from dynid.log.own_columns import write_log
 from dynid.robot import load_robot
 
 mujoco = pytest.importorskip("mujoco")

@@ -10,10 +10,9 @@ import pytest
 
 from dynid.base.errors import InputError
 from dynid.layouts.effort import GAINS, SIGN
-from dynid.layouts.found import found_tables
-from dynid.layouts.propose import propose
+from dynid.layouts.propose import found_tables, propose
+from dynid.log.own_columns import write_log
 from dynid.log.read import read_log
-from dynid.log.write import write_log
 from tests.layouts.pendulum import pendulum, swing
 from tests.layouts.plants import UR_JOINTS, run
 

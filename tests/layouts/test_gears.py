@@ -10,8 +10,7 @@ import pytest
 
 from dynid.base.errors import InputError, UsageError
 from dynid.kernel import inverse_dynamics
-from dynid.layouts.found import found_tables
-from dynid.layouts.propose import propose
+from dynid.layouts.propose import found_tables, propose
 from dynid.layouts.write import experiment_text
 from tests.layouts.test_limbs import with_two_at_its_wrist
 from tests.layouts.test_strangers import ARM, csv, numbered

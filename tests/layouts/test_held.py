@@ -13,10 +13,10 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError
 from dynid.kernel import inverse_dynamics
-from dynid.layouts.missing_joints import _apart
+from dynid.layouts.joints import _apart
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
-from dynid.log.absent import hand_joints
+from dynid.log.joints import hand_joints
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 

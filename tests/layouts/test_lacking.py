@@ -9,9 +9,8 @@ import pytest
 import dynid
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError
-from dynid.layouts.found import found_tables
-from dynid.layouts.propose import propose
-from dynid.log.write import write_log
+from dynid.layouts.propose import found_tables, propose
+from dynid.log.own_columns import write_log
 from tests.layouts.plants import UR_JOINTS, run
 
 UR = run("ur10e", UR_JOINTS)

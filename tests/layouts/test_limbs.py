@@ -10,7 +10,7 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.kernel import inverse_dynamics
-from dynid.layouts.order import EXCHANGED, KEY, LEVEL_BY_LEVEL
+from dynid.layouts.joints import EXCHANGED, KEY, LEVEL_BY_LEVEL
 from dynid.layouts.propose import propose
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel

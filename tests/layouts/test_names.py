@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dynid.layouts.channels import choose
-from dynid.layouts.decision import Decision, Option, decided
 from dynid.layouts.meaning import meaning_of, most_fitting, single
 from dynid.layouts.names import Family, families
 from dynid.layouts.presets import presets
+from dynid.layouts.proposal import Decision, Option, decided
 from tests.layouts.plants import UR_JOINTS
 
 PLAIN = tuple(f"joint{k}" for k in range(1, 7))

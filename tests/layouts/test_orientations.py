@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.layouts.excerpt import excerpt
-from dynid.layouts.orientations import is_quaternion
+from dynid.layouts.proposal import excerpt, is_quaternion
 from dynid.layouts.propose import propose
 from tests.layouts.test_strangers import ARM, asked, csv, numbered, reads
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dynid.api.logs import read_log
+from dynid.api.result import read_log
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UsageError
 from dynid.cli.init import _require_one
@@ -18,7 +18,7 @@ from dynid.layouts.names import families
 from dynid.layouts.propose import propose_logs
 from dynid.layouts.write import experiment_text
 from dynid.log.clocks import Series
-from dynid.log.parts import may_be_parts, recordings
+from dynid.log.readers.parts import may_be_parts, recordings
 from tests.layouts.test_strangers import ARM, DEG, TURN, csv
 
 JOINTS = ARM.robot.joint_names

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.api.logs import read_log
+from dynid.api.result import read_log
 from dynid.base.diagnostics import Diagnostics
 from dynid.kernel import inverse_dynamics
 from dynid.layouts.propose import propose

@@ -15,8 +15,8 @@ from dynid.layouts.proposal import Proposal
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
 from dynid.log.checks import check_log
+from dynid.log.clocks import MOTION
 from dynid.log.read import Log
-from dynid.log.row_numbers import MOTION
 from tests.layouts.plants import UR_JOINTS, run
 
 UR = run("ur10e", UR_JOINTS)

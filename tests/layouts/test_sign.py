@@ -14,8 +14,8 @@ from dynid.base.errors import InputError
 from dynid.layouts.effort import SIGN
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
+from dynid.log.own_columns import write_log
 from dynid.log.read import read_log
-from dynid.log.write import write_log
 from tests.layouts.plants import UR_JOINTS, run
 
 UR = run("ur10e", UR_JOINTS)

@@ -10,9 +10,9 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
-from dynid.layouts.decision import Decision
 from dynid.layouts.measured_motion import with_slides
 from dynid.layouts.physics import Recording
+from dynid.layouts.proposal import Decision
 from dynid.layouts.propose import propose
 from dynid.layouts.units import Units
 from dynid.layouts.write import experiment_text

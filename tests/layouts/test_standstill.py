@@ -10,7 +10,7 @@ import pytest
 import dynid
 from dynid.base.errors import UnfitDataError
 from dynid.layouts.propose import propose
-from dynid.log.write import write_log
+from dynid.log.own_columns import write_log
 from tests.layouts.plants import UR_JOINTS, run
 
 UR = run("ur10e", UR_JOINTS)

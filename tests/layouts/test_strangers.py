@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.io import savemat
 
-from dynid.api.logs import read_log
+from dynid.api.result import read_log
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UsageError
 from dynid.layouts.propose import propose

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.layouts.found import found_tables
-from dynid.layouts.propose import propose
+from dynid.layouts.propose import found_tables, propose
 from dynid.layouts.write import summary_lines
-from dynid.log.write import write_log
+from dynid.log.own_columns import write_log
 from tests.layouts.plants import RATE, UR_JOINTS, run
 
 UR = run("ur10e", UR_JOINTS)

@@ -19,7 +19,7 @@ from dynid.kernel import inverse_dynamics
 from dynid.layouts.proposal import Proposal
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
-from dynid.log.write import write_log
+from dynid.log.own_columns import write_log
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.testing import random_robot
 

@@ -14,11 +14,11 @@ import dynid
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UsageError
 from dynid.kernel import inverse_dynamics
-from dynid.log.absent import MOST_JAWS
+from dynid.log.joints import MOST_JAWS
+from dynid.log.own_columns import write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import write_log
 from dynid.robot import RobotModel, load_robot
-from dynid.robot.locking import lock_joints
+from dynid.robot.load import lock_joints
 from tests.command_line import Run
 from tests.log.bags import states, write_bag
 

@@ -11,13 +11,13 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, UnfitDataError
-from dynid.log.bag_messages import Decoder
-from dynid.log.bag_survey import survey
 from dynid.log.checks import LogWatch, check_log
 from dynid.log.files import file_hash
 from dynid.log.log import Channel, ChannelMap, RawChunk
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
+from dynid.log.readers.bag import survey
+from dynid.log.readers.bag_messages import Decoder
 from dynid.robot.model import RobotModel
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
@@ -226,8 +226,8 @@ def test_velocities_that_come_now_and_then_are_not_used(robot: RobotModel, tmp_p
 def test_a_wide_bag_is_read_in_blocks(
     robot: RobotModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dynid.log.bag_survey.BLOCK", 64)
-    monkeypatch.setattr("dynid.log.bag_survey.MAX_KEPT_BYTES", 0)
+    monkeypatch.setattr("dynid.log.readers.bag.BLOCK", 64)
+    monkeypatch.setattr("dynid.log.readers.bag.MAX_KEPT_BYTES", 0)
     path = write_bag(tmp_path / "run_mcap", states(t, NAMES, q, dq, tau))
     log = read_log(path, robot)
     for _ in range(2):

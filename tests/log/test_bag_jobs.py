@@ -13,8 +13,8 @@ from dynid_studies.panda import arm
 from dynid.base.diagnostics import Diagnostics
 from dynid.identification.experiment import Experiment, open_log
 from dynid.log.checks import check_log
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_robot
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation

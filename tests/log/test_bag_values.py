@@ -12,9 +12,9 @@ import pytest
 
 from dynid.base.errors import DynidError, InputError, RefusedError
 from dynid.identification.experiment import Experiment
-from dynid.log.contents import contents
 from dynid.log.files import open_table
 from dynid.log.read import read_log
+from dynid.log.summary import contents
 from dynid.robot.model import RobotModel
 from tests.log.bags import WALL, storage
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import InputError, InputErrors
-from dynid.log.calibration import (
+from dynid.log.mapping import (
     COUNTS_PER_TURN,
+    LogSection,
     MotorCalibration,
     calibration_json,
+    channel_map,
     motor_of,
     moved,
     rad_per_percent,
     read_calibration,
 )
-from dynid.log.mapping import channel_map
-from dynid.log.section import LogSection
 from dynid.robot.model import RobotModel
 
 TURN = 2 * np.pi / COUNTS_PER_TURN

@@ -9,8 +9,8 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError
-from dynid.log.cell_units import units_of, without_units
 from dynid.log.files import open_table
+from dynid.log.readers.dialect import units_of, without_units
 from tests.layouts.test_strangers import ARM, DEG, csv, reads
 
 MINUS, NO_BREAK = "\u2212", "\u00a0"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import InputError
+from dynid.log.own_columns import write_log
 from dynid.log.read import read_log
-from dynid.log.write import write_log
 from dynid.robot.model import RobotModel
 from tests.log import formats
 

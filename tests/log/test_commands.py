@@ -10,12 +10,11 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError
-from dynid.log.commands import delayed, slopes
+from dynid.log.conversion import delayed, slopes
 from dynid.log.log import RawChunk
 from dynid.log.read import Log
+from dynid.robot.drive import Servo, ServoSettings
 from dynid.robot.model import RobotModel
-from dynid.robot.servo import Servo
-from dynid.robot.servo_settings import ServoSettings
 from dynid.testing.motion import two_joints
 
 T, STEP = 400, 0.004
@@ -139,7 +138,7 @@ def one_chunk(robot: RobotModel) -> RawChunk:
 
 
 def cut(chunk: RawChunk, rows: int) -> Iterator[RawChunk]:
-    from dynid.log.chunks import taken
+    from dynid.log.log import taken
 
     for start in range(0, len(chunk.t), rows):
         yield replace(taken(chunk, slice(start, start + rows)), first_row=start)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import InputError
-from dynid.log.contents import contents
-from dynid.log.write import write_log
+from dynid.log.own_columns import write_log
+from dynid.log.summary import contents
 from tests.command_line import Run
 from tests.log.bags import states, write_bag
 

@@ -13,10 +13,9 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError
 from dynid.log.checks import check_log
+from dynid.log.clocks import DAMAGED_SHARE, Selection, damaged_stamps
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
-from dynid.log.selection import Selection
-from dynid.log.time_order import DAMAGED_SHARE, damaged_stamps
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel
 from tests.log import formats
 from tests.log.bags import WALL, states, write_bag

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dynid.api.logs import read_log
+from dynid.api.result import read_log
 from dynid.base.arrays import Float
-from dynid.log.empty_cells import _is_on_change
 from dynid.log.files import open_table
+from dynid.log.readers.long_rows import _is_on_change
 from tests.layouts.test_strangers import ARM, numbered, reads
 
 CHANNELS = numbered("q#", ARM.q) | numbered("dq#", ARM.dq) | numbered("tau#", ARM.tau)

@@ -13,9 +13,8 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError
 from dynid.log.checks import check_log
 from dynid.log.log import ChannelMap
-from dynid.log.own_columns import canonical_map
+from dynid.log.own_columns import canonical_columns, canonical_map, write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
 from dynid.signals.prepare import prepare

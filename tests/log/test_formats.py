@@ -21,11 +21,11 @@ from numpy.testing import assert_allclose
 import dynid
 from dynid.base.errors import DynidError, InputError, RefusedError, ResourceError
 from dynid.estimate import WLS
-from dynid.log import arrays
-from dynid.log.contents import contents
-from dynid.log.csv import CsvReader
 from dynid.log.files import open_table
 from dynid.log.read import Log, read_log
+from dynid.log.readers import arrays
+from dynid.log.readers.csv import CsvReader
+from dynid.log.summary import contents
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.terms import RigidBody, Viscous
@@ -410,7 +410,7 @@ def test_program_that_ends_before_its_log_ends_as_it_wants_to(tmp_path: Path) ->
     path = tmp_path / "long.csv"
     path.write_text("t q\n" + "0.001 0.123456789\n" * 600_000)
     program = (
-        "import sys\nfrom pathlib import Path\nfrom dynid.log.csv import CsvReader\n"
+        "import sys\nfrom pathlib import Path\nfrom dynid.log.readers.csv import CsvReader\n"
         f"batches = CsvReader().open(Path({str(path)!r})).batches(('t', 'q'), 100)\n"
         "assert len(next(batches)['t']) == 100\nsys.exit(3)\n"
     )
@@ -428,7 +428,7 @@ def test_blocks_of_text_end_with_whole_rows(
     rows = [(0.01 * k, f"run {k}{end}again" if k % 3 else "run") for k in range(50)]
     path = tmp_path / "quoted.csv"
     path.write_bytes(("t,name" + end + "".join(f'{t:.2f},"{name}"{end}' for t, name in rows)).encode())
-    monkeypatch.setattr("dynid.log.csv.BLOCK_BYTES", size)
+    monkeypatch.setattr("dynid.log.readers.csv.BLOCK_BYTES", size)
     table = CsvReader().open(path)
     found = list(table.batches(("t", "name"), 7))
     assert_allclose(np.concatenate([batch["t"] for batch in found]), [t for t, _ in rows], atol=1e-12)

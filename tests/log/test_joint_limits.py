@@ -16,9 +16,10 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostic, Diagnostics
 from dynid.kernel import inverse_dynamics
 from dynid.log.checks import check_log
-from dynid.log.joint_limits import BESIDE, BEYOND, OUTSIDE, RangeWatch, half_turn
+from dynid.log.joints import BESIDE, OUTSIDE, RangeWatch, half_turn
+from dynid.log.joints import JOINT_LIMITS_BEYOND as BEYOND
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.terms import RigidBody, Viscous
 from dynid.testing import random_robot

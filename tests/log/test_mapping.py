@@ -12,11 +12,9 @@ import pytest
 
 from dynid.base.errors import InputError, InputErrors
 from dynid.log.log import Channel, ChannelMap
-from dynid.log.mapping import channel_map
-from dynid.log.own_columns import canonical_map, suggestion
+from dynid.log.mapping import LogSection, channel_map
+from dynid.log.own_columns import canonical_columns, canonical_map, suggestion, write_log
 from dynid.log.read import read_log
-from dynid.log.section import LogSection
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import JointType, RobotModel
 
 PLAIN = """\

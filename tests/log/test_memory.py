@@ -15,8 +15,8 @@ from dynid.base.errors import InputErrors, UnfitDataError, UsageError
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.log.checks import LogWatch
+from dynid.log.own_columns import write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import write_log
 from dynid.run.result import Identification
 from dynid.run.store import write_tables
 from dynid.signals.settings import Preparation

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import InputError
-from dynid.log.contents import contents
 from dynid.log.files import open_table
+from dynid.log.summary import contents
 
 T, JOINTS = 60, ("base", "elbow", "wrist")
 rng = np.random.default_rng(4)

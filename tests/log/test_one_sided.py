@@ -10,9 +10,9 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.log.checks import check_log
-from dynid.log.one_sided import ONE_SIDED
+from dynid.log.own_columns import write_log
 from dynid.log.read import read_log
-from dynid.log.write import write_log
+from dynid.log.recording_faults import ONE_SIDED
 from dynid.robot.model import RobotModel
 
 t = np.arange(0.0, 40.0, 0.01)

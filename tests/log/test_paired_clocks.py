@@ -9,7 +9,7 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.log.files import open_table
-from dynid.log.header import distinct, names_above_units
+from dynid.log.readers.dialect import distinct, names_above_units
 from tests.layouts.test_strangers import ARM, csv, numbered, reads
 
 # An array that ends earlier, and begins later, than another one.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.base.diagnostics import Diagnostics
-from dynid.log.peaks import look_at_peaks
+from dynid.log.recording_faults import look_at_peaks
 
 NAMES = ("shoulder", "elbow")
 MOVED = np.array([True, True])

@@ -16,8 +16,8 @@ from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UsageError
 from dynid.log.files import READERS, open_table
 from dynid.log.log import Channel, ChannelMap, RawChunk, Text
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, Selection, read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
 from tests.log import formats

@@ -16,7 +16,7 @@ from dynid.base.errors import InputError
 from dynid.log.files import open_table
 from dynid.log.log import Text
 from dynid.log.read import read_log
-from dynid.log.text_times import seconds_of
+from dynid.log.readers.stamps import seconds_of
 from dynid.robot import RobotModel, load_robot
 
 T, JOINTS = 400, ("base", "elbow", "wrist")

@@ -10,11 +10,11 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError
-from dynid.log.contents import contents
-from dynid.log.csv import CsvTable
+from dynid.log.clocks import column_numbers
 from dynid.log.files import open_table
 from dynid.log.log import Table
-from dynid.log.selection import column_numbers
+from dynid.log.readers.csv import CsvTable
+from dynid.log.summary import contents
 
 T = 60
 rng = np.random.default_rng(7)

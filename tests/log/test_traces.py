@@ -10,7 +10,7 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError
 from dynid.layouts.propose import propose
-from dynid.log.contents import contents
+from dynid.log.summary import contents
 from tests.layouts.test_strangers import ARM, DEG, numbered
 
 HEAD = (

@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 from openpyxl.cell import WriteOnlyCell
 
-from dynid.api.logs import read_log
+from dynid.api.result import read_log
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, RefusedError, ResourceError
 from dynid.log.files import file_hash, open_table
@@ -187,8 +187,8 @@ def test_what_takes_too_much_memory_is_refused(
 ) -> None:
     path = workbook(tmp_path / "log.xlsx", {"a": [["t", "q"], [0.0, 1.0]]})
     with_text(path, SHEET, lambda text: text.replace("<sheetData>", f"<sheetData>{rows}"))
-    monkeypatch.setattr("dynid.log.arrays.TIMES_FILE", 1)
-    monkeypatch.setattr("dynid.log.arrays.LEAST_BUDGET", BUDGET)
+    monkeypatch.setattr("dynid.log.readers.arrays.TIMES_FILE", 1)
+    monkeypatch.setattr("dynid.log.readers.arrays.LEAST_BUDGET", BUDGET)
     with pytest.raises(RefusedError, match=r"too-large.*sheet"):
         open_table(path)
 

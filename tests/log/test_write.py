@@ -14,8 +14,8 @@ from hypothesis.extra.numpy import arrays
 
 from dynid.base.arrays import LARGEST_VALUE
 from dynid.base.errors import InputError
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel
 
 NAMES = ("shoulder", "elbow")

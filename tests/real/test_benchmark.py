@@ -13,7 +13,7 @@ from benchmarks import real, variants
 from benchmarks.pages import END, start_of, written
 from benchmarks.plain_least_squares import Motion, equations, fit
 from dynid.identification.experiment import Experiment
-from dynid.log.write import canonical_columns, write_log
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.robot import load_example
 from tests.robot.texts import ARM
 

@@ -10,12 +10,11 @@ import pytest
 
 from benchmarks.real import COMMANDS_ONLY
 from dynid.base.diagnostics import Diagnostics
-from dynid.estimate.servo_timing import ServoTiming
-from dynid.exporters.replay import replay
-from dynid.identification.commands import with_found_servo
-from dynid.identification.drive_timing import find_drive_timing
+from dynid.estimate.servo_error import ServoTiming
+from dynid.identification.commands import find_drive_timing, with_found_servo
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
+from dynid.lab.replay import replay
 from dynid.log.read import Log
 from dynid.run.result import Identification
 

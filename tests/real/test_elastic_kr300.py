@@ -18,7 +18,7 @@ from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.run.store import load
-from dynid.verbs.save import save
+from dynid.verbs.demo import save
 from tests.robot_files import ROBOTS
 
 

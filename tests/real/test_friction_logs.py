@@ -15,7 +15,7 @@ from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.report.html import page_html
 from dynid.report.section import Page
-from dynid.report.sections.friction import FrictionSection
+from dynid.report.sections.joints import FrictionSection
 from dynid.robot import load_robot
 from dynid.run.result import Identification
 from dynid.terms import Coulomb, FrictionChoice, Offset, RigidBody, RotorInertia, Sigmoid, Terms, Viscous

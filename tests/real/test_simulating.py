@@ -13,7 +13,7 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator, Regression
-from dynid.estimate.regression import regression_of
+from dynid.estimate.prior import regression_of
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base

@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import Diagnostics, Finding, Verdict
 from dynid.base.errors import Place
-from dynid.base.findings import Finding, Verdict
 from dynid.estimate import WLS, Regression
 from dynid.estimate.prior import parameter_spread
-from dynid.estimate.residuals import Residuals
-from dynid.estimate.scores import Origin, Scores, Sums, cross_validate
+from dynid.estimate.scores import Origin, Residuals, Scores, Sums, cross_validate
 from dynid.factor import Block, Factor, Factors, structural_base
-from dynid.factor.data_base import data_base, influence
+from dynid.factor.base import data_base, influence
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.rows import TorqueRows

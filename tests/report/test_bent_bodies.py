@@ -9,7 +9,7 @@ import pytest
 
 import dynid
 from dynid.run.links import joint_values
-from dynid.simulation.rigid import rigid_torque
+from dynid.simulation.motion import rigid_torque
 from dynid.terms import Coulomb, RigidBody, RotorInertia, Viscous
 from dynid.testing import small_arm
 from dynid.trajectories.trajectory import FourierTrajectory

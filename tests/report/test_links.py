@@ -14,8 +14,7 @@ from dynid.base.arrays import Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.tables import read_table
 from dynid.estimate.prior import typical_length
-from dynid.feasible.bodies import body_columns
-from dynid.feasible.density import DENSEST, no_denser
+from dynid.feasible.bodies import DENSEST, body_columns, no_denser
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log
@@ -24,13 +23,13 @@ from dynid.report.sections.joints import JointsSection
 from dynid.report.sections.links import LinksSection, _row
 from dynid.report.text import number
 from dynid.robot import load_robot, shapes
-from dynid.robot.mesh import mesh_triangles
+from dynid.robot.meshes import mesh_triangles
 from dynid.run.links import DATAS, DESCRIBED_OFF, PRIORS, joint_values, links, mass_findings, total_said
 from dynid.run.result import Identification
 from dynid.run.store import load
 from dynid.spatial.inertia import from_com, to_com
 from dynid.terms.term import Of
-from dynid.verbs.save import save
+from dynid.verbs.demo import save
 from dynid.verbs.summary import _millimetres, link_lines
 from tests.estimate.test_partial_prior import LINKS, RATE, arm, torque
 

@@ -9,15 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynid.diagnosis.spectra import spectrum
-from dynid.estimate.residuals import Residuals, autocorrelation
+from dynid.diagnosis.resonance import spectrum
+from dynid.estimate.scores import Residuals, autocorrelation
 from dynid.report.figures import band, packed
-from dynid.report.plain import tables
 from dynid.report.sections.parameters import base_truth
 from dynid.report.sections.residuals import explained
 from dynid.report.sections.signals import cut_offs
-from dynid.report.symbols import formula, symbol
-from dynid.report.text import duration, interval, number, percent, plain_number, r_squared, short, unit
+from dynid.report.text import (
+    duration,
+    formula,
+    interval,
+    number,
+    percent,
+    plain_number,
+    r_squared,
+    short,
+    symbol,
+    tables,
+    unit,
+)
 from dynid.report.timeline import broken, lay_out, thin
 from dynid.run.result import Identification
 

@@ -19,8 +19,8 @@ from dynid.report import html as html_module
 from dynid.report import write_report
 from dynid.report.html import plotly_javascript, report_html, script_json
 from dynid.report.sections import SECTIONS
-from dynid.run.next_steps import next_steps
 from dynid.run.result import Identification
+from dynid.run.verdict import next_steps
 from tests.report.conftest import build
 
 LARGEST = 3_000_000

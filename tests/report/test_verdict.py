@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.estimate.verdict import Word, base_verdicts
+from dynid.estimate.estimator import Word, base_verdicts
 from dynid.run.result import Identification
 
 

@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import DynidError, InputError, UnfitDataError, UsageError
+from dynid.lab.setup import read_setup
 from dynid.log.log import Channel, ChannelMap
+from dynid.log.own_columns import write_log
 from dynid.log.read import read_log
-from dynid.log.write import write_log
 from dynid.robot import load_robot
-from dynid.robot.drive import Drive
-from dynid.robot.linkage import FourBar
+from dynid.robot.drive import Drive, FourBar
 from dynid.robot.model import RobotModel
 from dynid.robot.serial import robot_from_dict, robot_to_dict
-from dynid.simulation.setup import read_setup
 from dynid.terms import JointDamping, Stiffness
 from tests.robot_files import ROBOTS
 

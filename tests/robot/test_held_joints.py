@@ -15,7 +15,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, UsageError
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_example, load_robot
-from dynid.robot.locking import lock_joints
+from dynid.robot.load import lock_joints
 from dynid.robot.model import RobotModel
 from dynid.robot.serial import robot_from_dict, robot_to_dict
 from tests.robot.shipped import shipped

@@ -11,7 +11,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputErrors, UsageError
 from dynid.estimate import FeasibleFit
-from dynid.estimate.regression import regression_of
+from dynid.estimate.prior import regression_of
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import Category, structural_base
 from dynid.factor.blocking import Blocking

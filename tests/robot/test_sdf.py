@@ -12,8 +12,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError
 from dynid.exporters.urdf import join, rpy_of
 from dynid.robot import Reading, load_robot
-from dynid.robot.link_tree import children_of
-from dynid.robot.links import LinkTree
+from dynid.robot.links import LinkTree, children_of
 from dynid.robot.model import RobotModel
 from dynid.robot.urdf import lint
 from dynid.robot.xml import parse

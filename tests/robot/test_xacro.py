@@ -12,7 +12,7 @@ import pytest
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, RefusedError, ResourceError
-from dynid.feasible.description import limits_from_description
+from dynid.feasible.limits import limits_from_description
 from dynid.robot import Reading, load_robot
 from dynid.robot.shapes import described_shapes
 from dynid.robot.xacro import expanded

@@ -18,8 +18,8 @@ from dynid.estimate import WLS
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings, default_estimator
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.rows import (
@@ -30,9 +30,8 @@ from dynid.rows import (
     TorqueRows,
     automatic,
 )
-from dynid.rows.automatic import AutomaticRows, RowsChoice, choose_rows
+from dynid.rows.automatic import AutomaticRows, RowsChoice, acceleration_noise, choose_rows, held_torque
 from dynid.rows.catalogue import rows_from_spec
-from dynid.rows.evidence import acceleration_noise, held_torque
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation

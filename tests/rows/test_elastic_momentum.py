@@ -13,7 +13,7 @@ from dynid.factor.base import structural_base
 from dynid.robot.model import RobotModel
 from dynid.rows import ElasticMomentumRows, ElasticRows, Rows
 from dynid.rows.catalogue import rows_from_spec, rows_to_spec
-from dynid.rows.momentum_filter import CausalFilter
+from dynid.rows.momentum import CausalFilter
 from dynid.signals.samples import Samples
 from dynid.terms import LinkOffset, RigidBody, SpinningRotor, Stiffness, Terms, Viscous
 from dynid.testing import RowsContract, random_robot, smooth_samples

@@ -16,7 +16,7 @@ from dynid.robot.model import RobotModel
 from dynid.rows import EnergyRows, FilteredPowerRows, InertiaRows, MomentumRows, PowerRows, Rows, StaticRows
 from dynid.rows.catalogue import CATALOGUE, rows_from_spec, rows_to_spec
 from dynid.rows.inertia import check_mass_matrices
-from dynid.rows.momentum_filter import CausalFilter
+from dynid.rows.momentum import CausalFilter
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, KnownPayload, Offset, RigidBody, RotorInertia, Terms, Viscous
 from dynid.terms.transmission import MotorInertia, OnMotor

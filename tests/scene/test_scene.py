@@ -15,14 +15,21 @@ import pytest
 
 from dynid.base.errors import UsageError
 from dynid.robot import Reading, load_example, read_robot
-from dynid.robot.mesh import mesh_triangles
+from dynid.robot.meshes import mesh_triangles
 from dynid.robot.model import RobotModel
 from dynid.scene import Colour, LinkColour, Scene, scene_fragment, scene_of, scene_page, still_png
-from dynid.scene.room import outlines
 from dynid.scene.scene import MOST_BYTES
-from dynid.scene.shapes import shapes_of
-from dynid.scene.simplify import simplified, size_of
-from dynid.scene.surface import Surface, box, capsule, cylinder, ellipsoid
+from dynid.scene.surface import (
+    Surface,
+    box,
+    capsule,
+    cylinder,
+    ellipsoid,
+    outlines,
+    shapes_of,
+    simplified,
+    size_of,
+)
 
 ARM = """<robot name="arm">
 <link name="base"><visual><geometry><box size="0.2 0.2 0.1"/></geometry></visual></link>

@@ -12,8 +12,8 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import WLS
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification

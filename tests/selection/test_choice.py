@@ -15,15 +15,15 @@ from dynid.choose.selection import Selection
 from dynid.estimate import WLS
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, Offset, PolynomialFriction, RigidBody, RotorInertia, Terms, Viscous
-from dynid.terms.compliance import Compliance
-from dynid.terms.coupling import JointCoupling
+from dynid.terms.elastic import Compliance
+from dynid.terms.transmission import JointCoupling
 from dynid.testing import random_inertia, random_robot
 from dynid.trajectories.trajectory import FourierTrajectory
 

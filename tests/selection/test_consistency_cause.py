@@ -17,8 +17,8 @@ from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.robot import load_robot
 from dynid.run import blocks
-from dynid.run.next_steps import next_steps
 from dynid.run.result import Identification
+from dynid.run.verdict import next_steps
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
 from tests.estimate.test_partial_prior import arm
 

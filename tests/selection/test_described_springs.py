@@ -11,7 +11,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.robot import load_robot
 from dynid.terms import RigidBody, TorsionSpring, Viscous
 from dynid.terms.catalogue import with_described
-from dynid.terms.choice import LogFacts
+from dynid.terms.exports import LogFacts
 from tests.export.test_springs import OWN
 
 

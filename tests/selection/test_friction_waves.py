@@ -9,12 +9,12 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.choose.friction_waves import SLIDING, SLOW, WITHIN, Left
+from dynid.choose.friction_forms import SLIDING, SLOW, WITHIN, Left
 from dynid.estimate import WLS
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.run.result import Identification
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, Offset, PositionFriction, RigidBody, RotorInertia, Terms, Viscous

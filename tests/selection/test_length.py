@@ -15,14 +15,14 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.choose import search
-from dynid.identification.further_log import torque_factors
+from dynid.identification.logs import torque_factors
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log
 from dynid.run import blocks, validation
 from dynid.run.blocks import usual_block
 from dynid.run.result import Identification
-from dynid.signals import windows
+from dynid.signals import time_base as windows
 from dynid.signals.settings import Preparation
 from tests.selection.logs import MODEL, ROBOT, chosen, options
 

@@ -12,8 +12,8 @@ from benchmarks.plants import Plant, Unmodelled, plant, record
 from dynid.base.diagnostics import Diagnostics
 from dynid.exporters.model import ExportModel
 from dynid.identification.pipeline import identify
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.run.result import Identification
 from dynid.terms import LoadFriction
 

@@ -15,15 +15,15 @@ from dynid.estimate import WLS
 from dynid.estimate.scores import cross_validate
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.factor.folds import folds_of
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_example
 from dynid.run import blocks
 from dynid.signals.prepare import prepare
 from dynid.signals.repetition import Repetition
 from dynid.signals.settings import Preparation
-from dynid.simulation.rigid import inverse
-from dynid.terms.default import DEFAULT_TERMS
+from dynid.simulation.motion import inverse
+from dynid.terms.catalogue import DEFAULT_TERMS
 
 ROBOT = load_example("ur5e")
 RATE = 200.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynid.choose.wide_model import wide_model
 from dynid.terms import RigidBody
-from dynid.terms.choice import JointMotion, LogFacts
+from dynid.terms.exports import JointMotion, LogFacts
 from dynid.terms.term import Terms
 from dynid.testing import small_arm
 

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear, nnls
 
-from dynid.choose.block_rows import BlockRows, fold_triangles
-from dynid.choose.bounds import nonnegative
-from dynid.choose.subset_regression import STRENGTHS, SubsetRegression
+from dynid.choose.subset_regression import STRENGTHS, BlockRows, SubsetRegression, fold_triangles, nonnegative
 from dynid.factor.factor import Block, Factor, Factors, stack
 from dynid.kernel import qr_panel
 from dynid.robot.model import RobotModel

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
-from dynid.choose.torque_scales import NEARBY, ScaledDrives
+from dynid.choose.consistency_cause import NEARBY, ScaledDrives
 from dynid.estimate import WLS, FeasibleFit
 from dynid.estimate.estimator import Regression
 from dynid.factor.factor import Factors

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from dynid.base.arrays import Float
-from dynid.base.box_least_squares import least_squares_in_box
+from dynid.base.numerics import least_squares_in_box
 
 SAMPLES = 200
 

@@ -12,13 +12,13 @@ from scipy.optimize import lsq_linear, minimize
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.choose import search
-from dynid.choose.variable_projection import Scale
-from dynid.factor.comparison import Candidate, compare, gain, standard_error
+from dynid.choose.separable import Scale
 from dynid.factor.factor import stack
+from dynid.factor.folds import Candidate, compare, gain, standard_error
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel
 from dynid.run import validation
 from dynid.run.result import Identification
@@ -40,10 +40,10 @@ from dynid.terms import (
     Terms,
     Viscous,
 )
-from dynid.terms.column import Of
+from dynid.terms.exports import Of
 from dynid.terms.transmission import OnMotor
 from dynid.testing import random_robot, smooth_samples
-from dynid.verbs.save import save
+from dynid.verbs.demo import save
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 

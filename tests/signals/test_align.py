@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dynid.log.log import RawChunk, Trajectory
-from dynid.signals.align import Piece, pieces
+from dynid.signals.time_base import Piece, pieces
 
 TURN = 2 * np.pi
 ONE = Trajectory("a", Path("log.csv"), 0, 0, 0.0, 0.0)

@@ -10,18 +10,16 @@ from scipy.linalg import eigh
 from scipy.signal import butter, csd, sosfilt_zi, sosfreqz, welch
 from scipy.special import chdtrc, fdtrc, gammaincc, ndtri, stdtr, stdtrit
 
-from dynid.base.distributions import (
+from dynid.base.numerics import (
     chi_squared_tail,
     f_tail,
     gamma_tail,
+    generalised_eigenvalues,
     normal_quantile,
     student_cumulative,
     student_quantile,
 )
-from dynid.base.eigenvalues import generalised_eigenvalues
-from dynid.signals.density import density, pair_density
-from dynid.signals.filter import ZeroPhase
-from dynid.signals.resample import at_times
+from dynid.signals.filter import ZeroPhase, at_times, density, pair_density
 
 LINES = np.random.default_rng(0).normal(size=(2, 3, 1001))
 

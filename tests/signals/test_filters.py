@@ -10,10 +10,16 @@ from scipy.signal import butter, sosfiltfilt
 
 from dynid.base.errors import UsageError
 from dynid.kernel import backend, using
-from dynid.signals.differentiate import first_difference, second_difference
-from dynid.signals.filter import ZeroPhase
+from dynid.signals.filter import (
+    ZeroPhase,
+    at_times,
+    bracketed,
+    first_difference,
+    is_uniform,
+    second_difference,
+    sensible_rate,
+)
 from dynid.signals.parallel import ParallelFilter
-from dynid.signals.resample import at_times, bracketed, is_uniform, sensible_rate
 from dynid.signals.samples import Samples
 
 RATE = 200.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.signals.in_step import directions_of
+from dynid.signals.noise import directions_of
 from dynid.signals.samples import Samples
 
 RATE, N = 100.0, 6

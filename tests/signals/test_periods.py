@@ -9,10 +9,10 @@ import pytest
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.log.own_columns import write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import write_log
 from dynid.robot.model import RobotModel
-from dynid.signals.periods import average_periods, columns_of
+from dynid.signals.first_look import average_periods, columns_of
 from tests.signals.conftest import MakeLog
 
 PERIOD, RATE, N = 4.0, 100.0, 13

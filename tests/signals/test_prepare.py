@@ -17,7 +17,7 @@ from dynid.identification.experiment import Experiment, open_log
 from dynid.log.log import RawChunk, Trajectory
 from dynid.log.read import Log
 from dynid.robot import load_robot
-from dynid.signals import windows
+from dynid.signals import time_base as windows
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.settings import Preparation
 from tests.robot_files import ROBOTS

@@ -11,11 +11,11 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot import RobotModel, load_robot
 from dynid.run.validation import validate
-from dynid.signals.resting_joints import _Trial, unexplained_at_rest
+from dynid.signals.effort_at_rest import _Trial, unexplained_at_rest
 from dynid.terms import Coulomb, RigidBody, Viscous
 from tests.robot.shipped import shipped
 

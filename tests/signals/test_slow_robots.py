@@ -13,9 +13,9 @@ from dynid.identification.pipeline import identify
 from dynid.log.read import Log
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
-from dynid.simulation.rigid import inverse
+from dynid.simulation.motion import inverse
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
-from dynid.terms.joint_term import narrowed
+from dynid.terms.term import narrowed
 from dynid.testing import small_arm
 
 ARM, RATE = small_arm(), 25.0

@@ -8,8 +8,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from dynid.signals.samples import Samples
-from dynid.signals.spill import Spilled
+from dynid.signals.samples import Samples, Spilled
 
 
 def batch(seed: int, rows: int) -> Samples:

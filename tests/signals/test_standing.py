@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.log.absent import STILL
-from dynid.signals.samples import Samples
-from dynid.signals.standing import BIN, LEAST_BINS, stands
+from dynid.log.joints import STILL
+from dynid.signals.samples import BIN, LEAST_BINS, Samples, stands
 
 RATE = 50.0
 

@@ -15,18 +15,18 @@ from dynid.base.errors import UsageError
 from dynid.estimate import WLS
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.signals.coherence import Signals
-from dynid.signals.differentiate import second_difference
-from dynid.signals.filter import low_passed, zero_phase_filter
+from dynid.signals.filter import low_passed, second_difference, zero_phase_filter
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
-from dynid.signals.state_cutoff import LOWEST, NEGLIGIBLE, STEPS_AN_OCTAVE, choose_state_cutoffs
+from dynid.signals.state_cutoff import LOWEST, STEPS_AN_OCTAVE, choose_state_cutoffs
+from dynid.signals.state_cutoff import STATE_CUTOFF_NEGLIGIBLE as NEGLIGIBLE
 from tests.signals.plant import ROBOT, Run, simulate
 
 pytestmark = pytest.mark.usefixtures("unexamined")

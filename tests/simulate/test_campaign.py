@@ -19,14 +19,14 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputErrors, RefusedError, SolverError, UsageError
+from dynid.lab.campaign import Campaign, record, run_campaign
+from dynid.lab.rig import Rig, SensorFile
+from dynid.lab.setup import CONTROLLERS, PlantFile, Setup, TrajectoryChoice, build_plant, read_setup
 from dynid.log.read import read_log
 from dynid.robot.drive import Drive, TorqueSide
 from dynid.robot.model import RobotModel
-from dynid.simulation.campaign import Campaign, record, run_campaign
 from dynid.simulation.motion import SimulatedMotion, follow, sample_times
 from dynid.simulation.plant import Plant
-from dynid.simulation.rig import Rig, SensorFile
-from dynid.simulation.setup import CONTROLLERS, PlantFile, Setup, TrajectoryChoice, build_plant, read_setup
 from dynid.trajectories.trajectory import FourierTrajectory
 from tests.command_line import ROBOT as TWO_JOINTS
 from tests.command_line import Run

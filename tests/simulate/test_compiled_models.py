@@ -13,9 +13,8 @@ from dynid.kernel import using
 from dynid.kernel.multibody import Slope
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.simulation.loop import Feedback, Stretches, run
+from dynid.simulation.loop import Feedback, Output, Stretches, run, sensitivity
 from dynid.simulation.mechanism import Mechanism
-from dynid.simulation.sensitivity import Output, sensitivity
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
 from dynid.terms.elastic import JointDamping, LinkCoulomb, Stiffness
 from tests.simulate.robots import geared

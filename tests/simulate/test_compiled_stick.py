@@ -10,8 +10,7 @@ from scipy.integrate import solve_ivp
 from dynid.base.arrays import Bool, Float
 from dynid.kernel import using
 from dynid.robot.model import RobotModel
-from dynid.simulation.forward import ForwardModel
-from dynid.simulation.stick import StickSlip, stick_slip
+from dynid.simulation.forward import ForwardModel, StickSlip, stick_slip
 from dynid.terms import Coulomb, RigidBody, Terms, Viscous
 from dynid.testing import random_robot
 

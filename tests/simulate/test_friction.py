@@ -10,8 +10,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.kernel import stop_operator
 from dynid.signals.samples import Samples
-from dynid.simulation.effects import Friction
-from dynid.simulation.friction import Dahl, LuGre
+from dynid.simulation.plant import Dahl, Friction, LuGre
 from dynid.terms import Coulomb, Stribeck, Terms, Viscous
 from dynid.testing import random_robot
 

@@ -13,14 +13,11 @@ from dynid.base.errors import ResourceError, SolverError, UsageError
 from dynid.kernel import using
 from dynid.robot import load_example
 from dynid.robot.drive import Drive
-from dynid.robot.model import JointType, RobotModel
-from dynid.robot.mounting import Mounting
+from dynid.robot.model import JointType, Mounting, RobotModel
 from dynid.simulation.control import ComputedTorque, GravityPD, OpenLoop, Tabulated, TorqueTable
-from dynid.simulation.drivetrain import Coupling, Elasticity
-from dynid.simulation.effects import FunctionLoad, SmoothFriction
 from dynid.simulation.integrate import MOST_STEPS, Adaptive, FixedStep, check_budget
 from dynid.simulation.motion import follow, sample_times, simulate, suitable_step
-from dynid.simulation.plant import Plant, State
+from dynid.simulation.plant import Coupling, Elasticity, FunctionLoad, Plant, SmoothFriction, State
 from dynid.testing import random_robot
 from dynid.trajectories.trajectory import FourierTrajectory
 from tests.elastic_arms import planar
@@ -345,7 +342,7 @@ def test_compiled_steps_do_not_depend_on_how_many_are_prepared_at_a_time(
     start, t = plant.at_rest(trajectory.motion(np.zeros(1))[0])[0], sample_times(0.5, 100.0)
     motions = []
     for rows in (20_000, 90):
-        monkeypatch.setattr("dynid.simulation.compiled.TABLE_ROWS", rows)
+        monkeypatch.setattr("dynid.simulation.integrate.TABLE_ROWS", rows)
         motions.append(simulate(plant, controller, start, t, FixedStep(5e-4, held)))
     for name in ("q", "dq", "ddq", "tau"):
         whole, in_parts = (getattr(motion, name) for motion in motions)

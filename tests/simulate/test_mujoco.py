@@ -16,16 +16,14 @@ from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UsageError
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
+from dynid.lab.mujoco import MujocoSimulator, export_mjcf
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_example, load_robot
 from dynid.simulation.control import GravityPD, OpenLoop, Tabulated, pd_gains
-from dynid.simulation.drivetrain import Coupling, Elasticity
-from dynid.simulation.effects import FunctionLoad, SmoothFriction
 from dynid.simulation.integrate import Adaptive, FixedStep
 from dynid.simulation.motion import follow, sample_times, simulate
-from dynid.simulation.mujoco import MujocoSimulator, export_mjcf
-from dynid.simulation.plant import Plant
+from dynid.simulation.plant import Coupling, Elasticity, FunctionLoad, Plant, SmoothFriction
 from dynid.trajectories.trajectory import FourierTrajectory
 from tests.simulate.robots import geared
 

@@ -11,13 +11,9 @@ from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UsageError
 from dynid.kernel import mass_matrix, nonlinear_effects, using
 from dynid.robot import load_example
-from dynid.robot.drive import Drive
-from dynid.robot.linkage import FourBar
-from dynid.robot.mounting import Mounting
-from dynid.simulation.drivetrain import Coupling, Elasticity
-from dynid.simulation.effects import FunctionLoad, SmoothFriction
-from dynid.simulation.friction import Dahl
-from dynid.simulation.plant import Plant, State
+from dynid.robot.drive import Drive, FourBar
+from dynid.robot.model import Mounting
+from dynid.simulation.plant import Coupling, Dahl, Elasticity, FunctionLoad, Plant, SmoothFriction, State
 from tests.elastic_arms import Arm, planar, puma
 from tests.simulate.robots import geared
 

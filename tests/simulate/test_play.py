@@ -10,7 +10,7 @@ import pytest
 
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.simulation.play import STEP, Carried
+from dynid.simulation.servo_loop import STEP, Carried
 from tests.play_plant import Arm
 
 RATE = 1000.0

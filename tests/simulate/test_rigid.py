@@ -8,7 +8,7 @@ import pytest
 from dynid.base.errors import UsageError
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_example
-from dynid.simulation.rigid import inverse
+from dynid.simulation.motion import inverse
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia

@@ -12,9 +12,9 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.errors import SolverError
 from dynid.kernel import using
 from dynid.kernel.multibody import Control, Held, rollout
-from dynid.log.commands import Commands
+from dynid.log.conversion import Commands
+from dynid.robot.drive import Servo
 from dynid.robot.model import RobotModel
-from dynid.robot.servo import Servo
 from dynid.signals.samples import Samples
 from dynid.simulation.loop import Stretches
 from dynid.simulation.mechanism import Mechanism

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.base.errors import ResourceError, UsageError
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_example
 
 ROBOT = load_example("arm7")

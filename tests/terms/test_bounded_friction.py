@@ -9,9 +9,8 @@ from dynid.base.errors import UsageError
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, OnMotor, PolynomialFriction, PositionFriction, Terms, Viscous
 from dynid.terms.catalogue import proposals
-from dynid.terms.choice import Extent, JointMotion, LogFacts, Role
-from dynid.terms.exports import LeftOut, MotionBasis, OnJoint
-from dynid.terms.friction_choice import CANDIDATES
+from dynid.terms.curve import CANDIDATES
+from dynid.terms.exports import Extent, JointMotion, LeftOut, LogFacts, MotionBasis, OnJoint, Role
 from dynid.terms.friction_shapes import FAR
 from dynid.testing import random_robot
 

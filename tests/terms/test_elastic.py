@@ -11,10 +11,8 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.dynamics.model import Dynamics
 from dynid.factor.base import structural_base
-from dynid.robot.drive import Drive
-from dynid.robot.linkage import FourBar
-from dynid.robot.model import RobotModel
-from dynid.robot.mounting import Mounting
+from dynid.robot.drive import Drive, FourBar
+from dynid.robot.model import Mounting, RobotModel
 from dynid.rows import TorqueRows
 from dynid.signals.samples import Samples
 from dynid.simulation import Coupling, Elasticity, Plant

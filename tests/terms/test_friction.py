@@ -9,13 +9,11 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import DynidError, UnfitDataError, UsageError
-from dynid.choose.shaped import merged
+from dynid.choose.search import merged
 from dynid.kernel import stop_operator
 from dynid.kernel.reference import inverse_dynamics
 from dynid.robot.model import RobotModel
-from dynid.signals.past import WithPast
-from dynid.signals.samples import Samples
-from dynid.signals.turning_points import turning_points
+from dynid.signals.samples import Samples, WithPast, turning_points
 from dynid.terms import (
     AsymmetricCoulomb,
     Coulomb,
@@ -35,7 +33,7 @@ from dynid.terms import (
     Viscous,
     ZolloFriction,
 )
-from dynid.terms.friction_choice import CANDIDATES
+from dynid.terms.curve import CANDIDATES
 from dynid.testing import TermContract, piece_of, random_inertia, random_robot, smooth_samples
 
 BODY = random_inertia(5, 1)[0]

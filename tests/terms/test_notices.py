@@ -13,7 +13,7 @@ from dynid.rows import TorqueRows
 from dynid.spatial.algebra import rotation_about
 from dynid.terms import RigidBody, Terms
 from dynid.terms.drift import Drift
-from dynid.terms.gain_error import GainError
+from dynid.terms.gain import GainError
 from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.payload import find_load
 from dynid.terms.residual_tests import BodyParameters, Declared, Held, Level

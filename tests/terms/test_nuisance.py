@@ -14,13 +14,13 @@ from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.signals.samples import Samples
 from dynid.terms import Offset, RigidBody, Term, Terms
-from dynid.terms.compliance import Compliance
-from dynid.terms.coupling import JointCoupling
 from dynid.terms.drift import Drift
-from dynid.terms.gain_error import GainError
+from dynid.terms.elastic import Compliance
+from dynid.terms.gain import GainError
 from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.nominal import Nominal
 from dynid.terms.torque_delay import TorqueDelay
+from dynid.terms.transmission import JointCoupling
 from dynid.testing import TermContract, random_inertia, random_robot, smooth_samples
 
 ROBOT = random_robot(2, 3, 0.0)

@@ -14,8 +14,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms import FunctionTorque, GasSpring, Points, Spring, Term, Terms, TorsionSpring, Triangle
 from dynid.terms.catalogue import terms_from_spec
-from dynid.terms.spring_gas import FUNCTIONS, register_function
-from dynid.terms.spring_lever import Lever
+from dynid.terms.spring import FUNCTIONS, Lever, register_function
 from dynid.testing import TermContract, random_robot, smooth_samples
 
 POINTS = Points(("base", "body2"), ((0.7, -0.3, 0.2), (0.1, 0.2, -0.1)))

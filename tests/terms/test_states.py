@@ -7,7 +7,7 @@ import pytest
 
 from dynid.base.errors import UsageError
 from dynid.terms import ChannelTorque, RigidBody, Viscous
-from dynid.terms.states import states
+from dynid.terms.term import states
 from dynid.testing import random_robot
 
 TERMS = RigidBody() + Viscous()

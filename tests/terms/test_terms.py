@@ -49,14 +49,14 @@ from dynid.terms import (
     ZolloFriction,
 )
 from dynid.terms.catalogue import CATALOGUE, terms_from_spec, terms_to_spec
-from dynid.terms.compliance import Compliance
-from dynid.terms.coupling import JointCoupling
 from dynid.terms.drift import Drift
-from dynid.terms.gain_error import GainError
+from dynid.terms.elastic import Compliance
+from dynid.terms.friction_curves import SaturatingViscous
+from dynid.terms.gain import GainError
 from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.position_waves import PositionWaves
-from dynid.terms.saturating_viscous import SaturatingViscous
 from dynid.terms.torque_delay import TorqueDelay
+from dynid.terms.transmission import JointCoupling
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import random_inertia, random_robot, smooth_samples
 

@@ -11,13 +11,13 @@ import pytest
 from benchmarks.trap_robots import imprecise, loaded
 from benchmarks.traps import BY_NAME, CLEAN, MACHINES, outcome
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis.effect_notices import compare_with_description
+from dynid.diagnosis.diagnosis import compare_with_description
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.kernel import gravity_torque
 from dynid.robot.model import RobotModel
 from dynid.spatial.inertia import from_com, to_com
+from dynid.terms.gain import SCALE_CHANCE, CommonScale, common_scale, gravity_parameters
 from dynid.terms.payload import UNSURE, UNSURE_CENTRE
-from dynid.terms.torque_scale import SCALE_CHANCE, CommonScale, common_scale, gravity_parameters
 from dynid.testing import analysis_of, small_arm
 
 DRAWS = 100

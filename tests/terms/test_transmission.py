@@ -10,12 +10,10 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.kernel import stop_operator
-from dynid.robot.drive import Drive
-from dynid.robot.linkage import FourBar
+from dynid.robot.drive import Drive, FourBar
 from dynid.robot.model import Limits, RobotModel
 from dynid.rows import MotorRows, Rows, TorqueRows
-from dynid.signals.past import WithPast
-from dynid.signals.samples import Samples
+from dynid.signals.samples import Samples, WithPast
 from dynid.terms import (
     Coulomb,
     MotorInertia,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,55 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynid.api.measured import measured
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.overview import Overview, counted, listed
+from dynid.base.errors import InputError, Place, UsageError
+from dynid.base.parallel import Progress
+from dynid.base.records import Overview, counted, listed
 from dynid.base.tables import data_frame
 from dynid.dynamics import Dynamics
-from dynid.dynamics.observer import CUTOFF
-from dynid.dynamics.thresholds import Thresholds
-from dynid.estimate.verdict import Word, base_verdicts
+from dynid.dynamics.observer import CUTOFF, Thresholds
+from dynid.estimate.estimator import Word, base_verdicts
 from dynid.exporters.export import Exported, export
 from dynid.exporters.model import ExportModel
-from dynid.exporters.torque_replay import WINDOW, TorqueReplay, replay_torque
-from dynid.report.plot import torque_plot
+from dynid.identification import pipeline
+from dynid.identification.settings import Settings
+from dynid.lab.torque_replay import WINDOW, TorqueReplay, replay_torque
+from dynid.log import read as files
+from dynid.log.clocks import Selection
+from dynid.log.log import ChannelMap
+from dynid.log.read import Log, as_log
+from dynid.report.timeline import torque_plot
+from dynid.robot.load import locked
+from dynid.robot.model import RobotModel
+from dynid.run import store
 from dynid.run.result import Identification, Validation
 from dynid.run.tables import parameter_columns, score_columns
-from dynid.terms.states import states
+from dynid.run.validation import validate as score_on
+from dynid.terms.term import states
 from dynid.verbs.external_torque import ExternalTorque, external_torque, thresholds
+
+# Logs as users hand them over: logs with effort, or data frames of them.
+
+
+def measured(log: Any, robot: RobotModel, channels: tuple[str, ...]) -> Log:
+    """A log or data frame as a log; raises UsageError for something else than a robot, or a log without effort."""
+    if not isinstance(robot, RobotModel):
+        raise UsageError(
+            "not-a-robot",
+            found=f"{type(robot).__name__} in place of a robot",
+            expected="a robot model",
+            do="open a description with dynid.load_robot(path)",
+        )
+    opened = as_log(log, robot, channels)
+    if not opened.has_effort:
+        raise UsageError(
+            "no-effort",
+            found=f"the log {opened.tables[0].path} without effort",
+            expected="torque or current of every joint",
+            do="give columns tau_<joint>, a mapping with effort, or tau to Log.from_arrays",
+        )
+    return opened
 
 
 class Result(Identification):
@@ -238,3 +270,130 @@ class Result(Identification):
         found: Any = self.log_summary.get("trajectories", ())
         seconds = float(np.sum([one["end_s"] - one["start_s"] for one in found])) if found else 0.0
         return f"{listed([Path(str(one)).name for one in logs], 2) or 'a log'} ({seconds:.4g} s)"
+
+
+# The main verbs as users call them: logs may be data frames, and results have methods.
+
+
+def identify(
+    robot: RobotModel,
+    log: Any,
+    settings: Settings | None = None,
+    *,
+    validation: Any = None,
+    truth: Mapping[str, float] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    diagnostics: Diagnostics | None = None,
+    accept: Sequence[str] = (),
+) -> Result:
+    """Identifies the robot's dynamics, tau = Y(q, dq, ddq) theta, and judges the model on data that was not fitted.
+
+    log: a Log, or a data frame (pandas, polars, Arrow) with dynid's own column names.
+    settings: model, equations, method, signals; None = the default.
+    validation: a log or data frame that is held out; without one, contiguous blocks of the log are held out in turn.
+    truth: parameter values by name, for simulated robots.    threads: of passes over the log and of
+    simulations; None = one, and all processors; results do not depend on it.
+    progress: called with (stage, seconds of data done).    diagnostics: receives the warnings, which the result holds
+    as well.
+    accept: codes of claims that are to warn, not to stop, beside those of the settings.
+
+    Raises UnfitDataError if the log cannot support an identification or physics speaks against it, InputError if it
+    cannot be read, UsageError for an accepted code that is not found.
+    """
+    channels = (settings or Settings()).model.channels()
+    found = pipeline.identify(
+        robot,
+        measured(log, robot, channels),
+        settings,
+        validation=None if validation is None else measured(validation, robot, channels),
+        truth=truth,
+        threads=threads,
+        progress=progress,
+        diagnostics=diagnostics,
+        accept=accept,
+    )
+    return Result.of(found)
+
+
+def validate(
+    result: Identification,
+    log: Any,
+    diagnostics: Diagnostics | None = None,
+    threads: int | None = None,
+    *,
+    accept: Sequence[str] = (),
+) -> Validation:
+    """Scores an identified model on a log or data frame, filtered as in the identification.
+
+    A log that the model was fitted on is scored under the name of training data, with a warning.
+    accept: codes of claims that are to warn, not to stop, beside those accepted in the identification.
+    Raises UnfitDataError if the log has no usable sample or physics speaks against it, UsageError for a code given here
+    that is not found.
+    """
+    return score_on(
+        result, measured(log, result.robot, result.terms.channels()), diagnostics, threads, accept=accept
+    )
+
+
+def load(folder: str | Path) -> Result:
+    """Reads a run folder back.
+
+    Raises InputError if it is not one or is damaged, ResourceError if it cannot be read.
+    """
+    return Result.of(store.load(Path(folder)))
+
+
+# Logs from files as users open them: columns that nobody named are found where nothing is left to ask.
+
+
+def read_log(
+    paths: str | Path | Sequence[str | Path],
+    robot: RobotModel,
+    mapping: ChannelMap | Mapping[str, Any] | None = None,
+    select: Sequence[Selection | str] = (Selection(),),
+    extra: Sequence[str] = (),
+    topics: Sequence[str] = (),
+    *,
+    answers: Mapping[str, str] | None = None,
+) -> Log:
+    """Opens one or several logs of a robot, files or folders of any format that has a reader.
+
+    mapping: which column measures what, also as the plain data of an experiment's [log] table;
+    None = dynid's own column names (t, traj, q_<joint>, dq_<joint>, tau_<joint>), else as `dynid init` finds them by
+    their names and the motion, which `log.remarks` say.    answers: to what that leaves open, by key.
+    select: trajectories to use, by name or glob, in whole or in part.
+    extra: further columns that terms of the model read, for a log with dynid's own column names.
+    topics: of bags, where the joint states are; those of the mapping, or else the only fitting one, where not given.
+
+    Raises InputError for files, columns or trajectories that do not exist or cannot be read, and for columns whose
+    names leave something open.
+    """
+    unknown = None
+    if not answers:
+        try:
+            return files.read_log(paths, robot, mapping, select, extra, topics)
+        except InputError as error:
+            if mapping is not None or error.identifier != "no-mapping":
+                raise
+            unknown = error
+    from dynid.layouts.propose import found_tables  # here alone: most logs are read by a mapping
+
+    logs = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+    tables, remark = found_tables(
+        robot, robot.source or "ROBOT", logs, answers or {}, unknown, with_effort=False
+    )
+    of_robot = tables.get("robot", {})
+    if of_robot.keys() & {"drive_gain", "gear_ratio"} or tables.get("drive"):
+        raise InputError(
+            "no-mapping",
+            found="efforts, commands or angles that take gains of the drives or ratios of gears to be those of joints",
+            expected="torque and angles of joints, or a robot that has the constants",
+            do=f"write an experiment file by `dynid init {robot.source or 'ROBOT'} {logs[0]}`, and identify with it",
+            place=Place(file=str(logs[0])),
+        )
+    remarks = Diagnostics([remark])
+    held = of_robot.get("lock", {})
+    opened = locked(robot, held, "as its column says", remarks)
+    log = files.read_log(paths, opened, tables["log"], select, extra, topics)
+    return replace(log, own_remarks=(*log.own_remarks, *remarks))

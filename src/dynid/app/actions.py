@@ -9,8 +9,7 @@ from dynid.app import jobs
 from dynid.app.commands import COMMANDS, demo
 from dynid.app.readiness import keys, readiness, stored_corrections
 from dynid.app.workspace import ROLES, TRAIN, Project, Workspace, absent
-from dynid.base.diagnostics import claim_codes
-from dynid.base.errors import RefusedError
+from dynid.base import RefusedError, claim_codes
 
 Form = Mapping[str, Sequence[str]]
 # Where a command's job is shown.

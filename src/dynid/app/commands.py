@@ -21,7 +21,7 @@ from dynid.app.workspace import (
     Project,
     sanitised,
 )
-from dynid.base.errors import UsageError
+from dynid.base import UsageError
 
 Form = Mapping[str, Sequence[str]]
 # Of dynid export, with the ending of the file that is written.
@@ -157,7 +157,7 @@ def excite(project: Project, form: Form) -> Command:
 
 def _plan(form: Form) -> str:
     """What differs from the defaults, as a plan file; "" = nothing."""
-    from dynid.excitation.plan_file import plan_text, settings_of
+    from dynid.excitation.settings import plan_text, settings_of
 
     asked: dict[str, dict[str, Any]] = {
         "motion": {"family": _chosen(form, "family", tuple(FAMILIES), "a family")},

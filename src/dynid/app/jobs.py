@@ -17,10 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.app.workspace import JOBS, Project, absent, write_json
-from dynid.base.atomic_write import staged_files
-from dynid.base.errors import RefusedError
-from dynid.base.progress import PROGRESS_VARIABLE
-from dynid.base.records import dataclass
+from dynid.base import PROGRESS_VARIABLE, RefusedError, dataclass, staged_files
 
 fcntl: Any
 try:

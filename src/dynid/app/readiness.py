@@ -7,7 +7,7 @@ from typing import Any
 
 from dynid.app.jobs import DONE, Job, latest
 from dynid.app.workspace import EXPERIMENT, LEFT_OUT, ROLES, TRAIN, Project
-from dynid.base.records import dataclass
+from dynid.base import dataclass
 
 # Words of the keys of an experiment file.
 _WORDS = {

@@ -15,7 +15,7 @@ from typing import Any
 from dynid.app import jobs
 from dynid.app.security import Guard, loopback
 from dynid.app.workspace import Workspace
-from dynid.base.errors import ResourceError
+from dynid.base import ResourceError
 
 # Answers under way are given so long when the server ends, s.
 GRACE = 2

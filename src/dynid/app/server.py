@@ -23,11 +23,11 @@ from dynid.app.security import (
     RESULT_POLICY,
     SAFE_METHODS,
     Guard,
+    Incoming,
     Refusal,
 )
-from dynid.app.upload import Incoming
 from dynid.app.workspace import Workspace
-from dynid.base.errors import DynidError, InputError, RefusedError
+from dynid.base import DynidError, InputError, RefusedError
 
 # A form is a table of columns at most.
 FORM_BYTES = 1 << 20

@@ -17,10 +17,18 @@ from dynid.app import jobs
 from dynid.app.commands import EXPORT_FORMATS, FAMILIES, MOTION_FORMATS, RECORDED, identify
 from dynid.app.readiness import CHANNELS, readiness
 from dynid.app.workspace import EXPERIMENT, EXPORTS, LIVE, ROLES, RUNS, Project, Workspace, absent
-from dynid.base.diagnostics import Diagnostic, Severity
-from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError, UsageError
-from dynid.base.templates import environment
-from dynid.base.version import __version__
+from dynid.base import (
+    Diagnostic,
+    DynidError,
+    InputError,
+    Place,
+    RefusedError,
+    ResourceError,
+    Severity,
+    UsageError,
+    __version__,
+    environment,
+)
 
 TEMPLATES = Path(__file__).parent / "templates"
 TABS = {

@@ -15,9 +15,17 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
-from dynid.base.atomic_write import claim, remove, staged_files
-from dynid.base.errors import InputError, Place, RefusedError, ResourceError, UsageError
-from dynid.base.records import dataclass
+from dynid.base import (
+    InputError,
+    Place,
+    RefusedError,
+    ResourceError,
+    UsageError,
+    claim,
+    dataclass,
+    remove,
+    staged_files,
+)
 
 FORMAT = "dynid-app 1"
 # Folders of a project.
@@ -360,6 +368,6 @@ def write_json(path: Path, data: object) -> None:
 
 
 def _named_as_robot(name: str) -> bool:
-    from dynid.robot.formats import named_as_robot  # with NumPy and all readers: the link is printed before
+    from dynid.robot import named_as_robot  # with NumPy and all readers: the link is printed before
 
     return named_as_robot(Path(name))

@@ -1,15 +1,26 @@
-"""The one sink for notes, warnings and doubts: what is written here is printed and ends up in the report."""
+"""Notes, warnings, doubts and verdicts, and what their codes mean."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from textwrap import wrap
 from typing import Literal, get_args
 
 from dynid.base.errors import NOWHERE, Place, UsageError
 from dynid.base.records import dataclass
+
+__all__ = ["KINDS", "PAGES", "Explanation", "Page", "explanations_in", "has_more", "page", "plain", "see"]
+
+
+# The one sink for notes, warnings and doubts: what is written here is printed and ends up in the report.
 
 # What physics says against a log that can be read: of its wiring, units, clocks, and of the robot it is said to be of.
 Claim = Literal[
@@ -162,3 +173,242 @@ class Diagnostics:
     def _add(self, item: Diagnostic) -> None:
         if item not in self.items:
             self.items.append(item)
+
+
+# The answer in plain words, and what it rests on.
+
+# Best first. Doubtful: one named claim could overturn the model.
+LEVELS = ("good", "usable", "doubtful", "poor")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence of the verdict: how much it matters, what was seen, what to do.
+
+    code: under which `dynid explain` says more, "" = none.
+    """
+
+    level: str
+    title: str
+    text: str
+    advice: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer in plain words: can this model be trusted, what is weak, what to do next.
+
+    level: one of LEVELS.    accepted: codes of claims that the user accepted.
+    """
+
+    level: str
+    headline: str
+    findings: tuple[Finding, ...] = ()
+    accepted: tuple[str, ...] = ()
+
+    @property
+    def word(self) -> str:
+        """The level, and what the user accepted for it."""
+        return (
+            f"{self.level.upper()} (accepted by you: {', '.join(self.accepted)})"
+            if self.accepted
+            else self.level.upper()
+        )
+
+
+# What a code in brackets means and what to do: reads the pages of docs/findings for `dynid explain`.
+
+INDEX = "docs/findings.md"
+# Files of docs/findings, in the order in which `dynid explain` lists their codes.
+PAGES = (
+    "doubts",
+    "residuals",
+    "verdict",
+    "model",
+    "log",
+    "files",
+    "robot",
+    "motions",
+    "payloads",
+    "exports",
+    "errors",
+    "plain-errors",
+)
+# Columns of a line in a terminal.
+WIDTH = 100
+ACCEPTING = """`--accept {code}`, or `accept = ["{code}"]` in the experiment file, makes it a warning that no longer
+limits the verdict; the verdict shows it (`accepted by you: {code}`). Log and model stay unchanged. If the code does not
+occur, the command ends."""
+# How a code is printed: doubt[code], warning[code] or note[code]; as a finding in the residuals; as a line of the
+# verdict; or as error[code], which ends the command.
+KINDS = ("doubt", "warning", "note", "finding", "verdict", "error")
+# Headings of the parts, and the fields of an Explanation that they fill.
+PARTS = {
+    "What it means": "means",
+    "How sure it is": "sure",
+    "What to do": "do",
+    "Accepting it": "accept",
+}
+
+_ENTRY = re.compile(r"^## (.*)$", re.MULTILINE)
+_HEAD = re.compile(r"(?P<title>.+)\. \*(?P<kinds>[A-Z][a-z, ]+)\.\*(?: Also (?P<also>.+)\.)?")
+_PART = re.compile(r"\*\*(?P<name>[^*.]+)\.\*\* (?P<text>.+)")
+_CODE = re.compile(r"`([a-z0-9]+(?:-[a-z0-9]+)*)`")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a code means, in Markdown. White space within a paragraph does not count.
+
+    Parameters
+    ----------
+    code : str
+        As it stands in brackets.
+    title : str
+        The observation, in a few words.
+    kinds : tuple of str
+        How the code is printed, of KINDS.
+    means, do : str
+        One paragraph each.
+    sure : str
+        The evidence, the rival causes and how often it is wrong; "" for a code that states what was done or read.
+    accept : str
+        When it is right to accept a doubt; "" for what is no doubt.
+    also : tuple of str
+        Further codes with the same explanation.
+
+    """
+
+    code: str
+    title: str
+    kinds: tuple[str, ...]
+    means: str
+    do: str
+    sure: str = ""
+    accept: str = ""
+    also: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in PARTS.values():
+            object.__setattr__(self, name, " ".join(getattr(self, name).split()))
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """All codes that it explains."""
+        return (self.code, *self.also)
+
+    @property
+    def appears(self) -> str:
+        """Its kinds in words: "doubt, warning or note"."""
+        *others, last = self.kinds
+        return f"{', '.join(others)} or {last}" if others else last
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """(heading, paragraph) of every part that has a text."""
+        texts = {head: getattr(self, name) for head, name in PARTS.items()}
+        if self.accept:
+            texts["Accepting it"] += " " + " ".join(ACCEPTING.format(code=self.code).split())
+        return tuple((head, text) for head, text in texts.items() if text)
+
+    def lines(self, code: str = "") -> list[str]:
+        """Lines for a terminal.
+
+        Parameters
+        ----------
+        code : str
+            The code that the user asked for; "" for the first one.
+
+        """
+        lines = [f"{code or self.code}: {self.title} ({self.appears})"]
+        for head, text in self.parts:
+            lines += ["", head]
+            lines += wrap(
+                plain(text), WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+            )
+        return lines
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of docs/findings: its title and its entries."""
+
+    title: str
+    explanations: tuple[Explanation, ...]
+
+
+def explanations_in(text: str) -> tuple[Explanation, ...]:
+    """Read the entries of a Markdown page.
+
+    An entry is a heading of level 2 with the code, a line with the title and the kinds, and one paragraph per part::
+
+        ## `torque-drift`
+
+        An offset that drifts. *Warning.* Also `offset-drift`.
+
+        **What it means.** ...
+
+        **What to do.** ...
+
+    Terms of plug-ins may keep theirs in such a file beside them:
+    ``explanations = explanations_in(Path(__file__).with_name("my_term.md").read_text("utf-8"))``.
+
+    Raises
+    ------
+    ValueError
+        For an entry of another form; the text names the entry.
+
+    """
+    _, *rest = _ENTRY.split(text)
+    return tuple(_entry(heading, body) for heading, body in zip(rest[::2], rest[1::2], strict=True))
+
+
+def _entry(heading: str, body: str) -> Explanation:
+    head, *paragraphs = (" ".join(paragraph.split()) for paragraph in body.strip().split("\n\n"))
+    code, line = _CODE.fullmatch(heading.strip()), _HEAD.fullmatch(head)
+    if code is None or line is None:
+        raise ValueError(f"entry '{heading}': write '## `code`' and 'Title. *Kind or kind.*' below it")
+    kinds = tuple(re.split(r", | or ", line["kinds"].lower()))
+    if not set(kinds) <= set(KINDS):
+        raise ValueError(f"entry '{heading}': {line['kinds']} is not of {', '.join(KINDS)}")
+    texts: dict[str, str] = {}
+    for paragraph in paragraphs:
+        part = _PART.fullmatch(paragraph)
+        if part is None or part["name"] not in PARTS or PARTS[part["name"]] in texts:
+            raise ValueError(
+                f"entry '{heading}': write each of {', '.join(PARTS)} once, not '{paragraph[:40]}'"
+            )
+        texts[PARTS[part["name"]]] = part["text"]
+    if not {"means", "do"} <= set(texts):
+        raise ValueError(f"entry '{heading}': 'What it means' and 'What to do' are required")
+    return Explanation(code[1], line["title"], kinds, also=tuple(_CODE.findall(line["also"] or "")), **texts)
+
+
+@lru_cache
+def page(name: str) -> Page:
+    """Read a page of docs/findings; name: one of PAGES."""
+    text = (_folder() / f"{name}.md").read_text(encoding="utf-8")
+    title = text.partition("\n")[0].removeprefix("# ")
+    return Page(title, explanations_in(text))
+
+
+def _folder() -> Traversable:
+    # A wheel carries the pages as data. Beside sources that are used in place they are where the docs have them.
+    installed = files("dynid.data").joinpath("findings")
+    return installed if installed.is_dir() else Path(__file__).parents[3] / "docs" / "findings"
+
+
+def has_more(code: str) -> bool:
+    """Whether the explanation of an error says more than its message does."""
+    return any(code in explanation.codes for explanation in page("errors").explanations)
+
+
+def plain(text: str) -> str:
+    """Markdown without the addresses of its links."""
+    return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
+
+
+def see(codes: Sequence[str]) -> str:
+    """Return the line that says where codes are explained."""
+    return f"see: dynid explain {' '.join(dict.fromkeys(codes))} (or {INDEX})"

@@ -1,16 +1,27 @@
-"""Frozen dataclasses that share their methods' code.
-
-The standard library writes the methods of a frozen class as text and compiles them, half a millisecond a class: of a
-command that reads a run that was a fifth of the processor time. Here classes behave alike and nothing is compiled.
-"""
+"""Frozen dataclasses, their plain data, and how they show themselves at a prompt."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import html
+import math
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from operator import attrgetter
+from pathlib import Path
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
+
+__all__ = ["dataclass"]
+
+
+# Frozen dataclasses that share their methods' code.
+#
+# The standard library writes the methods of a frozen class as text and compiles them, half a millisecond a
+# class: of a command that reads a run that was a fifth of the processor time. Here classes behave alike and
+# nothing is compiled.
 
 if TYPE_CHECKING:
     import inspect
@@ -29,9 +40,6 @@ else:
             return dataclasses.dataclass(cls, frozen=frozen, eq=eq)
 
         return made if cls is None else made(cls)
-
-
-__all__ = ["dataclass"]
 
 
 class _Signature:
@@ -153,3 +161,123 @@ def _equality(fields: Fields) -> dict[str, Callable[..., Any]]:
         return hash(values(self))
 
     return {"__eq__": equal, "__hash__": number}
+
+
+# Values as plain JSON data, for programs that read what a command found.
+
+
+def plain(value: object) -> Any:
+    """JSON data of a value: dataclasses as objects by field, arrays as lists, nan and infinities as null.
+
+    Raises TypeError for a value that is none of these, since its text would be no data.
+    """
+    kind = type(value)
+    if kind is float:  # most of what there is, by far
+        return value if math.isfinite(value) else None  # type: ignore[arg-type]  # mypy does not narrow by `kind is`
+    if kind is str or kind is int:
+        return value
+    if value is None or isinstance(value, bool | str):
+        return str(value) if isinstance(value, Enum) else value
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value) if not f.name.startswith("_")}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if hasattr(value, "tolist"):  # arrays and scalars of NumPy, which need not be imported here
+        data = value.tolist()
+        whole = getattr(getattr(value, "dtype", None), "kind", "O") in "iub"
+        return data if whole else plain(data)
+    raise TypeError(f"no plain data of a {type(value).__name__}")
+
+
+# What an object shows of itself at a prompt and in a notebook: a title, facts and a small table.
+
+# Of a line, as terminals and notebooks show it without wrapping.
+WIDTH = 100
+# A fact takes at most so many lines of text, a cell of HTML so many characters, a table so many rows: what objects show
+# of themselves stays small whatever they are called.
+FACT_LINES, CELL, ROWS = 3, 300, 12
+_INDENT, _NO_BREAK = 4, "\u00a0"
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A title, facts by label, and a table that only HTML shows: heads and rows of text."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...] = ()
+    heads: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+
+    def text(self) -> str:
+        """Lines of text."""
+        lines = [shortened(self.title, WIDTH)]
+        for label, value in self.facts:
+            lines += textwrap.wrap(
+                f"{label}: {printable(value)}".replace(" %", f"{_NO_BREAK}%"),
+                WIDTH,
+                initial_indent="  ",
+                subsequent_indent=" " * _INDENT,
+                max_lines=FACT_LINES,
+                placeholder=" ...",
+            )
+        return "\n".join(lines).replace(_NO_BREAK, " ")
+
+    def html(self) -> str:
+        """A small table; every text is escaped."""
+        facts = "".join(
+            f'<tr><th style="text-align:left">{_cell(label)}</th><td style="text-align:left">{_cell(value)}</td></tr>'
+            for label, value in self.facts
+        )
+        return f"<div><p><b>{_cell(self.title)}</b></p><table>{facts}</table>{self._table()}</div>"
+
+    def _table(self) -> str:
+        if not self.rows:
+            return ""
+        head = "".join(f"<th>{_cell(one)}</th>" for one in self.heads)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{_cell(one)}</td>" for one in row) + "</tr>" for row in self.rows[:ROWS]
+        )
+        left = len(self.rows) - ROWS
+        more = f'<tr><td colspan="{len(self.heads)}">and {left} more</td></tr>' if left > 0 else ""
+        return f"<table><tr>{head}</tr>{body}{more}</table>"
+
+
+def printable(text: str) -> str:
+    """The text with a question mark for what no terminal should be sent."""
+    return "".join(one if one.isprintable() else "?" for one in text)
+
+
+def shortened(text: str, length: int) -> str:
+    """The text, or its beginning and an ellipsis."""
+    plain = printable(text)
+    return plain if len(plain) <= length else plain[: length - 4] + " ..."
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names with commas between, the number of those that are left out at the end."""
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
+
+
+def few(names: Sequence[str], most: int) -> str:
+    """The first names with commas between, dots for those that are left out."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things: "1 joint", "7 joints"."""
+    return f"{count} {what}" + ("" if count == 1 else "s")
+
+
+def _cell(text: str) -> str:
+    return html.escape(shortened(text, CELL))

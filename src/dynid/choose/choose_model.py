@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.numerics import student_quantile
 from dynid.base.records import dataclass
-from dynid.choose.build import terms_of
-from dynid.choose.comparison import NEGLIGIBLE, SCREEN, Axis, ModelComparison, Option
-from dynid.choose.findings import effects_left_out, options_in_words
-from dynid.choose.forward_selection import ForwardSelection
-from dynid.choose.friction_forms import Form, chosen_form
-from dynid.choose.friction_waves import joint_motions
-from dynid.choose.measurement_effects import EffectPlace, as_estimated, estimate_effects, place_of
-from dynid.choose.relinearise import relinearised
-from dynid.choose.search import LEAST_TO_COMPARE, Fitted, NonlinearFit, Search
-from dynid.choose.selection import JointForm, MeasurementEffect, Selection
-from dynid.choose.shaped import is_open
-from dynid.choose.wide_fit import wide_regression
+from dynid.choose.comparison import NEGLIGIBLE, SCREEN, Axis, ForwardSelection, ModelComparison, Option
+from dynid.choose.friction_forms import Form, chosen_form, joint_motions
+from dynid.choose.search import LEAST_TO_COMPARE, Fit, Fitted, NonlinearFit, Search, is_open
+from dynid.choose.selection import JointForm, MeasurementEffect, Selection, effects_left_out, options_in_words
 from dynid.choose.wide_model import (
     KEPT,
     Label,
@@ -33,17 +26,226 @@ from dynid.choose.wide_model import (
     nominal_model,
     plain_effects,
     wide_model,
+    wide_regression,
 )
 from dynid.estimate.estimator import Estimate
-from dynid.factor.comparison import gain
-from dynid.factor.factor import Factors
-from dynid.factor.folds import why_none_held_out
+from dynid.estimate.uncertainty import BlockScores, Intervals, covariance_of
+from dynid.factor.factor import Factors, stack
+from dynid.factor.folds import gain, why_none_held_out
+from dynid.kernel import solve_triangular
+from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows
-from dynid.terms.choice import FRICTION, JointMotion, LogFacts, Role
-from dynid.terms.nominal import Nominal
-from dynid.terms.term import Proposal, Terms
+from dynid.signals.samples import Samples
+from dynid.terms.curve import CurveTerm
+from dynid.terms.exports import EVERYWHERE, FRICTION, Extent, JointMotion, LogFacts, Role
+from dynid.terms.nominal import Nominal, NominalTerm
+from dynid.terms.term import Proposal, Term, Terms
 
-ROUNDS = 2
+# From the options that were chosen to the terms of a model.
+
+
+def terms_of(kept: Terms, effects: Iterable[Label], wide: WideModel, started: bool = False) -> Terms:
+    """The kept terms and chosen effects as terms.
+
+    started: with the shapes that were tried; else these are left open, to be estimated with all joints together.
+    """
+    labels = set(effects)
+    found: list[Term] = list(kept.terms)
+    for proposal in wide.proposals:
+        own = dict(wide.tried(proposal, labels))
+        if not own:
+            continue
+        places = tuple(sorted(own))
+        term = proposal.build(places)
+        if started and isinstance(term, CurveTerm) and term.shapes:
+            term = term.with_shape_table(np.array([wide.shape(proposal, own[j], j) for j in places]))
+        found.append(term)
+    return Terms(tuple(found))
+
+
+def within_extent(terms: Terms, robot: RobotModel, batches: Iterable[Samples]) -> Terms:
+    """The terms, knowing how fast and far joints went in the samples that they are fitted to, where one asks."""
+    none = np.zeros(robot.n)
+    if terms.within(robot, Extent(none, none, none)) == terms:
+        return terms
+    peak, low, high = none, none + np.inf, none - np.inf
+    for samples in batches:
+        q = samples.q[samples.keep]
+        peak = np.maximum(peak, np.abs(samples.dq[samples.keep]).max(axis=0, initial=0.0))
+        low, high = (
+            np.minimum(low, q.min(axis=0, initial=np.inf)),
+            np.maximum(high, q.max(axis=0, initial=-np.inf)),
+        )
+    return terms.within(robot, Extent(peak, low, high))
+
+
+# What the log adds to the robot, estimated beside the chosen model with intervals from blocks of time.
+
+DEPENDENT = 1e-6
+# The kind of an effect of the log and its joint, "" = of the whole log.
+EffectPlace = tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    index: Int
+    value: Float
+    half_width: Float
+
+
+def estimate_effects(
+    robot: RobotModel, comparison: ModelComparison, factors: Factors, first: Fitted, labels: Sequence[Label]
+) -> tuple[MeasurementEffect, ...]:
+    """Effects of the log, each beside the chosen model; a jackknife over blocks for each.
+
+    labels: of the chosen model, from which a kind that it contains is taken. Relative sizes are relative to that of the
+    first joint where the model does not hold the effect; some stand not beside but in place of others.
+    """
+    wide = comparison.wide.terms.columns(robot)
+    place = {column.name: i for i, column in enumerate(wide)}
+    weights = np.asarray(first.estimate.weights)
+    found: list[MeasurementEffect] = []
+    for effect in comparison.wide.proposals:
+        if not effect.measured:
+            continue
+        own = comparison.wide.of(effect)
+        if effect.relative:
+            right = next((label for label in own if label not in labels), None)
+            own = tuple(label for label in own if label != right)
+        held = [label for label in labels if label[0] not in effect.instead_of]
+        names = (*comparison.fixed, *comparison.wide.names(dict.fromkeys([*held, *own])))
+        index = np.array(
+            [place[comparison.regression.names[i]] for i in comparison.regression.index(names)],
+            dtype=np.int64,
+        )
+        fit = _fit(factors, index, weights)
+        by_column = dict(zip(fit.index.tolist(), zip(fit.value, fit.half_width, strict=True), strict=True))
+        for label in own:
+            for name in comparison.wide.members[label]:
+                own_name = name.split(":", 1)[1]
+                if place[name] in by_column and own_name not in effect.auxiliary:
+                    value, half = by_column[place[name]]
+                    found.append(
+                        MeasurementEffect(
+                            name=own_name,
+                            kind=effect.label,
+                            joint=_joint(robot, label),
+                            unit=wide[place[name]].unit,
+                            value=float(value),
+                            half_width=float(half),
+                            adopted=label in labels,
+                            fault=effect.role is Role.LOG,
+                        )
+                    )
+    return tuple(found)
+
+
+def as_estimated(found: Sequence[MeasurementEffect], estimate: Estimate) -> tuple[MeasurementEffect, ...]:
+    """Those that the model contains with the values and intervals of its final fit, the others as they are."""
+    half = estimate.half_width()
+    values = {
+        estimate.columns[i].name: (float(estimate.value[k]), float(half[k]))
+        for k, i in enumerate(estimate.base.independent)
+    }
+    return tuple(
+        replace(one, value=values[one.name][0], half_width=values[one.name][1])
+        if one.adopted and one.name in values
+        else one
+        for one in found
+    )
+
+
+def place_of(robot: RobotModel, label: Label) -> EffectPlace:
+    """Kind and joint of an effect."""
+    return label[0], _joint(robot, label)
+
+
+def _joint(robot: RobotModel, label: Label) -> str:
+    return "" if label[1] == EVERYWHERE else robot.joint_names[label[1]]
+
+
+def _fit(factors: Factors, index: Int, weights: Float) -> _Fit:
+    """Weighted least squares over some columns of wide factors, with 95 % half widths from the jackknife."""
+    mask = np.zeros(factors.parameter_count, dtype=np.bool_)
+    mask[index] = True
+    # Of the sum, which all effects share: blocks are gone through once, for the columns that are independent.
+    R = stack([factor.select(mask) for factor in factors.total], index, weights)
+    size = np.linalg.norm(R[:-1, :-1], axis=0)
+    good = np.abs(np.diag(R)[:-1]) > DEPENDENT * np.where(size > 0, size, np.inf)
+    if not good.all():
+        return _fit(factors, index[good], weights)
+    b = len(index)
+    inverse = solve_triangular(R[:b, :b], np.eye(b))
+    value = inverse @ R[:b, b]
+    theta = np.zeros(factors.parameter_count)
+    theta[index] = value
+    blocks = BlockScores.of(factors.select(mask), index, theta, inverse, weights)
+    blocks = blocks.grouped(factors.independent())
+    std = np.sqrt(np.diag(covariance_of(Intervals.JACKKNIFE, blocks)))
+    return _Fit(index, value, float(student_quantile(blocks.count - 1, 0.975)) * std)
+
+
+# Small effects linearised about the model that holds them, where a first fit without them was a rough
+# guess.
+
+ROUNDS = 3
+# Steps within this share of the interval are of no account.
+CLOSE = 0.1
+
+
+def relinearised(
+    robot: RobotModel, nonlinear: NonlinearFit, fitted: Fitted, nominal: Nominal, fit: Fit
+) -> tuple[NonlinearFit, Fitted]:
+    """The model fitted again until the effects that are linearised about a nominal model stay where they are.
+
+    nominal: that which a choice of the model linearised about; terms with any other are left alone.
+    A gain that is off by g is found off by g / (1 + g) about a model that took it for granted.
+    """
+    for _ in range(ROUNDS):
+        found = nominal_model(robot, fitted.estimate, nominal)
+        terms = _about(robot, nonlinear.terms, nominal, found, found_effects(fitted.estimate))
+        if terms == nonlinear.terms:
+            break
+        again = fit(terms)
+        step = _step(fitted, again)
+        nonlinear, fitted, nominal = replace(nonlinear, terms=terms), again, found
+        if step <= CLOSE:
+            break
+    return nonlinear, fitted
+
+
+def _about(robot: RobotModel, terms: Terms, old: Nominal, new: Nominal, values: Mapping[str, float]) -> Terms:
+    made: list[Term] = []
+    for term in terms:
+        if isinstance(term, NominalTerm) and term.inertia == old.inertia:
+            term_now = replace(term, inertia=new.inertia, drives=new.drives if term.drives else ())
+            made.append(term_now.near(robot, values))
+        else:
+            made.append(term)
+    return Terms(tuple(made))
+
+
+def _step(before: Fitted, after: Fitted) -> float:
+    """Largest step of an effect that is linearised over its 95 % half width."""
+    old, new = _effects(before), _effects(after)
+    steps = [abs(new[name][0] - old[name][0]) / new[name][1] for name in new if name in old]
+    return max((step for step in steps if np.isfinite(step)), default=0.0)
+
+
+def _effects(fitted: Fitted) -> dict[str, tuple[float, float]]:
+    """By name, value and half width of the linearised effects."""
+    estimate = fitted.estimate
+    own = {term.name for term in fitted.assembly.terms if term.linearised}
+    return {
+        estimate.columns[i].name: (float(value), float(half))
+        for i, value, half in zip(
+            estimate.base.independent, estimate.value, estimate.half_width(), strict=True
+        )
+        if estimate.columns[i].term in own
+    }
+
+
+CHOOSE_MODEL_ROUNDS = 2
 # Forms of friction on one joint: one of its reversals, one of its speeds, one of its load.
 FORMS_A_JOINT = 3
 # Share of the moving joints from which on a form of friction is one of the whole robot.
@@ -125,7 +327,7 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
         (one.label, place) for one in plain for place in range(robot.n) if (one.label, place) in tried
     )
     shown = ForwardSelection(wide_fit.comparison, plain_labels).found()
-    for _ in range(ROUNDS):
+    for _ in range(CHOOSE_MODEL_ROUNDS):
         # About a model that took a fault for granted, faults are found off in size, and beside what they left askew.
         faults = wide_fit.linearised(shown)
         if not faults:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.base.records import dataclass
 from dynid.choose.selection import MOST, Ablation, Model, Selection
-from dynid.choose.subset_regression import SubsetRegression
-from dynid.choose.wide_model import Label, WideModel
-from dynid.factor.comparison import Candidate, Comparison, compare, gain
+from dynid.choose.subset_regression import Residualised, SubsetRegression
+from dynid.choose.wide_model import KEPT, Label, WideModel
+from dynid.factor.folds import Candidate, Comparison, compare, gain
+from dynid.terms.exports import Role
 
 # Screening many effects one by one: what passes by chance is judged again together with everything else.
 SCREEN = 2.0
@@ -152,3 +153,166 @@ class ModelComparison:
                 share, std = gain(trial.squares, chosen.squares, self.regression.counts)
                 found.append(Ablation(axis.name, chosen.options[k].name, trial.options[k].name, share, std))
         return tuple(found)
+
+
+# Which effects a log shows: the one that gains most on held-out blocks joins the model, then the next, and
+# so on.
+
+# Faults of the log are reported to its owner, so chance has to be ruled out more surely than for a choice.
+SURE = 3.0
+# Joints that are late together are so by about the same time; friction that is missing looks late by any time.
+LEAST_PART, MOST_PART = 0.3, 4.0
+MOST_EFFECTS = 40
+MOST_SHARE = 0.5
+# Gains that differ by less than this share are equal: the difference is rounding.
+EQUAL = 1e-6
+# An effect that its shield contains is taken where it gains this share of what the shield, or any rival, does: on a
+# short way a slow function of position, or a lean of the base, bends as a spring does, and has more to bend with.
+NEARLY = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardSelection:
+    """Effects that join a model one by one.
+
+    base: effects that are in it from the beginning.
+    """
+
+    comparison: ModelComparison
+    base: tuple[Label, ...]
+
+    def found(self) -> tuple[Label, ...]:
+        """Effects that earn their place beside each other, in the order in which they joined.
+
+        All compete at every step, forms of friction, couplings, elasticity and faults of the log: one that merely
+        imitates another gains less than it and nothing once the other has joined. In the end those leave that the
+        others have made worthless. Forms of friction join only while something else still has a claim.
+        Source: orthogonal matching pursuit (Pati, Rezaiifar, Krishnaprasad 1993) with held-out errors for correlations.
+        """
+        comparison, wide = self.comparison, self.comparison.wide
+        rest = comparison.regression.residualised((*comparison.fixed, *wide.names(self.base)))
+        columns = {
+            label: comparison.regression.index(wide.names([label]))
+            for label in wide.members
+            if label not in self.base and label != KEPT
+        }
+        bars: dict[Label, float] = {}
+        while len(bars) < MOST_EFFECTS:
+            best = self._next(list(bars), rest, columns)
+            if best is None:
+                break
+            bars[best[0]] = best[1]
+            rest = rest.beside(columns.pop(best[0]))
+        return self._thinned(bars)
+
+    def _next(
+        self, joined: Sequence[Label], rest: Residualised, columns: Mapping[Label, Int]
+    ) -> tuple[Label, float] | None:
+        """The effect that gains most among those that earn their place, and the standard errors that it has to gain.
+
+        rest: what the model leaves.    columns: of every effect that is not in it, in the regression.
+        """
+        wide = self.comparison.wide
+        without, *with_each = rest.squares_of([np.array([], dtype=np.int64), *columns.values()])
+        gains = {
+            label: (float((without - squares).sum()), self._strength(without, squares))
+            for label, squares in zip(columns, with_each, strict=True)
+        }
+        order = sorted(gains, key=lambda label: -gains[label][0])
+        sound = [
+            label for label in order if gains[label][1] > self._least(label) and self._is_sound(label, joined)
+        ]
+        if all(wide.role(label) is Role.FRICTION for label in sound):
+            return None
+        first = sound[0]
+        for label in sound:
+            if gains[label][0] >= NEARLY * gains[first][0] and wide.proposal(label).shield:
+                return label, self._least(label)
+        if wide.role(first) is Role.SHIELD:
+            # It has earned its place; what it contains gets that where nothing at all gains more.
+            best = next((one for one in order if one != first and self._is_sound(one, joined)), first)
+            contained = (wide.proposal(best).shield, best[1]) == first
+            if contained and gains[best][0] >= NEARLY * gains[first][0] and gains[best][1] > SCREEN:
+                return best, SCREEN
+        most = gains[first][0]
+        equal = [label for label in sound if gains[label][0] >= (1.0 - EQUAL) * most and label[0] == first[0]]
+        best = min(sorted(equal), key=lambda label: self._size(label, joined)) if len(equal) > 1 else first
+        return best, self._least(best)
+
+    def _size(self, label: Label, joined: Sequence[Label]) -> float:
+        """How large an effect comes out at all its places, r.m.s., once it is at one more.
+
+        Sizes relative to one another, as those of drive gains, leave open which place is right: one place less than
+        all predicts the same, whichever is left out. The smallest deviations are the likeliest.
+        """
+        together = [one for one in (*joined, label) if one[0] == label[0]]
+        values = self._values([*joined, label])
+        sizes = [values[name] for name in self.comparison.wide.names(together) if name in values]
+        # Rounding decides nothing: sizes count to six digits.
+        return float(f"{np.linalg.norm(sizes):.6g}")
+
+    def _thinned(self, bars: Mapping[Label, float]) -> tuple[Label, ...]:
+        """Without those that no longer earn their place, the least worthy first; shields do not count against them.
+
+        bars: standard errors that each has to gain.
+        """
+        comparison, joined = self.comparison, list(bars)
+        while joined:
+            full = comparison.squares([*self.base, *joined])
+            strengths = []
+            for label in joined:
+                shield = (comparison.wide.proposal(label).shield, label[1])
+                others = [one for one in joined if one not in (label, shield)]
+                with_it = comparison.squares([*self.base, *others, label]) if shield in joined else full
+                strength = self._strength(comparison.squares([*self.base, *others]), with_it)
+                strengths.append(strength / bars[label] if self._is_sound(label, others) else -np.inf)
+            least = int(np.argmin(strengths))
+            if strengths[least] > 1.0:
+                break
+            del joined[least]
+        return tuple(joined)
+
+    def _strength(self, without: Float, squares: Float) -> float:
+        """Gain of held-out squares (M,) over those without an effect, in standard errors over blocks.
+
+        A few blocks may hold most of a large gain, so that it varies as much as it is large. One that takes away the
+        better part of all errors is judged by the logarithm of each block's errors, too.
+        """
+        tiny = np.finfo(np.float64).tiny
+        share, std = gain(without, squares, self.comparison.regression.counts)
+        strength = share / max(std, tiny)
+        if share > MOST_SHARE:
+            ratio = np.log(np.maximum(without, tiny) / np.maximum(squares, tiny))
+            strength = max(strength, float(ratio.mean() / max(ratio.std() / np.sqrt(len(ratio)), tiny)))
+        return strength
+
+    def _least(self, label: Label) -> float:
+        # What may be taken in place of a fault is judged as strictly.
+        effect = self.comparison.wide.proposal(label)
+        return SURE if effect.role is Role.LOG or effect.shield else SCREEN
+
+    def _is_sound(self, label: Label, others: Sequence[Label]) -> bool:
+        """Whether an effect comes out beside others as only it can: of its sign, and alike on every joint."""
+        effect = self.comparison.wide.proposal(label)
+        if effect.alike:
+            return self._alike(label, effect.alike, [one for one in others if one[0] != effect.alike])
+        if not effect.positive:
+            return True
+        values = self._values([*others, label])
+        return all(values.get(name, 0.0) > 0 for name in self.comparison.wide.bounded(label))
+
+    def _alike(self, label: Label, by_joint: str, others: Sequence[Label]) -> bool:
+        """Whether every joint by itself says about the same as all together."""
+        wide = self.comparison.wide
+        together = self._values([*others, label]).get(wide.members[label][0], 0.0)
+        alone = wide.of(wide.proposal((by_joint, label[1])))
+        names = wide.names(alone)
+        values = self._values([*others, *alone])
+        parts = np.array([values[name] for name in names if name in values]) / (together or np.inf)
+        return len(parts) > 0 and bool((parts > LEAST_PART).all() and (parts < MOST_PART).all())
+
+    def _values(self, labels: Sequence[Label]) -> dict[str, float]:
+        comparison = self.comparison
+        return comparison.regression.values(
+            (*comparison.fixed, *comparison.wide.names([*self.base, *labels]))
+        )

@@ -2,28 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.distributions import student_quantile
 from dynid.base.errors import DynidError, SolverError
+from dynid.base.numerics import student_quantile
 from dynid.base.records import dataclass
 from dynid.choose.search import Fit, Fitted
-from dynid.choose.torque_scales import ScaledDrives
 from dynid.choose.wide_model import nominal_model
 from dynid.estimate.estimator import Estimate, Regression
-from dynid.estimate.feasible import FOLDS, FeasibleFit, weighted_rows
+from dynid.estimate.feasible import FOLDS, Among, FeasibleFit, weighted_rows
 from dynid.estimate.least_squares import solve
-from dynid.factor.factor import Factors
+from dynid.factor.factor import Factors, stack
 from dynid.factor.folds import can_hold_out, folds_of, judged_equations
 from dynid.feasible.bodies import body_columns
 from dynid.robot.model import RobotModel
-from dynid.terms.catalogue import CATALOGUE
-from dynid.terms.choice import LogFacts
-from dynid.terms.term import Column, Of, Term, Terms
+from dynid.terms.exports import Column, LogFacts, Of
+from dynid.terms.term import CATALOGUE, Term, Terms
+
+# The factor on the torque of some drives with which physically consistent bodies fit it beside that of the
+# others.
+
+# Logarithms of factors that are tried: up to four times either way, in steps of the root of two; and steps about a
+# factor that is nearly right, after which a parabola leaves a few thousandths of it.
+TRIED = np.log(2.0) * np.arange(-4, 5) / 2.0
+NEARBY = (np.log(1.2), np.log(1.04))
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledDrives:
+    """Consistent fits of equations in which the torque of some groups is multiplied by a factor s.
+
+    min_s,theta sum_g w_g / s_g^2 ||s_g tau_g - Y_g theta||^2, s_g = s in those groups and 1 in the others: errors
+    count as errors of the torque that is logged, so that no factor makes them small.
+    regression: of the model.    weights: (g,).    fit: consistent, its strength a number.    own: (g,) those groups.
+    """
+
+    regression: Regression
+    weights: Float
+    fit: FeasibleFit
+    own: Bool
+
+    def best(self, factors: Factors, near: float | None = None) -> tuple[float, Float]:
+        """The factor that fits best, and parameters (p,).    near: one that is nearly right; None = any is tried.
+
+        Raises SolverError where no consistent bodies are found.
+        """
+
+        def cost(size: float) -> float:
+            return self.missed(factors, np.exp(size), self.parameters(factors, np.exp(size)))
+
+        found = _vertex(cost, TRIED) if near is None else float(np.log(near))
+        for step in NEARBY:
+            found = _vertex(cost, found + step * np.arange(-1, 2))
+        return float(np.exp(found)), self.parameters(factors, np.exp(found))
+
+    def missed(self, factors: Factors, factor: float, theta: Float) -> float:
+        """Weighted squares of the logged torque that parameters (p,) miss."""
+        full, base = np.zeros(len(theta)), self.regression.base
+        full[base.independent] = base.reduce(theta)
+        parts = zip(self._weights(factor), factors.total, self._scales(factor), strict=True)
+        return float(sum(w * group.with_target_times(s).residual_square(full) for w, group, s in parts))
+
+    def parameters(self, factors: Factors, factor: float) -> Float:
+        """(p,) of the consistent fit."""
+        base, scales = self.regression.base, self._scales(factor)
+        scaled = [group.with_target_times(s) for group, s in zip(factors.total, scales, strict=True)]
+        R, b = stack(scaled, base.independent, self._weights(factor)), base.rank
+        rows = R[:b, :b] @ base.B, R[:b, b]
+        return self.fit.consistent(self.regression, *rows, float(self.fit.strength), self._among).parameters
+
+    def _scales(self, factor: float) -> Float:
+        return np.where(self.own, factor, 1.0)
+
+    def _weights(self, factor: float) -> Float:
+        return np.asarray(self.weights / self._scales(factor) ** 2)
+
+    @cached_property
+    def _among(self) -> Among:
+        return self.fit.among(self.regression)
+
+
+def _vertex(cost: Callable[[float], float], at: Float) -> float:
+    """Where a parabola through the least of some costs and those beside it is least; at a border that."""
+    costs = np.array([cost(float(x)) for x in at])
+    k = int(np.clip(np.argmin(costs), 1, len(at) - 2))
+    left, middle, right = costs[k - 1 : k + 2]
+    step, bend = float(at[k] - at[k - 1]), float(left - 2.0 * middle + right)
+    if not bend > 0.0:
+        return float(at[int(np.argmin(costs))])
+    return float(at[k] + np.clip(0.5 * step * (left - right) / bend, -step, step))
+
 
 # A single cause removes so much of the difference on left-out blocks, and every other leaves so many times its error.
 # Of 17 simulated cases of benchmarks/causes.py six have a cause to be named; it is first in all of them, and the next
@@ -34,7 +107,7 @@ SURE = 3.0
 # By so much at least consistent bodies predict worse: less is within what the choice of the blocks makes.
 LEAST = 0.01
 # How many candidates, those that help the fitted data most, are tried on left-out blocks.
-TRIED = 3
+CONSISTENCY_CAUSE_TRIED = 3
 # What a text begins with that names a cause.
 NAMED = "Likely cause"
 
@@ -247,7 +320,9 @@ def _compared(
             trials.append(_ScaleTrial.of(one, fitted.regression, weights, wanted, free.group_names))
     fits = [trial.fitted() for trial in trials]
     costs = [cost for cost, _ in fits]
-    order = [i for i in np.argsort(costs, kind="stable").tolist() if i and np.isfinite(costs[i])][:TRIED]
+    order = [i for i in np.argsort(costs, kind="stable").tolist() if i and np.isfinite(costs[i])][
+        :CONSISTENCY_CAUSE_TRIED
+    ]
     seen = {i: trials[i].unseen(fits[i][1]) for i in (0, *order)}
     plain = _unconstrained(fitted.regression, weights)
     ratio = {i: float(np.sqrt(sum(missed) / plain)) for i, (missed, _) in seen.items()}

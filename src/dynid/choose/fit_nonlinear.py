@@ -2,26 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Bool
-from dynid.base.errors import UsageError
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import SolverError, UsageError
 from dynid.base.records import dataclass
-from dynid.choose.bodies_as_load import with_loads
-from dynid.choose.bounds import bounded_columns
 from dynid.choose.friction_forms import choose_forms, worth_of_shapes
-from dynid.choose.search import Fitted, NonlinearFit, Search, base_names
-from dynid.choose.separable import Lines, SeparableProblem, joint_problem
-from dynid.choose.shaped import nominal
-from dynid.choose.variable_projection import Scale, Start, variable_projection
+from dynid.choose.search import Fitted, NonlinearFit, Search, base_names, nominal
+from dynid.choose.separable import Lines, Scale, SeparableProblem, Start, joint_problem, variable_projection
+from dynid.choose.subset_regression import bounded_columns
+from dynid.choose.wide_model import Labelled
+from dynid.estimate.estimator import Estimate, Estimator
+from dynid.estimate.scores import LeftOut, Origin, Scores, Sums
+from dynid.estimate.source import LogSource
+from dynid.factor.factor import Factors
+from dynid.factor.folds import folds_of, judged_equations, moved_once
+from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
-from dynid.terms.column import Of
+from dynid.signals.samples import Samples
 from dynid.terms.curve import ShapedTerm
-from dynid.terms.joint_term import joint_indices
-from dynid.terms.term import Term, Terms
+from dynid.terms.exports import Column, Of, Side
+from dynid.terms.term import Term, Terms, joint_indices
+
+# Friction that is loaded by the bodies that are estimated with it: Newton's method on both together.
+
+# Settled when no parameter moves by more than this many of its standard deviations, or, where a log is exact, by more
+# than this share of the largest one. Newton's method takes four to ten fits.
+STEP, ROUNDING, ROUNDS = 1e-2, 1e-9, 40
+
+
+def with_loads(terms: Terms, robot: RobotModel, fit: Callable[[Terms], Estimate]) -> Terms:
+    """The terms with the bodies that they are loaded by: those that fit best together with the load's share.
+
+    tau = Y pi + f |Y pi| s is linearised about (pi, f): (1 + f s sign(Y pi)) Y pi + (change of f) |Y pi| s.
+    fit: of a linear model.    Raises SolverError if the bodies do not settle.
+    """
+    if not any(term.needs_bodies for term in terms):
+        return terms
+    first = fit(Terms(tuple(term for term in terms if not term.needs_bodies)))
+    bodies = _bodies(first, robot)
+    names = [c.name for term in terms if term.needs_bodies for c in term.columns(robot)]
+    share = dict.fromkeys(names, 0.0)
+    before = np.zeros(0)
+    for _ in range(ROUNDS):
+        loaded = Terms(tuple(term.with_bodies(bodies) for term in terms))
+        estimate = fit(_tangent(terms, loaded, share, robot))
+        found = dict(zip(estimate.names, estimate.value.tolist(), strict=True))
+        share = {name: value + found.get(name, 0.0) for name, value in share.items()}
+        now = np.array([share.get(name, value) for name, value in found.items()])
+        bodies = _bodies(estimate, robot)
+        room = np.maximum(STEP * estimate.std, ROUNDING * np.abs(now).max())
+        if len(before) == len(now) and (np.abs(now - before) <= room).all():
+            return Terms(tuple(term.with_bodies(bodies) for term in terms))
+        before = now
+    raise SolverError(
+        "load-friction",
+        found=f"bodies that still move after {ROUNDS} fits together with the friction that they load",
+        expected="bodies, and shares of their load, that settle",
+        do="give the bodies as inertia = [...] of load_friction, or in the description with load = 'prior'",
+    )
+
+
+@dataclass(frozen=True)
+class LoadedBodies(Term):
+    """A term of bodies, each joint's torque multiplied by 1 + the slope of what it loads.
+
+    loads: terms that know their bodies, with the shares about which they are linear.
+    """
+
+    of: Term
+    loads: tuple[tuple[Term, tuple[float, ...]], ...]
+    name: str = "rigid_body"
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """Those of the bodies."""
+        return self.of.columns(robot)
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """The bodies' lines, joint by joint times the factor."""
+        return self._times(1.0 + self._slope(robot, samples, (Side.MOTOR, Side.LINK)), robot, samples, wanted)
+
+    def motor_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """What the bodies load at the motors."""
+        return self._times(self._slope(robot, samples, (Side.MOTOR,)), robot, samples, wanted)
+
+    def _slope(self, robot: RobotModel, samples: Samples, sides: tuple[Side, ...]) -> Float:
+        found = np.zeros_like(samples.dq)
+        for term, share in self.loads:
+            if term.side in sides:
+                found = found + term.load_slope(robot, term.seen(samples), np.array(share))
+        return found
+
+    def _times(self, factor: Float, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        panels = self.of.torque_regressor(robot, samples, wanted)
+        return Panels(panels.columns, tuple(lines * factor[:, j] for j, lines in enumerate(panels.values)))
+
+
+def _tangent(terms: Terms, loaded: Terms, share: dict[str, float], robot: RobotModel) -> Terms:
+    loads = tuple(
+        (now, tuple(share[c.name] for c in term.columns(robot)))
+        for term, now in zip(terms, loaded, strict=True)
+        if term.needs_bodies
+    )
+    return Terms(tuple(LoadedBodies(term, loads) if term.of_bodies else term for term in loaded))
+
+
+def _bodies(estimate: Estimate, robot: RobotModel) -> tuple[float, ...]:
+    inertia = np.zeros(10 * robot.n_bodies)
+    bodies = [i for i, c in enumerate(estimate.columns) if c.of is Of.BODY]
+    inertia[: len(bodies)] = estimate.parameters[bodies]
+    return tuple(float(x) for x in inertia)
+
 
 PASSES = 4
 CONVERGED = 2e-3
@@ -165,3 +259,83 @@ def _without(terms: Terms, estimated: dict[int, Bool], position: int, joint: int
 
 def _replaced(terms: Terms, position: int, term: Term) -> Terms:
     return Terms(tuple(term if i == position else t for i, t in enumerate(terms)))
+
+
+# Scores on held-out blocks when shapes were estimated: they are estimated again without the blocks that
+# score them.
+
+
+def held_out_scores(
+    fitted: Fitted,
+    nonlinear: NonlinearFit,
+    search: Search,
+    estimator: Estimator,
+    left_out: LeftOut | None = None,
+) -> Scores:
+    """Scores on contiguous runs of blocks, each left out of everything that is estimated but the forms of friction.
+
+    search: of a long log its stretches of every block, on which the shapes were estimated: the scores are of these.
+    left_out: samples of the log that are in no equation, by the model that was fitted to all blocks.
+    """
+    if search.share < 1.0:
+        fitted = search.fit(nonlinear.terms)
+        left_out = None if left_out is None else left_out.scaled(search.share)
+    group_names = fitted.factors.group_names
+    scored = [g for g, name in enumerate(group_names) if name in search.robot.joint_names]
+    constant = constant_part_of(fitted, nonlinear, search)
+    sums: list[Sums] = []
+    blocks: list[Sums] = []
+    folds = folds_of(fitted.factors, search.folds)
+    models = [
+        refine(nonlinear, search, fresh=False, blocks=fold.training.tolist(), constant=constant).terms
+        for fold in folds
+    ]
+    every = _factors_of_all(fitted, models, list(nonlinear.estimated), search)
+    for fold, terms, whole in zip(folds, models, every, strict=True):
+        factors = whole.select(fitted.regression.base.mask)
+        source = fitted.regression.source
+        if isinstance(source, LogSource):
+            source = replace(source, assembly=replace(source.assembly, terms=terms))
+        part = replace(
+            fitted.regression,
+            factors=factors.subset(fold.training.tolist()),
+            source=source,
+            value_only=True,
+        )
+        theta = estimator.fit(part).full_vector
+        held_out = judged_equations(factors, folds).subset(fold.held_out.tolist())
+        sums.append(Sums.of_factors(held_out, theta, scored))
+        blocks += Sums.of_blocks(held_out, theta, scored)
+    total = sums[0]
+    for one in sums[1:]:
+        total = total + one
+    names = dict.fromkeys(block.trajectory for block in fitted.factors.blocks)
+    scored_names = [group_names[g] for g in scored]
+    found = total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)
+    return replace(found, moved_once=moved_once(fitted.factors, folds))
+
+
+def _factors_of_all(
+    fitted: Fitted, models: Sequence[Terms], changed: Sequence[int], search: Search
+) -> Iterator[Factors]:
+    """Factors of models that differ from a fitted one in some terms, by their positions, from one pass over all."""
+    assembly, robot = fitted.assembly, search.robot
+    counts = [len(term.columns(robot)) for term in assembly.terms]
+    first = np.cumsum([0, *counts])
+    own = [np.arange(first[i], first[i + 1]) for i in changed]
+    trial = np.concatenate(own)
+    others = [
+        Labelled(model.terms[i], f"{number}, {i}") for number, model in enumerate(models) for i in changed
+    ]
+    wider = replace(
+        assembly,
+        terms=Terms((*assembly.terms.terms, *others)),
+        wanted=np.concatenate([assembly.wanted, *[assembly.wanted[trial]] * len(models)]),
+    )
+    known = wider.unchanged(assembly, fitted.factors)
+    factors = wider.factors(search.batches, search.threads, known=known)
+    for number in range(len(models)):
+        place = np.append(np.arange(first[-1]), np.full(len(trial) * len(models), -1))
+        place[trial] = -1
+        place[first[-1] + number * len(trial) + np.arange(len(trial))] = trial
+        yield factors.renumbered(place, int(first[-1]))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -10,16 +11,130 @@ import numpy as np
 from dynid.base.arrays import Bool
 from dynid.base.records import dataclass
 from dynid.choose.separable import SeparableProblem
-from dynid.choose.shapes import Choice
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap
+from dynid.factor.blocking import thinned
 from dynid.factor.factor import Factors
 from dynid.factor.folds import can_hold_out
-from dynid.factor.thinning import thinned
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Terms
+from dynid.terms.curve import CurveTerm, ShapedTerm
+from dynid.terms.term import Term, Terms, joints_of, on_joints
+
+# What is kept of a search for shapes and of a comparison of friction models.
+
+
+@dataclass(frozen=True)
+class ShapeEstimate:
+    """A nonlinear parameter of one joint.
+
+    name: shape and number of the joint, "velocity5".    std: nan where the data do not determine it.
+    lower, upper: bounds of the search.    note: "" or why the value is doubtful.
+    """
+
+    name: str
+    term: str
+    joint: str
+    unit: str
+    value: float
+    std: float
+    lower: float
+    upper: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class FormScore:
+    """How one form of friction did on blocks that it was not fitted on.
+
+    parameters: linear and nonlinear ones of the joint.
+    relative: held-out error over torque, both RMS, of all joints, each weighted by its own residual.
+    gain: held-out mean square error less than that of the first candidate, as a share of the latter.
+    gain_std: its standard error over blocks.    earned: whether the gain exceeds one standard error.
+    """
+
+    name: str
+    parameters: int
+    relative: float
+    gain: float
+    gain_std: float
+    earned: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Candidates for one joint, the simplest first, and the one chosen by the rule of one standard error.
+
+    subject: "friction", or the term of the model whose worth was looked at (it stays in the model whatever comes out).
+    """
+
+    joint: str
+    subject: str
+    candidates: tuple[FormScore, ...]
+    chosen: str
+
+    @property
+    def winner(self) -> FormScore:
+        """The chosen candidate."""
+        return next(one for one in self.candidates if one.name == self.chosen)
+
+
+# Terms whose shapes are open: as they are before a search, on some joints, and put together again.
+
+
+def is_open(terms: Terms) -> bool:
+    """Whether a model has a choice to make, a load or a shape to estimate."""
+    return any(term.is_open for term in terms)
+
+
+def nominal(terms: Terms, robot: RobotModel) -> Terms:
+    """Terms with baseline friction and typical shapes, to start from."""
+    made: list[Term] = []
+    for term in terms:
+        plain = plainest(term, joints_of(term))
+        if plain is not None:
+            made += list(plain)
+        elif isinstance(term, ShapedTerm) and term.shapes:
+            table = term.shape_table(robot)
+            nominal = np.array([shape.typical for shape in term.shapes])
+            made.append(term.with_shape_table(np.where(np.isnan(table), nominal, table)))
+        else:
+            made.append(term)
+    return Terms(tuple(made))
+
+
+def plainest(term: Term, joints: tuple[str, ...]) -> Terms | None:
+    """The first of a term's alternatives; None for a term without any."""
+    return next(iter(term.alternatives(joints).values()), None)
+
+
+def merged(parts: Sequence[Terms], robot: RobotModel) -> list[Term]:
+    """Terms on one joint each, put together to terms on all joints that share a form."""
+    groups: dict[Term, list[Term]] = {}
+    for terms in parts:
+        for term in terms:
+            groups.setdefault(_form(term), []).append(term)
+    return [_joined(form, members, robot) for form, members in groups.items()]
+
+
+def _form(term: Term) -> Term:
+    plain = on_joints(term, ())
+    if not isinstance(term, CurveTerm):
+        return plain
+    return replace(plain, **{shape.name: None for shape in term.shapes})
+
+
+def _joined(form: Term, members: Sequence[Term], robot: RobotModel) -> Term:
+    names = [joints_of(member)[0] for member in members]
+    order = sorted(range(len(names)), key=lambda i: robot.joint_names.index(names[i]))
+    on = () if len(names) == robot.n else tuple(names[i] for i in order)
+    whole = on_joints(form, on)
+    if isinstance(whole, CurveTerm) and whole.shapes:
+        rows = [m.shape_table(robot)[0] for m in (members[i] for i in order) if isinstance(m, CurveTerm)]
+        return whole.with_shape_table(np.array(rows))
+    return whole
+
 
 # Blocks from which on the standard error of a difference between models, itself uncertain by a quarter, says something.
 LEAST_TO_COMPARE = 10

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from dynid.base.diagnostics import Finding
 from dynid.base.records import dataclass
+from dynid.base.units import with_interval
+from dynid.terms.catalogue import question_words
 
 
 @dataclass(frozen=True)
@@ -101,3 +109,77 @@ class Selection:
 
 
 MOST = 40
+
+
+# What a choice among models says, in plain words.
+
+_LOUD = {"s": (1e3, "ms"), "1": (1e2, "%"), "rad": (1e3, "mrad")}
+
+
+def selection_findings(selection: Selection | None) -> list[Finding]:
+    """One finding on the chosen model; none without a choice."""
+    if selection is None:
+        return []
+    text = options_in_words(selection.axes, selection.chosen.options) + "."
+    if selection.friction and "by joint" in selection.chosen.options:
+        text += " Friction by joint: " + ", ".join(f"{f.joint} {f.form}" for f in selection.friction) + "."
+    held = [one for one in selection.measurement_effects if one.adopted and one.fault]
+    if held:
+        text += " It holds what the log adds: " + ", ".join(_in_words(one) for one in held) + "."
+    title = f"Model chosen among {selection.compared} on held-out blocks"
+    return [Finding("good", title, text, code="model-chosen")]
+
+
+def effects_left_out(effects: Sequence[MeasurementEffect]) -> str:
+    """That effects of the log were taken out of the model again, and why."""
+    return (
+        f"{', '.join(_in_words(one) for one in effects)}: predicts held-out blocks better, but the interval in the "
+        "final fit holds zero; left out of the model"
+    )
+
+
+def _in_words(one: MeasurementEffect) -> str:
+    factor, unit = _LOUD.get(one.unit, (1.0, one.unit))
+    where = f" of {one.joint}" if one.joint else ""
+    return f"{one.kind}{where} {with_interval(factor * one.value, factor * one.half_width)} {unit}"
+
+
+def options_in_words(axes: Sequence[str], options: Sequence[str]) -> str:
+    """What was chosen on every axis of the comparison."""
+    return "; ".join(
+        f"{question_words(axis)}: {'kept' if option == axis else option}"
+        for axis, option in zip(axes, options, strict=True)
+    )
+
+
+# A choice among models as plain data, for the run folder.
+
+
+def selection_to_dict(selection: Selection | None) -> dict[str, Any] | None:
+    """Plain data; None for none."""
+    return None if selection is None else asdict(selection)
+
+
+def selection_from_dict(data: Mapping[str, Any] | None) -> Selection | None:
+    """Back from plain data."""
+    if data is None:
+        return None
+    return Selection(
+        axes=tuple(data["axes"]),
+        models=tuple(
+            Model(**{**m, "options": tuple(m["options"]), "relative": _number(m["relative"])})
+            for m in data["models"]
+        ),
+        compared=int(data["compared"]),
+        folds=int(data["folds"]),
+        friction=tuple(JointForm(**entry) for entry in data["friction"]),
+        ablations=tuple(Ablation(**entry) for entry in data["ablations"]),
+        measurement_effects=tuple(
+            MeasurementEffect(**{**entry, "half_width": _number(entry["half_width"])})
+            for entry in data["measurement_effects"]
+        ),
+    )
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)

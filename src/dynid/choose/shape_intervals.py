@@ -9,10 +9,8 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
-from dynid.choose.search import Fitted, NonlinearFit, Search
-from dynid.choose.separable import SeparableProblem
-from dynid.choose.shapes import ShapeEstimate
-from dynid.choose.variable_projection import Scale
+from dynid.choose.search import Fitted, NonlinearFit, Search, ShapeEstimate
+from dynid.choose.separable import Scale, SeparableProblem
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.uncertainty import block_jackknife
 from dynid.factor.factor import Factors, stack
@@ -20,8 +18,7 @@ from dynid.kernel import Panels, solve_triangular
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.curve import ShapedTerm
-from dynid.terms.joint_term import joint_indices
-from dynid.terms.term import Column, Side, Term, Terms
+from dynid.terms.term import Column, Side, Term, Terms, joint_indices
 
 DEPENDENT = 1e-6
 STEP = 1e-4

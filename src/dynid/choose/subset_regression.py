@@ -10,12 +10,215 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
-from dynid.choose.block_rows import BlockRows, fold_triangles
-from dynid.choose.bounds import DEPENDENT, independent, least_squares, least_squares_within_bounds
-from dynid.factor.comparison import Candidate, compare, gain
-from dynid.factor.factor import Factors, triangle_of
-from dynid.factor.folds import Fold, block_counts, judged_equations
+from dynid.estimate.estimator import Estimate
+from dynid.factor.factor import Factors, stack, triangle_of
+from dynid.factor.folds import Candidate, Fold, block_counts, compare, gain, judged_equations
 from dynid.kernel import qr_panel, solve_triangular
+from dynid.terms.exports import Column, MotionBasis, Of
+from dynid.terms.term import CATALOGUE, JointTerm, Term
+
+# What every block of a log says of a wide model's columns, group by group: each joint's equations hold few
+# of them.
+
+# Of a column, what a triangle's rows hold of it by rounding.
+ROUNDING = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRows:
+    """Rows whose squares are those of the blocks' equations: of each group a triangle a block, at the group's weight.
+
+    width: number of columns and target, c + 1.    places: by group those that its rows hold, (w,), the target's c last.
+    lines: by group its rows of every block, (w, M, r): a line a column.
+    """
+
+    width: int
+    places: tuple[Int, ...]
+    lines: tuple[Float, ...]
+
+    @staticmethod
+    def of(factors: Factors, columns: Int, weights: Float) -> BlockRows:
+        """From factors whose columns are all among some, (c,), and the weights (g,) of their groups."""
+        position = {int(c): i for i, c in enumerate(columns)}
+        places, lines = [], []
+        for g, weight in enumerate(weights):
+            rows = np.stack([block.groups[g].R for block in factors.blocks])
+            # Blocks of fewer equations than columns fill a part of their triangles.
+            filled = (np.abs(rows) > ROUNDING * np.linalg.norm(rows, axis=1, keepdims=True)).any(axis=(0, 2))
+            own = factors.blocks[0].groups[g].columns
+            places.append(np.array([*(position[int(c)] for c in own), len(columns)], dtype=np.int64))
+            lines.append(np.sqrt(weight) * np.ascontiguousarray(rows[:, filled].transpose(2, 0, 1)))
+        return BlockRows(len(columns) + 1, tuple(places), tuple(lines))
+
+    @staticmethod
+    def of_triangles(triangles: Float) -> BlockRows:
+        """From triangles (M, c + 1, c + 1) over all columns."""
+        width = triangles.shape[-1]
+        return BlockRows(width, (np.arange(width),), (np.ascontiguousarray(triangles.transpose(2, 0, 1)),))
+
+    def __len__(self) -> int:
+        return int(self.lines[0].shape[1])
+
+    def squares(self, blocks: Int, used: Int, x: Float) -> Float:
+        """Squared errors (K, m) of some blocks for values x (u, K) of some columns and the target."""
+        value = np.zeros((self.width, x.shape[1]))
+        value[used] = x
+        among = np.zeros(self.width, dtype=np.bool_)
+        among[used] = True
+        found = np.zeros((x.shape[1], len(blocks)))
+        part = _part(blocks)
+        for place, lines in zip(self.places, self.lines, strict=True):
+            own = np.flatnonzero(among[place])
+            rows = lines[own][:, part] if isinstance(part, slice) else lines[np.ix_(own, part)]
+            errors = value[place[own]].T @ rows.reshape(len(own), -1)
+            found += np.square(errors, out=errors).reshape(x.shape[1], len(blocks), -1).sum(axis=2)
+        return found
+
+    def residualised(self, blocks: Int, kept: Int, behind: Int, solved: Float) -> Float:
+        """Columns `behind` (e,) of some blocks less what others (k,) explain of them, solved (k, e); (e, m, R)."""
+        number = np.full(self.width, -1)
+        number[behind] = np.arange(len(behind))
+        of_kept = np.full(self.width, -1)
+        of_kept[kept] = np.arange(len(kept))
+        part, rows = _part(blocks), [lines.shape[2] for lines in self.lines]
+        found = np.zeros((len(behind), len(blocks), sum(rows)))
+        first = 0
+        for place, lines, r in zip(self.places, self.lines, rows, strict=True):
+            own = lines[:, part]
+            mine, known = number[place] >= 0, of_kept[place] >= 0
+            there = found[:, :, first : first + r]
+            there[number[place[mine]]] = own[mine]
+            there -= np.tensordot(solved[of_kept[place[known]]].T, own[known], 1)
+            first += r
+        return found
+
+
+def _part(blocks: Int) -> slice | Int:
+    # Blocks in a row are no copy.
+    whole = len(blocks) > 0 and bool((np.diff(blocks) == 1).all())
+    return slice(int(blocks[0]), int(blocks[-1]) + 1) if whole else np.asarray(blocks)
+
+
+def fold_triangles(factors: Factors, blocks: Sequence[Int], columns: Int, weights: Float) -> list[Float]:
+    """Triangles (c + 1, c + 1) of several sets of blocks, each merged group by group first."""
+    return [stack(factors.subset(own.tolist()).total, columns, weights) for own in blocks]
+
+
+# Columns that are not negative by nature, and least squares within these bounds from a triangle that holds
+# them.
+
+DEPENDENT = 1e-6
+# Of a gradient, relative to what it is the product of; and steps of an active set a coefficient.
+BOUNDS_ROUNDING, MOST_STEPS = 1e-12, 3
+# Standard errors below zero at which dry friction is taken to drive a joint: the other sign by chance once in 700.
+DRIVEN = 3.0
+
+
+def bounded_columns(columns: Sequence[Column], estimate: Estimate) -> frozenset[str]:
+    """Names of columns of friction, rotors and springs that are not negative by nature.
+
+    Coefficients of a body's columns are those of base parameters, sums of several. Dry friction that drives a joint
+    beyond chance is a sign of the log, which every model of it shows: that joint is without bounds.
+    """
+    driven = {
+        estimate.columns[i].owner
+        for i, value, std in zip(estimate.base.independent, estimate.value, estimate.std, strict=True)
+        if _is_dry(estimate.columns[i]) and value < -DRIVEN * std
+    }
+    return frozenset(
+        column.name
+        for column in columns
+        if column.lower >= 0 and column.of is not Of.BODY and column.owner not in driven
+    )
+
+
+def least_squares(triangle: Float, index: Int) -> Float:
+    """(c,) coefficients of some columns, zero elsewhere; one that depends on others is left out.
+
+    triangle: of c columns and the target, the last.
+    """
+    kept, R = independent(triangle, index)
+    k = len(kept)
+    x = np.zeros(triangle.shape[1] - 1)
+    x[kept] = solve_triangular(R[:k, :k], R[:k, k], check_finite=False)
+    return x
+
+
+def least_squares_within_bounds(triangle: Float, index: Int, bounded: Bool) -> Float:
+    """(c,) as `least_squares`, the coefficients of the bounded columns among those of the index at least zero.
+
+    With the free columns eliminated first, [R11 R12 z1; 0 R22 z2], the bounded ones are min ||R22 x - z2||, x >= 0.
+    Source: Lawson and Hanson 1974, chapter 23.
+    """
+    kept, R = independent(triangle, np.concatenate([index[~bounded], index[bounded]]))
+    x, free = np.zeros(triangle.shape[1] - 1), np.zeros(triangle.shape[1] - 1, dtype=np.bool_)
+    free[index[~bounded]] = True
+    k, f = len(kept), int(free[kept].sum())
+    x[kept] = solve_triangular(R[:k, :k], R[:k, k], check_finite=False)
+    if not (x[kept[f:]] < 0).any():
+        return x
+    scale = np.linalg.norm(R[f:k, f:k], axis=0)
+    part = nonnegative(R[f:k, f:k] / scale, R[f:k, k], x[kept[f:]] > 0) / scale
+    x[kept[f:]] = part
+    x[kept[:f]] = solve_triangular(R[:f, :f], R[:f, k] - R[:f, f:k] @ part, check_finite=False)
+    return x
+
+
+def independent(triangle: Float, index: Int) -> tuple[Int, Float]:
+    """Some columns less those that depend on others among them, and the triangle of what is left with the target."""
+    kept = index
+    while True:
+        R = triangle_of(triangle, np.append(kept, triangle.shape[1] - 1))
+        size = np.linalg.norm(R[:, :-1], axis=0)
+        weak = np.abs(np.diag(R)[:-1]) <= DEPENDENT * np.where(size > 0, size, 1.0)
+        if not weak.any():
+            return kept, R
+        kept = kept[~weak]
+
+
+def nonnegative(R: Float, z: Float, positive: Bool) -> Float:
+    """The x >= 0 with the least ||R x - z|| for columns R (m, k) that are independent.
+
+    positive: (k,) the coefficients to begin with, those that are positive without bounds.
+
+    Active set: one leaves at the first bound that is met on the way to the next solution, and the one enters whose
+    gradient is steepest. Source: Lawson and Hanson 1974, chapter 23.
+    """
+    k = R.shape[1]
+    square, along = R.T @ R, R.T @ z
+    limit = BOUNDS_ROUNDING * np.sqrt(np.diag(square) * float(z @ z))
+    x, free = np.zeros(k), np.zeros(k, dtype=np.bool_)
+    wanted = positive
+    for _ in range(MOST_STEPS * (k + 1)):
+        free |= wanted
+        while True:
+            step = np.zeros(k)
+            step[free] = _least_squares(R[:, free], z)
+            below = free & (step <= 0)
+            if not below.any():
+                break
+            share = np.min(x[below] / np.maximum(x[below] - step[below], np.finfo(np.float64).tiny))
+            x = x + share * (step - x)
+            free &= ~(below & (x <= BOUNDS_ROUNDING * np.abs(step)))
+            x[~free] = 0.0
+        x = step
+        slope = np.where(free, -np.inf, along - square @ x - limit)
+        wanted = np.arange(k) == np.argmax(slope)
+        if not slope.max(initial=-np.inf) > 0:
+            return x
+    return x
+
+
+def _least_squares(A: Float, b: Float) -> Float:
+    """The x with the least ||A x - b|| for independent columns."""
+    R = qr_panel(np.vstack([A.T, b]))
+    return solve_triangular(R[:-1, :-1], R[:-1, -1], check_finite=False)
+
+
+def _is_dry(column: Column) -> bool:
+    kind = CATALOGUE.get(column.term, Term)
+    return issubclass(kind, JointTerm) and kind.exports_as is MotionBasis.SIGN
+
 
 # A column that a model explains down to this share of itself offers it nothing.
 FAINT = 1e-4

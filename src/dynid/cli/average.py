@@ -18,7 +18,7 @@ from dynid.cli.common import (
     say,
     set_results,
 )
-from dynid.cli.robot_options import RobotOptions, with_robot
+from dynid.cli.options import RobotOptions, with_robot
 
 
 @with_robot
@@ -42,8 +42,8 @@ def command(
 
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment
-    from dynid.log.write import write_log
-    from dynid.signals.periods import average_periods, columns_of
+    from dynid.log.own_columns import write_log
+    from dynid.signals.first_look import average_periods, columns_of
 
     _refuse(out, (robot, *logs), force)
     diagnostics = Diagnostics()
@@ -71,8 +71,8 @@ def command(
 
 def _refuse(out: Path, inputs: tuple[Path, ...], force: bool) -> None:
     """Raises RefusedError if `out` is one of the inputs or a folder, or exists and is not to be replaced."""
-    from dynid.base.atomic_write import refuse_existing
     from dynid.base.errors import RefusedError
+    from dynid.base.files import refuse_existing
 
     if out.resolve() in {path.resolve() for path in inputs}:
         raise RefusedError(

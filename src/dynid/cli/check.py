@@ -20,8 +20,7 @@ from dynid.cli.common import (
     say,
     set_results,
 )
-from dynid.cli.robot_options import RobotOptions, with_robot
-from dynid.cli.settings_options import Written, with_settings
+from dynid.cli.options import RobotOptions, Written, with_robot, with_settings
 
 if TYPE_CHECKING:
     from dynid.base.diagnostics import Diagnostics
@@ -124,7 +123,7 @@ def _with_effort(log: Log, seed: int, diagnostics: Diagnostics) -> Log:
 
 def _list_columns(logs: list[Path], config: Path | None) -> None:
     from dynid.identification.experiment import Experiment
-    from dynid.log.contents import contents
+    from dynid.log.summary import contents
 
     section = Experiment.read(config).content.log
     found_all = [contents(path, *((section.delimiter, section.decimal) if section else ())) for path in logs]

@@ -24,12 +24,17 @@ def command(
     """Print scores side by side, whether the runs agree, and if not, whether robot or model is the cause."""
     import json
 
-    from dynid.base.atomic_write import refuse_existing
     from dynid.base.errors import UsageError
+    from dynid.base.files import refuse_existing
     from dynid.run.store import load
-    from dynid.verbs.agreement import agreement_data, agreement_lines, agreement_or_reason
-    from dynid.verbs.results import comparison_data
-    from dynid.verbs.summary import comparison_lines, difference_lines
+    from dynid.verbs.summary import (
+        agreement_data,
+        agreement_lines,
+        agreement_or_reason,
+        comparison_data,
+        comparison_lines,
+        difference_lines,
+    )
 
     if len(runs) < 2:
         raise UsageError("one-run", found="one run", expected="at least two to compare")
@@ -56,7 +61,7 @@ def command(
         write_comparison_page(out, stored, found)
         say(f"page: {out}")
     if pool is not None and found is not None:
-        from dynid.exporters.files import write_files
+        from dynid.exporters.export import write_files
 
         text = json.dumps(agreement_data(found), indent=1, allow_nan=False) + "\n"
         write_files({pool: text.encode("utf-8")})

@@ -16,7 +16,7 @@ def command(
 ) -> None:
     """Show versions, kernel, packages and extras, and try an identification; exit with 6 if something is broken."""
     from dynid.base.errors import ResourceError
-    from dynid.verbs.doctor import examine
+    from dynid.verbs.selftest import examine
 
     checks = examine(trial)
     set_results(lambda: {"checks": checks})

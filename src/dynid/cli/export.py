@@ -148,8 +148,8 @@ def _is_plan(folder: Path) -> bool:
 
 def _motion(plan: Path, to: Path, kind: str | None, others: list[str], force: bool) -> None:
     from dynid.base.errors import UsageError
-    from dynid.excitation.export import Format
     from dynid.excitation.folder import write_stored
+    from dynid.excitation.settings import Format
 
     names = tuple(map(str, Format))
     forms = [] if kind is None else [name.strip() for name in kind.split(",")]

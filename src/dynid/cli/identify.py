@@ -24,8 +24,7 @@ from dynid.cli.common import (
     say,
     set_results,
 )
-from dynid.cli.robot_options import RobotOptions, with_robot
-from dynid.cli.settings_options import Written, with_settings
+from dynid.cli.options import RobotOptions, Written, with_robot, with_settings
 
 
 @with_settings
@@ -78,10 +77,9 @@ def command(
     from dynid.identification.pipeline import identify
     from dynid.run.store import check_output
     from dynid.terms.catalogue import terms_to_spec
-    from dynid.verbs.friction_side import on_side
-    from dynid.verbs.results import identification_data
-    from dynid.verbs.save import save
-    from dynid.verbs.summary import identification_lines
+    from dynid.verbs.demo import save
+    from dynid.verbs.schemes import on_side
+    from dynid.verbs.summary import identification_data, identification_lines
 
     held_out = tuple(validation or ())
     if friction_side is not None and auto:

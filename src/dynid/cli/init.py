@@ -16,9 +16,9 @@ from dynid.cli.common import (
     print_diagnostics,
     say,
     set_results,
+    wants_json,
 )
-from dynid.cli.output import wants_json
-from dynid.cli.robot_options import RobotOptions, with_robot
+from dynid.cli.options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
     from dynid.layouts.proposal import Proposal
@@ -60,10 +60,9 @@ def command(
 ) -> None:
     """Look at a log and write the experiment file that says which column is what, in which unit, and why."""
     from dynid.base.diagnostics import Diagnostics
-    from dynid.exporters.files import check_targets, write_files
-    from dynid.layouts.ask import ask_all
-    from dynid.layouts.described import proposal_data
-    from dynid.layouts.propose import propose_logs
+    from dynid.exporters.export import check_targets, write_files
+    from dynid.layouts.proposal import proposal_data
+    from dynid.layouts.propose import ask_all, propose_logs
     from dynid.layouts.write import answer_option, experiment_text, files_of, question_lines, summary_lines
     from dynid.robot import Reading, read_robot
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dynid.cli.common import RobotArgument, print_diagnostics, say, set_results
-from dynid.cli.robot_options import RobotOptions, with_robot
+from dynid.cli.options import RobotOptions, with_robot
 
 
 @with_robot
@@ -20,10 +20,10 @@ def command(
     """Show the tree, joints, limits, prior masses, and the base parameters with their groupings in words."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.robot import Reading, describe, read_robot
-    from dynid.verbs.inspection import describe_base
+    from dynid.verbs.summary import describe_base
 
     def data() -> dict[str, Any]:
-        from dynid.verbs.results import robot_data
+        from dynid.verbs.summary import robot_data
 
         return robot_data(model, seed)
 

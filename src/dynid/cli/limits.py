@@ -8,7 +8,7 @@ from typing import Annotated, Literal, cast
 import typer
 
 from dynid.cli.common import RobotArgument, print_diagnostics, say, set_results
-from dynid.cli.robot_options import RobotOptions, with_robot
+from dynid.cli.options import RobotOptions, with_robot
 
 
 @with_robot
@@ -26,8 +26,8 @@ def command(
     """Turn the meshes and shapes of a URDF or MJCF into limits of its bodies, for the method 'feasible'."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UnfitDataError, UsageError
-    from dynid.exporters.files import check_targets, write_files
-    from dynid.feasible.description import limits_from_description, limits_text
+    from dynid.exporters.export import check_targets, write_files
+    from dynid.feasible.limits import limits_from_description, limits_text
     from dynid.robot import Reading, read_robot
 
     if geometry not in ("collision", "visual"):

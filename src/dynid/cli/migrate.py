@@ -16,9 +16,9 @@ def command(
     ],
 ) -> None:
     """Write run folders and experiment files of an earlier version in the form of this one, in their place."""
-    from dynid.base.atomic_write import MANIFEST, renew_checksums
-    from dynid.exporters.files import write_files
-    from dynid.run.migrate import FORMAT, experiment_text
+    from dynid.base.files import MANIFEST, renew_checksums
+    from dynid.exporters.export import write_files
+    from dynid.run.serial import FORMAT, experiment_text
     from dynid.run.store import migrated_files
 
     renewed: list[Path] = []

@@ -70,12 +70,10 @@ def command(
 
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
-    from dynid.exporters.files import check_targets, write_files
+    from dynid.exporters.export import check_targets, write_files
     from dynid.identification.experiment import Experiment, open_log
     from dynid.run.store import load
-    from dynid.verbs.payload import payload
-    from dynid.verbs.payload_result import payload_data, payload_lines
-    from dynid.verbs.payload_tool import FORMS, tool_text
+    from dynid.verbs.payload import FORMS, payload, payload_data, payload_lines, tool_text
 
     if tool is not None and tool not in FORMS:
         raise UsageError("payload-tool", found=f"form '{tool}'", expected="one of " + ", ".join(FORMS))

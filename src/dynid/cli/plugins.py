@@ -9,10 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from dynid.base.registry import Registry, load_plugins
-from dynid.cli.added_options import Values, with_options
-from dynid.cli.common import release_outputs
-from dynid.cli.output import with_output
-from dynid.cli.values import PlainCommand, read_plainly
+from dynid.cli.common import PlainCommand, Values, read_plainly, release_outputs, with_options, with_output
 
 PLUGIN = "plugin"
 PluginOption = Annotated[

@@ -19,9 +19,9 @@ def command(
     """Replay commands, or measured torque, by exported files; errors are printed, and stand in the run's report."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import ResourceError
-    from dynid.exporters.replay import Replay, replay
-    from dynid.exporters.torque_replay import TorqueReplay, replay_torque
     from dynid.identification.experiment import Experiment, open_log
+    from dynid.lab.replay import Replay, replay
+    from dynid.lab.torque_replay import TorqueReplay, replay_torque
     from dynid.report import write_report
     from dynid.run.store import keep_replay, load
 

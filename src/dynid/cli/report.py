@@ -17,8 +17,7 @@ def command(
     from dynid.base.errors import ResourceError
     from dynid.report import write_report
     from dynid.run.store import load
-    from dynid.verbs.results import identification_data
-    from dynid.verbs.summary import identification_lines
+    from dynid.verbs.summary import identification_data, identification_lines
 
     stored = load(run)
     print_diagnostics(stored.diagnostics)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from dynid.cli.common import ForceOption, RobotArgument, print_diagnostics, progress_bar, say, set_results
-from dynid.cli.robot_options import RobotOptions, with_robot
+from dynid.cli.options import RobotOptions, with_robot
 
 
 @with_robot
@@ -61,18 +61,20 @@ def command(
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
     from dynid.estimate import FeasibleFit
-    from dynid.exporters.export import export_parameters
-    from dynid.exporters.files import check_targets, write_files
-    from dynid.feasible.annealing import Annealing
+    from dynid.exporters.export import check_targets, export_parameters, write_files
     from dynid.identification.experiment import Experiment
-    from dynid.verbs.retrieve import (
+    from dynid.papers.annealing import Annealing
+    from dynid.papers.retrieve import (
+        default_box,
+        feasible_by_penalty,
         feasible_from_coefficients,
         parameters_csv,
+        read_box,
         read_coefficients,
         retrieval_lines,
+        rules_by_name,
         terms_of,
     )
-    from dynid.verbs.retrieve_by_penalty import default_box, feasible_by_penalty, read_box, rules_by_name
 
     experiment = Experiment.read(config).with_robot(robot_options)
     fit = experiment.settings().estimator if config else FeasibleFit()

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from dynid.base.numbers import with_interval
+from dynid.base.units import with_interval
 from dynid.cli.common import RobotArgument, print_diagnostics, say, set_results
-from dynid.cli.robot_options import RobotOptions, with_robot
+from dynid.cli.options import RobotOptions, with_robot
 
 
 @with_robot
@@ -32,14 +32,14 @@ def command(
     """Find the coefficients of a model from samples of its mass matrix and gravity torque."""
     import numpy as np
 
-    from dynid.base.atomic_write import refuse_existing
     from dynid.base.diagnostics import Diagnostics
+    from dynid.base.files import refuse_existing
+    from dynid.papers.reveal import parameters_from_model, read_model_table
     from dynid.robot import Reading, read_robot
     from dynid.terms.rigid_body import RigidBody
     from dynid.terms.rotor import RotorInertia
     from dynid.terms.term import Terms
-    from dynid.verbs.results import parameter_data
-    from dynid.verbs.reveal import parameters_from_model, read_model_table
+    from dynid.verbs.summary import parameter_data
 
     for path in (out, bodies):
         if path is not None:

@@ -39,7 +39,7 @@ def command(
 
         schema = Description.model_json_schema(by_alias=True)
     elif form is Form.MOTION:
-        from dynid.excitation.plan_file import json_schema as motion_schema
+        from dynid.excitation.settings import json_schema as motion_schema
 
         schema = motion_schema()
     else:
@@ -54,8 +54,8 @@ def command(
         raise UsageError(
             "schema-template", found=f"--template of {form}", expected="--template of experiment or motion"
         )
-    from dynid.base.atomic_write import refuse_existing
-    from dynid.exporters.files import write_files
+    from dynid.base.files import refuse_existing
+    from dynid.exporters.export import write_files
 
     beside = template.with_name(f"{form}.schema.json")
     refuse_existing(template, "choose another --template")
@@ -66,7 +66,7 @@ def command(
 
 def _begun(form: Form, schema_file: str) -> str:
     if form is Form.MOTION:
-        from dynid.excitation.plan_file import template_text as of_motion
+        from dynid.excitation.settings import template_text as of_motion
 
         return of_motion(schema_file)
     from dynid.identification.schema import template_text

@@ -24,8 +24,8 @@ def command(
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment, open_log
     from dynid.run.store import load
-    from dynid.verbs.results import identification_data
     from dynid.verbs.selftest import selftest
+    from dynid.verbs.summary import identification_data
 
     stored = load(run)
     diagnostics = Diagnostics()

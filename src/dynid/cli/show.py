@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.common import ConfigOption, ForceOption, RobotArgument, TopicOption, print_diagnostics, say
-from dynid.cli.robot_options import RobotOptions, with_robot
+from dynid.cli.options import RobotOptions, with_robot
 
 
 @with_robot
@@ -35,7 +35,7 @@ def command(
 
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
-    from dynid.exporters.files import check_targets, write_files
+    from dynid.exporters.export import check_targets, write_files
     from dynid.identification.experiment import Experiment, open_log
     from dynid.scene import scene_of, scene_of_log, scene_page
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.common import RobotArgument, print_diagnostics, progress_bar, say, set_results
-from dynid.cli.robot_options import RobotOptions, with_robot
+from dynid.cli.options import RobotOptions, with_robot
 
 
 @with_robot
@@ -43,13 +43,13 @@ def command(
     robot_options: RobotOptions,
 ) -> None:
     """Simulate a robot along a trajectory and write what its sensors see as a log."""
-    from dynid.base.atomic_write import refuse_existing
     from dynid.base.diagnostics import Diagnostics
+    from dynid.base.files import refuse_existing
     from dynid.base.parallel import default_threads
+    from dynid.lab.campaign import Campaign, record, run_campaign
+    from dynid.lab.rig import Rig
+    from dynid.lab.setup import TrajectoryChoice, read_setup
     from dynid.robot import Reading, read_robot
-    from dynid.simulation.campaign import Campaign, record, run_campaign
-    from dynid.simulation.rig import Rig
-    from dynid.simulation.setup import TrajectoryChoice, read_setup
 
     refuse_existing(out, "choose another --out")
     diagnostics = Diagnostics()

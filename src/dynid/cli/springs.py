@@ -16,7 +16,7 @@ from dynid.cli.common import (
     say,
     set_results,
 )
-from dynid.cli.robot_options import RobotOptions, with_robot
+from dynid.cli.options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
     from dynid.terms.term import Term, Terms
@@ -96,7 +96,7 @@ def _bounds(given: list[str]) -> dict[str, tuple[float, float]]:
 
 def _spring(terms: Terms, label: str | None) -> Term:
     from dynid.base.errors import UsageError
-    from dynid.terms.spring_lever import Lever
+    from dynid.terms.spring import Lever
 
     springs = [term for term in terms if isinstance(getattr(term, "geometry", None), Lever)]
     chosen = [term for term in springs if label in (None, getattr(term, "label", None))]

@@ -19,13 +19,13 @@ from dynid.cli.common import (
     say,
     set_results,
 )
-from dynid.cli.robot_options import RobotOptions, with_robot
+from dynid.cli.options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment
     from dynid.robot.model import RobotModel
-    from dynid.verbs.poses import StaticPoses
+    from dynid.verbs.statics import StaticPoses
 
 PosesArgument = Annotated[
     list[Path], typer.Argument(help="Logs that hold static poses, or one table of poses.", metavar="POSES...")
@@ -57,9 +57,8 @@ def command(
     from dynid.base.errors import UsageError
     from dynid.identification.experiment import Experiment
     from dynid.run.store import check_output
-    from dynid.verbs.results import comparison_data, static_data
     from dynid.verbs.statics import balanced, identify_statics
-    from dynid.verbs.summary import static_lines
+    from dynid.verbs.summary import comparison_data, static_data, static_lines
 
     if (out is None) != (not motion):
         raise UsageError("statics-motion", found="--out or --motion alone", expected="both, or neither")
@@ -75,7 +74,7 @@ def command(
     measured = balanced(model, found, experiment.content.statics.tolerance)
     if motion and out is not None:
         from dynid.identification.experiment import named_files, open_log
-        from dynid.verbs.save import save
+        from dynid.verbs.demo import save
         from dynid.verbs.statics import two_step
         from dynid.verbs.summary import comparison_lines
 
@@ -118,7 +117,7 @@ def _poses(
 ) -> tuple[RobotModel, StaticPoses]:
     from dynid.base.errors import UsageError
     from dynid.identification.experiment import open_log
-    from dynid.verbs.poses import Standstill, find_poses, read_poses
+    from dynid.verbs.statics import Standstill, find_poses, read_poses
 
     if table:
         if len(files) != 1:

@@ -64,7 +64,7 @@ def command(
         if note.identifier == SAME_MOTION:
             say(f"  {note.text}")
     if open_loop is not None:
-        from dynid.report.open_loop import write_open_loop
+        from dynid.lab.open_loop_page import write_open_loop
         from dynid.verbs.schemes import drive
 
         driven = drive(stored, log, open_loop)
@@ -78,8 +78,8 @@ def command(
 
 
 def _check_picture(open_loop: float | None, picture: Path | None) -> None:
-    from dynid.base.atomic_write import refuse_existing
     from dynid.base.errors import UsageError
+    from dynid.base.files import refuse_existing
 
     if (open_loop is not None and not open_loop > 0) or (picture is not None and open_loop is None):
         raise UsageError(

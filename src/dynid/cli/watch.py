@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.base.numbers import with_interval
+from dynid.base.units import with_interval
 from dynid.cli.common import (
     ConfigOption,
     RobotArgument,
@@ -18,13 +18,13 @@ from dynid.cli.common import (
     say,
     set_results,
 )
-from dynid.cli.robot_options import RobotOptions, with_robot
+from dynid.cli.options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
     from dynid.base.diagnostics import Diagnostics
+    from dynid.fleet.stream import StreamRows
+    from dynid.fleet.watch import Watcher, WatchSettings
     from dynid.identification.experiment import Experiment
-    from dynid.online.stream import StreamRows
-    from dynid.online.watch import Watcher, WatchSettings
     from dynid.robot.model import RobotModel
 
 
@@ -107,11 +107,11 @@ def command(
     from dynid.base.errors import InputError, Place
     from dynid.estimate.recursive import Forgetting
     from dynid.excitation.folder import check_output
+    from dynid.excitation.precision import precision_of
+    from dynid.fleet.rtde import rtde_rows
+    from dynid.fleet.stream import watch_lines, watch_rows
+    from dynid.fleet.watch import WatchSettings
     from dynid.identification.experiment import Experiment
-    from dynid.online.precision import precision_of
-    from dynid.online.rtde import rtde_rows
-    from dynid.online.stream import watch_lines, watch_rows
-    from dynid.online.watch import WatchSettings
     from dynid.rows.automatic import AutomaticRows
     from dynid.rows.momentum import MomentumRows
 
@@ -168,8 +168,8 @@ def command(
 def _logged(
     experiment: Experiment, model: RobotModel, log: str, diagnostics: Diagnostics
 ) -> Iterator[StreamRows]:
+    from dynid.fleet.stream import StreamRows
     from dynid.identification.experiment import open_log
-    from dynid.online.stream import StreamRows
 
     opened = open_log(experiment, [log], model, [], diagnostics)
     for trajectory in opened.trajectories:
@@ -180,17 +180,17 @@ def _logged(
 
 def _watcher(model: RobotModel, kind: Filter, settings: WatchSettings, settle: float) -> Watcher:
     if kind is Filter.RLS:
-        from dynid.online.watch import Watcher
+        from dynid.fleet.watch import Watcher
 
         return Watcher(model, settings)
-    from dynid.online.kalman import KalmanSettings, KalmanWatcher
+    from dynid.fleet.kalman import KalmanSettings, KalmanWatcher
 
     return KalmanWatcher(model, KalmanSettings(kind.value, settle, watch=settings))
 
 
 def _files(out: Path | None) -> tuple[Path, Path] | None:
-    from dynid.base.atomic_write import refuse_existing
     from dynid.base.errors import UsageError
+    from dynid.base.files import refuse_existing
 
     if out is None:
         return None
@@ -205,8 +205,8 @@ def _files(out: Path | None) -> tuple[Path, Path] | None:
 
 
 def _report(watcher: Watcher, precision: float, whole: bool = False) -> None:
-    from dynid.online.kalman import KalmanWatcher
-    from dynid.online.precision import precision_of
+    from dynid.excitation.precision import precision_of
+    from dynid.fleet.kalman import KalmanWatcher
 
     track, known = watcher.trajectory, precision_of(watcher, precision)
     value, std = track.value[-1], track.std[-1]
@@ -238,14 +238,11 @@ def _report(watcher: Watcher, precision: float, whole: bool = False) -> None:
 
 
 def _next(watcher: Watcher, folder: Path, plan: Path | None, precision: float) -> None:
-    from dynid.excitation.checks import checks_of
-    from dynid.excitation.folder import write_plan
-    from dynid.excitation.plan_file import read_plan_file
-    from dynid.excitation.settings import MotionSettings, MotionTable
-    from dynid.online.precision import information_left
-    from dynid.report.plan import plan_html
-    from dynid.verbs.knowledge import Current
-    from dynid.verbs.motion import bounds_of, motion_of
+    from dynid.excitation.excite import Current, bounds_of, motion_of
+    from dynid.excitation.folder import checks_of, write_plan
+    from dynid.excitation.page import plan_html
+    from dynid.excitation.precision import information_left
+    from dynid.excitation.settings import MotionSettings, MotionTable, read_plan_file
 
     short = MotionSettings(motion=MotionTable(seconds=NEXT_SECONDS))
     settings = short if plan is None else read_plan_file(plan)
@@ -258,8 +255,8 @@ def _next(watcher: Watcher, folder: Path, plan: Path | None, precision: float) -
 
 
 def _write(files: tuple[Path, Path], watcher: Watcher, method: str) -> None:
-    from dynid.log.write import write_log
-    from dynid.report.trajectories import Followed, write_trajectory_page
+    from dynid.fleet.watch_page import Followed, write_trajectory_page
+    from dynid.log.own_columns import write_log
 
     table, page = files
     track = watcher.trajectory

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from dynid.diagnosis.bursts import Bursts
-from dynid.diagnosis.effect_tests import EffectTest, feature_groups
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics, claim_codes
+from dynid.base.errors import NOWHERE, Place
 from dynid.diagnosis.finding import ResidualFinding
+from dynid.diagnosis.load_times import prove_load
+from dynid.diagnosis.masking import Bursts, Saturation
+from dynid.diagnosis.proof import CHANCE, RIVALS, EffectTest, Proof, feature_groups, prove, reading
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.resonance import Resonance
-from dynid.diagnosis.ripple import GearRipple
-from dynid.diagnosis.saturation import Saturation
+from dynid.diagnosis.resonance import GearRipple, Resonance
+from dynid.terms.residual_tests import Declared, Held, Level, Notice, Rival
+from dynid.terms.term import CATALOGUE
 
 
 class Diagnosis(Protocol):
@@ -60,3 +66,102 @@ def diagnose(
     tried = every_diagnosis() if diagnoses is None else diagnoses
     found = [finding for diagnosis in tried for finding in diagnosis.look(analysis)]
     return tuple(sorted(found, key=lambda one: (one.level != "warning", -one.share)))
+
+
+# What every term of the catalogue says of a fit: that the model lacks it, or holds it and all the same it
+# matters.
+
+
+def report_missing_effects(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+    """Reports what the residuals say of effects on the whole robot.    Claims: the terms'."""
+    for kind in CATALOGUE.values():
+        for notice in kind.lacking(analysis):
+            report(analysis, notice, diagnostics)
+
+
+def compare_with_description(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+    """Reports the effects that would explain how a fit differs from the description.    Claims: the terms'."""
+    notices = [notice for kind in CATALOGUE.values() for notice in kind.against_description(analysis)]
+    explained = {code for notice in notices for code in notice.instead_of}
+    for notice in notices:
+        if notice.identifier not in explained:
+            report(analysis, notice, diagnostics)
+
+
+def report_held_effects(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+    """Reports what every term of the model says of its sizes.    Claims: the terms'."""
+    estimate = analysis.estimate
+    sizes = {
+        estimate.columns[i].name: (float(value), float(half))
+        for i, value, half in zip(
+            estimate.base.independent, estimate.value, estimate.half_width(), strict=True
+        )
+    }
+    seconds = _seconds(analysis.residuals.t)
+    held = Held(
+        analysis.robot, sizes, analysis.source_rate, seconds, analysis.torque_rms, analysis.shows_later
+    )
+    # What the residuals gave away already is not reported a second time.
+    known = {(one.identifier, one.place.joint or "") for one in diagnostics.doubts}
+    for term in analysis.terms:
+        for notice in term.notices(held):
+            if (notice.identifier, notice.joint) not in known:
+                report(analysis, notice, diagnostics)
+
+
+def report(analysis: ResidualAnalysis, notice: Notice, diagnostics: Diagnostics) -> None:
+    """Notes it, warns of it or claims it, as its level says.
+
+    A claim that says how the log is to be declared has to be proven on held-out blocks; what is not proven is reported
+    at its lesser level.
+    """
+    if notice.declared is None:
+        _report(notice, notice.level, notice.found, diagnostics)
+        return
+    if notice.sign is not None and _turned(analysis, notice.declared):
+        _report(notice.sign, Level.DOUBT, notice.sign.found, diagnostics)
+        return
+    proof = _proof(analysis, notice.declared, notice.rivals)
+    if proof is not None and proof.holds:
+        words = proof.words(analysis.robot.joint_names)
+        _report(notice, notice.level, f"{notice.found}: {words}{notice.held}", diagnostics)
+    else:
+        why = "this model cannot be fitted anew to prove it" if proof is None else proof.doubts()
+        # The choice took it in beside other effects; the proof is of the plain model, with nothing that could hide it.
+        alone = "without the model's other effects it is not proven: " if notice.held else ""
+        _report(notice, notice.lesser, f"{notice.found}{notice.held}; {alone}{why}", diagnostics)
+
+
+def _proof(analysis: ResidualAnalysis, declared: Declared, rivals: Sequence[Rival]) -> Proof | None:
+    if declared.load is not None:
+        return prove_load(analysis, declared.load)
+    mirror = reading(analysis, declared.mirror(analysis.robot))
+    columns = {str(one): RIVALS[one](analysis) for one in rivals}
+    return prove(analysis, reading(analysis, declared), mirror, columns)
+
+
+def _report(notice: Notice, level: Level, found: str, diagnostics: Diagnostics) -> None:
+    text = "; ".join(part for part in (found, notice.do) if part)
+    if level is Level.NOTE:
+        diagnostics.note(notice.identifier, text)
+    elif level is Level.WARNING:
+        diagnostics.warn(notice.identifier, text)
+    else:
+        (code,) = claim_codes(notice.identifier)
+        place = Place(joint=notice.joint) if notice.joint else NOWHERE
+        diagnostics.claim(code, found=found, expected=notice.expected, do=notice.do, place=place)
+
+
+def _turned(analysis: ResidualAnalysis, declared: Declared) -> bool:
+    """Whether the plain model fits efforts better with the other sign, and better than with their gain."""
+    turned = prove(analysis, reading(analysis, Declared(factors=dict.fromkeys(declared.factors, -1.0))))
+    if turned is None or turned.gain <= 0:
+        return False
+    if min(declared.factors.values()) <= 0:
+        return True
+    scaled = prove(analysis, reading(analysis, declared))
+    return turned.p_value < CHANCE and scaled is not None and turned.gain > scaled.gain
+
+
+def _seconds(t: Float) -> float:
+    return float(np.ptp(t)) if len(t) else 0.0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynid.base.lazy import lazily
+from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
     from dynid.dynamics.model import Dynamics
 
-__all__ = ["Dynamics"]
+__all__ = [
+    "Dynamics",
+]
 
 __getattr__, __dir__ = lazily(
     __name__,

@@ -4,83 +4,121 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynid.base.lazy import lazily
+from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.estimate.adaline import Adaline
+    pass
     from dynid.estimate.catalogue import CATALOGUE
-    from dynid.estimate.didim import DIDIM
     from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
     from dynid.estimate.feasible import FeasibleFit
-    from dynid.estimate.hopfield import Hopfield
+    from dynid.estimate.instrumental import DIDIM
+
+    pass
     from dynid.estimate.instrumental import IV
-    from dynid.estimate.kalman_fit import CDKF, EKF, UKF
+
+    pass
     from dynid.estimate.least_squares import OLS, WLS, Ridge
-    from dynid.estimate.likelihood import ML
+
+    pass
     from dynid.estimate.output_error import CLIE, CLOE, OE
-    from dynid.estimate.prior import parameter_spread
+    from dynid.estimate.prior import parameter_spread, regression_of
     from dynid.estimate.recursive import ParameterTrajectory, RecursiveLeastSquares, TrajectoryRecorder
-    from dynid.estimate.regression import regression_of
-    from dynid.estimate.residuals import Residuals
     from dynid.estimate.robust import IRLS
+    from dynid.estimate.scores import Residuals
     from dynid.estimate.servo_error import ServoOE
     from dynid.estimate.source import LogSource
-    from dynid.estimate.total import TLS
+
+    pass
+    from dynid.estimate.base_dynamics import BaseDynamics
+    from dynid.estimate.estimator import require_enough
+    from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise, diverged, seconds_a_step
+    from dynid.estimate.least_squares import completed, residual_sigma, solve
+    from dynid.estimate.recursive import Forgetting
+    from dynid.estimate.scores import beyond_noise, noise_rows_a_sample, rows_a_sample, rows_alike_of
+    from dynid.estimate.simulated import SimulationProblem
+    from dynid.estimate.source import Places, piece_of
+    from dynid.estimate.uncertainty import (
+        LARGEST_LEVERAGE,
+        BlockScores,
+        covariance_of,
+        encoder_noise,
+        interval_kind,
+        last_move,
+        most_rounds,
+    )
 
 __all__ = [
     "CATALOGUE",
-    "CDKF",
     "CLIE",
     "CLOE",
     "DIDIM",
-    "EKF",
+    "FILTERS",
     "IRLS",
     "IV",
-    "ML",
+    "LARGEST_LEVERAGE",
     "OE",
     "OLS",
-    "TLS",
-    "UKF",
     "WLS",
-    "Adaline",
+    "BaseDynamics",
+    "BlockScores",
     "Estimate",
     "Estimator",
     "FeasibleFit",
-    "Hopfield",
+    "Forgetting",
+    "JointFilter",
+    "KalmanNoise",
     "LogSource",
     "ParameterTrajectory",
+    "Places",
     "RecursiveLeastSquares",
     "Regression",
     "Residuals",
     "Ridge",
     "ServoOE",
+    "SimulationProblem",
     "Status",
     "TrajectoryRecorder",
+    "beyond_noise",
+    "completed",
+    "covariance_of",
+    "diverged",
+    "encoder_noise",
+    "interval_kind",
+    "last_move",
+    "most_rounds",
+    "noise_rows_a_sample",
     "parameter_spread",
+    "piece_of",
     "regression_of",
+    "require_enough",
+    "residual_sigma",
+    "rows_a_sample",
+    "rows_alike_of",
+    "seconds_a_step",
+    "solve",
 ]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "adaline": "Adaline",
+        "base_dynamics": "BaseDynamics",
         "catalogue": "CATALOGUE",
-        "didim": "DIDIM",
-        "estimator": "Estimate Estimator Regression Status",
+        "estimator": "Estimate Estimator Regression Status require_enough",
         "feasible": "FeasibleFit",
-        "hopfield": "Hopfield",
-        "instrumental": "IV",
-        "kalman_fit": "CDKF EKF UKF",
-        "least_squares": "OLS Ridge WLS",
-        "likelihood": "ML",
+        "instrumental": "DIDIM IV",
+        "kalman": "FILTERS JointFilter KalmanNoise diverged seconds_a_step",
+        "least_squares": "OLS Ridge WLS completed residual_sigma solve",
         "output_error": "CLIE CLOE OE",
-        "prior": "parameter_spread",
-        "recursive": "ParameterTrajectory RecursiveLeastSquares TrajectoryRecorder",
-        "regression": "regression_of",
-        "residuals": "Residuals",
+        "prior": "parameter_spread regression_of",
+        "recursive": "Forgetting ParameterTrajectory RecursiveLeastSquares TrajectoryRecorder",
         "robust": "IRLS",
+        "scores": "Residuals beyond_noise noise_rows_a_sample rows_a_sample rows_alike_of",
         "servo_error": "ServoOE",
-        "source": "LogSource",
-        "total": "TLS",
+        "simulated": "SimulationProblem",
+        "source": "LogSource Places piece_of",
+        "uncertainty": (
+            "BlockScores LARGEST_LEVERAGE covariance_of encoder_noise interval_kind last_move most_rounds"
+        ),
     },
+    moved={"dynid.papers": "Adaline CDKF EKF Hopfield ML TLS UKF"},
 )

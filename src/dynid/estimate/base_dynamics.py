@@ -2,20 +2,222 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
-from dynid.estimate.compiled_dynamics import CompiledDynamics, SystemAt
 from dynid.factor.base import BaseMap
-from dynid.kernel import Panels
+from dynid.kernel import Panels, equations_of_motion, inverse_dynamics, torque_regressor
+from dynid.kernel.adjoint import torque_jacobian
+from dynid.kernel.multibody import Multibody, Parameter, Slope, parameter_table
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.simulation.mechanism import Mechanism
 from dynid.terms.term import Terms
+
+# The forward dynamics of models that the compiled step knows, as a function of base parameters.
+
+_LINEAR = {Slope.ACCELERATION: "mass", Slope.VELOCITY: "damping", Slope.ONE: "constant"}
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledDynamics:
+    """Bodies on a tree with rotors, viscous and smoothed dry friction and offsets, and what each parameter adds.
+
+    known: the system with all parameters zero.    parameters: (b,).
+    """
+
+    known: Multibody
+    parameters: tuple[Parameter, ...]
+
+    @staticmethod
+    def of(known: Multibody | None, parameters: tuple[Parameter, ...] | None) -> CompiledDynamics | None:
+        """None for models with springs to motors, unsmoothed signs or terms that the compiled step does not know."""
+        if known is None or parameters is None or known.size != known.tree.n or not (known.width > 0).all():
+            return None
+        plain = (Slope.BODY, Slope.SIGN, *_LINEAR)
+        return CompiledDynamics(known, parameters) if all(p.kind in plain for p in parameters) else None
+
+    def at(self, beta: Float) -> SystemAt:
+        """The system with parameters (b,); the last one is kept, since a step asks for it again and again."""
+        return self._kept(beta.tobytes())
+
+    @cached_property
+    def _kept(self) -> Callable[[bytes], SystemAt]:
+        return lru_cache(maxsize=1)(lambda values: self._made(np.frombuffer(values)))
+
+    def _made(self, beta: Float) -> SystemAt:
+        known = self.known
+        inertia, level = known.inertia.copy(), known.level.copy()
+        linear = {
+            "mass": np.diagonal(known.mass).copy(),
+            "damping": np.diagonal(known.damping).copy(),
+            "constant": known.constant.copy(),
+        }
+        place, first, second = self._bodies
+        inertia[first, second] += beta[place]
+        place, sign = self._signs
+        level[sign] += beta[place]
+        for name, (place, first) in self._lines.items():
+            linear[name][first] += beta[place]
+        return SystemAt(self, inertia, level, **linear)
+
+    def kalman(
+        self,
+        mean: Float,
+        covariance: Float,
+        u: Float,
+        means: Float,
+        x: Float,
+        deviations: Float,
+        seconds: float,
+        passes: int,
+    ) -> Float:
+        """Squared innovations of the extended Kalman filter's steps in the native kernel, as many as it could take.
+
+        mean (2s + b,) and covariance are moved on in place.    u: (K, k, n) torque of each step, means: (nodes, k) of
+        it at the nodes.    x: (K, s) positions measured at the end of each.    deviations: (2s + b,) of force, position
+        and the parameters' drift. No step is taken with the NumPy kernel, nor the one whose mass matrix is not positive
+        definite, nor those after it.
+        """
+        if (native := self.known.native()) is None:
+            return np.zeros(0)
+        squares, done = native.kalman(
+            mean,
+            covariance,
+            *map(np.ascontiguousarray, (u, means, x, deviations)),
+            self._table,
+            seconds,
+            passes,
+        )
+        return np.asarray(squares)[:done]
+
+    def regressor(self, x: Float, v: Float, a: Float) -> Float:
+        """Slopes of the force by the parameters, (S, s, b)."""
+        known = self.known
+        found = np.zeros((*x.shape, len(self.parameters)))
+        for j, (place, values) in enumerate(
+            zip(self._places, torque_regressor(known.tree, x, v, a, self._columns).values, strict=True)
+        ):
+            found[:, j, place] = values.T
+        for name, motion in (("mass", a), ("damping", v), ("constant", np.ones_like(v))):
+            place, first = self._lines[name]
+            found[:, first, place] = motion[:, first]
+        place, sign = self._signs
+        found[:, known.at[sign], place] = known.signs(v)[:, sign]
+        return found
+
+    @cached_property
+    def _table(self) -> Float:
+        return parameter_table(self.parameters)
+
+    @cached_property
+    def _bodies(self) -> tuple[Int, Int, Int]:
+        own = [(k, p.first, p.second) for k, p in enumerate(self.parameters) if p.kind is Slope.BODY]
+        found = np.array(own, dtype=np.int64).reshape(-1, 3)
+        return found[:, 0], found[:, 1], found[:, 2]
+
+    @cached_property
+    def _lines(self) -> dict[str, tuple[Int, Int]]:
+        found = {}
+        for kind, name in _LINEAR.items():
+            own = [(k, p.first) for k, p in enumerate(self.parameters) if p.kind is kind]
+            pairs = np.array(own, dtype=np.int64).reshape(-1, 2)
+            found[name] = pairs[:, 0], pairs[:, 1]
+        return found
+
+    @cached_property
+    def _signs(self) -> tuple[Int, Int]:
+        known, pairs = self.known, []
+        for k, p in enumerate(self.parameters):
+            if p.kind is Slope.SIGN:
+                pairs.append((k, int(np.flatnonzero((known.at == p.first) & (known.width == p.width))[0])))
+        found = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return found[:, 0], found[:, 1]
+
+    @cached_property
+    def _columns(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        wanted = np.zeros(10 * self.known.tree.n, dtype=np.bool_)
+        _, first, second = self._bodies
+        wanted[10 * first + second] = True
+        return wanted
+
+    @cached_property
+    def _places(self) -> tuple[Int, ...]:
+        # Which parameters the lines of each joint's panel are slopes by.
+        place, first, second = self._bodies
+        number = np.zeros(10 * self.known.tree.n, dtype=np.int64)
+        number[10 * first + second] = place
+        still = np.zeros((1, self.known.tree.n))
+        panels = torque_regressor(self.known.tree, still, still, still, self._columns)
+        return tuple(number[columns] for columns in panels.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class SystemAt:
+    """The system with some parameters; mass, damping and constant (s,) of each coordinate, beside its couplings."""
+
+    dynamics: CompiledDynamics
+    inertia: Float
+    level: Float
+    mass: Float
+    damping: Float
+    constant: Float
+
+    def equations(self, x: Float, v: Float) -> tuple[Float, Float]:
+        """M (S, s, s) and h (S, s) of S states."""
+        M, h = equations_of_motion(self.dynamics.known.tree, self.inertia, x, v)
+        return M + self._mass, h + self._beside(x, v)
+
+    def force(self, x: Float, v: Float, a: Float) -> Float:
+        """M a + h, (S, s)."""
+        bodies = inverse_dynamics(self.dynamics.known.tree, self.inertia, x, v, a)
+        return bodies + a @ self._mass.T + self._beside(x, v)
+
+    def slopes(self, x: Float, v: Float, a: Float) -> tuple[Float, Float, Float]:
+        """Of the force by positions, velocities and accelerations, (S, s, s) each."""
+        known = self.dynamics.known
+        found = torque_jacobian(known.tree, self.inertia, x, v, a).transpose(0, 1, 3, 2)
+        steep = ((1.0 - known.signs(v) ** 2) * self.level / known.width) @ _one_each(known.at, known.size)
+        by_v = found[1] + self._damping
+        index = np.arange(known.size)
+        by_v[:, index, index] += steep
+        return found[0] + known.stiffness, by_v, found[2] + self._mass
+
+    @cached_property
+    def _mass(self) -> Float:
+        return _with_diagonal(self.dynamics.known.mass, self.mass)
+
+    @cached_property
+    def _damping(self) -> Float:
+        return _with_diagonal(self.dynamics.known.damping, self.damping)
+
+    @cached_property
+    def _placed(self) -> Float:
+        known = self.dynamics.known
+        return self.level[:, None] * _one_each(known.at, known.size)
+
+    def _beside(self, x: Float, v: Float) -> Float:
+        known = self.dynamics.known
+        total = x @ known.stiffness.T + v @ self._damping.T + self.constant
+        return np.asarray(total + known.signs(v) @ self._placed)
+
+
+def _one_each(at: Int, size: int) -> Float:
+    found = np.zeros((len(at), size))
+    found[np.arange(len(at)), at] = 1.0
+    return found
+
+
+def _with_diagonal(matrix: Float, diagonal: Float) -> Float:
+    found = matrix.copy()
+    np.fill_diagonal(found, diagonal)
+    return found
+
 
 DIFFERENCE = 1e-5
 

@@ -15,20 +15,25 @@ from dynid.base.options import check_options, option
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, residual_sigma, solve, weight_floor
-from dynid.estimate.options import interval_kind, prior_strength
-from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, mass_rows, prior_pull, rotors_known
-from dynid.estimate.prior_share import prior_share
-from dynid.estimate.reach import centre_limits
+from dynid.estimate.prior import (
+    FREE_SHARE,
+    Directions,
+    centre_limits,
+    inertia_known,
+    mass_rows,
+    prior_pull,
+    prior_share,
+    rotors_known,
+)
+from dynid.estimate.uncertainty import interval_kind, prior_strength
 from dynid.factor.base import Category
 from dynid.factor.factor import Factors, stack
 from dynid.factor.folds import folds_by_time, judged_equations, why_none_held_out
-from dynid.feasible.bodies import body_columns
+from dynid.feasible.bodies import DENSEST, UNLIMITED, body_columns
 from dynid.feasible.constraints import ColumnBounds, Convex, DensityLimit, PhysicalBodies, TotalMass
-from dynid.feasible.density import DENSEST, UNLIMITED
 from dynid.feasible.limits import limits_of_body
-from dynid.feasible.problem import Distance, Feasible, nearest
-from dynid.feasible.setting import Setting
-from dynid.feasible.strength import Chosen, held_out_strength, l_curve_strength
+from dynid.feasible.problem import Chosen, Distance, Feasible, held_out_strength, l_curve_strength, nearest
+from dynid.feasible.region import Setting
 
 # Blocks of time are held out in so many runs, and in no fewer.
 FOLDS = 5

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
-from dynid.feasible.bodies import GYRATION, body_columns, is_described
-from dynid.feasible.strength import GRID
+from dynid.estimate.estimator import Regression, Source
+from dynid.factor.base import BaseMap, data_base, influence
+from dynid.factor.factor import Factors
+from dynid.feasible.bodies import GYRATION, body_columns, is_described, plausible
+from dynid.feasible.constraints import CentreCone
+from dynid.feasible.problem import GRID, Distance
 from dynid.robot.model import RobotModel
-from dynid.spatial.inertia import from_com
-from dynid.terms.catalogue import CATALOGUE
-from dynid.terms.exports import MotionBasis
-from dynid.terms.joint_term import JointTerm
+from dynid.spatial.inertia import from_com, pseudo_inertia
+from dynid.terms.exports import Column, MotionBasis, Of
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
-from dynid.terms.term import Column, Of, Term
+from dynid.terms.term import CATALOGUE, JointTerm, Term, Terms
 
 # Terms of which a description knows the inertia; its friction is a guess, if not a placeholder.
 # What has no prior of its own is drawn to a plausible value only so far that directions which the data leave free have
@@ -194,3 +197,99 @@ def _is_inertial(column: Column) -> bool:
         return True
     kind = CATALOGUE.get(column.term, Term)
     return issubclass(kind, JointTerm) and kind.exports_as is MotionBasis.ACCELERATION
+
+
+# How much of each estimated value a prior decides, by its curvature beside that of the data.
+
+
+def prior_curvature(
+    regression: Regression, R: Float, strength: float, distance: Distance, mass_share: float = 0.0
+) -> Float:
+    """H (p, p), how the prior holds the parameters over their spread: x' H x / 2 for x = (theta - prior) / spread.
+
+    The curvature of the distance at the prior times the pull on each parameter: 1, and for the bodies of the entropic
+    and geodesic distance that of tr((P0^-1 dP)^2) / 2; beside it that of the weights on free directions and masses.
+    R: (b, b) triangle of the equations.
+    """
+    columns, spread = regression.columns, regression.spread
+    known, bodies = inertia_known(columns), body_columns(columns)
+    weight = prior_pull(known, strength)
+    centre = plausible(columns, regression.guess, spread)
+    count = regression.factors.count
+    held = Directions.of(R @ regression.base.B, spread).rows(count, strength)
+    held = np.concatenate([held, mass_rows(bodies, known, centre, mass_share * count)])
+    curvature = np.diag(weight) + (held * spread).T @ (held * spread)
+    if distance is not Distance.EUCLIDEAN:
+        for ten in bodies:
+            parts = np.linalg.solve(
+                pseudo_inertia(centre[ten]), [pseudo_inertia(unit) for unit in np.eye(10)]
+            )
+            of_body = 0.5 * np.einsum("kab,lba->kl", parts, parts) * np.outer(spread[ten], spread[ten])
+            curvature[np.ix_(ten, ten)] += weight[ten[0]] * (of_body - np.eye(10))
+        rotors = rotors_known(columns)
+        of_rotors = 0.5 * (spread / np.where(centre == 0, np.inf, centre))[rotors] ** 2
+        curvature[rotors, rotors] += weight[rotors] * (of_rotors - 1.0)
+    return np.asarray(curvature)
+
+
+def prior_share(
+    regression: Regression, R: Float, strength: float, distance: Distance, mass_share: float = 0.0
+) -> Float:
+    """How much of each base parameter a prior decides, (b,): the diagonal of (R'R + Q)^-1 Q, without constraints.
+
+    Q = (B H^-1 B')^-1 with H of `prior_curvature`.    R: (b, b) triangle of the equations.
+    """
+    base, spread = regression.base, regression.spread
+    inverse = np.linalg.inv(prior_curvature(regression, R, strength, distance, mass_share))
+    inverse = inverse * np.outer(spread, spread)
+    free = base.B @ inverse @ base.B.T
+    size = np.sqrt(np.diag(free))
+    pull = np.linalg.inv(free / np.outer(size, size))
+    both = (R * size).T @ (R * size) + pull
+    return np.asarray(np.clip(np.diag(np.linalg.solve(both, pull)), 0.0, 1.0))
+
+
+# How far a body's centre of mass may lie from where the description puts it.
+
+# In typical lengths of a link, how far a centre of mass may lie from that of the description, and from a guess.
+REACH_DESCRIBED, REACH_GUESSED = 1.0, 2.0
+_AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+_INSIDE = 1e-6
+
+
+def centre_limits(
+    columns: tuple[Column, ...], theta: Float, prior: Float, spread: Float, scale: float = 1.0
+) -> Sequence[CentreCone]:
+    """||c - c0|| <= reach for every body of theta (p,) whose centre of mass c lies farther from the prior's c0.
+
+    reach: scale times REACH_DESCRIBED or REACH_GUESSED times the typical length L of `parameter_spread`, m.
+    prior: (p,), every body with mass.    spread: (p,).
+    """
+    known, found = inertia_known(columns), []
+    for ten in body_columns(columns):
+        length = float(np.sqrt(spread[ten[4]] / spread[ten[0]]))
+        reach = scale * length * (REACH_DESCRIBED if known[ten[0]] else REACH_GUESSED)
+        centre = prior[ten[1:4]] / prior[ten[0]]
+        if np.linalg.norm(theta[ten[1:4]] - theta[ten[0]] * centre) > theta[ten[0]] * reach * (1 + _INSIDE):
+            x, y, z = (-float(value) for value in centre)
+            found.append(CentreCone(columns[ten[0]].owner + 1, _AXES, (x, y, z), reach=reach))
+    return found
+
+
+# A regression from the factors of a robot's equations.
+
+
+def regression_of(
+    robot: RobotModel, terms: Terms, structural: BaseMap, factors: Factors, source: Source | None = None
+) -> Regression:
+    """What an estimator gets: base parameters that the data determine, their factors, and the spread of the priors.
+
+    structural: base parameters of the equations.    factors: over their columns.    source: the equations one by one.
+    """
+    base = data_base(structural, factors)
+    columns = terms.columns(robot)
+    kept = factors if base.rank == structural.rank else factors.select(base.mask)
+    spread = parameter_spread(robot, columns, influence(kept, base))
+    return Regression(
+        columns, base, kept, spread, source=source, likely=likely_bodies(robot, columns, spread)
+    )

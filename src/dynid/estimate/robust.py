@@ -20,8 +20,8 @@ from dynid.estimate.estimator import (
     require_enough,
 )
 from dynid.estimate.least_squares import WLS, completed, full_vector, residual_sigma, solve, weight_floor
-from dynid.estimate.options import interval_kind, last_move, most_rounds
 from dynid.estimate.source import Places, factors_of_pieces, kept_pieces
+from dynid.estimate.uncertainty import interval_kind, last_move, most_rounds
 from dynid.factor.factor import Factors
 
 Loss = Literal["huber", "tukey"]

@@ -2,33 +2,301 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
-from dynid.base.errors import DynidError, UsageError
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.errors import DynidError, SolverError, UnfitDataError, UsageError
+from dynid.base.numerics import nnls, student_quantile
 from dynid.base.options import check_options, option
 from dynid.base.parallel import ordered_map
 from dynid.base.records import dataclass
-from dynid.estimate.deflection import stiffness_ranges
 from dynid.estimate.estimator import Estimate, Regression, require_enough
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.least_squares import WLS, full_vector, solve
-from dynid.estimate.options import interval_kind, last_move, most_rounds
-from dynid.estimate.simulable import Simulable, not_simulable
 from dynid.estimate.source import LogSource, Places, factors_of_pieces, log_source, one_a_joint
+from dynid.estimate.uncertainty import interval_kind, last_move, most_rounds
+from dynid.factor.assemble import Assembly
 from dynid.factor.base import Category
+from dynid.kernel import solve_triangular
 from dynid.rows.rows import two_encoders
-from dynid.signals.differentiate import first_difference
-from dynid.signals.filter import zero_phase_filter
+from dynid.signals.filter import first_difference, zero_phase_filter
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.simulation.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, refined, run
 from dynid.simulation.mechanism import Mechanism
-from dynid.terms.elastic import is_stiffness
+from dynid.terms.elastic import SpringTerm, is_stiffness
+
+# Stiffness from deflection and transmitted torque, with an interval that is honest about errors in both.
+
+SIGN_WIDTH = 0.01
+DEFLECTION, TORQUE, DISTURBANCES = 1, 2, slice(3, None)
+LEAST_BLOCKS = 3
+
+
+@dataclass(frozen=True)
+class StiffnessRange:
+    """What deflection and torque say about one joint's stiffness, N m/rad (N/m).
+
+    forward: torque regressed on deflection, too small where the deflection has errors.
+    inverse: from deflection regressed on torque, too large where the torque has errors.
+    value: their geometric mean.    lower, upper: 95 % interval of the whole range: forward less, inverse plus its own.
+    explained: share of the torque's variance that the deflection explains, forward / inverse.
+    """
+
+    joint: str
+    forward: float
+    inverse: float
+    value: float
+    lower: float
+    upper: float
+    explained: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    # Per segment and block the products of [1, deflection, torque, disturbances], (n, k, k).
+    segment: int
+    products: Float
+
+
+def stiffness_ranges(
+    assembly: Assembly, joints: Iterable[int], batches: Iterable[Samples], theta: Float
+) -> tuple[StiffnessRange, ...]:
+    """Ranges of the stiffness of joints with two encoders.
+
+    The transmitted torque is the measured one less what the model gives to the motor besides its springs. A zero of the
+    encoders (by segment), hysteresis with the sign of the velocity, a lag of one encoder (with the velocity) and the
+    eccentricity of a link encoder (sine and cosine of its angle) are taken out of both sides first. Of what is left
+    both regressions are formed; with independent errors in both the truth lies between them (Frisch 1934), and the
+    interval adds the block jackknife's to each end.
+
+    theta: (p,) parameters of assembly.terms.    Raises UnfitDataError for a log with one encoder or too few blocks.
+    """
+    blocks = _blocks(assembly, batches, theta)
+    if len(blocks) < LEAST_BLOCKS:
+        raise UnfitDataError(
+            "too-few-blocks", found=f"{len(blocks)} block(s) of data", expected=f"at least {LEAST_BLOCKS}"
+        )
+    return tuple(_range(assembly.robot.joint_names[j], [_of_joint(b, j) for b in blocks]) for j in joints)
+
+
+def _of_joint(block: _Sums, joint: int) -> _Sums:
+    return _Sums(block.segment, block.products[joint])
+
+
+def _range(name: str, blocks: list[_Sums]) -> StiffnessRange:
+    forward, inverse = _slopes(blocks)
+    M = len(blocks)
+    without = np.array([_slopes(blocks[:m] + blocks[m + 1 :]) for m in range(M)])
+    std = np.sqrt((M - 1) / M * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
+    half = float(student_quantile(M - 1, 0.975)) * std
+    sign = 1.0 if forward >= 0 else -1.0
+    return StiffnessRange(
+        joint=name,
+        forward=forward,
+        inverse=inverse,
+        value=sign * float(np.sqrt(forward * inverse)),
+        lower=min(forward, inverse) - float(half[0 if forward <= inverse else 1]),
+        upper=max(forward, inverse) + float(half[1 if forward <= inverse else 0]),
+        explained=forward / inverse,
+    )
+
+
+def _slopes(blocks: list[_Sums]) -> tuple[float, float]:
+    # Within segments, so that each has its own zero; then the disturbances are eliminated (Schur complement).
+    by_segment: dict[int, Float] = {}
+    for block in blocks:
+        by_segment[block.segment] = by_segment.get(block.segment, 0.0) + block.products
+    G = sum(S[1:, 1:] - np.outer(S[0, 1:], S[0, 1:]) / S[0, 0] for S in by_segment.values())
+    size = np.sqrt(np.maximum(np.diag(G), 1e-300))
+    G = G / np.outer(size, size)
+    left = G[:2, :2] - G[:2, 2:] @ np.linalg.pinv(G[2:, 2:], rcond=1e-10) @ G[2:, :2]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        forward, inverse = left[0, 1] / left[0, 0], left[1, 1] / left[0, 1]
+    return float(forward * size[1] / size[0]), float(inverse * size[1] / size[0])
+
+
+def _blocks(assembly: Assembly, batches: Iterable[Samples], theta: Float) -> list[_Sums]:
+    found: dict[tuple[int, int], Float] = {}
+    for samples in batches:
+        if samples.theta is None:
+            raise UnfitDataError(
+                "one-encoder", found="a log with one encoder a joint", expected="motor and link positions"
+            )
+        lines = _lines(assembly, samples, theta)
+        n, k, T = lines.shape
+        kept, _ = assembly.parallel.apply(lines.reshape(n * k, T), samples)
+        rows = kept.reshape(n, k, -1)
+        cut = assembly.blocks.of(samples, assembly.parallel.kept(samples))
+        rows = cut.arranged(rows)
+        for number, (a, b) in zip(cut.numbers, pairwise(cut.edges.tolist()), strict=True):
+            part = rows[..., a:b]
+            key = (samples.segment, number)
+            found[key] = found.get(key, 0.0) + part @ part.transpose(0, 2, 1)
+    return [_Sums(segment, products) for (segment, _), products in found.items()]
+
+
+def _lines(assembly: Assembly, samples: Samples, theta: Float) -> Float:
+    # (n, k, T): one, deflection, transmitted torque, then sign, velocity, sine and cosine.
+    motor = samples.motor
+    drive = motor_torque(assembly, samples, theta)
+    sign = np.tanh(motor.dq / SIGN_WIDTH)
+    parts = (
+        np.ones_like(samples.q), motor.q - samples.q, samples.tau - drive,
+        sign, motor.dq, np.sin(samples.q), np.cos(samples.q),
+    )  # fmt: skip
+    return np.ascontiguousarray(np.stack(parts).transpose(2, 0, 1))
+
+
+def motor_torque(assembly: Assembly, samples: Samples, theta: Float) -> Float:
+    """What the model gives to the motors besides their springs, rotors and friction, (T, n).
+
+    Rotor inertia is the description's where it is known: the one fitted with a poor stiffness makes up for it.
+    """
+    robot, terms = assembly.robot, assembly.terms
+    columns = terms.columns(robot)
+    springs = {term.name for term in terms if isinstance(term, SpringTerm)}
+    rotors = {term.name for term in terms if term.of_rotors}
+    value = np.array(theta)
+    for i, column in enumerate(columns):
+        if column.term in rotors and np.isfinite(column.prior):
+            value[i] = column.prior
+    wanted = np.array([column.term not in springs for column in columns]) & (value != 0)
+    panels = terms.motor_regressor(robot, samples, wanted)
+    total = terms.known_motor_torque(robot, samples)
+    for joint, (indices, lines) in enumerate(zip(panels.columns, panels.values, strict=True)):
+        total[:, joint] += value[indices] @ lines
+    return total
+
+
+# Parameters that can be simulated: those whose mass matrix stays positive definite in the postures of a
+# log.
+
+# Of the mass matrix of the nearest consistent bodies, and of each coordinate's own inertia where those have little.
+SHARE, LEAST_SHARE = 0.5, 1e-3
+ROUNDS, CUTS = 60, 12
+# Cuts aim a little above what is asked of an answer, or they would close in on it for ever.
+ENOUGH = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Simulable:
+    """Base parameters beta with M(x; beta) >= F(x) in every posture: a convex set, since M is linear in beta.
+
+    mechanism: the model of base parameters (b,).    x: (B, s) postures with their channels `extra`.
+    wanted: (p,) mask of the base columns.    root: (B, s, s) inverse of the triangle L of F = L L'.
+    least: (b,) what single parameters are at least: stiffness, friction.
+    """
+
+    mechanism: Callable[[Float], Mechanism]
+    x: Float
+    extra: Mapping[str, Float]
+    wanted: Bool
+    root: Float
+    least: Float
+
+    @staticmethod
+    def of(
+        mechanism: Callable[[Float], Mechanism],
+        x: Float,
+        extra: Mapping[str, Float],
+        wanted: Bool,
+        real: Float,
+        first: Float,
+        least: Float,
+    ) -> Simulable:
+        """The set whose floor F is half the mass matrix of consistent bodies with base parameters `real` (b,).
+
+        first: (b,) parameters that give each coordinate a size of inertia where consistent bodies have next to none.
+        Raises SolverError where a coordinate moves no inertia at all.
+        """
+        rest = np.zeros_like(x)
+        M, other = (mechanism(value).equations(x, rest, extra)[0] for value in (real, first))
+        size = np.diagonal(np.abs(M) + np.abs(other), axis1=1, axis2=2).mean(axis=0)
+        if not (np.isfinite(size).all() and size.min() > 0):
+            raise not_simulable()
+        lowest = np.linalg.eigvalsh(M / np.sqrt(np.outer(size, size)))[:, 0]
+        lift = np.maximum(LEAST_SHARE - lowest, 0.0) + LEAST_SHARE
+        floor = SHARE * (M + lift[:, None, None] * np.diag(size))
+        return Simulable(mechanism, x, extra, wanted, np.linalg.inv(np.linalg.cholesky(floor)), least)
+
+    def shortfall(self, value: Float) -> tuple[Float, Float]:
+        """Least eigenvalue (B,) of L^-1 M L^-T, which must be one, and its vector v (B, s): v'M v is the eigenvalue."""
+        M = self.mechanism(value).equations(self.x, np.zeros_like(self.x), self.extra)[0]
+        with np.errstate(invalid="ignore", over="ignore"):
+            whitened = self.root @ M @ np.swapaxes(self.root, 1, 2)
+        if not np.isfinite(whitened).all():
+            raise not_simulable()
+        values, vectors = np.linalg.eigh(whitened)
+        return values[:, 0], np.einsum("bji,bj->bi", self.root, vectors[:, :, 0])
+
+    def nearest(self, value: Float, R: Float) -> Float:
+        """The point of the set nearest to base parameters, min ||R (beta - value)||; the value itself within the set.
+
+        R: (b, b) upper triangle of the equations that the value came from.
+        Planes v'M(x; beta) v >= 1 of the worst postures are added until none is broken.
+        Source: Lawson and Hanson 1974, ch. 23 (least distance); Kelley 1960 (cutting planes).
+        Raises SolverError if no parameters of these equations are in the set.
+        """
+        bounded = np.isfinite(self.least)
+        planes, levels = np.eye(len(value))[bounded], self.least[bounded]
+        point = value
+        if (value[bounded] < levels).any():
+            point = value + least_distance(R, planes, levels - planes @ value)
+        for _ in range(ROUNDS):
+            least, v = self.shortfall(point)
+            if least.min() >= ENOUGH:
+                return point
+            worst = np.argsort(least)[:CUTS]
+            worst = worst[least[worst] < 1.0]
+            new = self._planes(v[worst], worst)
+            constant = least[worst] - new @ point
+            planes, levels = np.concatenate([planes, new]), np.concatenate([levels, 1.0 - constant])
+            point = value + least_distance(R, planes, levels - planes @ value)
+        raise not_simulable()
+
+    def _planes(self, v: Float, postures: Int) -> Float:
+        # Slopes (k, b) of v'M(x; beta) v over the parameters: torque for the acceleration v alone.
+        x, extra = self.x[postures], {name: values[postures] for name, values in self.extra.items()}
+        rest = np.zeros_like(x)
+        mechanism = self.mechanism(np.zeros(int(self.wanted.sum())))
+        moved, still = (mechanism.regressor(x, rest, a, extra, self.wanted) for a in (v, rest))
+        return np.asarray(np.einsum("bs,bsw->bw", v, moved - still))
+
+
+def least_distance(R: Float, G: Float, h: Float) -> Float:
+    """Min ||R z|| under G z >= h, as non-negative least squares of the dual; raises SolverError if nothing fulfils it.
+
+    R: (b, b) upper triangular.    G: (k, b).    h: (k,).
+    """
+    A = solve_triangular(R, G.T, transposed=True).T
+    size = np.linalg.norm(A, axis=1)
+    if not (np.isfinite(size).all() and size.min() > 0):
+        raise not_simulable()
+    A, h = A / size[:, None], h / size
+    scale = max(float(np.abs(h).max()), 1e-300)
+    target = np.concatenate([np.zeros(len(R)), [1.0]])
+    dual, _ = nnls(np.concatenate([A.T, h[None] / scale]), target)
+    left = np.concatenate([A.T, h[None] / scale]) @ dual - target
+    if left[-1] > -1e-12:
+        raise not_simulable()
+    return np.asarray(solve_triangular(R, -scale * left[:-1] / left[-1]))
+
+
+def not_simulable() -> SolverError:
+    """The error of equations near which no mass matrix is positive definite."""
+    return SolverError(
+        "not-simulable",
+        found="no parameters near the log's equations whose mass matrix is positive definite",
+        expected="a model that can be simulated",
+        do="give masses and inertias in the robot file where it has none, record a richer motion, or use 'wls'",
+    )
+
 
 ABOVE_MOTION = 4.0
 SLOWEST, FASTEST = 2.0, 15.0

@@ -10,15 +10,15 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import UsageError
-from dynid.base.progress import Progress
+from dynid.base.parallel import Progress
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Piece, Regression, Source
 from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Block, Factor, Factors, merged
-from dynid.log.commands import Commands
+from dynid.log.conversion import Commands
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import group_joints
-from dynid.signals.cutoff import choose_cutoff
+from dynid.signals.coherence import choose_cutoff
 from dynid.signals.noise import MotionNoise
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms

@@ -2,19 +2,292 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
-from dynid.base.arrays import Float, Int
+from dynid.base.arrays import Float, Int, locked, locked_int
 from dynid.base.errors import UsageError
-from dynid.estimate.blocks import BlockScores
-from dynid.estimate.bootstrap import bootstrap_covariance
-from dynid.estimate.hac import hac
-from dynid.estimate.sandwich import sandwich
-from dynid.estimate.shrinkage import shrunk
-from dynid.factor.factor import Factors
+from dynid.base.numerics import f_tail
+from dynid.base.options import option
+from dynid.base.records import dataclass
+from dynid.estimate.estimator import Estimate
+from dynid.factor.factor import Factors, stack
+from dynid.kernel import solve_triangular
+
+# What each block of time brings to a least-squares fit: information and score, from factors alone.
+
+# Of a direction that one block determines alone, the others keep rounding errors.
+LARGEST_LEVERAGE = 1.0 - 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class BlockScores:
+    """M blocks in coordinates where the whole information is the identity, so that its condition does not enter.
+
+    With A = sum X_m' W X_m (and a penalty, if there is one), A^-1 = inverse inverse':
+    inverse: (b, f); f < b where only some directions are free.
+    information: (M, f, f), H_m = inverse' X_m' W X_m inverse.
+    score: (M, f), inverse' X_m' W e_m; they sum to zero without a penalty.
+    segment: (M,) number of the stretch of unbroken time that a block lies in.
+    """
+
+    inverse: Float
+    information: Float
+    score: Float
+    segment: Int
+
+    def __post_init__(self) -> None:
+        M, f = self.score.shape
+        object.__setattr__(self, "inverse", locked(self.inverse, (None, f), "inverse"))
+        object.__setattr__(self, "information", locked(self.information, (M, f, f), "information"))
+        object.__setattr__(self, "score", locked(self.score, (M, f), "score"))
+        object.__setattr__(self, "segment", locked_int(self.segment, (M,), "segment"))
+
+    @staticmethod
+    def of(factors: Factors, columns: Int, theta: Float, inverse: Float, weights: Float) -> BlockScores:
+        """From factors.
+
+        columns: (b,) parameters.    theta: (p,) estimate.    inverse: (b, f).    weights: (g,) of the groups.
+        """
+        M, f = len(factors.blocks), inverse.shape[1]
+        place = np.zeros(factors.parameter_count, dtype=np.int64)
+        place[columns] = np.arange(len(columns))
+        roots = np.sqrt(weights)
+        # A group has the same columns in every block.
+        first = factors.blocks[0].groups if factors.blocks else ()
+        parts = [root * inverse[place[one.columns]] for root, one in zip(roots, first, strict=False)]
+        information, score = np.zeros((M, f, f)), np.zeros((M, f))
+        for m, block in enumerate(factors.blocks):
+            X = np.concatenate([one.R[:, :-1] @ part for one, part in zip(block.groups, parts, strict=True)])
+            left = np.concatenate(
+                [root * one.left(theta) for root, one in zip(roots, block.groups, strict=True)]
+            )
+            information[m], score[m] = X.T @ X, X.T @ left
+        segment = np.array([block.segment for block in factors.blocks], dtype=np.int64)
+        return BlockScores(inverse, information, score, segment)
+
+    @property
+    def count(self) -> int:
+        """Number of blocks M."""
+        return len(self.score)
+
+    def joined(self, count: int) -> BlockScores:
+        """Runs of `count` neighbours of a segment as one block each; what is left over joins the last of them."""
+        first = np.concatenate([[True], np.diff(self.segment) != 0])
+        place = np.arange(self.count) - np.maximum.accumulate(np.where(first, np.arange(self.count), 0))
+        size = np.bincount(np.cumsum(first) - 1)[np.cumsum(first) - 1]
+        begins = first | ((place % count == 0) & (place + count <= size))
+        at = np.flatnonzero(begins)
+        return BlockScores(
+            self.inverse,
+            np.add.reduceat(self.information, at, axis=0),
+            np.add.reduceat(self.score, at, axis=0),
+            self.segment[at],
+        )
+
+    def grouped(self, together: Sequence[Int]) -> BlockScores:
+        """Blocks that depend on each other as one each.    together: numbers of the blocks of each group."""
+        return BlockScores(
+            self.inverse,
+            np.array([self.information[those].sum(axis=0) for those in together]),
+            np.array([self.score[those].sum(axis=0) for those in together]),
+            np.array([self.segment[those[0]] for those in together]),
+        )
+
+    def leverage(self) -> Float:
+        """(M,) share of all information in each block."""
+        return np.asarray(np.trace(self.information, axis1=1, axis2=2) / self.score.shape[1])
+
+    def without(self) -> Float:
+        """(M, f) (1 - H_m)^-1 score_m: by how much the estimate would change, with minus sign, without block m."""
+        return np.array([_solved(H, s) for H, s in zip(self.information, self.score, strict=True)])
+
+    def jackknifed(self) -> Float:
+        """Changes of the estimate without each block, as far as the other blocks test it.
+
+        The variance of a direction of which a block has the share h is 1 / (1 - h) times that of `standardised`, which
+        is unbiased where residuals are equally noisy. Where all other blocks together know less of a direction than
+        one block does on average, 1 / M, the block determines it alone: fitting without it tests nothing there, and
+        the factor stays M. Without this limit such a direction would have a variance without bound.
+
+        Returns
+        -------
+        Float
+            (M, f) shifts; `without` itself where no block has a share above 1 - 1/M.
+
+        """
+        least = 1.0 / self.count
+        return np.array([_solved(H, s, least) for H, s in zip(self.information, self.score, strict=True)])
+
+    def standardised(self) -> Float:
+        """(M, f) (1 - H_m)^-1/2 score_m: scores as large as they were if the block had not pulled the fit to itself."""
+        found = []
+        for H, s in zip(self.information, self.score, strict=True):
+            share, directions = np.linalg.eigh(H)
+            remaining = 1.0 - np.clip(share, 0.0, LARGEST_LEVERAGE)
+            found.append(directions @ ((directions.T @ s) / np.sqrt(remaining)))
+        return np.array(found)
+
+    def covariance(self, white: Float) -> Float:
+        """Takes a covariance in these coordinates (f, f) to parameters, (b, b)."""
+        return np.asarray(self.inverse @ white @ self.inverse.T)
+
+
+def _solved(H: Float, score: Float, least: float = 1.0 - LARGEST_LEVERAGE) -> Float:
+    """(1 - H)^-1 score; where less than `least` remains of a direction, (least (1 - H))^-1/2 score in its place."""
+    try:
+        np.linalg.cholesky((1.0 - least) * np.eye(len(H)) - H)
+    except LinAlgError:
+        share, directions = np.linalg.eigh(H)
+        remaining = 1.0 - np.minimum(share, LARGEST_LEVERAGE)
+        amplified = np.sqrt(remaining * np.maximum(remaining, least))
+        return np.asarray(directions @ ((directions.T @ score) / amplified))
+    return np.asarray(np.linalg.solve(np.eye(len(H)) - H, score))
+
+
+# A covariance from fewer blocks than parameters, drawn towards the textbook one: it holds in every
+# direction.
+
+
+def shrunk(white: Float, blocks: BlockScores) -> Float:
+    """Covariance (f, f) in the blocks' coordinates, drawn towards one that is larger than the textbook's by one factor.
+
+    (1 - l) V + l T, T = H tr V / tr H, H the information of all blocks (the identity without a penalty), and
+    l = min(b^2 / d^2, 1) with d^2 = ||S - T||^2, b^2 = (mean |d_m|^4 - ||S||^2) / M, S = mean d_m d_m', d_m the
+    standardised scores. M blocks show at most M - 1 directions: of all others V says that they are known exactly.
+    white: V, (f, f).
+    Source: Ledoit and Wolf 2004, section 3.3.
+    """
+    D, H = blocks.standardised(), blocks.information.sum(axis=0)
+    M, whole = len(D), float(np.trace(H))
+    S = D.T @ D / M
+    away = float(np.sum((S - np.trace(S) / whole * H) ** 2))
+    if away <= 0.0:
+        return white
+    chance = (float(np.mean(np.sum(D**2, axis=1) ** 2)) - float(np.sum(S**2))) / M
+    weight = min(max(chance, 0.0) / away, 1.0)
+    return np.asarray((1.0 - weight) * white + weight * np.trace(white) / whole * H)
+
+
+# Sandwich covariance: valid whatever the weights of a fit, whether or not they are inverse variances.
+
+
+def sandwich(blocks: BlockScores) -> Float:
+    """Covariance sum g_m g_m' of a weighted fit in the blocks' coordinates, (f, f), every score g_m standardised.
+
+    Standardised by (1 - H_m)^-1/2, which makes the mean of each term right when residuals are equally noisy.
+    Source: Liang and Zeger 1986; Bell and McCaffrey 2002 (CR2).
+    """
+    D = blocks.standardised()
+    return np.asarray(D.T @ D)
+
+
+# Covariance for residuals whose correlation reaches beyond a block: neighbouring blocks count together.
+
+# Constant of the Bartlett kernel in Andrews' rule for the bandwidth.
+_BARTLETT = 1.1447
+_MOST_CORRELATED = 0.97
+
+
+def hac(blocks: BlockScores, bandwidth: float | None = None) -> Float:
+    """Heteroscedasticity and autocorrelation consistent covariance in the blocks' coordinates, (f, f).
+
+    G_0 + sum_l w_l (G_l + G_l'), G_l = sum_m d_m d_{m+l}' over blocks l apart in one segment,
+    w_l = 1 - l / bandwidth, d_m the standardised scores. It is never indefinite.
+    bandwidth: in blocks, 1 = none but the block itself; None = Andrews' plug-in rule.
+    Source: Newey and West 1987; Andrews 1991, eq. 6.2 and 6.4.
+    """
+    D = blocks.standardised()
+    width = automatic_bandwidth(D, blocks.segment) if bandwidth is None else bandwidth
+    white = D.T @ D
+    for lag in range(1, int(np.ceil(width))):
+        together = blocks.segment[lag:] == blocks.segment[:-lag]
+        G = D[:-lag][together].T @ D[lag:][together]
+        white += (1.0 - lag / width) * (G + G.T)
+    return np.asarray(white)
+
+
+def automatic_bandwidth(scores: Float, segment: np.ndarray) -> float:
+    """Andrews' bandwidth for the Bartlett kernel, in blocks, at least 1 and at most a third of them.
+
+    1.1447 (alpha M)^(1/3), alpha = sum_i 4 r_i^2 s_i^4 / ((1 - r_i)^6 (1 + r_i)^2) / sum_i s_i^4 / (1 - r_i)^4, with
+    r_i and s_i^2 of a first-order autoregression of score i over neighbouring blocks of one segment.
+    scores: (M, f).
+    """
+    together = segment[1:] == segment[:-1]
+    before, after = scores[:-1][together], scores[1:][together]
+    square = (before**2).sum(axis=0)
+    if not len(before) or not (square > 0).any():
+        return 1.0
+    product = (before * after).sum(axis=0)
+    r = np.clip(product / np.where(square > 0, square, np.inf), -_MOST_CORRELATED, _MOST_CORRELATED)
+    s4 = (((after - r * before) ** 2).sum(axis=0)) ** 2
+    top = np.sum(4.0 * r**2 * s4 / ((1.0 - r) ** 6 * (1.0 + r) ** 2))
+    alpha = top / np.sum(s4 / (1.0 - r) ** 4)
+    width = _BARTLETT * (alpha * len(scores)) ** (1.0 / 3.0)
+    return float(np.clip(width, 1.0, max(len(scores) / 3.0, 1.0)))
+
+
+# Moving-block bootstrap from factors: runs of neighbouring blocks are drawn with replacement and fitted
+# anew.
+
+
+def bootstrap(blocks: BlockScores, replicates: int = 500, run: int = 2, seed: int = 0) -> Float:
+    """Changes of the estimate over bootstrap samples in the blocks' coordinates, (replicates, f), at the fit's weights.
+
+    Each sample is made of runs of `run` consecutive blocks, as many blocks as the log has, runs beginning anywhere and
+    never crossing into another segment; it is solved exactly, (sum H_m)^-1 sum g_m, g_m = standardised scores.
+    In directions of which a sample has less information than a block has on average, 1 / M, it counts as having that:
+    a block that alone determines a direction is missing from one sample in three, and without this limit its variance
+    would have no bound (see `BlockScores.jackknifed`). Deterministic for a seed.
+    Source: Kuensch 1989; Efron and Tibshirani 1993, section 8.6.
+    Raises UsageError for fewer than two replicates or a run below one block.
+    """
+    if replicates < 2 or run < 1:
+        raise UsageError(
+            "bootstrap", found=f"{replicates} replicates of runs of {run} blocks", expected="at least 2 and 1"
+        )
+    rng = np.random.default_rng(seed)
+    runs = _runs(blocks.segment, run)
+    scores = blocks.standardised()
+    scores = scores - scores.mean(axis=0)
+    M, f = scores.shape
+    found = np.zeros((replicates, f))
+    for k in range(replicates):
+        drawn = rng.integers(len(runs), size=-(-M // min(run, M)))
+        picked = np.concatenate([runs[i] for i in drawn])[:M]
+        counts = np.bincount(picked, minlength=M).astype(np.float64)
+        H = np.tensordot(counts, blocks.information, axes=1)
+        found[k] = _bootstrap_solved(H, counts @ scores, 1.0 / M)
+    return found
+
+
+def _bootstrap_solved(H: Float, score: Float, least: float) -> Float:
+    try:
+        np.linalg.cholesky(H - least * np.eye(len(H)))
+    except np.linalg.LinAlgError:
+        share, directions = np.linalg.eigh(H)
+        return np.asarray(directions @ ((directions.T @ score) / np.maximum(share, least)))
+    return np.asarray(np.linalg.solve(H, score))
+
+
+def bootstrap_covariance(blocks: BlockScores) -> Float:
+    """Covariance of the changes that `bootstrap` finds, in the blocks' coordinates, (f, f)."""
+    changes = bootstrap(blocks)
+    return np.asarray(np.cov(changes, rowvar=False).reshape(changes.shape[1], changes.shape[1]))
+
+
+def _runs(segment: Int, run: int) -> list[Int]:
+    """Every run of neighbouring blocks of one segment; a segment shorter than `run` is one."""
+    found = []
+    for number in np.unique(segment):
+        own = np.flatnonzero(segment == number)
+        found += [own[i : i + run] for i in range(max(len(own) - run + 1, 1))]
+    return found
 
 
 class Intervals(StrEnum):
@@ -82,3 +355,281 @@ def block_jackknife(
     blocks = BlockScores.of(factors, columns, theta, inverse, weights)
     independent = blocks.grouped(factors.independent())
     return covariance_of(Intervals.JACKKNIFE, independent), blocks.leverage()
+
+
+# Which part of a log informs which parameter, and which part the result hangs on: from factors, block by
+# block.
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """Information and influence on each of b base parameters by group of equations and by block of time.
+
+    group_share: (b, g), block_share: (b, M): share of the information on a parameter, with all others left free; each
+    line sums to 1.
+    shift: (b, M) by how many of its standard deviations a value changes when a block is left out.
+    leverage: (M,) mean share of a block over all directions.    cook: (M,) mean square of what leaving a block out
+    changes, over all directions of the fit in units of their textbook variance.
+    Source: Frisch and Waugh 1933 (partial regression); Belsley, Kuh and Welsch 1980 (DFBETAS); Cook 1977.
+    """
+
+    group_share: Float
+    block_share: Float
+    shift: Float
+    leverage: Float
+    cook: Float
+
+    def __post_init__(self) -> None:
+        b, M = self.shift.shape
+        object.__setattr__(self, "group_share", locked(self.group_share, (b, None), "group_share"))
+        object.__setattr__(self, "block_share", locked(self.block_share, (b, M), "block_share"))
+        object.__setattr__(self, "shift", locked(self.shift, (b, M), "shift"))
+        object.__setattr__(self, "leverage", locked(self.leverage, (M,), "leverage"))
+        object.__setattr__(self, "cook", locked(self.cook, (M,), "cook"))
+
+
+def influence_of(estimate: Estimate, factors: Factors) -> Influence | None:
+    """From the factors that were fitted, at the weights of the fit; None where they are not of this estimate."""
+    independent = estimate.base.independent
+    known = {int(c) for c in independent}
+    if not factors.blocks or len(estimate.weights) != len(factors.group_names):
+        return None
+    if any(int(c) not in known for factor in factors.total for c in factor.columns):
+        return None
+    b = len(independent)
+    R = stack(factors.total, independent, np.asarray(estimate.weights))[:b, :b]
+    try:
+        inverse = solve_triangular(R, np.eye(b))
+    except LinAlgError:
+        return None
+    blocks = BlockScores.of(factors, independent, estimate.full_vector, inverse, np.asarray(estimate.weights))
+    Z = inverse @ inverse.T
+    size = np.diag(Z)
+    place = {int(c): i for i, c in enumerate(independent)}
+    group_share = np.zeros((b, len(factors.group_names)))
+    for g, (factor, weight) in enumerate(zip(factors.total, estimate.weights, strict=True)):
+        rows = np.array([place[int(c)] for c in factor.columns], dtype=np.int64)
+        group_share[:, g] = weight * np.sum((factor.R[:, :-1] @ Z[rows]) ** 2, axis=0) / size
+    # r H r' for the rows r of the inverse, one block after the other.
+    block_share = np.array([((inverse @ H) * inverse).sum(axis=1) for H in blocks.information]).T
+    changes = blocks.without()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shift = -(changes @ inverse.T) / estimate.std
+    return Influence(
+        group_share=group_share,
+        block_share=block_share / size[:, None],
+        shift=np.nan_to_num(shift.T),
+        leverage=blocks.leverage(),
+        cook=np.mean(changes**2, axis=1),
+    )
+
+
+# Do parts of the data have the same parameters? A test that holds when residuals are autocorrelated.
+
+# Directions of a part's information below this share of its greatest say nothing.
+_NOTHING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The same r parameters, estimated from one part of the data.
+
+    value: (r,).    information: (r, r), the inverse of the textbook covariance.
+    scatter: (r, M), a column a block: the covariance of the value is scatter scatter'.
+    """
+
+    value: Float
+    information: Float
+    scatter: Float
+
+    def __post_init__(self) -> None:
+        r = len(self.value)
+        object.__setattr__(self, "value", locked(self.value, (r,), "value"))
+        object.__setattr__(self, "information", locked(self.information, (r, r), "information"))
+        object.__setattr__(self, "scatter", locked(self.scatter, (r, None), "scatter"))
+
+
+@dataclass(frozen=True, eq=False)
+class Homogeneity:
+    """How much better the data are fitted when every part has parameters of its own, and what chance would give.
+
+    statistic: T = sum_k (beta_k - pooled)' A_k (beta_k - pooled).    expected: its mean if all are the same.
+    freedom, known: of the F distribution of statistic / expected then.    p_value: of that.
+    spread: standard deviation of the statistic then.
+    pooled: (r,) parameters in common, A^-1 sum A_k beta_k.    away: (K, r) beta_k - pooled.
+    noise: (K, r, S), away's covariance is noise_k noise_k'.
+    """
+
+    statistic: float
+    expected: float
+    freedom: float
+    known: float
+    p_value: float
+    spread: float
+    pooled: Float
+    away: Float
+    noise: Float
+
+    @property
+    def ratio(self) -> float:
+        """Statistic over its expectation: 1 = as chance has it."""
+        return self.statistic / self.expected
+
+
+def homogeneity(parts: Sequence[Part], free: Sequence[Float] | None = None) -> Homogeneity:
+    """Tests whether parts have the same parameters, whatever the correlation of residuals within blocks.
+
+    T is the weighted sum of squares that pooling adds (Chow's statistic). With T = u' P u, u_k = A_k^1/2 beta_k and
+    P the projection off what the parts have in common, its mean is tr P V and its variance 2 tr (P V)^2, with V from
+    the blocks; the part of tr (P V)^2 that few blocks alone bring is taken off.
+    free: by part, (r, f_k) directions in which it may differ.
+    Raises UsageError for fewer than two parts.
+    Source: Chow 1960; Rao and Scott 1984 (second-order correction); Bell and McCaffrey 2002.
+    """
+    if len(parts) < 2:
+        raise UsageError("one-part", found="one part of the data", expected="at least two to be compared")
+    r, K = len(parts[0].value), len(parts)
+    size = 1.0 / np.sqrt(np.maximum(np.diag(sum(part.information for part in parts)), 1e-300))
+    roots, inverses, u = [], [], []
+    for part in parts:
+        root, inverse = _roots(part.information * np.outer(size, size))
+        roots.append(root)
+        inverses.append(inverse)
+        u.append(root @ (part.value / size))
+    common = np.concatenate(roots)
+    directions = [common]
+    for k, own in enumerate(free or ()):
+        block = np.zeros((K * r, own.shape[1]))
+        block[k * r : (k + 1) * r] = roots[k] @ (own / size[:, None])
+        directions.append(block)
+    basis = _orthonormal(np.concatenate(directions, axis=1))
+    stacked = np.concatenate(u)
+    rest = stacked - basis @ (basis.T @ stacked)
+    counts = [part.scatter.shape[1] for part in parts]
+    Z = np.zeros((K * r, sum(counts)))
+    ends = np.cumsum([0, *counts])
+    for k, part in enumerate(parts):
+        Z[k * r : (k + 1) * r, ends[k] : ends[k + 1]] = roots[k] @ (part.scatter / size[:, None])
+    Y = Z - basis @ (basis.T @ Z)
+    gram = Z.T @ Y
+    expected = float(np.trace(gram))
+    square, doubt = float(np.sum(gram**2)), 0.0
+    for k, n in enumerate(counts):
+        own = gram[ends[k] : ends[k + 1], ends[k] : ends[k + 1]]
+        seen, trace, known = float(np.sum(own**2)), float(np.trace(own)), max(n - 1, 2)
+        true = max((seen - trace**2 / known) * known**2 / ((known - 1) * (known + 2)), trace**2 / r)
+        square += min(true, seen) - seen
+        doubt += 2.0 * min(true, seen) / known
+    statistic = float(rest @ rest)
+    freedom, sure = expected**2 / square, 2.0 * expected**2 / doubt
+    pooled = np.linalg.lstsq(common, stacked, rcond=None)[0]
+    return Homogeneity(
+        statistic=statistic,
+        expected=expected,
+        freedom=freedom,
+        known=sure,
+        p_value=float(f_tail(freedom, sure, statistic / expected)),
+        spread=float(np.sqrt(2.0 * square)),
+        pooled=size * pooled,
+        away=np.array([size * (inverses[k] @ rest[k * r : (k + 1) * r]) for k in range(K)]),
+        noise=np.array([size[:, None] * (inverses[k] @ Y[k * r : (k + 1) * r]) for k in range(K)]),
+    )
+
+
+def _roots(A: Float) -> tuple[Float, Float]:
+    values, vectors = np.linalg.eigh(A)
+    kept = values > _NOTHING * values[-1]
+    root = np.sqrt(np.where(kept, values, 0.0))
+    inverse = np.where(kept, 1.0 / np.where(kept, root, 1.0), 0.0)
+    return (vectors * root) @ vectors.T, (vectors * inverse) @ vectors.T
+
+
+def _orthonormal(columns: Float) -> Float:
+    norms = np.linalg.norm(columns, axis=0)
+    U, s, _ = np.linalg.svd(columns / np.where(norms > 0, norms, 1.0), full_matrices=False)
+    return np.asarray(U[:, s > 1e-9])
+
+
+def combined(tests: Sequence[Homogeneity]) -> Homogeneity:
+    """Several independent tests as one, such as of the halves of several runs; without parameters in common."""
+    expected = sum(test.expected for test in tests)
+    square = sum(test.spread**2 for test in tests) / 2.0
+    doubt = sum(2.0 * test.expected**2 / test.known for test in tests)
+    statistic = sum(test.statistic for test in tests)
+    freedom, known = expected**2 / square, 2.0 * expected**2 / doubt
+    return Homogeneity(
+        statistic=statistic,
+        expected=expected,
+        freedom=freedom,
+        known=known,
+        p_value=float(f_tail(freedom, known, statistic / expected)),
+        spread=float(np.sqrt(2.0 * square)),
+        pooled=np.zeros(0),
+        away=np.zeros((0, 0)),
+        noise=np.zeros((0, 0, 0)),
+    )
+
+
+# Options that several estimators share, each with its range and one sentence on it.
+
+# Gains and noise of the joints: one number for all, or one a joint.
+MOST_ROUNDS = 10_000_000
+
+
+def most_rounds(default: int) -> Any:
+    """Most rounds of an iteration."""
+    return option(
+        default,
+        "most re-weightings (wls, ridge: 30 without it) or simulations (didim: 12, iv: 10)",
+        least=1,
+        most=MOST_ROUNDS,
+    )
+
+
+def last_move(default: float) -> Any:
+    """Where an iteration ends."""
+    return option(
+        default,
+        "wls, ridge: relative change of the weights to stop at, 1e-4 without it; others: the estimate's last move in "
+        "standard deviations",
+        above=0,
+    )
+
+
+def sought_play() -> Any:
+    """Whether play is sought."""
+    return option(
+        False,
+        "servo_oe: whether the play between each motor and its link is found, too; a run of the robot a joint more at "
+        "every step",
+    )
+
+
+def interval_kind() -> Any:
+    """How the covariance is found."""
+    return option(
+        Intervals.JACKKNIFE.value,
+        'every method: how the covariance is found, below; `"jackknife"` without it',
+        choices=tuple(kind.value for kind in Intervals),
+    )
+
+
+def encoder_noise() -> Any:
+    """Noise of the encoders."""
+    return option(
+        None,
+        "tls, ml, ekf, ukf, cdkf: standard deviation of the encoders' noise, one number or one a joint; from the log "
+        "without it",
+        unit="rad or m",
+        above=0,
+    )
+
+
+def prior_strength(default: float | str) -> Any:
+    """Weight of the prior."""
+    return option(
+        default,
+        'ridge, feasible: weight of the prior, feasible: or how it is chosen; without it 1, feasible: `"held-out"`',
+        above=0,
+        choices=("held-out", "l-curve"),
+    )

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynid.base.lazy import lazily
+from dynid.base import lazily
 
 if TYPE_CHECKING:
-    from dynid.excitation.checks import Checks, checks_of
-    from dynid.excitation.collision import CollisionModel, collision_model
+    from dynid.excitation.collision import CollisionModel, collision_model, points
     from dynid.excitation.criteria import Criterion, Information
     from dynid.excitation.design import Task
-    from dynid.excitation.folder import write_plan
-    from dynid.excitation.kinematics import points
+    from dynid.excitation.folder import Checks, checks_of, write_plan
     from dynid.excitation.limits import Bounds, MotionLimits, Workspace
     from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
-    from dynid.excitation.plan_file import read_plan_file
-    from dynid.excitation.settings import MotionSettings
+    from dynid.excitation.sequences import Stage, stages_of
+    from dynid.excitation.settings import MotionSettings, read_plan_file
     from dynid.excitation.shapes import RobotShapes, robot_shapes
-    from dynid.excitation.stages import Stage, stages_of
-    from dynid.robot.shapes import Shape
+
+    pass
 
 __all__ = [
     "Bounds",
@@ -50,17 +48,14 @@ __all__ = [
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "kinematics": "points",
-        "checks": "Checks checks_of",
-        "collision": "CollisionModel collision_model",
+        "collision": "CollisionModel collision_model points",
         "criteria": "Criterion Information",
         "design": "Task",
-        "folder": "write_plan",
+        "folder": "Checks checks_of write_plan",
         "limits": "Bounds MotionLimits Workspace",
         "plan": "Plan design_motion information_of prior_theta",
-        "plan_file": "read_plan_file",
-        "settings": "MotionSettings",
+        "sequences": "Stage stages_of",
+        "settings": "MotionSettings read_plan_file",
         "shapes": "RobotShapes Shape robot_shapes",
-        "stages": "Stage stages_of",
     },
 )

@@ -9,16 +9,299 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float, Int
-from dynid.base.errors import UsageError
-from dynid.base.records import dataclass
-from dynid.excitation.capsules import Capsule, segment_distance
-from dynid.excitation.convex import convex_parts, enclosing
-from dynid.excitation.kinematics import moved, placements
-from dynid.excitation.shapes import RobotShapes
-from dynid.excitation.solids import Solids
-from dynid.robot.model import RobotModel
-from dynid.robot.shapes import Shape
+from dynid.base import Bool, Float, Int, UsageError, dataclass, locked
+from dynid.excitation.shapes import RobotShapes, Solids
+from dynid.robot import RobotModel, Shape
+
+# Capsules and the distance between them.
+
+
+@dataclass(frozen=True, eq=False)
+class Capsule:
+    """All points within `radius` of the segment from `start` to `end`, m, in the joint frame of body (-1 = base)."""
+
+    body: int
+    start: Float
+    end: Float
+    radius: float
+
+    def __post_init__(self) -> None:
+        for name in ("start", "end"):
+            object.__setattr__(self, name, locked(getattr(self, name), (3,), name))
+        if not (np.isfinite(self.radius) and self.radius > 0):
+            raise UsageError("capsule", found=f"radius {self.radius} m", expected="a positive one")
+
+
+def segment_distance(a0: Float, a1: Float, b0: Float, b1: Float) -> tuple[Float, Float, Float, Float]:
+    """Distance between segments and where it is met.
+
+    a0, a1, b0, b1: (..., 3).    Returns distance (...), unit vector from b to a (..., 3), and the places s, t in [0, 1]
+    along a and b. The least over the interior and the four ends against the other segment: exact, parallel or not.
+    """
+    u, v, w = a1 - a0, b1 - b0, a0 - b0
+    uu, vv, uv = _dot(u, u), _dot(v, v), _dot(u, v)
+    uw, vw = _dot(u, w), _dot(v, w)
+    det = uu * vv - uv**2
+    inner = np.clip(_over(uv * vw - vv * uw, det), 0.0, 1.0)
+    zero, one = np.zeros_like(uu), np.ones_like(uu)
+    tries = []
+    for s in (inner, zero, one):
+        tries.append((s, np.clip(_over(vw + s * uv, vv), 0.0, 1.0)))
+    for t in (zero, one):
+        tries.append((np.clip(_over(t * uv - uw, uu), 0.0, 1.0), t))
+    S, T = np.stack([s for s, _ in tries]), np.stack([t for _, t in tries])
+    gap = w + S[..., None] * u - T[..., None] * v
+    best = np.argmin(_dot(gap, gap), axis=0)[None]
+    s, t = np.take_along_axis(S, best, 0)[0], np.take_along_axis(T, best, 0)[0]
+    between = w + s[..., None] * u - t[..., None] * v
+    distance = np.sqrt(_dot(between, between))
+    return distance, between / np.maximum(distance, 1e-12)[..., None], s, t
+
+
+def _dot(a: Float, b: Float) -> Float:
+    return np.asarray((a * b).sum(axis=-1))
+
+
+def _over(a: Float, b: Float) -> Float:
+    return np.asarray(np.divide(a, b, out=np.zeros_like(a), where=b > 1e-14))
+
+
+# Solids as convex parts, each with a small capsule round it.
+
+DIRECTIONS, ROUNDS = 40, 60
+_THIN = 1e-4
+# A mesh is cut while a cut takes so much off the volume of its parts' hulls, into so many parts at most.
+LEAST_GAIN, MOST_PARTS = 0.04, 6
+CUTS = (0.3, 0.5, 0.7)
+
+
+def convex_parts(shape: Shape) -> list[Float]:
+    """Points (V, 3) in the joint frame, a set for each part: their convex hulls together hold the solid.
+
+    A mesh is cut across by planes along the axes of its extent, each time by the one that leaves the least volume in
+    the hulls; every triangle that a plane crosses is cut there, so that no part of the surface is lost.
+    """
+    if shape.kind != "mesh":
+        return [shape.corners()]
+    corners = shape.vertices @ shape.frame[:3, :3].T + shape.frame[:3, 3]
+    soups = [corners[shape.triangles]]
+    whole = _volume(soups[0])
+    while len(soups) < MOST_PARTS and whole > 0:
+        cuts = [(gain, i, pair) for i, soup in enumerate(soups) for gain, pair in _cuts(soup)]
+        if not cuts:
+            break
+        gain, i, pair = max(cuts, key=lambda cut: cut[0])
+        if gain < LEAST_GAIN * whole:
+            break
+        soups[i : i + 1] = pair
+    return [_outermost(soup.reshape(-1, 3)) for soup in soups]
+
+
+def _cuts(soup: Float) -> list[tuple[float, tuple[Float, Float]]]:
+    # Volume gained by each plane across a soup of triangles (F, 3, 3), and the two soups that it leaves.
+    points = soup.reshape(-1, 3)
+    axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2]
+    before, found = _volume(soup), []
+    for axis in axes:
+        along = points @ axis
+        low, high = float(along.min()), float(along.max())
+        for share in CUTS:
+            pair = _clipped(soup, axis, low + share * (high - low))
+            if all(len(one) for one in pair):
+                found.append((before - sum(_volume(one) for one in pair), pair))
+    return found
+
+
+def _clipped(soup: Float, axis: Float, offset: float) -> tuple[Float, Float]:
+    height = soup @ axis - offset
+    below, above = (height <= 0).all(axis=1), (height >= 0).all(axis=1)
+    crossed = ~(below | above)
+    T, h = soup[crossed], height[crossed]
+    # The corner that is alone on its side first; the plane cuts both edges that meet there.
+    alone = np.argmax((h > 0) == ((h > 0).sum(axis=1) == 1)[:, None], axis=1)
+    turn = (alone[:, None] + np.arange(3)) % 3
+    rows = np.arange(len(T))[:, None]
+    T, h = T[rows, turn], h[rows, turn]
+    ab, ac = (T[:, 0] + (T[:, k] - T[:, 0]) * (h[:, :1] / (h[:, :1] - h[:, k : k + 1])) for k in (1, 2))
+    tip = np.stack([T[:, 0], ab, ac], axis=1)
+    rest = np.concatenate([np.stack([ab, T[:, 1], T[:, 2]], axis=1), np.stack([ab, T[:, 2], ac], axis=1)])
+    tip_above = h[:, 0] > 0
+    twice = np.concatenate([tip_above, tip_above])
+    return (
+        np.concatenate([soup[below], tip[~tip_above], rest[twice]]),
+        np.concatenate([soup[above & ~below], tip[tip_above], rest[~twice]]),
+    )
+
+
+def _volume(soup: Float) -> float:
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        return float(ConvexHull(soup.reshape(-1, 3)).volume)
+    except (QhullError, ValueError):
+        return 0.0
+
+
+def enclosing(vertices: Float) -> tuple[Float, Float, float]:
+    """Ends and radius of a small capsule round points (V, 3): the best of several directions.
+
+    The radius is that of the circle round the points seen along the direction; the segment is as short as it can be.
+    Source: Badoiu and Clarkson 2003 (the circle).
+    """
+    points = _outermost(np.asarray(vertices, dtype=np.float64))
+    if not len(points):
+        raise UsageError("mesh", found="no vertex", expected="points")
+    Vt = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2]
+    tries = np.concatenate([Vt, np.eye(3), np.random.default_rng(0).normal(size=(DIRECTIONS, 3))])
+    U = tries / np.linalg.norm(tries, axis=1)[:, None]
+    start, end, radius = _along(points, U)
+    length = np.linalg.norm(end - start, axis=1)
+    best = int((np.pi * radius**2 * (length + 4.0 / 3.0 * radius)).argmin())
+    return start[best], end[best], max(float(radius[best]), _THIN)
+
+
+def _outermost(vertices: Float) -> Float:
+    from scipy.spatial import ConvexHull, QhullError
+
+    points = np.unique(vertices, axis=0)
+    try:
+        return np.asarray(points[ConvexHull(points).vertices])
+    except QhullError:
+        return points  # flat or too few, where no hull is needed
+
+
+def _along(points: Float, U: Float) -> tuple[Float, Float, Float]:
+    # Ends (D, 3) and radii (D,) of the capsules along directions (D, 3).
+    x = points @ U.T
+    across = points[None] - x.T[:, :, None] * U[:, None]
+    centre = across.mean(axis=1)
+    rows = np.arange(len(U))
+    for k in range(1, ROUNDS):
+        gap = across - centre[:, None]
+        far = (gap**2).sum(axis=2).argmax(axis=1)
+        centre = centre + gap[rows, far] / (k + 1)
+    distance = np.linalg.norm(across - centre[:, None], axis=2)
+    radius = distance.max(axis=1)
+    cap = np.sqrt(np.maximum(radius[:, None] ** 2 - distance**2, 0.0)).T
+    low, high = (x + cap).min(axis=0), (x - cap).max(axis=0)
+    middle, ball = 0.5 * (low + high), low > high
+    low, high = np.where(ball, middle, low), np.where(ball, middle, high)
+    # One ball holds all only if it reaches the farthest point from the centre just chosen.
+    reach = np.linalg.norm(points[None] - (centre + low[:, None] * U)[:, None], axis=2).max(axis=1)
+    return centre + low[:, None] * U, centre + high[:, None] * U, np.where(ball, reach, radius)
+
+
+# Where points of the bodies are, and how they move with the joints.
+
+
+def placements(robot: RobotModel, q: Float) -> tuple[Float, Float]:
+    """Rotations (T, nb, 3, 3) and origins (T, nb, 3) of all bodies in the base frame; q: (T, n)."""
+    x = robot.tree_motion(q, q, q)[0]
+    T, nb = x.shape
+    R, p = np.empty((T, nb, 3, 3)), np.empty((T, nb, 3))
+    for i in range(nb):
+        a, parent = robot.axis[i], int(robot.parent[i])
+        P, d = robot.T_parent_joint[i, :3, :3], robot.T_parent_joint[i, :3, 3]
+        if robot.tree.prismatic[i]:
+            local, place = P, d + np.outer(x[:, i], P @ a)
+        else:
+            K = np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
+            # Rodrigues: 1 + sin K + (1 - cos) K K, the three constant parts side by side for one product.
+            local, place = np.hstack([P @ (np.eye(3) + K @ K), P @ K, -P @ K @ K]), d[None]
+        if parent >= 0:
+            before = R[:, parent]
+            turned = (before.reshape(-1, 3) @ local).reshape(T, 3, -1)
+            p[:, i] = p[:, parent] + np.einsum("tab,tb->ta", before, np.broadcast_to(place, (T, 3)))
+        else:
+            turned = np.broadcast_to(local, (T, *local.shape))
+            p[:, i] = place
+        if robot.tree.prismatic[i]:
+            R[:, i] = turned
+        else:
+            s, c = np.sin(x[:, i])[:, None, None], np.cos(x[:, i])[:, None, None]
+            R[:, i] = turned[..., :3] + s * turned[..., 3:6] + c * turned[..., 6:]
+    return R, p
+
+
+def points(
+    robot: RobotModel, q: Float, body: Int, local: Float, jacobian: bool = True
+) -> tuple[Float, Float]:
+    """Positions (T, P, 3) of points and their derivatives (T, P, 3, n).
+
+    body: (P,) index of the body each point sits on, -1 = base.    local: (P, 3) in the body's joint frame.
+    jacobian: whether the derivatives are wanted; else they are empty.
+    """
+    R, p = placements(robot, q)
+    T, fixed = len(q), np.flatnonzero(body < 0)
+    x = np.einsum("tpab,pb->tpa", R[:, body], local) + p[:, body]
+    x[:, fixed] = local[fixed]
+    if not jacobian:
+        return x, np.zeros((T, len(body), 3, 0))
+    return x, moved(robot, (R, p), body, x)
+
+
+def moved(robot: RobotModel, placed: tuple[Float, Float], body: Int, x: Float) -> Float:
+    """Derivatives (T, P, 3, n) of points x (T, P, 3) in the base frame that ride on bodies (P,), -1 = base.
+
+    placed: rotations and origins of all bodies, see `placements`.
+    """
+    R, p = placed
+    axes = np.einsum("tiab,ib->tia", R, robot.axis)
+    J = _turning(axes, x, p)
+    slides = np.flatnonzero(robot.tree.prismatic)
+    J[:, :, :, slides] = axes[:, slides].transpose(0, 2, 1)[:, None]
+    J *= _carries(robot, body)[None, :, None, :]
+    return J @ robot.projection if robot.has_mimic else J
+
+
+def _turning(axes: Float, x: Float, origin: Float) -> Float:
+    # axis x (point - origin of the axis), (T, P, 3, nb).
+    a = axes.transpose(0, 2, 1)[:, None]
+    r = x[..., None] - origin.transpose(0, 2, 1)[:, None]
+    J = np.empty((*x.shape, axes.shape[1]))
+    for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
+        J[:, :, i] = a[:, :, j] * r[:, :, k] - a[:, :, k] * r[:, :, j]
+    return J
+
+
+def _carries(robot: RobotModel, body: Int) -> Bool:
+    # Whether a joint moves a point, (P, nb).
+    moves = np.zeros((len(body), robot.n_bodies), dtype=np.bool_)
+    for k, i in enumerate(body):
+        if i >= 0:
+            moves[k, list(robot.tree.paths[i])] = True
+    return moves
+
+
+def point_speed(
+    robot: RobotModel, q: Float, dq: Float, body: int, local: Float
+) -> tuple[Float, Float, Float]:
+    """Speed (T,) of a point, and its derivatives with respect to q and dq, (T, n) each.
+
+    With the columns J_k of the point's Jacobian and the axes w_k (0 of sliding joints) along the way to the body:
+        v = sum J_k dq_k,    dv/dq_k = w_k x sum_{j >= k} J_j dq_j + (sum_{j < k} w_j dq_j) x J_k.
+    """
+    R, p = placements(robot, q)
+    rates = robot.tree_motion(q, dq, dq)[1]
+    path = list(robot.tree.paths[body])
+    x = R[:, body] @ local + p[:, body]
+    axes = np.einsum("tiab,ib->tia", R[:, path], robot.axis[path])
+    slides = robot.tree.prismatic[path][None, :, None]
+    J = np.where(slides, axes, np.cross(axes, x[:, None] - p[:, path]))
+    parts = J * rates[:, path, None]
+    v = parts.sum(axis=1)
+    speed = np.linalg.norm(v, axis=1)
+    way = v / np.maximum(speed, 1e-12)[:, None]
+    turning = np.where(slides, 0.0, axes)
+    after = np.cumsum(parts[:, ::-1], axis=1)[:, ::-1]
+    spun = turning * rates[:, path, None]
+    before = np.cumsum(spun, axis=1) - spun
+    slope = np.cross(turning, after) + np.cross(before, J)
+    found = np.zeros((2, len(q), robot.n_bodies))
+    found[0][:, path] = np.einsum("tx,tkx->tk", way, slope)
+    found[1][:, path] = np.einsum("tx,tkx->tk", way, J)
+    return speed, found[0] @ robot.projection, found[1] @ robot.projection
+
 
 # Convex parts are compared exactly where their capsules come closer than the clearance and this much, m.
 NEAR = 0.01

@@ -2,23 +2,129 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dynid.base.arrays import Float, Int, locked, locked_int
-from dynid.base.errors import NOWHERE, Place, UnfitDataError, UsageError
-from dynid.base.records import dataclass
-from dynid.excitation.collision import CollisionModel
-from dynid.excitation.kinematics import placements
-from dynid.robot.model import JointType, RobotModel
-from dynid.signals.samples import Samples
-from dynid.terms.term import Terms
+from dynid.base import (
+    NOWHERE,
+    Bool,
+    Float,
+    Int,
+    Place,
+    UnfitDataError,
+    UsageError,
+    dataclass,
+    locked,
+    locked_int,
+)
+from dynid.excitation.collision import CollisionModel, placements
+from dynid.excitation.gradient import Whole, samples_at, stretches
+from dynid.factor import BaseMap
+from dynid.kernel import Panels
+from dynid.robot import JointType, RobotModel
+from dynid.signals import Samples
+from dynid.terms import Terms
+from dynid.trajectories import Trajectory
 
-if TYPE_CHECKING:
-    from dynid.excitation.torque_spread import TorqueSpread
+# How far the true torque may lie from a model's: by the covariance of a run and what it left.
+
+# Standard deviations that torque limits keep free: 99.9 % of normal errors on one side.
+SIGMAS = 3.0
+# N m: keeps the root differentiable where nothing is uncertain.
+_FLOOR = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueSpread:
+    """Deviation of the torque about a model's, sigma^2 = y Cov y' + r^2 for a line y of the regressor.
+
+    covariance: (p, p) of the parameters, zero where they are not identified by themselves.
+    residual: r (n,), N m (N), level of what the model left.    sigmas: z, how many deviations limits keep free.
+    complete: whether the run determines every base parameter that a motion can.
+    Raises UsageError for numbers that are not finite or below zero.
+    """
+
+    covariance: Float
+    residual: Float
+    sigmas: float = SIGMAS
+    complete: bool = True
+
+    def __post_init__(self) -> None:
+        p = len(self.covariance)
+        object.__setattr__(self, "covariance", locked(self.covariance, (p, p), "covariance"))
+        object.__setattr__(self, "residual", locked(self.residual, (None,), "residual"))
+        good = np.isfinite(self.covariance).all() and np.isfinite(self.residual).all()
+        if not (good and (self.residual >= 0).all() and np.isfinite(self.sigmas) and self.sigmas >= 0):
+            raise UsageError(
+                "torque-spread",
+                found=f"{self.sigmas} deviations, or a covariance that is not finite",
+                expected="finite numbers, 0 or more deviations",
+            )
+
+    @staticmethod
+    def of(
+        base: BaseMap, covariance: Float, residual: Float, rank: int, sigmas: float = SIGMAS
+    ) -> TorqueSpread | None:
+        """That of base parameters; None where they have no covariance (b, b).
+
+        rank: of the structural base.
+        """
+        if not np.isfinite(covariance).all() or not covariance.any():
+            return None
+        whole = np.zeros((base.B.shape[1],) * 2)
+        at = base.independent
+        whole[np.ix_(at, at)] = covariance
+        return TorqueSpread(whole, residual, sigmas, len(at) >= rank)
+
+    @property
+    def rate(self) -> float:
+        """Share of torques that stay within a limit that they come nearest to, at one instant: Phi(z)."""
+        return 0.5 * (1.0 + math.erf(self.sigmas / math.sqrt(2.0)))
+
+    @cached_property
+    def _known(self) -> Bool:
+        return np.asarray(np.diag(self.covariance) > 0)
+
+    @cached_property
+    def root(self) -> Float:
+        """(p, r) with root root' the covariance; a draw of the parameters is root times normal numbers."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        kept = values > 0
+        return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+    def panels(self, robot: RobotModel, terms: Terms, samples: Samples) -> Panels:
+        """The regressor in the columns that have a covariance."""
+        return terms.torque_regressor(robot, samples, self._known)
+
+    def about(self, robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> tuple[Float, Float]:
+        """Torque of the model with parameters theta (p,) along a motion, and its deviations, (T, n) each."""
+        found = self.panels(robot, terms, samples)
+        # The lines of the regressor give the torque, too, but of bodies, whose recursion is quicker.
+        bodies = [np.full(len(own), term.of_bodies) for term, own in terms.with_values(robot, theta)]
+        rest = np.where(self._known & ~np.concatenate(bodies), 0.0, theta)
+        tau = terms.torque(robot, samples, rest)
+        sigma = np.empty_like(tau)
+        for j, (columns, values) in enumerate(zip(found.columns, found.values, strict=True)):
+            tau[:, j] += (theta - rest)[columns] @ values
+            sigma[:, j] = self._std(j, columns, values)[0]
+        return tau, sigma
+
+    def slope(self, joint: int, columns: Int, values: Float) -> tuple[Float, Float]:
+        """Deviations (T,) of a joint and its derivatives (w, T) by the entries of its line of the regressor."""
+        sigma, spread = self._std(joint, columns, values)
+        return sigma, spread / sigma
+
+    def _std(self, joint: int, columns: Int, values: Float) -> tuple[Float, Float]:
+        spread = self.covariance[np.ix_(columns, columns)] @ values
+        square = np.einsum("wt,wt->t", values, spread)
+        return np.sqrt(np.maximum(square, 0.0) + self.residual[joint] ** 2 + _FLOOR**2), spread
+
 
 SPEED_UP_SECONDS, JERK_SECONDS = 0.25, 0.05
 # A body whose height over a plane varies by less (m) in random poses stands on it or passes it: no motion changes that.
@@ -324,3 +430,107 @@ class Bounds:
             return tau, self.uncertainty * np.abs(tau)
         tau, sigma = self.spread.about(robot, terms, self.theta, samples)
         return tau, self.uncertainty * np.abs(tau) + self.spread.sigmas * sigma
+
+
+# What torque limits keep free for what is not known of the torque: by the covariance of a run, or by a
+# share.
+
+DRAWS, RESERVE_STATES = 200, 1500
+
+
+@dataclass(frozen=True)
+class JointReserve:
+    """What a plan keeps free of one joint's torque limit.
+
+    peak: greatest torque of the model.    largest: greatest reserve, N m (N).    limit: inf = none.
+    left_out: greatest part of the torque that the search left out of the model.
+    """
+
+    joint: str
+    peak: float
+    largest: float
+    limit: float
+    left_out: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """The greatest reserve as a share of the limit."""
+        return self.largest / self.limit
+
+
+@dataclass(frozen=True)
+class Reserve:
+    """How a plan's torque limits allow for what is not known.
+
+    kind: "covariance", "share" or "covariance and share".    share: of the model's torque.
+    drawn, within: parameter sets drawn from the covariance, and those whose torque keeps all limits all the time.
+    left_out: terms that the search left out of the model and that count here.
+    """
+
+    kind: str
+    sigmas: float
+    share: float
+    rate: float
+    joints: tuple[JointReserve, ...]
+    drawn: int = 0
+    within: int = 0
+    left_out: tuple[str, ...] = ()
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data for plan.json."""
+        joints = [
+            {
+                "joint": one.joint,
+                "peak": one.peak,
+                "largest": one.largest,
+                "share_of_limit": one.share if math.isfinite(one.limit) else None,
+            }
+            | ({"left_out": one.left_out} if self.left_out else {})
+            for one in self.joints
+        ]
+        known = {"sigmas": self.sigmas, "rate": self.rate, "drawn": self.drawn, "within": self.within}
+        left_out = {"left_out": list(self.left_out)} if self.left_out else {}
+        found = {"kind": self.kind, "share": self.share, "joints": joints}
+        return found | (known if self.drawn else {}) | left_out
+
+
+def reserve_of(robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Trajectory) -> Reserve | None:
+    """What a motion's torque limits keep free, by joint; None where torque is not bounded.
+
+    What the search left out of the model counts, but for what is of the log.
+    """
+    whole, spread, limit = Whole(terms), bounds.spread, bounds.limits.torque
+    peak, largest, more = np.zeros((3, robot.n))
+    good, change = np.ones(DRAWS, dtype=np.bool_), np.zeros((0, DRAWS))
+    if spread is not None:
+        change = spread.root @ np.random.default_rng(0).standard_normal((spread.root.shape[1], DRAWS))
+    for samples, own in _looked_at(whole, trajectory):
+        if (predicted := bounds.torque(robot, whole.model, samples)) is None:
+            return None
+        tau, kept = (part[own] for part in predicted)
+        peak, largest = (np.maximum(a, np.abs(b).max(axis=0)) for a, b in ((peak, tau), (largest, kept)))
+        if whole.checked:
+            added = whole.added(robot, samples, np.asarray(bounds.theta))[own]
+            more = np.maximum(more, np.abs(added).max(axis=0))
+        if spread is not None:
+            panels = spread.panels(robot, whole.model, samples)
+            for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
+                torque = tau[:, j, None] + values[:, own].T @ change[columns]
+                good &= np.abs(torque).max(axis=0) <= limit[j]
+    numbers = zip(
+        robot.joint_names, peak.tolist(), largest.tolist(), limit.tolist(), more.tolist(), strict=True
+    )
+    joints = tuple(JointReserve(*one) for one in numbers)
+    if spread is None:
+        return Reserve("share", 0.0, bounds.uncertainty, 0.0, joints, left_out=whole.checked)
+    kind = "covariance and share" if bounds.uncertainty > 0 else "covariance"
+    return Reserve(
+        kind, spread.sigmas, bounds.uncertainty, spread.rate, joints, DRAWS, int(good.sum()), whole.checked
+    )
+
+
+def _looked_at(whole: Whole, trajectory: Trajectory) -> Iterable[tuple[Samples, slice]]:
+    if whole.checked:
+        return stretches(trajectory)
+    t = np.linspace(0.0, trajectory.duration, RESERVE_STATES)
+    return [(samples_at(t, *trajectory.motion(t)), slice(None))]

@@ -11,12 +11,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError, UsageError
-from dynid.base.parallel import end_with_parent, ended, uninterrupted
-from dynid.base.records import dataclass
-from dynid.excitation.constraints import Margin, with_whole_torque
-from dynid.excitation.criteria import Figures, Information
+from dynid.base import (
+    Bool,
+    Float,
+    Int,
+    UnfitDataError,
+    UsageError,
+    dataclass,
+    end_with_parent,
+    ended,
+    uninterrupted,
+)
+from dynid.excitation.constraints import Margin, Verified, verified, with_whole_torque
+from dynid.excitation.criteria import Criterion, Figures, Information
 from dynid.excitation.design import (
     DENSER,
     SHARES,
@@ -31,20 +38,14 @@ from dynid.excitation.design import (
     solve,
     worst_broken,
 )
-from dynid.excitation.left_out import LeftOut
-from dynid.excitation.limits import Bounds
-from dynid.excitation.reserve import reserve_of
-from dynid.excitation.verify import Verified, verified
-from dynid.factor.base import structural_base
+from dynid.excitation.gradient import LeftOut, Whole
+from dynid.excitation.limits import Bounds, reserve_of
+from dynid.factor import BaseMap, Factors, stack, structural_base
 from dynid.kernel import backend, using
-from dynid.robot.model import RobotModel
-from dynid.rows.torque import TorqueRows
-from dynid.terms.exports import MotionBasis
-from dynid.terms.joint_term import JointTerm
-from dynid.terms.term import Term, Terms
-from dynid.trajectories.basis import Basis, BasisTrajectory, FourierBasis, SplineBasis
-from dynid.trajectories.chain import Together
-from dynid.trajectories.trajectory import Trajectory
+from dynid.robot import RobotModel
+from dynid.rows import TorqueRows
+from dynid.terms import JointTerm, MotionBasis, Term, Terms
+from dynid.trajectories import Basis, BasisTrajectory, FourierBasis, SplineBasis, Together, Trajectory
 
 SMOOTH_SHARE, NOISE_SHARE = 0.01, 0.01
 POLL_SECONDS = 0.2
@@ -412,3 +413,83 @@ def _in_processes(
         if progress is not None:
             progress(done.value, iterations * len(chosen), min(one.value for one in solutions))
         return solutions, stopped.is_set()
+
+
+# What to record next: the factors of an earlier run as part of the criterion.
+
+
+def information_after(
+    robot: RobotModel, terms: Terms, factors: Factors, sigma: Float, correlation: Float | None = None
+) -> Information:
+    """The criterion of a motion to be recorded beside what the factors hold.
+
+    factors: by joint, of the same model.    sigma: (n,) deviation of the residuals, N m (N).
+    correlation: (n,) rows that count as one independent row, see `estimate.residuals.rows_a_sample`; None = 1 each.
+    What the search leaves out of the model counts as unknown in the record, and as known in the new motion.
+    A second of new motion counts as many rows as a second of what was recorded, of the same deviation and correlation.
+    Raises UnfitDataError if the factors are not those of torque rows of this model.
+    """
+    spread = np.ones(robot.n) if correlation is None else np.sqrt(correlation)
+    information = information_of(robot, terms, np.asarray(sigma, dtype=np.float64) * spread)
+    recorded = _triangle(information, factors)
+    seconds = sum(block.end - block.start for block in factors.blocks)
+    rate = factors.count / robot.n / seconds if seconds > 0 else 1.0
+    return replace(information, recorded=recorded, rate=rate)
+
+
+def information_known(
+    robot: RobotModel,
+    terms: Terms,
+    base: BaseMap,
+    recorded: Float,
+    noise: Float,
+    rate: float,
+    asked: Float | None = None,
+) -> Information:
+    """The criterion of a motion to be recorded beside what an online estimate knows.
+
+    base: its base parameters.    recorded: (b, b) triangle of its equations, in units of their noise.
+    noise: (n,) deviation of an equation, N m (N), times the root of how many carry the information of one independent.
+    rate: Hz, equations a second and joint.
+    asked: (b,) deviations to which they are to be known, the criterion; None = the greatest determinant.
+    Raises UnfitDataError where the base parameters are not those of torque rows.
+    """
+    information = information_of(robot, terms, noise)
+    apart = _apart(information, base.independent)
+    if not np.array_equal(base.independent[~apart], information.base.independent):
+        raise UnfitDataError(
+            "factor-model", found="base parameters of other rows", expected="those of torque rows"
+        )
+    criterion = Criterion.LOGDET if asked is None else Criterion.PRECISION
+    own = None if asked is None else asked[~apart]
+    return replace(information, recorded=_rest(recorded, apart), rate=rate, asked=own, criterion=criterion)
+
+
+def _triangle(information: Information, factors: Factors) -> Float:
+    base, robot = information.base, information.robot
+    found = np.unique(np.concatenate([factor.columns for factor in factors.total]))
+    apart = found[_apart(information, found)]
+    columns = np.concatenate([apart, base.independent])
+    if factors.group_names != robot.joint_names or not np.isin(found, columns).all():
+        raise UnfitDataError(
+            "factor-model",
+            found="factors of other rows or another model",
+            expected="torque rows of the same robot and terms",
+            do="identify again with torque rows",
+        )
+    R, k = np.asarray(stack(factors.total, columns, 1.0 / information.noise**2)), len(apart)
+    return np.asarray(R[k:-1, k:-1])
+
+
+def _apart(information: Information, columns: Int) -> Bool:
+    # Which of some parameters are of terms that the search leaves out.
+    return np.asarray(Whole(information.terms).parameters(information.robot)[columns])
+
+
+def _rest(R: Float, apart: Bool) -> Float:
+    # The triangle of what equations say of the other parameters, whatever the value of those apart.
+    if not apart.any():
+        return R
+    first = np.concatenate([R[:, apart], R[:, ~apart]], axis=1)
+    triangle, k = np.asarray(np.linalg.qr(first, mode="r"), dtype=np.float64), int(apart.sum())
+    return np.asarray(triangle[k:, k:])

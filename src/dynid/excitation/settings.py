@@ -2,15 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field, fields
-from typing import Any, Literal
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import field, fields, replace
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, cast
 
-from dynid.base.errors import UsageError
-from dynid.base.options import check_options, option
-from dynid.base.records import dataclass
+import numpy as np
+from pydantic import create_model
+
+from dynid.base import (
+    Float,
+    Lines,
+    ResourceError,
+    Strict,
+    UsageError,
+    check_options,
+    dataclass,
+    key,
+    model_of,
+    option,
+    options_of,
+    read_toml,
+    remove,
+    validate,
+    words_of,
+)
 from dynid.excitation.criteria import Criterion
-from dynid.excitation.export import Format
+from dynid.excitation.formats.motion import Motion, MotionFormat, check_fit
+from dynid.trajectories import Trajectory
+
+# Planned motions as files, in the forms that controllers and programs take.
+
+
+class Format(StrEnum):
+    """Forms of a motion; each is the file of its name in `excitation/formats`.
+
+    CSV, PARQUET: t, q_<joint>, dq_<joint>, ddq_<joint>, at any rate.
+    ROS2: trajectory_msgs/JointTrajectory as YAML.    ROSBAG2: the same in a bag, with joint states and a launch file.
+    ROS2_CONTROL: a goal of joint_trajectory_controller.
+    URSCRIPT: movej to the start, then servoj (six joints).
+    MOVEJ: URScript with a chain of timed movej in place of servoj; straight moves exactly, others through way points.
+    LIBFRANKA: rows t, q, dq, ddq without a header, 1 kHz.
+    KUKA_RSI: telegrams of axis corrections, 4 ms (six joints).    KUKA_FRI: rows of positions, 1 kHz (seven joints).
+    LEROBOT: a data set of one episode.    MUJOCO: ctrl of position actuators.
+    """
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    ROS2 = "ros2"
+    ROSBAG2 = "rosbag2"
+    ROS2_CONTROL = "ros2_control"
+    URSCRIPT = "urscript"
+    MOVEJ = "movej"
+    LIBFRANKA = "libfranka"
+    KUKA_RSI = "kuka_rsi"
+    KUKA_FRI = "kuka_fri"
+    LEROBOT = "lerobot"
+    MUJOCO = "mujoco"
+
+    @property
+    def writer(self) -> MotionFormat:
+        """What writes it."""
+        return cast(MotionFormat, import_module(f"dynid.excitation.formats.{self.value}").FORMAT)
+
+    def check(self, joint_names: Sequence[str], torque: bool = False) -> None:
+        """Raises UsageError for an arm, or commanded torque, that it cannot hold."""
+        check_fit(self.value, self.writer, joint_names, torque)
+
+
+FILES = {form: form.writer.name for form in Format}
+LARGEST = 10_000_000
+
+
+def times(duration: float, rate: float) -> Float:
+    """Times 0, 1/rate, ... to the end of the motion, which is the last one, (T,).
+
+    Raises UsageError for a rate that is not positive, or for more than LARGEST rows.
+    """
+    if not (np.isfinite(rate) and rate > 0 and duration * rate <= LARGEST):
+        raise UsageError("rate", found=f"{rate} Hz for {duration:g} s", expected=f"up to {LARGEST} rows")
+    return np.arange(math.ceil(duration * rate - 1e-9) + 1) / rate
+
+
+def write_motion(
+    folder: str | Path,
+    joint_names: Sequence[str],
+    trajectory: Trajectory,
+    form: Format,
+    rate: float = 100.0,
+    suffix: str = "",
+    headline: str = "",
+) -> Path:
+    """Writes one form of a motion into a folder; returns the path of its file, or folder.
+
+    suffix: of the name, before its ending.    headline: what could not be checked, which becomes the first line.
+    Raises UsageError for a rate out of range or an arm that the format cannot hold, ResourceError if it cannot be
+    written.
+    """
+    writer = form.writer
+    form.check(joint_names)
+    t = times(trajectory.duration, writer.rate or rate)
+    name = Path(writer.name)
+    path = Path(folder) / f"{name.stem}{suffix}{name.suffix}"
+    motion = Motion(tuple(joint_names), t, *trajectory.motion(t), trajectory, headline)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Written elsewhere under its own name, which bags hold inside, then moved as a whole.
+        with TemporaryDirectory(dir=path.parent, prefix=".motion-") as scratch:
+            writer.write(motion, Path(scratch) / path.name)
+            for made in sorted(Path(scratch).iterdir()):
+                _moved(made, path.parent / made.name)
+    except OSError as error:
+        raise ResourceError(
+            "cannot-write", found=f"'{path}': {error.strerror}", expected="a folder that can be written"
+        ) from error
+    return path
+
+
+def _moved(made: Path, place: Path) -> None:
+    if place.is_dir():
+        remove(place)
+    made.replace(place)
+
 
 Family = Literal["fourier", "spline", "sweep", "poses", "torque-sines"]
 # One number for all joints, or one each.
@@ -272,3 +390,137 @@ def _plain(value: Any) -> Any:
             if getattr(value, one.name) != one.default
         }
     return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+# motion.toml: read and checked, written, and its JSON schema.
+
+_TABLES = {one.name: type(getattr(MotionSettings(), one.name)) for one in fields(MotionSettings)}
+# Lists of tables: the dataclasses of their entries, and the models of those.
+WITHIN = {"obstacles": ObstacleTable, "solids": SolidTable}
+ENTRIES = {
+    key: model_of(kind, f"{kind.__name__}Entry", doc=kind.__doc__ or "") for key, kind in WITHIN.items()
+}
+
+
+def _section(name: str) -> type[Strict]:
+    kind = _TABLES[name]
+    plain = model_of(kind, f"{kind.__name__}Section", doc=kind.__doc__ or "")
+    inner: dict[str, Any] = {
+        name: (
+            list.__class_getitem__(ENTRIES[name]),
+            key(doc=info.description or "", kind="a list of tables", default_factory=list),
+        )
+        for name, info in plain.model_fields.items()
+        if name in ENTRIES
+    }
+    if not inner:
+        return plain
+    return create_model(f"{kind.__name__}Section", __base__=plain, __doc__=kind.__doc__, **inner)
+
+
+SECTIONS = {name: _section(name) for name in _TABLES}
+
+
+def _file_model() -> type[Strict]:
+    made: dict[str, Any] = {name: (model, model()) for name, model in SECTIONS.items()}
+    return create_model(
+        "MotionFile", __base__=Strict, __doc__="The whole file; every table may be left out.", **made
+    )
+
+
+MotionFile = _file_model()
+
+
+def read_plan_file(path: str | Path) -> MotionSettings:
+    """The settings of a plan file; paths in it are those beside it.
+
+    Raises InputErrors with the line of every wrong key, InputError for a file that is no TOML.
+    """
+    data, lines = read_toml(path)
+    return settings_of(data, lines, str(path), Path(path).parent)
+
+
+def settings_of(
+    data: Mapping[str, Any], lines: Lines | None = None, file: str = "", folder: Path | None = None
+) -> MotionSettings:
+    """Settings of plain data.    folder: that paths are beside, None = they stay.
+
+    Raises InputErrors that names every wrong key.
+    """
+    checked = validate(MotionFile, dict(data), lines or {}, file)
+    made = {name: kind(**_values(getattr(checked, name))) for name, kind in _TABLES.items()}
+    settings = MotionSettings(**made)
+    return settings if folder is None else _placed(settings, folder)
+
+
+def _placed(settings: MotionSettings, folder: Path) -> MotionSettings:
+    known = {
+        one.name: str(folder / value)
+        for one in fields(settings.known)
+        if (value := getattr(settings.known, one.name)) is not None
+    }
+    solids = tuple(
+        one if one.mesh is None else replace(one, mesh=str(folder / one.mesh)) for one in settings.tool.solids
+    )
+    return replace(
+        settings, known=replace(settings.known, **known), tool=replace(settings.tool, solids=solids)
+    )
+
+
+def _values(section: Strict) -> dict[str, Any]:
+    return {
+        name: tuple(WITHIN[name](**_values(entry)) for entry in value) if name in WITHIN else _tuple(value)
+        for name in type(section).model_fields
+        for value in (getattr(section, name),)
+    }
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(_tuple(one) for one in value) if isinstance(value, list | tuple) else value
+
+
+def plan_text(settings: MotionSettings) -> str:
+    """A plan file with all that differs from the defaults; paths are written whole."""
+    lines: list[str] = []
+    for table, values in settings.plain().items():
+        lines += [f"[{table}]"]
+        for name, value in values.items():
+            whole = str(Path(value).absolute()) if table == "known" else value
+            lines.append(f"{name} = {_toml(whole)}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(one)}" for name, one in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(one) for one in value) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def json_schema() -> dict[str, Any]:
+    """A JSON schema (draft 2020-12) of motion.toml, with which editors complete keys and check values."""
+    schema = MotionFile.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "dynid motion"}
+
+
+def template_text(schema_file: str) -> str:
+    """A plan file with every key commented out at its default with its meaning, naming its schema for editors."""
+    lines = [
+        f"#:schema ./{schema_file}",
+        "# dynid excite ROBOT --plan THIS-FILE --out FOLDER",
+        "# Every table may be left out. Take the # away from what shall be different.",
+    ]
+    for table, model in SECTIONS.items():
+        lines += ["", f"[{table}]"]
+        for name, info in model.model_fields.items():
+            default = info.get_default(call_default_factory=True)
+            written = "..." if default is None else _toml(_listed(default))
+            doc = options_of(_TABLES[table])[name].option.doc
+            lines.append(f"#{name} = {written}  # {words_of(info)}: {doc}")
+    return "\n".join(lines) + "\n"
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(one) for one in value] if isinstance(value, tuple) else value

@@ -8,13 +8,10 @@ from itertools import pairwise
 import numpy as np
 from scipy.signal import correlate
 
-from dynid.base.arrays import Float, locked
-from dynid.base.errors import Place, UnfitDataError
-from dynid.base.records import dataclass
-from dynid.log.log import Trajectory as Recorded
-from dynid.log.read import Log
-from dynid.trajectories.codec import parts_of
-from dynid.trajectories.trajectory import Trajectory
+from dynid.base import Float, Place, UnfitDataError, dataclass, locked
+from dynid.log import Log
+from dynid.log import Trajectory as Recorded
+from dynid.trajectories import Trajectory, parts_of
 
 GRID_RATE, LONGEST_GRID = 50.0, 400_000
 ROUNDS, ANOTHER = 20, 0.5

@@ -1,7 +1,46 @@
 """Export: an identified model as URDF, MJCF, C code, JSON or a table, alone or as an ensemble."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynid.base.registry import lazily
 from dynid.exporters.ensemble import Ensemble, sample_parameters
 from dynid.exporters.export import FORMATS, Exported, export
 from dynid.exporters.model import ExportModel
 
-__all__ = ["FORMATS", "Ensemble", "ExportModel", "Exported", "export", "sample_parameters"]
+if TYPE_CHECKING:
+    from dynid.exporters.export import consistent_parameters, edited_source
+    from dynid.exporters.expression import motors_of
+    from dynid.exporters.mjcf import new_mjcf
+    from dynid.exporters.model import beyond_joints, peak_speeds, unique, xml_name
+    from dynid.exporters.urdf import new_urdf
+
+__all__ = [
+    "FORMATS",
+    "Ensemble",
+    "ExportModel",
+    "Exported",
+    "beyond_joints",
+    "consistent_parameters",
+    "edited_source",
+    "export",
+    "motors_of",
+    "new_mjcf",
+    "new_urdf",
+    "peak_speeds",
+    "sample_parameters",
+    "unique",
+    "xml_name",
+]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "export": "consistent_parameters edited_source",
+        "expression": "motors_of",
+        "mjcf": "new_mjcf",
+        "model": "beyond_joints peak_speeds unique xml_name",
+        "urdf": "new_urdf",
+    },
+)

@@ -10,15 +10,11 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import RefusedError
 from dynid.base.records import dataclass
-from dynid.dynamics.thresholds import Thresholds
+from dynid.dynamics.observer import Thresholds
 from dynid.exporters import c_motion, c_thresholds
-from dynid.exporters.c_test import self_test
-from dynid.exporters.expression import Graph, statements
-from dynid.exporters.mixed import share
-from dynid.exporters.model import ExportModel
-from dynid.exporters.names import c_comment, c_identifier
-from dynid.exporters.recursion import Recursion
-from dynid.exporters.reduced import reduced
+from dynid.exporters.c_motion import self_test
+from dynid.exporters.expression import Graph, Recursion, share, statements
+from dynid.exporters.model import ExportModel, c_comment, c_identifier, reduced
 from dynid.terms.exports import MotionBasis, c_sign
 
 MAX_BODIES = 64

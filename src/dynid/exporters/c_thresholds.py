@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynid.base.arrays import Float
-from dynid.dynamics.thresholds import Thresholds
+from dynid.dynamics.observer import Thresholds
 
 
 def declarations(limits: Thresholds, prefix: str) -> list[str]:

@@ -15,11 +15,11 @@ from dynid.base.parallel import pass_threads
 from dynid.base.records import dataclass
 from dynid.estimate.prior import parameter_spread, rotors_known
 from dynid.estimate.uncertainty import block_jackknife
-from dynid.factor.data_base import influence
+from dynid.factor.base import influence
 from dynid.factor.factor import Factors, stack
 from dynid.factor.folds import folds_of, judged_equations
 from dynid.identification.experiment import Experiment
-from dynid.identification.further_log import torque_factors
+from dynid.identification.logs import torque_factors
 from dynid.identification.settings import ON_FACTORS
 from dynid.kernel import solve_triangular
 from dynid.log.read import Log
@@ -29,7 +29,7 @@ from dynid.terms.term import Of
 if TYPE_CHECKING:
     from dynid.estimate.estimator import Estimator
     from dynid.estimate.feasible import FeasibleFit
-    from dynid.estimate.laplace import Posterior
+    from dynid.estimate.physical import Posterior
 
 MOST = 10_000
 # Draws on which the width of friction is found: the models themselves, unless they are fewer than this; then their
@@ -327,7 +327,7 @@ def _covariance(run: Identification) -> Float:
 
 def _posterior(run: Identification) -> Posterior:
     # The solver is loaded for those that ask for it.
-    from dynid.estimate.laplace import posterior
+    from dynid.estimate.physical import posterior
 
     return posterior(replace(run.estimate, covariance=_covariance(run)), _spread(run))
 
@@ -364,7 +364,7 @@ def _projected(run: Identification, drawn: Float, spread: Float) -> Float:
     # The solver is loaded for models that have to be made physically consistent alone.
     from dynid.estimate.feasible import SHARPEST
     from dynid.feasible.problem import Distance, nearest
-    from dynid.feasible.setting import Setting
+    from dynid.feasible.region import Setting
 
     estimate = run.estimate
     columns, size = estimate.columns, estimate.textbook_std

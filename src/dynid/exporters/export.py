@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,25 +12,70 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UsageError
-from dynid.base.input_file import read_bytes
-from dynid.base.overview import few
-from dynid.base.records import dataclass
-from dynid.dynamics.thresholds import Thresholds
+from dynid.base.errors import RefusedError, ResourceError, UsageError
+from dynid.base.files import read_bytes, refuse_existing, staged_files
+from dynid.base.records import dataclass, few
+from dynid.dynamics.observer import Thresholds
 from dynid.exporters.ensemble import Ensemble, Width, closest_consistent, sample_parameters, spread_on
-from dynid.exporters.files import check_targets, write_files
 from dynid.exporters.formats import Request, files_of, samples_of
-from dynid.exporters.model import ExportModel, peak_speeds, reached_positions
-from dynid.exporters.names import c_identifier
+from dynid.exporters.model import ExportModel, c_identifier, peak_speeds, reached_positions
 from dynid.identification.experiment import Experiment
-from dynid.identification.further_log import held_out_log
+from dynid.identification.logs import held_out_log
 from dynid.log.read import Log
-from dynid.robot.model import RobotModel
-from dynid.robot.reading import Reading
+from dynid.robot.model import Reading, RobotModel
 from dynid.robot.xacro import is_xacro
 from dynid.robot.xml import MAX_BYTES, parse
 from dynid.run.result import Identification
 from dynid.terms.term import Terms
+
+# Targets of an export: checked before anything is computed, written as a whole or not at all.
+
+
+def check_targets(
+    targets: Sequence[Path], inputs: Sequence[Path], force: bool | None, option: str = "--out"
+) -> None:
+    """Checks where files are to be written before anything is computed.
+
+    force: whether existing files are replaced, None = the command has no --force.    option: that names the targets.
+
+    Raises RefusedError for a target that exists (unless forced) or is an input, ResourceError for one that cannot be
+    written. Folders that are missing are made once there is something to write.
+    """
+    sources = {path.resolve() for path in inputs}
+    for target in targets:
+        if target.resolve() in sources:
+            raise RefusedError(
+                "output-is-input", found=f"output '{target}' is the file to be read", expected="another file"
+            )
+        if target.is_dir():
+            raise RefusedError(
+                "output-exists", found=f"output '{target}' is a folder", expected="a file name"
+            )
+        if not force:
+            refuse_existing(
+                target, f"choose another {option}" + (", or --force to replace it" if force is False else "")
+            )
+        folder = next(one for one in target.resolve().parents if one.exists())
+        if not folder.is_dir():
+            raise ResourceError(
+                "cannot-write",
+                found=f"'{folder}', which is a file, above '{target}'",
+                expected=f"a folder for {option}",
+            )
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise ResourceError(
+                "cannot-write",
+                found=f"no permission to write in '{folder}'",
+                expected=f"a writable folder for {option}",
+            )
+
+
+def write_files(files: Mapping[Path, bytes]) -> None:
+    """Writes every file beside its place, then moves all of them there; raises ResourceError if it cannot."""
+    with staged_files(*files) as scratch:
+        for path, data in zip(scratch, files.values(), strict=True):
+            path.write_bytes(data)
+
 
 FORMATS = {
     "urdf": ".urdf",

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
+import numpy as np
+
+from dynid.base.arrays import Float
 from dynid.base.records import dataclass
+from dynid.kernel.tree import Tree
+from dynid.robot.model import RobotModel
+from dynid.spatial.algebra import skew
+from dynid.terms.exports import Mixed, MotionBasis, c_sign
 
 # Sines of right angles and the like: what is this close to a whole number is one.
 _DUST = 4e-16
@@ -191,3 +199,284 @@ def _live(graph: Graph, outputs: Iterable[int]) -> list[int]:
             live.add(one)
             stack.extend(graph.nodes[one].operands)
     return sorted(live)
+
+
+# Torque that motion of several joints makes: coupled drives, motors that move several joints.
+
+
+def share(part: Mixed, g: Graph) -> int:
+    """The basis of a part as an expression of dq[...] or ddq[...]."""
+    if part.basis is MotionBasis.ONE:
+        return g.constant(1.0)
+    if part.basis is MotionBasis.SIGN:
+        total = " + ".join(f"({float(x)!r}) * dq[{j}]" for j, x in enumerate(part.weights) if x)
+        return g.variable(c_sign(f"({total})", part.width))
+    name = "ddq" if part.basis is MotionBasis.ACCELERATION else "dq"
+    return g.dot(
+        [g.constant(float(x)) for x in part.weights],
+        [g.variable(f"{name}[{j}]") for j in range(len(part.weights))],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Motor:
+    """A motor that moves several joints: theta_m = weights . q, with what resists its motion, on its own side."""
+
+    weights: Float
+    inertia: float = 0.0
+    viscous: float = 0.0
+    coulomb: float = 0.0
+
+
+_OF_MOTOR = {MotionBasis.ACCELERATION: "inertia", MotionBasis.SPEED: "viscous", MotionBasis.SIGN: "coulomb"}
+
+
+def motors_of(parts: Sequence[Mixed]) -> tuple[list[Motor], list[Mixed]]:
+    """The motors behind some parts, and the parts that are no inertia or friction of a motor."""
+    motors: dict[tuple[float, ...], Motor] = {}
+    left = []
+    for part in parts:
+        key = tuple(part.weights.tolist())
+        if part.basis in _OF_MOTOR and np.array_equal(part.out, part.weights):
+            one, name = motors.get(key, Motor(part.weights)), _OF_MOTOR[part.basis]
+            motors[key] = replace(one, **{name: getattr(one, name) + part.value})
+        else:
+            left.append(part)
+    return list(motors.values()), left
+
+
+def on_one_branch(robot: RobotModel, weights: Float) -> bool:
+    """Whether the joints (n,) that a motor moves lie on one way from the base to a body."""
+    bodies = robot.independent_bodies[np.flatnonzero(weights)]
+    return set(bodies.tolist()) <= set(robot.tree.paths[int(bodies.max())])
+
+
+def motor_faults(motors: Sequence[Motor]) -> tuple[str, ...]:
+    """What no real motor has, one sentence each."""
+    return tuple(
+        f"motor {i}: {what} {value:.4g}"
+        for i, motor in enumerate(motors, 1)
+        for what, value in (
+            ("rotor inertia", motor.inertia),
+            ("viscous friction", motor.viscous),
+            ("coulomb friction", motor.coulomb),
+        )
+        if value < 0
+    )
+
+
+# Newton-Euler and composite-body recursions written as expressions, with the robot's constants folded in.
+#
+# Source: Khalil and Dombre 2002, customised Newton-Euler; Featherstone 2008, composite rigid bodies.
+
+Vector = list[int]
+Matrix = list[list[int]]
+
+
+@dataclasses.dataclass
+class Algebra:
+    """Vectors and matrices of expressions."""
+
+    g: Graph
+
+    def vector(self, values: Float) -> Vector:
+        """A constant vector."""
+        return [self.g.constant(float(value)) for value in values]
+
+    def zero(self) -> Vector:
+        """The zero vector."""
+        return self.vector(np.zeros(3))
+
+    def plus(self, a: Vector, b: Vector) -> Vector:
+        """Sum a + b."""
+        return [self.g.add(x, y) for x, y in zip(a, b, strict=True)]
+
+    def scaled(self, a: Vector, factor: int) -> Vector:
+        """The vector a times a number."""
+        return [self.g.mul(x, factor) for x in a]
+
+    def cross(self, a: Vector, b: Vector) -> Vector:
+        """Cross product a x b."""
+        g = self.g
+        return [g.sub(g.mul(a[i], b[j]), g.mul(a[j], b[i])) for i, j in ((1, 2), (2, 0), (0, 1))]
+
+    def times(self, A: Matrix, b: Vector) -> Vector:
+        """Product A b."""
+        return [self.g.dot(row, b) for row in A]
+
+    def transposed_times(self, A: Matrix, b: Vector) -> Vector:
+        """Product A' b."""
+        return [self.g.dot([row[k] for row in A], b) for k in range(3)]
+
+
+@dataclasses.dataclass
+class Motion:
+    """One body's motion in its own frame: w, dw rad/s(^2), a m/s^2 of its origin, U = [dw] + [w][w], w w'."""
+
+    w: Vector
+    dw: Vector
+    a: Vector
+    U: Matrix
+    ww: dict[tuple[int, int], int]
+
+
+@dataclasses.dataclass
+class Recursion:
+    """The recursions of one tree; q holds the positions of its joints, (nb,) expressions."""
+
+    tree: Tree
+    g: Graph
+    q: Sequence[int]
+
+    def __post_init__(self) -> None:
+        self.v = Algebra(self.g)
+        self.placements = [self._placement(i) for i in range(self.tree.n)]
+        self.axes = [self.v.vector(self.tree.axis[i]) for i in range(self.tree.n)]
+
+    def torque(
+        self, dq: Sequence[int], ddq: Sequence[int], gravity: Vector, inertia: Sequence[Sequence[int]]
+    ) -> list[int]:
+        """Torque of every tree joint; gravity: three expressions; inertia: ten a body."""
+        v, n = self.v, self.tree.n
+        motions: list[Motion] = []
+        ground = self._motion(v.zero(), v.zero(), v.scaled(gravity, self.g.constant(-1.0)))
+        forces: list[Vector] = []
+        moments: list[Vector] = []
+        for i in range(n):
+            parent = int(self.tree.parent[i])
+            motions.append(self._moved(i, ground if parent < 0 else motions[parent], dq[i], ddq[i]))
+            force, moment = self._wrench(motions[i], inertia[i])
+            forces.append(force)
+            moments.append(moment)
+        tau = [0] * n
+        for i in reversed(range(n)):
+            tau[i] = self._along(i, forces[i], moments[i])
+            parent = int(self.tree.parent[i])
+            if parent >= 0:
+                force, moment = self._to_parent(i, forces[i], moments[i])
+                forces[parent] = v.plus(forces[parent], force)
+                moments[parent] = v.plus(moments[parent], moment)
+        return tau
+
+    def mass_matrix(self, inertia: Sequence[Sequence[int]]) -> dict[tuple[int, int], int]:
+        """Entries (i, j) of the tree's mass matrix with i an ancestor of j or j itself."""
+        v, n = self.v, self.tree.n
+        composite = [list(one) for one in inertia]
+        for i in reversed(range(n)):
+            parent = int(self.tree.parent[i])
+            if parent >= 0:
+                moved = self._inertia_in_parent(i, composite[i])
+                composite[parent] = [self.g.add(a, b) for a, b in zip(composite[parent], moved, strict=True)]
+        entries = {}
+        for j in range(n):
+            m, h, I = composite[j][0], composite[j][1:4], _symmetric(composite[j][4:])
+            axis = self.axes[j]
+            if self.tree.prismatic[j]:
+                force, moment = v.scaled(axis, m), v.cross(h, axis)
+            else:
+                force, moment = v.cross(axis, h), v.times(I, axis)
+            i = j
+            entries[j, j] = self._along(j, force, moment)
+            while self.tree.parent[i] >= 0:
+                force, moment = self._to_parent(i, force, moment)
+                i = int(self.tree.parent[i])
+                entries[i, j] = self._along(i, force, moment)
+        return entries
+
+    def _placement(self, i: int) -> tuple[Matrix, Vector]:
+        # R = R_fixed (a a' + cos (1 - a a') + sin [a]), p = p_fixed; or R_fixed and p_fixed + R_fixed a q.
+        g, v, axis = self.g, self.v, np.asarray(self.tree.axis[i])
+        fixed, p = np.asarray(self.tree.rotation[i]), v.vector(self.tree.translation[i])
+        if self.tree.prismatic[i]:
+            slide = v.scaled(v.vector(fixed @ axis), self.q[i])
+            return [v.vector(row) for row in fixed], v.plus(p, slide)
+        along = np.outer(axis, axis)
+        c, s = g.call("cos", self.q[i]), g.call("sin", self.q[i])
+        parts = (fixed @ along, fixed @ (np.eye(3) - along), fixed @ skew(axis))
+        R = [
+            [
+                g.add(
+                    g.add(g.constant(parts[0][r, k]), g.mul(g.constant(parts[1][r, k]), c)),
+                    g.mul(g.constant(parts[2][r, k]), s),
+                )
+                for k in range(3)
+            ]
+            for r in range(3)
+        ]
+        return R, p
+
+    def _moved(self, i: int, parent: Motion, dq: int, ddq: int) -> Motion:
+        v, axis = self.v, self.axes[i]
+        R, p = self.placements[i]
+        w = v.transposed_times(R, parent.w)
+        dw = v.transposed_times(R, parent.dw)
+        a = v.transposed_times(R, v.plus(parent.a, v.times(parent.U, p)))
+        push = v.scaled(axis, ddq)
+        turn = v.cross(w, v.scaled(axis, dq))
+        if self.tree.prismatic[i]:
+            a = v.plus(v.plus(a, push), v.plus(turn, turn))
+        else:
+            dw = v.plus(v.plus(dw, turn), push)
+            w = v.plus(w, v.scaled(axis, dq))
+        return self._motion(w, dw, a)
+
+    def _motion(self, w: Vector, dw: Vector, a: Vector) -> Motion:
+        g = self.g
+        ww = {(i, j): g.mul(w[i], w[j]) for i in range(3) for j in range(i, 3)}
+        x, y, z = ww[0, 0], ww[1, 1], ww[2, 2]
+        U = [
+            [g.neg(g.add(y, z)), g.sub(ww[0, 1], dw[2]), g.add(ww[0, 2], dw[1])],
+            [g.add(ww[0, 1], dw[2]), g.neg(g.add(x, z)), g.sub(ww[1, 2], dw[0])],
+            [g.sub(ww[0, 2], dw[1]), g.add(ww[1, 2], dw[0]), g.neg(g.add(x, y))],
+        ]
+        return Motion(w, dw, a, U, ww)
+
+    def _wrench(self, b: Motion, pi: Sequence[int]) -> tuple[Vector, Vector]:
+        # f = m a + U h, n = I dw + w x I w + h x a, with I dw + w x I w written in U.
+        g, v, U = self.g, self.v, b.U
+        m, h = pi[0], list(pi[1:4])
+        xx, xy, yy, xz, yz, zz = pi[4:]
+        force = v.plus(v.scaled(b.a, m), v.times(U, h))
+        spin = [
+            g.dot(
+                (xx, g.sub(zz, yy), g.neg(xy), xz, yz),
+                (b.dw[0], b.ww[1, 2], U[2][0], U[1][0], g.sub(U[1][1], U[2][2])),
+            ),
+            g.dot(
+                (yy, g.sub(xx, zz), g.neg(yz), xy, xz),
+                (b.dw[1], b.ww[0, 2], U[0][1], U[2][1], g.sub(U[2][2], U[0][0])),
+            ),
+            g.dot(
+                (zz, g.sub(yy, xx), g.neg(xz), yz, xy),
+                (b.dw[2], b.ww[0, 1], U[1][2], U[0][2], g.sub(U[0][0], U[1][1])),
+            ),
+        ]
+        return force, v.plus(spin, v.cross(h, b.a))
+
+    def _along(self, i: int, force: Vector, moment: Vector) -> int:
+        return self.g.dot(self.axes[i], force if self.tree.prismatic[i] else moment)
+
+    def _to_parent(self, i: int, force: Vector, moment: Vector) -> tuple[Vector, Vector]:
+        R, p = self.placements[i]
+        turned = self.v.times(R, force)
+        return turned, self.v.plus(self.v.times(R, moment), self.v.cross(p, turned))
+
+    def _inertia_in_parent(self, i: int, pi: Sequence[int]) -> list[int]:
+        g, v = self.g, self.v
+        R, p = self.placements[i]
+        m, h, I = pi[0], list(pi[1:4]), _symmetric(pi[4:])
+        Rh = v.times(R, h)
+        RI = [[g.dot(R[r], [I[k][c] for k in range(3)]) for c in range(3)] for r in range(3)]
+        half = v.plus(Rh, v.scaled(p, m))
+        moved = []
+        # I' = R I R' - [p][Rh] - [Rh][p] - m [p][p]; -[a][b] = (a.b) 1 - b a'.
+        pair = g.add(g.dot(p, Rh), g.dot(p, half))
+        for r, c in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)):
+            entry = g.sub(g.dot(RI[r], R[c]), g.add(g.mul(half[r], p[c]), g.mul(p[r], Rh[c])))
+            moved.append(g.add(entry, pair) if r == c else entry)
+        return [m, *half, *moved]
+
+
+def _symmetric(six: Sequence[int]) -> Matrix:
+    xx, xy, yy, xz, yz, zz = six
+    return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]

@@ -12,31 +12,22 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import RefusedError, SolverError, UsageError
 from dynid.base.records import dataclass
-from dynid.dynamics.thresholds import Thresholds
-from dynid.exporters.actuators import actuators_json
+from dynid.dynamics.observer import Thresholds
 from dynid.exporters.c_code import write_c
-from dynid.exporters.held_joints import unlocked
-from dynid.exporters.mixed import motors_of, on_one_branch
-from dynid.exporters.mjcf import new_mjcf
-from dynid.exporters.mjcf_edit import NotEditable, edit_mjcf
+from dynid.exporters.expression import motors_of, on_one_branch
+from dynid.exporters.mjcf import NotEditable, edit_mjcf, new_mjcf, samples_npz
 from dynid.exporters.model import ExportModel, beyond_joints, held_springs, note_left_out, without
-from dynid.exporters.named_files import Placed, place_mjcf, place_urdf
-from dynid.exporters.samples import samples_npz
 from dynid.exporters.sdf import new_sdf, parameters_of
-from dynid.exporters.tables import model_json, table
-from dynid.exporters.urdf import edit_urdf
-from dynid.exporters.urdf_new import new_urdf
+from dynid.exporters.tables import actuators_json, model_json, table
+from dynid.exporters.urdf import edit_urdf, new_urdf, unlocked
+from dynid.exporters.xml_edit import Placed, place_mjcf, place_urdf
 from dynid.factor.base import random_states
 from dynid.kernel import inverse_dynamics
-from dynid.log.calibration import PERCENT, calibration_json, motor_of, moved
-from dynid.log.mapping import channel_map
-from dynid.log.section import LogSection
-from dynid.robot._mujoco import refused_by_mujoco
+from dynid.log.mapping import PERCENT, LogSection, calibration_json, channel_map, motor_of, moved
 from dynid.robot.formats import read_robot_file
-from dynid.robot.locking import lock_joints
-from dynid.robot.mjcf import read_mjcf
-from dynid.robot.model import RobotModel
-from dynid.robot.reading import Reading
+from dynid.robot.load import lock_joints
+from dynid.robot.mjcf import read_mjcf, refused_by_mujoco
+from dynid.robot.model import Reading, RobotModel
 from dynid.robot.urdf import read_urdf
 from dynid.robot.xml import parse
 from dynid.terms.exports import spring_torque

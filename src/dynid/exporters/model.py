@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import field, fields, replace
 from typing import Any
@@ -14,19 +15,97 @@ from dynid.base.errors import Place, RefusedError, UsageError
 from dynid.base.records import dataclass
 from dynid.dynamics import Dynamics
 from dynid.estimate.physical import BORDER, body_fault
-from dynid.exporters.curves import speeds_up_to, straight
-from dynid.exporters.mixed import motor_faults, motors_of
+from dynid.exporters.expression import motor_faults, motors_of
+from dynid.factor.base import random_states, structural_base
+from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
+from dynid.rows.torque import TorqueRows
 from dynid.run.result import Identification
 from dynid.spatial.algebra import placement, rotation_about
 from dynid.spatial.inertia import is_physical
 from dynid.terms.curve import FrictionCurve
-from dynid.terms.exports import JointSpring, LeftOut, Memory, Mixed, MotionBasis, OnJoint, spring_text
+from dynid.terms.exports import (
+    JointSpring,
+    LeftOut,
+    Memory,
+    Mixed,
+    MotionBasis,
+    Of,
+    OnJoint,
+    smooth_sign,
+    spring_text,
+)
 from dynid.terms.gravity_tilt import Lean
-from dynid.terms.term import Of, Terms
+from dynid.terms.rigid_body import RigidBody
+from dynid.terms.rotor import RotorInertia
+from dynid.terms.term import Terms
+
+# Names of strangers in generated files: identifiers from an allow-list, originals in escaped comments only.
+
+_LONGEST = 40
+_PLAIN = re.compile(r"[A-Za-z0-9 _.:,()+=-]")
+
+
+def c_identifier(name: str) -> str:
+    """A C identifier made of a name: letters and digits, lower case, everything else one underscore."""
+    text = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()[:_LONGEST].strip("_")
+    if not text:
+        return "robot"
+    return text if text[0].isalpha() else f"robot_{text}"
+
+
+def c_comment(name: str) -> str:
+    """A name that can stand in a C comment: all but plain characters written as escapes."""
+    shown = name[:120]
+    text = "".join(c if _PLAIN.fullmatch(c) else f"\\u{ord(c):04x}" for c in shown)
+    return text + ("..." if len(name) > len(shown) else "")
+
+
+def xml_name(name: str) -> str:
+    """A name without characters that XML cannot hold; quotes and brackets are left to the writer's escapes."""
+    return "".join(c if c.isprintable() and not 0xD800 <= ord(c) <= 0xDFFF else "_" for c in name)
+
+
+def unique(names: list[str]) -> list[str]:
+    """The names with a number behind those that occur before."""
+    seen: set[str] = set()
+    result = []
+    for name in names:
+        fresh, number = name, 2
+        while fresh in seen:
+            fresh, number = f"{name}_{number}", number + 1
+        seen.add(fresh)
+        result.append(fresh)
+    return result
+
+
+# The straight lines closest to friction curves, for formats that hold no more.
+
+# Speeds at which a curve is compared with straight lines, over the greatest one.
+_SPEEDS = np.linspace(-1.0, 1.0, 201)
+# An offset that is so small against the friction is rounding.
+_DUST = 1e-9
+
+
+def straight(speed: Float, torque: Float, width: float) -> tuple[float, float, float, float]:
+    """Viscous and Coulomb friction >= 0 and an offset closest to torques (T,) at speeds (T,), and the r.m.s. left."""
+    from scipy.optimize import nnls
+
+    A = np.column_stack([speed, smooth_sign(speed, width), np.ones_like(speed), -np.ones_like(speed)])
+    (viscous, coulomb, up, down), left = nnls(A, torque)
+    offset = float(up - down)
+    if abs(offset) < _DUST * float(np.abs(torque).max(initial=0.0)):
+        offset = 0.0
+    return float(viscous), float(coulomb), offset, float(left / np.sqrt(len(speed)))
+
+
+def speeds_up_to(peak: float) -> Float:
+    """Speeds on both sides of rest up to the greatest one."""
+    return _SPEEDS * peak
+
 
 # Share of the offsets below which what is left of them beside springs is rounding.
-_DUST = 1e-12
+_MODEL_DUST = 1e-12
 MEMORY = "the memory of presliding friction"
 # Of the sign of straightened friction where the model has none, rad/s or m/s.
 _WIDTH = 0.02
@@ -146,7 +225,7 @@ class ExportModel(Dynamics):
             for i, more in zip(stiff, taken, strict=True):
                 kept[i] = replace(kept[i], preload=kept[i].preload + float(more))
             rest = offset - W @ taken
-            dust = W.any(axis=1) & (np.abs(rest) <= _DUST * np.abs(offset).max())
+            dust = W.any(axis=1) & (np.abs(rest) <= _MODEL_DUST * np.abs(offset).max())
             offset = np.where(dust, 0.0, rest)
         return replace(self, offset=offset, springs=tuple(kept))
 
@@ -380,3 +459,31 @@ def _size(model: ExportModel, one: JointSpring) -> str:
     force = float(np.abs(one.stiffness * a + one.preload).max() * np.abs(one.weights).max())
     unit = "N" if all(model.robot.prismatic[j] for j in one.joints) else "N m"
     return f", up to {force:.3g} {unit} on the log's motion"
+
+
+# Fewest numbers with the same torque: base parameters in place of all ten of every body.
+
+# Relative error of the torque above which the full parameters are kept.
+_EXACT = 1e-12
+
+
+def reduced(model: ExportModel) -> tuple[Float, Float]:
+    """Inertia (nb, 10) and rotors (n,) with the same torque for every motion, most of them zero.
+
+    They belong to no physically consistent bodies; where regrouping would cost digits the model's own come back.
+    """
+    robot = model.robot
+    base = structural_base(robot, RigidBody() + RotorInertia(), TorqueRows())
+    theta = np.concatenate([model.inertia.ravel(), model.rotor])
+    few = np.zeros(len(theta))
+    few[base.independent] = base.reduce(theta)
+    split = 10 * robot.n_bodies
+    samples = random_states(robot, 64, 1)
+    motion = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+    wanted, found = (
+        inverse_dynamics(robot.tree, one[:split], *motion) @ robot.projection + one[split:] * samples.ddq
+        for one in (theta, few)
+    )
+    if np.abs(found - wanted).max() > _EXACT * np.abs(wanted).max():
+        return model.inertia, model.rotor
+    return few[:split].reshape(-1, 10), few[split:]

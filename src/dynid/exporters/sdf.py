@@ -7,8 +7,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.exporters.model import ExportModel, mimicked
-from dynid.exporters.names import unique, xml_name
+from dynid.exporters.model import ExportModel, mimicked, unique, xml_name
 from dynid.exporters.urdf import join, rpy_of
 from dynid.robot.model import JointType
 from dynid.spatial.algebra import placement, rotation_rpy

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, Place, RefusedError
-from dynid.exporters.model import ExportModel, kept_share, shared_text
+from dynid.exporters.model import (
+    ExportModel,
+    kept_share,
+    mimicked,
+    shared_text,
+    turned_zeros,
+    unique,
+    xml_name,
+)
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
-from dynid.robot.link_tree import children_of
-from dynid.robot.links import LinkTree
-from dynid.robot.model import RobotModel
-from dynid.robot.reading import Reading
-from dynid.robot.urdf import lint, read_urdf
-from dynid.robot.urdf_parts import WORLD
+from dynid.robot.links import LinkTree, children_of
+from dynid.robot.load import Locked
+from dynid.robot.model import JointType, Reading, RobotModel
+from dynid.robot.urdf import WORLD, lint, read_urdf
 from dynid.spatial.algebra import rotation_about, rotation_rpy
 from dynid.spatial.inertia import six, symmetric, transformed
+from dynid.terms.exports import JointSpring
+from dynid.terms.spring import described_springs
 
 # A number of the file that is this close to the model's stays as it is written.
 _SAME = 1e-13
@@ -212,3 +222,138 @@ def rpy_of(R: Float) -> Float:
     s, c = math.sin(yaw), math.cos(yaw)
     pitch = math.atan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
     return np.array([math.atan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1]), pitch, yaw])
+
+
+# A URDF written anew, for robots that were not described by one.
+
+_FAR = 1e9
+
+
+def new_urdf(model: ExportModel) -> bytes:
+    """Base link, one link a body in its joint frame, joints with limits, friction and mimic."""
+    robot = model.robot
+    base, *links = unique([xml_name(name) or "link" for name in ("base", *robot.body_names)])
+    joints = unique([xml_name(name) or "joint" for name in robot.tree_joint_names])
+    lines = ['<?xml version="1.0"?>', f"<robot name={quoteattr(xml_name(robot.name) or 'robot')}>"]
+    lines.append(f"  <link name={quoteattr(base)}/>")
+    for i, link in enumerate(links):
+        parent = base if robot.parent[i] < 0 else links[int(robot.parent[i])]
+        lines += [*_link(link, model, i), *_joint(robot, model, i, joints, parent, link)]
+    return "\n".join([*lines, "</robot>", ""]).encode()
+
+
+def _link(name: str, model: ExportModel, i: int) -> list[str]:
+    pi = model.inertia[i]
+    if not pi.any():
+        return [f"  <link name={quoteattr(name)}/>"]
+    # A body without mass has its inertia about the frame itself.
+    com = pi[1:4] / pi[0] if pi[0] else np.zeros(3)
+    xx, xy, yy, xz, yz, zz = pi[4:]
+    about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    inertia = about_origin - pi[0] * (float(com @ com) * np.eye(3) - np.outer(com, com))
+    inertial = [f"    {line}" for line in inertial_lines(float(pi[0]), com, inertia)]
+    return [f"  <link name={quoteattr(name)}>", *inertial, "  </link>"]
+
+
+def _joint(
+    robot: RobotModel, model: ExportModel, i: int, names: list[str], parent: str, child: str
+) -> list[str]:
+    T = robot.T_parent_joint[i]
+    kind = robot.joint_types[i]
+    own = robot.tree_joint_names[i]
+    mimic = own not in robot.joint_names
+    j, factor = mimicked(robot, i, "URDF") if mimic else (robot.joint_names.index(own), 1.0)
+    limits = robot.limits
+    lower, upper = float(limits.lower[j]), float(limits.upper[j])
+    if kind is JointType.REVOLUTE and (mimic or not np.isfinite([lower, upper]).any()):
+        kind = JointType.CONTINUOUS
+    lines = [
+        f"  <joint name={quoteattr(names[i])} type={quoteattr(str(kind))}>",
+        f'    <origin xyz="{join(T[:3, 3])}" rpy="{join(rpy_of(T[:3, :3]))}"/>',
+        f"    <parent link={quoteattr(parent)}/>",
+        f"    <child link={quoteattr(child)}/>",
+        f'    <axis xyz="{join(robot.axis[i])}"/>',
+    ]
+    # Zero stands for "not known" in both.
+    velocity, effort = (
+        float(value) if np.isfinite(value) else 0.0 for value in (limits.velocity[j], limits.effort[j])
+    )
+    span = ""
+    if kind is not JointType.CONTINUOUS:
+        low, high = (-_FAR, _FAR) if mimic else (max(lower, -_FAR), min(upper, _FAR))
+        span = f'lower="{low!r}" upper="{high!r}" '
+    lines.append(f'    <limit {span}velocity="{velocity!r}" effort="{effort!r}"/>')
+    if mimic:
+        followed = quoteattr(names[robot.tree_joint_names.index(robot.joint_names[j])])
+        offset = float(robot.projection_offset[i])
+        lines.append(f'    <mimic joint={followed} multiplier="{factor!r}" offset="{offset!r}"/>')
+    else:
+        friction = f'damping="{float(model.viscous[j])!r}" friction="{float(model.coulomb[j])!r}"'
+        lines.append(f"    <dynamics {friction}/>")
+    return [*lines, "  </joint>"]
+
+
+# A model without the joints that are held, brought back to the description that has them.
+
+
+def unlocked(model: ExportModel, described: RobotModel, held: Locked) -> tuple[ExportModel, tuple[str, ...]]:
+    """The model with the joints of the whole description, and what there is to say of shares.
+
+    held: the description with the joints held that the model lacks. Bodies on those joints keep the inertia that is
+    described, or the share of it that leaves a possible rest; those that carry them take the rest. Friction, rotors
+    and springs are as described.
+    Raises InputError if the description is another robot's.
+    """
+    require_same_tree(model.described, held.robot, described.source)
+    inertia = np.where(np.isfinite(described.inertia_prior), described.inertia_prior, 0.0)
+    kept = [i for i, name in enumerate(described.body_names) if name in held.robot.body_names]
+    carried = np.zeros_like(model.inertia)
+    for i, on in enumerate(held.carrier):
+        if i not in kept and on >= 0:
+            carried[on] += transformed(inertia[i], held.frames[i])
+    shares = [kept_share(whole, part) for whole, part in zip(model.inertia, carried, strict=True)]
+    for i, on in enumerate(held.carrier):
+        if i not in kept and on >= 0:
+            inertia[i] *= shares[on]
+    inertia[kept] = model.inertia - np.array(shares)[:, None] * carried
+    notes = [
+        shared_text(name, share, part, whole)
+        for name, share, part, whole in zip(
+            model.robot.body_names, shares, carried, model.inertia, strict=True
+        )
+        if share < 1.0
+    ]
+    joints = [described.joint_names.index(name) for name in model.robot.joint_names]
+
+    def spread(values: Float, others: Float) -> Float:
+        whole = np.where(np.isfinite(others), others, 0.0)
+        whole[joints] = values
+        return whole
+
+    def on_whole(one: JointSpring) -> JointSpring:
+        weights = np.zeros(described.n)
+        weights[joints] = one.weights
+        return replace(one, weights=weights)
+
+    there = [described.joint_names.index(name) for name in held.robot.locked if name in described.joint_names]
+    springs = [one for one in described_springs(described) if one.joints[0] in there]
+    none, one = np.zeros(described.n), np.ones(described.n)
+    zeros = spread(model.zeros, none)
+    return replace(
+        model,
+        robot=turned_zeros(described, zeros),
+        inertia=inertia,
+        rotor=spread(model.rotor, described.drive.reflected_rotor_inertia),
+        viscous=spread(model.viscous, described.friction_prior[:, 0]),
+        coulomb=spread(model.coulomb, described.friction_prior[:, 1]),
+        offset=spread(model.offset, none),
+        width=spread(model.width, none),
+        peak=spread(model.peak, one),
+        distance=spread(model.distance, none),
+        zeros=zeros,
+        reach=np.zeros((0, 2)),
+        springs=(*map(on_whole, model.springs), *springs),
+        curves=(),
+        mixed=(),
+        tilt=None,
+    ), tuple(notes)

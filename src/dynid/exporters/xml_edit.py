@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from dynid.base.errors import InputError, Place
-from dynid.base.input_file import read_bytes
-from dynid.robot.xml import MAX_BYTES, Element, parse
+from dynid.base.files import read_bytes
+from dynid.base.records import dataclass
+from dynid.robot.xml import MAX_BYTES, Element, parse, present
 
 _TAG = re.compile(rb"<[^\s/>]+")
 _ATTRIBUTE = re.compile(rb"\s+([^\s=/>]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 _LEVEL = b"  "
 
 
-@dataclass
+@dataclasses.dataclass
 class Tag:
     """An opening tag: values by attribute, and where they stand.
 
@@ -66,7 +69,7 @@ def read_source(path: Path, tag: str, kind: str) -> tuple[bytes, Element]:
     return data, element
 
 
-@dataclass
+@dataclasses.dataclass
 class Edits:
     """Changes to a file: (start, end, new bytes), applied at once."""
 
@@ -166,3 +169,230 @@ def _tag(data: bytes, start: int, name: str, attributes: dict[str, str], file: s
     end = data.index(b">", position) + 1
     empty = data[position:end].strip() == b"/>"
     return Tag(name, attributes, start, opening.end(), end, empty, spans, wholes)
+
+
+# Meshes, textures and height fields that a changed file names: where they lie from its new folder, or left
+# out.
+
+# Where MuJoCo looks for the files that an element names.
+MJCF_FOLDERS = {
+    "mesh": "meshdir", "hfield": "meshdir", "skin": "meshdir", "flexcomp": "meshdir", "texture": "texturedir",
+}  # fmt: skip
+_FILE_SCHEME = "file://"
+_SIDES = ("fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
+# Attributes by which geoms are named elsewhere, and by which they and materials name what is read from files.
+_OF_GEOMS = ("geom", "geom1", "geom2")
+_OF_OBJECTS = (("objtype", "objname"), ("reftype", "refname"))
+_GEOM_ASSETS = ("mesh", "hfield")
+_NAMING_GEOMS = ("contact", "sensor", "custom")
+_PLAIN = 'rgba="0.5 0.5 0.5 1"'
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A file whose names of other files hold from its own folder.
+
+    absent: names of files that do not exist.    dropped: shapes (geoms, visuals, collisions) left out with them.
+    moved: names that were written anew.
+    """
+
+    data: bytes
+    absent: tuple[str, ...] = ()
+    dropped: int = 0
+    moved: int = 0
+
+
+def place_mjcf(data: bytes, source: Path, target: Path, *, shapes: bool = True) -> Placed:
+    """MJCF that lay at `source`, for `target`: folders of assets are named from there, geoms of absent ones left out.
+
+    shapes: False leaves out every asset that is read from a file. Inertias, joints and all other geoms stay.
+    """
+    root = scan(data, str(source))
+    work = _Mjcf(root, Edits(data), source.resolve().parent, target.resolve().parent)
+    for tag in root.walk():
+        names = [tag.attributes[key] for key in ("file", *_SIDES) if tag.attributes.get(key)]
+        if tag.name in MJCF_FOLDERS and names:
+            work.place_asset(tag, names, shapes)
+    work.name_folders()
+    work.drop_users()
+    return Placed(work.edits.result(), tuple(work.absent), work.shapes, len(work.used))
+
+
+class _Mjcf:
+    """Assets of an MJCF file, read from below `start` and written for `end`, and what shows those that are left out."""
+
+    def __init__(self, root: Tag, edits: Edits, start: Path, end: Path) -> None:
+        self.root, self.edits, self.start, self.end = root, edits, start, end
+        self.settings: dict[str, str] = {}
+        for compiler in root.all("compiler"):
+            self.settings |= compiler.attributes
+        self.absent: list[str] = []
+        self.lost: dict[str, set[str]] = {"mesh": set(), "hfield": set(), "texture": set()}
+        self.used: dict[str, str] = {}
+        self.shapes = 0
+
+    def place_asset(self, tag: Tag, names: Sequence[str], kept: bool) -> None:
+        option = MJCF_FOLDERS[tag.name]
+        folder = self.settings.get(option, self.settings.get("assetdir", ""))
+        missing = [name for name in names if not kept or not present(self._path(folder, name))]
+        if missing:
+            self._drop_asset(tag, missing)
+        elif self.start != self.end and not all(Path(folder, name).is_absolute() for name in names):
+            self.used[option] = folder
+
+    def _path(self, folder: str, name: str) -> Path:
+        strips = self.settings.get("strippath") == "true"
+        return self.start / folder / (_file_name(name) if strips else name)
+
+    def _drop_asset(self, tag: Tag, names: Sequence[str]) -> None:
+        self.edits.drop(tag)
+        self.absent += [name for name in names if name not in self.absent]
+        if tag.name in self.lost:
+            # An asset without a name has that of its file.
+            stem = Path(_file_name(tag.attributes.get("file", ""))).stem
+            self.lost[tag.name].add(tag.attributes.get("name", stem))
+        else:
+            self.shapes += 1
+
+    def name_folders(self) -> None:
+        folders = {option: _from(self.end, self.start / folder) for option, folder in self.used.items()}
+        compilers = self.root.all("compiler")
+        for option, folder in folders.items() if compilers else ():
+            self.edits.set(compilers[-1], option, folder)
+        if folders and not compilers:
+            options = " ".join(f"{option}={quoteattr(folder)}" for option, folder in folders.items())
+            self.edits.add(self.root, [f"<compiler {options}/>"])
+
+    def drop_users(self) -> None:
+        gone = self._drop_geoms() if any(self.lost.values()) else set()
+        for tag in self.root.walk():
+            if tag.name == "material" and tag.attributes.get("texture", "") in self.lost["texture"]:
+                self.edits.remove(tag, "texture")
+            if tag.name == "layer" and tag.attributes.get("texture", "") in self.lost["texture"]:
+                self.edits.drop(tag)
+        for section in (one for name in _NAMING_GEOMS for one in self.root.all(name)):
+            for tag in section.walk():
+                if _names_one(tag, gone):
+                    self.edits.drop(tag)
+
+    def _drop_geoms(self) -> set[str]:
+        defaults = _defaults(self.root)
+        for kind in _GEOM_ASSETS:
+            for tag in (one for top in self.root.all("default") for one in top.walk() if one.name == "geom"):
+                if tag.attributes.get(kind, "") in self.lost[kind]:
+                    self.edits.remove(tag, kind)
+        gone: set[str] = set()
+        for tag, around in _with_classes(self.root):
+            own = defaults.get(tag.attributes.get("class", around), {}) | tag.attributes
+            if tag.name == "geom" and any(own.get(kind, "") in self.lost[kind] for kind in _GEOM_ASSETS):
+                self.edits.drop(tag)
+                self.shapes += 1
+                gone |= {tag.attributes["name"]} if "name" in tag.attributes else set()
+        return gone
+
+
+def _names_one(tag: Tag, geoms: set[str]) -> bool:
+    named = {tag.attributes[key] for key in _OF_GEOMS if key in tag.attributes}
+    named |= {
+        tag.attributes.get(name, "") for kind, name in _OF_OBJECTS if tag.attributes.get(kind) == "geom"
+    }
+    return bool(named & geoms)
+
+
+def _file_name(name: str) -> str:
+    return Path(name.replace("\\", "/")).name
+
+
+def _defaults(root: Tag) -> dict[str, dict[str, str]]:
+    # By class, what a geom of it is where it says nothing itself; "" = of no class.
+    found: dict[str, dict[str, str]] = {"": {}}
+
+    def visit(tag: Tag, name: str, inherited: dict[str, str]) -> None:
+        own = dict(inherited)
+        for geom in tag.all("geom"):
+            own |= geom.attributes
+        found[name] = own
+        for child in tag.all("default"):
+            visit(child, child.attributes.get("class", ""), own)
+
+    for top in root.all("default"):
+        visit(top, "", found[""])
+        found[top.attributes.get("class", "main")] = found[""]
+    return found
+
+
+def _with_classes(root: Tag) -> Iterator[tuple[Tag, str]]:
+    # Elements of the worldbody, and the class that the nearest `childclass` around each names.
+    stack = [(world, "") for world in root.all("worldbody")]
+    while stack:
+        tag, around = stack.pop()
+        yield tag, around
+        inner = tag.attributes.get("childclass", around)
+        stack += [(child, inner) for child in reversed(tag.children)]
+
+
+def place_urdf(data: bytes, source: Path, target: Path) -> Placed:
+    """URDF that lay at `source`, for `target`: meshes and textures are named from there, absent ones left out.
+
+    Names by package (and those on a network) do not depend on the folder and stay.
+    """
+    root = scan(data, str(source))
+    work = _Urdf(Edits(data), source.resolve().parent, target.resolve().parent)
+    for link in root.all("link"):
+        for shape in (*link.all("visual"), *link.all("collision")):
+            work.place_shape(shape)
+    for material in root.all("material"):
+        work.place_texture(material)
+    return Placed(work.edits.result(), tuple(work.absent), work.shapes, work.moved)
+
+
+@dataclass
+class _Urdf:
+    """Shapes and materials of a URDF whose files are looked for in `start` and named from `end`."""
+
+    edits: Edits
+    start: Path
+    end: Path
+    absent: list[str] = field(default_factory=list)
+    shapes: int = 0
+    moved: int = 0
+
+    def place_shape(self, shape: Tag) -> None:
+        meshes = [tag for tag in shape.walk() if tag.name == "mesh"]
+        there = [self._place(mesh) for mesh in meshes]
+        if not all(there):
+            self.edits.drop(shape)
+            self.shapes += 1
+            return
+        for material in shape.all("material"):
+            self.place_texture(material)
+
+    def place_texture(self, material: Tag) -> None:
+        for texture in material.all("texture"):
+            if self._place(texture):
+                continue
+            self.edits.drop(texture)
+            if not material.all("color"):
+                self.edits.add(material, [f"<color {_PLAIN}/>"])
+
+    def _place(self, tag: Tag) -> bool:
+        # Names the file from the new folder; False if there is none.
+        name = tag.attributes.get("filename", "")
+        local = name.removeprefix(_FILE_SCHEME)
+        if not name or "://" in local:
+            return True
+        if not present(self.start / local):
+            self.absent += [name] if name not in self.absent else []
+            return False
+        if local == name and not Path(name).is_absolute() and self.start != self.end:
+            self.edits.set(tag, "filename", _from(self.end, self.start / name))
+            self.moved += 1
+        return True
+
+
+def _from(folder: Path, path: Path) -> str:
+    # Relative, so that the files may move together; another drive can be named in full alone.
+    try:
+        return Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:
+        return path.as_posix()

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynid.base.lazy import lazily
+from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
     from dynid.factor.assemble import Assembly
-    from dynid.factor.base import BaseMap, Category, base_of_matrix, structural_base
+    from dynid.factor.base import (
+        STRUCTURAL_TOLERANCE,
+        BaseMap,
+        Category,
+        base_of_matrix,
+        influence,
+        random_states,
+        structural_base,
+    )
     from dynid.factor.blocking import Blocking
-    from dynid.factor.data_base import influence
     from dynid.factor.factor import Block, Factor, Factors, stack
 
 __all__ = [
+    "STRUCTURAL_TOLERANCE",
     "Assembly",
     "BaseMap",
     "Block",
@@ -23,6 +31,7 @@ __all__ = [
     "Factors",
     "base_of_matrix",
     "influence",
+    "random_states",
     "stack",
     "structural_base",
 ]
@@ -31,9 +40,10 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "assemble": "Assembly",
+        "base": (
+            "BaseMap Category STRUCTURAL_TOLERANCE base_of_matrix influence random_states structural_base"
+        ),
         "blocking": "Blocking",
-        "base": "BaseMap Category base_of_matrix structural_base",
-        "data_base": "influence",
         "factor": "Block Factor Factors stack",
     },
 )

@@ -14,16 +14,14 @@ from dynid.base.errors import UnfitDataError
 from dynid.base.parallel import ordered_map
 from dynid.base.records import dataclass
 from dynid.factor.base import random_states
-from dynid.factor.blocking import Blocking, Cut
+from dynid.factor.blocking import Blocking, Cut, GrowingBlocks, stretches_joined
 from dynid.factor.factor import Block, Factors, sum_of, without_traces
-from dynid.factor.growing import GrowingBlocks, stretches_joined
 from dynid.kernel import release_memory
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations, Rows, group_joints
 from dynid.rows.torque import TorqueRows
-from dynid.signals.parallel import ParallelFilter
+from dynid.signals.parallel import ParallelFilter, SideBySide, gathered
 from dynid.signals.samples import REST, Samples
-from dynid.signals.side_by_side import SideBySide, gathered
 from dynid.terms.term import Term, Terms
 
 SLOW_STEP = 0.1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynid.base.lazy import lazily
+from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.feasible.annealing import Annealing, Box, annealed_parameters
-    from dynid.feasible.bodies import body_columns, least_eigenvalues
+    pass
+    from dynid.feasible.bodies import UNLIMITED, body_columns, least_eigenvalues
     from dynid.feasible.catalogue import RULES
     from dynid.feasible.cones import Block, Cone, triangle
     from dynid.feasible.constraints import (
@@ -20,50 +20,50 @@ if TYPE_CHECKING:
         Convex,
         DensityLimit,
         InsideEllipsoid,
+        InsideHull,
         PhysicalBodies,
         TotalMass,
     )
-    from dynid.feasible.density import UNLIMITED
-    from dynid.feasible.enclosing import enclosing_points
-    from dynid.feasible.inside import InsideHull
-    from dynid.feasible.penalty import Bodies, Constraint, Penalised, Rule, Search, penalised_parameters
+    from dynid.feasible.limits import enclosing_points
+
+    pass
     from dynid.feasible.problem import Distance, Feasible, feasible_parameters
     from dynid.feasible.refinement import Chart, refine
-    from dynid.robot.mesh import mesh_points
+
+    pass
+    from dynid.feasible.bodies import plausible
+    from dynid.feasible.constraints import all_conditions
+    from dynid.feasible.problem import l_curve_strength
+    from dynid.feasible.refinement import FAR
 
 __all__ = [
+    "FAR",
     "RULES",
     "UNLIMITED",
-    "Annealing",
     "Block",
-    "Bodies",
     "BodyMass",
-    "Box",
     "CentreCone",
     "CentreHalfSpaces",
     "Chart",
     "ColumnBounds",
     "Condition",
     "Cone",
-    "Constraint",
     "Convex",
     "DensityLimit",
     "Distance",
     "Feasible",
     "InsideEllipsoid",
     "InsideHull",
-    "Penalised",
     "PhysicalBodies",
-    "Rule",
-    "Search",
     "TotalMass",
-    "annealed_parameters",
+    "all_conditions",
     "body_columns",
     "enclosing_points",
     "feasible_parameters",
+    "l_curve_strength",
     "least_eigenvalues",
     "mesh_points",
-    "penalised_parameters",
+    "plausible",
     "refine",
     "triangle",
 ]
@@ -71,18 +71,18 @@ __all__ = [
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "annealing": "Annealing Box annealed_parameters",
-        "bodies": "body_columns least_eigenvalues",
+        "bodies": "UNLIMITED body_columns least_eigenvalues plausible",
         "catalogue": "RULES",
         "cones": "Block Cone triangle",
-        "constraints": "BodyMass CentreCone CentreHalfSpaces ColumnBounds Condition "
-        "Convex DensityLimit InsideEllipsoid PhysicalBodies TotalMass",
-        "density": "UNLIMITED",
-        "enclosing": "enclosing_points",
-        "inside": "InsideHull",
-        "limits": "mesh_points",
-        "penalty": "Bodies Constraint Penalised Rule Search penalised_parameters",
-        "problem": "Distance Feasible feasible_parameters",
-        "refinement": "Chart refine",
+        "constraints": (
+            "BodyMass CentreCone CentreHalfSpaces ColumnBounds Condition Convex DensityLimit "
+            "InsideEllipsoid InsideHull PhysicalBodies TotalMass all_conditions"
+        ),
+        "limits": "enclosing_points mesh_points",
+        "problem": "Distance Feasible feasible_parameters l_curve_strength",
+        "refinement": "Chart FAR refine",
+    },
+    moved={
+        "dynid.papers": "Annealing Bodies Box Constraint Penalised Rule Search annealed_parameters penalised_parameters"
     },
 )

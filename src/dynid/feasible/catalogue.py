@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from dynid.base.errors import UsageError
-from dynid.base.named_options import kind_from_spec, kind_to_spec
-from dynid.base.registry import Registry
+from dynid.base.registry import Registry, kind_from_spec, kind_to_spec
 from dynid.feasible.constraints import (
     BodyMass,
     CentreCone,
@@ -15,9 +14,9 @@ from dynid.feasible.constraints import (
     Convex,
     DensityLimit,
     InsideEllipsoid,
+    InsideHull,
     TotalMass,
 )
-from dynid.feasible.inside import InsideHull
 
 CATALOGUE: Registry[type[Any]] = Registry(
     "constraint",

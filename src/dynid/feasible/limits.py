@@ -8,13 +8,55 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.errors import InputError, Place, UsageError
-from dynid.feasible.constraints import BodyMass, CentreHalfSpaces, Convex, InsideEllipsoid
-from dynid.feasible.enclosing import enclosing_points
-from dynid.feasible.inside import InsideHull
-from dynid.robot.mesh import mesh_points
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError, Place, RefusedError, UsageError
+from dynid.feasible.constraints import BodyMass, CentreHalfSpaces, Convex, InsideEllipsoid, InsideHull
+from dynid.robot.formats import read_description
+from dynid.robot.meshes import LONGEST, mesh_points
+from dynid.robot.model import Reading, RobotModel
+from dynid.robot.shapes import Geometry, described_shapes, spread_directions
 from dynid.robot.xml import inside
 from dynid.spatial.algebra import rotation_rpy
+
+# Polytopes of few planes around many points.
+
+MOST_POINTS = 100
+_DIRECTIONS = 64
+
+
+def enclosing_points(points: Float) -> Float:
+    """Corners (k, 3) of the convex hull of points, or of a polytope around it where the hull has more than 100.
+
+    The polytope touches the hull with one plane in each of 64 spread directions and their opposites, and along the
+    axes.    Raises UsageError if the points lie in a plane or span more than 20 m.
+    """
+    from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError
+
+    span = float(np.ptp(points, axis=0).max())
+    if span > LONGEST:
+        raise UsageError(
+            "mesh-size",
+            found=f"a body {span:.4g} m long",
+            expected=f"at most {LONGEST:g} m",
+            do="a mesh in millimetres has the scale 0.001",
+        )
+    try:
+        hull = ConvexHull(points)
+        corners = points[hull.vertices]
+        if len(corners) <= MOST_POINTS:
+            return np.asarray(corners)
+        normals = np.concatenate([spread_directions(_DIRECTIONS), np.eye(3)])
+        normals = np.concatenate([normals, -normals])
+        planes = np.column_stack([normals, -(corners @ normals.T).max(axis=0)])
+        return np.asarray(HalfspaceIntersection(planes, corners.mean(axis=0)).intersections)
+    except QhullError as error:
+        raise UsageError(
+            "flat-hull",
+            found=f"{len(points)} points without volume",
+            expected="at least four points that do not lie in one plane",
+        ) from error
+
 
 KEYS = (
     "body", "mass", "centre_lower", "centre_upper", "hull", "whole_body", "ellipsoid_centre", "ellipsoid_semi_axes",
@@ -94,3 +136,84 @@ def _three(values: Sequence[float] | None, missing: float) -> tuple[float, float
         return missing, missing, missing
     x, y, z = (float(v) for v in values)
     return x, y, z
+
+
+# What the shapes in a URDF or MJCF say of its bodies: hulls for `[[estimate.limits]]`.
+
+
+def limits_from_description(
+    path: Path,
+    reading: Reading | None = None,
+    geometry: Geometry = "collision",
+    diagnostics: Diagnostics | None = None,
+) -> list[dict[str, Any]]:
+    """One entry of `[[estimate.limits]]` for each body with shapes: the hull of them all, in the joint's frame.
+
+    path: a URDF, plain or as xacro, or an MJCF, whose collision geoms are those that may touch others (contype or
+    conaffinity). Otherwise as `limits_of_robot`.
+    Raises InputErrors with what is wrong in the file, UsageError for another format.
+    """
+    from dynid.robot.load import read_robot  # readers of all formats, which pages of a run do without
+
+    sink = diagnostics if diagnostics is not None else Diagnostics()
+    reading = reading if reading is not None else Reading()
+    tag = read_description(path, reading, sink).tag
+    if tag not in ("robot", "mujoco"):
+        raise UsageError(
+            "limits-format",
+            found=f"<{tag}> in '{path}'",
+            expected="a URDF or MJCF: only they have shapes that are read",
+            do="write [[estimate.limits]] with mesh = ... by hand",
+        )
+    return limits_of_robot(read_robot(path, reading, Diagnostics()), geometry, sink)
+
+
+def limits_of_robot(
+    robot: RobotModel, geometry: Geometry = "collision", diagnostics: Diagnostics | None = None
+) -> list[dict[str, Any]]:
+    """One entry of `[[estimate.limits]]` for each body of a robot whose description has shapes; see `described_shapes`.
+
+    Links on fixed and held joints count to the body that carries them. Bodies with a shape that cannot be read, such as
+    a mesh that is not there, are left out with a warning: their hull would be too small.
+    Raises RefusedError for a mesh outside its folder or package.
+    """
+    sink = diagnostics if diagnostics is not None else Diagnostics()
+    corners: list[list[Float]] = [[] for _ in robot.body_names]
+    faults: dict[int, DynidError] = {}
+    for one in described_shapes(robot):
+        if one.geometry != geometry or one.body < 0 or one.body in faults:
+            continue
+        try:
+            corners[one.body].append(one.read().corners())
+        except RefusedError:
+            raise
+        except DynidError as error:
+            faults[one.body] = error
+    entries = []
+    for body, own in enumerate(corners):
+        try:
+            if own and body not in faults:
+                hull = enclosing_points(np.concatenate(own)).tolist()
+                entries.append({"body": body + 1, "hull": hull, "whole_body": True})
+        except DynidError as error:
+            faults[body] = error
+    for body in sorted(faults):
+        sink.warn("shape-unread", f"body '{robot.body_names[body]}' is left out: {faults[body]}")
+    return entries
+
+
+def limits_text(entries: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
+    """The entries as TOML; names: of all bodies, for comments."""
+    lines = []
+    for entry in entries:
+        label = "".join(c if c.isprintable() else "?" for c in names[entry["body"] - 1])
+        lines += [
+            f"# {label}",
+            "[[estimate.limits]]",
+            f"body = {entry['body']}",
+            "whole_body = true",
+            "hull = [",
+        ]
+        lines += [f"  [{x:.6g}, {y:.6g}, {z:.6g}]," for x, y, z in entry["hull"]]
+        lines += ["]", ""]
+    return "\n".join(lines)

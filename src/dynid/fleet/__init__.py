@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.base.lazy import lazily
+from dynid.base import lazily
 
 _HOMES = {
     "plan": "Plan read_plan",

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.base.atomic_write import staged_files
-from dynid.base.records import dataclass
+from dynid.base import Float, dataclass, staged_files
 from dynid.fleet.drift import (
     SIDE_BY_SIDE,
     Alarm,
@@ -22,9 +20,8 @@ from dynid.fleet.drift import (
     follow,
     inflation_of,
 )
-from dynid.fleet.hierarchy import Hierarchy, fit_hierarchy
 from dynid.fleet.model import TypeModel
-from dynid.fleet.pool import Day, Weights, batches, days, spread_out
+from dynid.fleet.pool import Day, Hierarchy, Weights, batches, days, fit_hierarchy, spread_out
 from dynid.fleet.store import FleetStore, is_done
 
 # Robots and days of each, evenly spread, from which a type's variances are found: a variance is then known to 5 %.

@@ -16,8 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError
-from dynid.base.version import __version__
+from dynid.base import DynidError, InputError, Place, RefusedError, ResourceError, __version__
 from dynid.fleet.plan import FleetLog, is_uri
 from dynid.fleet.processes import RETRIES, finished
 from dynid.fleet.task import LogRow, failed, process

@@ -13,11 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from dynid.base.arrays import Float, Int
-from dynid.base.records import dataclass
-from dynid.fleet.hierarchy import Hierarchy, State, inverse
+from dynid.base import Float, Int, dataclass
 from dynid.fleet.model import TypeModel
-from dynid.fleet.pool import Day, Weights
+from dynid.fleet.pool import Day, Hierarchy, State, Weights, inverse
 
 # Chance that a robot on which nothing changes has an alarm within so many tested days.
 FALSE_ALARM, DAYS_A_YEAR = 0.01, 365

@@ -12,23 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float, Int
-from dynid.base.errors import DynidError, InputError, Place, UsageError
-from dynid.base.plain import plain
-from dynid.base.records import dataclass
-from dynid.factor.base import BaseMap, random_states, structural_base
-from dynid.identification.experiment import Experiment
-from dynid.robot.model import RobotModel
-from dynid.robot.serial import robot_from_dict, robot_to_dict
-from dynid.rows.torque import TorqueRows
-from dynid.run.result import Identification
-from dynid.run.store import load
-from dynid.signals.settings import Preparation
-from dynid.terms.catalogue import terms_from_spec, terms_to_spec
-from dynid.terms.choice import Question
-from dynid.terms.compliance import Compliance
-from dynid.terms.exports import MotionBasis
-from dynid.terms.term import Column, Of, Term, Terms
+from dynid.base import Bool, DynidError, Float, InputError, Int, Place, UsageError, dataclass, plain
+from dynid.factor import BaseMap, random_states, structural_base
+from dynid.identification import Experiment
+from dynid.robot import RobotModel, robot_from_dict, robot_to_dict
+from dynid.rows import TorqueRows
+from dynid.run import Identification, load
+from dynid.signals import Preparation
+from dynid.terms import (
+    Column,
+    Compliance,
+    MotionBasis,
+    Of,
+    Question,
+    Term,
+    Terms,
+    terms_from_spec,
+    terms_to_spec,
+)
 
 FORMAT = 1
 # Of the random states for the base parameters, which must be the same on every machine.

@@ -11,12 +11,14 @@ from markupsafe import Markup
 from dynid.fleet.analysis import LEAST_DAYS, TypeAnalysis
 from dynid.fleet.drift import CAUSES, DAYS_A_YEAR, FALSE_ALARM, Alarm, Course, projection
 from dynid.fleet.store import FleetStore
-from dynid.report.figures import (
+from dynid.report import (
     CYCLE,
     GREY,
     VERMILION,
     Axis,
+    Chapter,
     Figure,
+    Page,
     Panel,
     Trace,
     column_of,
@@ -24,12 +26,14 @@ from dynid.report.figures import (
     labelled,
     level_line,
     line,
+    number,
+    page_html,
+    percent,
+    render,
     row_of,
     time_line,
+    write_text,
 )
-from dynid.report.html import Chapter, page_html, write_text
-from dynid.report.section import Page, render
-from dynid.report.text import number, percent
 
 # Robots with a figure of their own, and alarms that are listed; the tables hold all.
 _FIGURES, _LISTED = 12, 200

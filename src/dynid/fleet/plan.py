@@ -13,10 +13,19 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dynid.base.checked_toml import Strict, key, validate
-from dynid.base.errors import DynidError, InputError, InputErrors, Place, RefusedError
-from dynid.base.tables import read_table
-from dynid.base.toml_file import line_of, read_toml
+from dynid.base import (
+    DynidError,
+    InputError,
+    InputErrors,
+    Place,
+    RefusedError,
+    Strict,
+    key,
+    line_of,
+    read_table,
+    read_toml,
+    validate,
+)
 
 # Columns of a catalogue; the last one may be left out.
 COLUMNS = ("type", "serial", "time", "path", "trajectory")

@@ -12,9 +12,7 @@ from importlib import import_module
 from multiprocessing import connection
 from typing import Any, Generic, TypeVar
 
-from dynid.base.errors import ResourceError
-from dynid.base.parallel import end_with_parent, uninterrupted
-from dynid.base.records import dataclass
+from dynid.base import ResourceError, dataclass, end_with_parent, uninterrupted
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from dynid.base.atomic_write import claim
-from dynid.base.parallel import default_threads
-from dynid.base.records import dataclass
+from dynid.base import claim, dataclass, default_threads
 from dynid.fleet.cluster import run_tasks
 from dynid.fleet.model import TypeModel
 from dynid.fleet.plan import Plan

@@ -12,9 +12,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from dynid.base.atomic_write import staged_files, sweep
-from dynid.base.errors import InputError, Place, RefusedError, ResourceError
-from dynid.base.records import dataclass
+from dynid.base import InputError, Place, RefusedError, ResourceError, dataclass, staged_files, sweep
 from dynid.fleet.model import TypeModel, check_same
 from dynid.fleet.task import DONE, LogRow
 

@@ -12,17 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float, Int
-from dynid.base.diagnostics import Diagnostics, Severity
-from dynid.base.errors import DynidError, ResourceError, UnfitDataError
-from dynid.base.records import dataclass
-from dynid.estimate.blocks import LARGEST_LEVERAGE
-from dynid.factor.factor import Factor, Factors
+from dynid.base import Diagnostics, DynidError, Float, Int, ResourceError, Severity, UnfitDataError, dataclass
+from dynid.estimate import LARGEST_LEVERAGE
+from dynid.factor import Factor, Factors
 from dynid.fleet.model import TypeModel
 from dynid.fleet.plan import FleetLog
-from dynid.identification.experiment import Experiment, open_log
-from dynid.identification.further_log import factors_of
-from dynid.log.files import file_hash
+from dynid.identification import Experiment, factors_of, open_log
+from dynid.log import file_hash
 
 DONE, FAILED = "done", "failed"
 # Directions of a joint's factor below this share of the greatest say nothing of its residual.

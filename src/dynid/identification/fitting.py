@@ -2,51 +2,318 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
-from dynid.choose.build import within_extent
-from dynid.choose.choose_model import Chosen, choose_model
+from dynid.base.errors import Place, UsageError
+from dynid.base.parallel import Progress
+from dynid.base.records import dataclass
+from dynid.choose.choose_model import Chosen, choose_model, relinearised, within_extent
 from dynid.choose.consistency_cause import cause_text, likely_causes
 from dynid.choose.fit_nonlinear import fit_nonlinear
-from dynid.choose.relinearise import relinearised
-from dynid.choose.search import SPARE, Fitted, LatestKept, Search
+from dynid.choose.search import SPARE, Fitted, LatestKept, NonlinearFit, Search, ShapeEstimate
 from dynid.choose.shape_intervals import with_shape_uncertainty
 from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.masking import spoilt_times, without_times
-from dynid.diagnosis.raw import first_torque
-from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.estimate.estimator import Estimate
+from dynid.diagnosis.residual_analysis import ResidualAnalysis, first_torque
+from dynid.estimate.estimator import Estimate, Estimator
 from dynid.estimate.feasible import FeasibleFit
-from dynid.estimate.late_feedback import of_late_feedback
-from dynid.estimate.physical import much_worse, project_to_physical, unconstrained
-from dynid.estimate.regression import regression_of
-from dynid.estimate.scores import Origin
+from dynid.estimate.physical import may_stand_in, much_worse, project_to_physical, unconstrained
+from dynid.estimate.prior import regression_of
+from dynid.estimate.scores import LeftOut, Origin
+from dynid.estimate.servo_error import of_late_feedback
+from dynid.estimate.simulated import stiffness_ranges
 from dynid.estimate.source import LogSource
-from dynid.estimate.stand_in import may_stand_in
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
-from dynid.factor.blocking import Blocking
-from dynid.factor.thinning import thinned
-from dynid.identification.encoders import check_negative_stiffness, report_stiffness
-from dynid.identification.settings import default_estimator
-from dynid.identification.steps import Call, Data, Found
+from dynid.factor.blocking import Blocking, thinned
+from dynid.identification.settings import Settings, default_estimator
+from dynid.log.log import ChannelMap
 from dynid.log.prior_check import all_turned
-from dynid.log.switches import switches_of
-from dynid.run.blocks import share_to_choose_on, share_to_keep
+from dynid.log.read import Log
+from dynid.log.summary import LogSummary, switches_of
+from dynid.robot.model import RobotModel
+from dynid.rows.automatic import RowsChoice, choose_rows
+from dynid.rows.elastic import ElasticRows
+from dynid.rows.energy import EnergyRows, FilteredPowerRows, PowerRows
+from dynid.rows.rows import Rows
+from dynid.rows.torque import TorqueRows
+from dynid.run.blocks import Rest, blocks_of, share_to_choose_on, share_to_keep
 from dynid.run.result import Validation
 from dynid.run.scoring import score
-from dynid.run.validation import stage, travel_at_rest
+from dynid.run.validation import read_samples, stage, travel_at_rest
 from dynid.run.verdict import check_negative_springs
 from dynid.signals.noise import MotionNoise
+from dynid.signals.prepare import Prepared, prepare
+from dynid.signals.repetition import Repetition, repetitions
 from dynid.signals.samples import Samples
-from dynid.terms.joint_term import narrowed
-from dynid.terms.term import Terms
+from dynid.terms.catalogue import with_described
+from dynid.terms.elastic import SpringTerm, Stiffness, is_stiffness, on_joints
+from dynid.terms.exports import Scale
+from dynid.terms.term import Terms, joint_indices, narrowed
+
+# What the steps of an identification hand on: the call, the log as equations want it, and the fit.
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """What all steps share.
+
+    threads: of passes over the log.    simulating: threads of simulations.
+    """
+
+    robot: RobotModel
+    log: Log
+    settings: Settings
+    threads: int
+    simulating: int
+    progress: Progress | None
+    diagnostics: Diagnostics
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The log as equations want it.
+
+    settings: with the terms that its encoders ask for.    rest: in which all joints stand.
+    repeated: trajectories whose motion is gone through more than once, by name.    blocks: how the log is cut; of
+    `repeated` those into parts of which a part can be held out of all repetitions together.
+    """
+
+    settings: Settings
+    prepared: Prepared
+    choice: RowsChoice
+    rows: Rows
+    batches: Iterable[Samples]
+    summary: LogSummary
+    rest: Rest
+    repeated: Mapping[str, Repetition]
+    blocks: Blocking
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The fit of the model as it was chosen, with its nonlinear parameters.
+
+    trial: the search on the samples that models are compared on.
+    free: the estimate before its bodies were made physically consistent; it shows signs that no real robot has.
+    estimator: that the estimate came from.    left_out: what the training's scores leave out, by this fit.
+    """
+
+    trial: Search
+    model: Chosen
+    nonlinear: NonlinearFit
+    fitted: Fitted
+    free: Estimate
+    estimate: Estimate
+    estimator: Estimator
+    shapes: tuple[ShapeEstimate, ...]
+    stiffness: dict[str, list[dict[str, object]]]
+    left_out: LeftOut | None = None
+
+
+# One encoder a joint or two: which equations a log allows, and what its stiffnesses are worth.
+
+SIGNIFICANCE = 4.0
+
+
+def for_encoders(
+    robot: RobotModel,
+    terms: Terms,
+    rows: Rows,
+    mapping: ChannelMap,
+    diagnostics: Diagnostics,
+    automatic: bool = False,
+) -> tuple[Terms, Rows]:
+    """The model and the equations that a log allows: elastic joints where it has two encoders, rigid ones elsewhere.
+
+    automatic: whether the terms are a beginning that may be added to.
+    Says in a warning what is lost. Raises UsageError for springs in rigid equations and for elastic ones without.
+    """
+    springs = [term.name for term in terms if isinstance(term, SpringTerm)]
+    if isinstance(rows, EnergyRows | PowerRows | FilteredPowerRows) and mapping.motor_position:
+        have = tuple(name for name in robot.joint_names if name in mapping.motor_position)
+        kept = (on_joints(term, have) for term in terms)
+        return Terms(tuple(term for term in kept if term is not None)), replace(rows, joints=have)
+    if not isinstance(rows, ElasticRows):
+        if springs:
+            raise UsageError(
+                "springs-in-rigid-rows",
+                found=f"{', '.join(springs)} with {rows.name} rows, in whose sum of both sides springs cancel",
+                expected="the equations of elastic joints",
+                do='set rows = "elastic" under [model]',
+            )
+        return terms, rows
+    wanted = [robot.joint_names[j] for j in joint_indices(robot, rows.joints)]
+    have = tuple(name for name in wanted if name in mapping.motor_position)
+    lacking = [name for name in wanted if name not in have]
+    if lacking:
+        _say_what_is_lost(lacking, springs, whole=not have, sink=diagnostics)
+    if not have:
+        return Terms(tuple(term for term in terms if not isinstance(term, SpringTerm))), TorqueRows()
+    if not springs:
+        if not automatic:
+            raise UsageError(
+                "no-springs",
+                found=f"{rows.name} rows, and no term between motor and link",
+                expected="the spring that joins both",
+                do="add 'stiffness' to the terms under [model]",
+            )
+        terms = Terms((*terms, Stiffness()))
+    kept = (on_joints(term, have) for term in terms)
+    return Terms(tuple(term for term in kept if term is not None)), replace(rows, joints=have)
+
+
+def _say_what_is_lost(joints: list[str], springs: list[str], whole: bool, sink: Diagnostics) -> None:
+    names = ", ".join(joints)
+    text = f"one encoder on {names}: rigid joints are identified there. Lost: "
+    text += "the transmission's stiffness and damping"
+    text += f" ({', '.join(springs)}), " if springs else ", "
+    text += (
+        "friction behind the spring apart from the motor's, and the rotor's inertia apart from the link's wherever "
+        "both follow the same acceleration. Vibration of the joint counts as error: keep the cut-off below its first "
+        "resonance"
+    )
+    if whole:
+        text += ". Map the second encoder under [log] as motor_position"
+    sink.warn("one-encoder", text)
+
+
+def check_negative_stiffness(robot: RobotModel, estimate: Estimate, diagnostics: Diagnostics) -> None:
+    """Claims negative-stiffness or encoders-exchanged beyond doubt: springs push back, they do not pull on.
+
+    Exchanged encoders turn the sign of every deflection, and so of every stiffness.
+    """
+    found = [
+        (column.owner, float(estimate.value[i]), float(estimate.std[i]))
+        for i, column in enumerate(estimate.columns[k] for k in estimate.base.independent)
+        if is_stiffness(column)
+    ]
+    wrong = [(owner, value, std) for owner, value, std in found if value < -SIGNIFICANCE * std]
+    if not wrong:
+        return
+    evidence = "; ".join(
+        f"{robot.joint_names[owner]}: {value:.4g} N m/rad, standard deviation {std:.2g}"
+        for owner, value, std in wrong
+    )
+    exchanged = len(wrong) == len(found)
+    diagnostics.claim(
+        "encoders-exchanged" if exchanged else "negative-stiffness",
+        found=f"negative stiffness beyond doubt ({evidence})",
+        expected="a motor that runs ahead of its link when it pushes",
+        do="exchange the columns of position and motor_position under [log]"
+        + (
+            ": every joint's is negative, as when the encoders are exchanged"
+            if exchanged
+            else " of this joint"
+        )
+        + ", or check the sign of the effort",
+        place=Place(joint=robot.joint_names[wrong[0][0]]) if len(wrong) == 1 else Place(),
+    )
+
+
+def report_stiffness(
+    assembly: Assembly, batches: Iterable[Samples], estimate: Estimate, diagnostics: Diagnostics
+) -> dict[str, list[dict[str, object]]]:
+    """Sets each stiffness beside the range that deflection and torque allow; a warning where it lies outside.
+
+    Returns the ranges as plain data, {"stiffness": [...]}; {} for rigid joints.
+    """
+    if not isinstance(assembly.rows, ElasticRows):
+        return {}
+    robot = assembly.robot
+    joints = assembly.rows.two_encoders(robot)
+    ranges = stiffness_ranges(assembly, joints, batches, estimate.full_vector)
+    for joint, one in zip(joints, ranges, strict=True):
+        place = Place(joint=one.joint)
+        range_ = f"{one.lower:.3g} to {one.upper:.3g} N m/rad by deflection and torque, {one.value:.3g} in the middle"
+        range_ += f" (deflection explains {100 * one.explained:.2g} % of the torque)"
+        value, half = _stiffness(estimate, f"{Stiffness.symbol}{joint + 1}")
+        if np.isfinite(value) and (value + half < one.lower or value - half > one.upper):
+            diagnostics.warn(
+                "stiffness-disputed",
+                f"stiffness {value:.3g} +- {half:.2g} N m/rad from the equations, but {range_}: hysteresis, play or "
+                "errors of an encoder; trust the wider range",
+                place,
+            )
+        else:
+            diagnostics.note("stiffness", f"stiffness {range_}", place)
+    return {"stiffness": [asdict(one) for one in ranges]}
+
+
+def _stiffness(estimate: Estimate, name: str) -> tuple[float, float]:
+    names = [estimate.columns[k].name for k in estimate.base.independent]
+    if name not in names:
+        return np.nan, np.nan
+    i = names.index(name)
+    return float(estimate.value[i]), float(estimate.half_width()[i])
+
+
+# Filters, rows and terms that fit a log, and its samples.
+
+
+def read_data(call: Call) -> Data:
+    """Filters, rows and terms that fit the log, and its samples."""
+    robot, log, settings, diagnostics = call.robot, call.log, call.settings, call.diagnostics
+    prepared = prepare(log, settings.preparation, diagnostics)
+    choice = choose_rows(settings.rows, robot, settings.model, prepared, diagnostics)
+    prepared = choice.prepared(prepared)
+    terms, rows = for_encoders(
+        robot, settings.model, choice.rows, log.mapping, diagnostics, settings.chooses_model
+    )
+    if settings.chooses_model:
+        terms = with_described(terms, robot)
+    settings = replace(settings, terms=terms)
+    _require_efforts(robot, log, rows)
+    _require_scale(terms, diagnostics)
+    batches, summary, rest = read_samples(
+        prepared,
+        diagnostics,
+        terms.balances(robot),
+        call.threads,
+        stage(call.progress, "reading"),
+    )
+    _warn_of_rest(summary.at_rest, diagnostics)
+    found = repetitions(batches, {one.name for one in log.trajectories})
+    gaps = sum(one.gaps for one in summary.trajectories)
+    blocks = blocks_of(found, prepared, settings.block_seconds, rest.seconds, gaps)
+    return Data(settings, prepared, choice, rows, batches, summary, rest, found, blocks)
+
+
+def _warn_of_rest(at_rest: tuple[str, ...], diagnostics: Diagnostics) -> None:
+    for name in at_rest:
+        diagnostics.warn(
+            "joint-at-rest",
+            f"joint '{name}' never moved: its friction and rotor inertia are not identified; move it, or take it out "
+            f"of the model (--lock {name}=VALUE)",
+        )
+
+
+def _require_efforts(robot: RobotModel, log: Log, rows: Rows) -> None:
+    if not log.unmeasured or set(rows.groups(robot)) & set(robot.joint_names):
+        return
+    raise UsageError(
+        "no-effort",
+        found=f"{rows.name} rows, which hold the work of all joints, and no effort of {', '.join(log.unmeasured)}",
+        expected="the effort of every joint",
+        do="choose torque or momentum rows, which leave out the equation of such a joint",
+    )
+
+
+def _require_scale(terms: Terms, diagnostics: Diagnostics) -> None:
+    # With a free gain every torque is right: only a payload of known mass fixes the scale.
+    scales = {term.scale for term in terms}
+    if Scale.FREES in scales and Scale.FIXES not in scales:
+        diagnostics.warn(
+            "no-scale",
+            "drive gains are free without a payload of known mass: nothing in the equations fixes their scale, and "
+            "scores in units of the measured torque mean little",
+        )
 
 
 def fit_sound(

@@ -397,7 +397,7 @@ def variation(
 def variational(
     J: Float, G: Float, h: float, first_state: bool, threads: int = 1
 ) -> tuple[Float, Float] | None:
-    """Lobatto IIIC for d(x, v)/dt = (v, J (x, v) + G), see simulation/sensitivity.py; None without the native kernel.
+    """Lobatto IIIC for d(x, v)/dt = (v, J (x, v) + G), see simulation/loop.py; None without the native kernel.
 
     J: (B, K, s, 2 s).    G: (B, K, s, w).    Returns x and v (B, K, s, w), and 2 s more columns for the first state.
     """
@@ -420,7 +420,7 @@ def stick(
     bounds: tuple[float, float, float],
     threads: int = 1,
 ) -> tuple[Float, Float, Float, Int]:
-    """Runs with sticking joints, see simulation/stick.py: x, v, whether it sticks (B, K, s), and where it ends (B,).
+    """Runs with sticking joints, see simulation/forward.py: x, v, whether it sticks (B, K, s), and where it ends (B,).
 
     start: (B, 2 s).    u: (B, K, n) torque, constant between samples or straight.    watched: whether smooth friction
     is steep, so that steps are shortened.    steps: a sample, at least and at most.    rounds: events a step,

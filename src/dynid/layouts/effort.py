@@ -8,15 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.errors import NOWHERE, InputError
+from dynid.base.errors import NOWHERE, InputError, UsageError
 from dynid.base.records import dataclass
 from dynid.base.units import factor
-from dynid.layouts.decision import AS_YOU_SAY, Answers, Decision, Option, decided
 from dynid.layouts.meaning import Meaning
 from dynid.layouts.physics import EXPLAINS, Motion, description_scale, weight_share
 from dynid.layouts.presets import UNKNOWN, ConstantsEntry, Preset, matches_word
-from dynid.log.effort_size import size_advice
-from dynid.robot.actuator_gains import actuator_gains
+from dynid.layouts.proposal import AS_YOU_SAY, Answers, Decision, Option, decided
+from dynid.log.joints import hand_joints
+from dynid.log.prior_check import size_advice
+from dynid.robot.mjcf import actuator_gains
 from dynid.robot.model import RobotModel
 
 UNIT, SIDE, GAINS = "log.effort.unit", "log.effort.side", "robot.drive_gain"
@@ -463,3 +464,61 @@ def _numbers(text: str, n: int) -> list[float] | None:
 
 def _listed(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.4g}" for value in values)
+
+
+# Ratios of gears that no description says, where positions or efforts are those of the motors before them.
+
+GEARS = "robot.gear_ratio"
+_SIDES = ("log.position.side", "log.effort.side")
+
+
+def decide_gears(robot: RobotModel, answers: Answers) -> tuple[RobotModel, Decision | None]:
+    """The robot with the ratios that are answered, and what was decided of them; None = they are not needed.
+
+    They are asked for where something is said to be of the motors and the description knows no gears.
+    Raises UsageError for an answer that is neither one number other than 0 nor one a joint, those of a hand
+    left out or not, or of a coupled drive.
+    """
+    if GEARS in answers:
+        ratios = _gears_numbers(answers[GEARS])
+        joints = next((some for some in _some_joints(robot) if len(some) == len(ratios)), ())
+        if len(ratios) == 1:
+            joints, ratios = robot.joint_names, ratios * robot.n
+        if not joints:
+            raise UsageError(
+                "unknown-answer",
+                found=f"{GEARS} = {answers[GEARS]}",
+                expected=f"{_count(robot)}, other than 0",
+            )
+        numbers = map(robot.joint_names.index, joints)
+        drive = robot.drive.with_constants(gear_ratio=dict(zip(numbers, ratios, strict=True)))
+        return replace(robot, drive=drive), Decision(GEARS, answers[GEARS], (AS_YOU_SAY,))
+    unknown = bool((np.abs(robot.drive.gear_ratio) == 1).all()) and not robot.drive.coupled
+    if not unknown or all(answers.get(side) != "motor" for side in _SIDES):
+        return robot, None
+    why = "the description knows no gears between the motors and the joints"
+    question = f"how many turns of its motor are one of the joint? {_count(robot)}; 1 = it has no gear"
+    return robot, Decision(GEARS, None, (why,), question)
+
+
+def _some_joints(robot: RobotModel) -> list[tuple[str, ...]]:
+    """Joints that may have a number each: all, or those without a hand's."""
+    hands = hand_joints(robot)
+    arm = tuple(one for one in robot.joint_names if one not in hands)
+    return [robot.joint_names, *([arm] if hands and arm else [])]
+
+
+def _count(robot: RobotModel) -> str:
+    if robot.n == 1:
+        return "one number"
+    several = " or ".join(f"{len(some)} ({', '.join(some)})" for some in _some_joints(robot))
+    return f"one number for all joints, or {several} from base to tip, with commas"
+
+
+def _gears_numbers(text: str) -> list[float]:
+    """[] where one of them is none, or 0."""
+    try:
+        values = [float(one) for one in text.replace(",", " ").split()]
+    except ValueError:
+        return []
+    return values if all(np.isfinite(values)) and all(values) else []

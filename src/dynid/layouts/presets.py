@@ -11,11 +11,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dynid.base.checked_toml import Strict, key, validate
 from dynid.base.errors import DynidError, InputError, InputErrors, Place
 from dynid.base.records import dataclass
 from dynid.base.registry import Registry
-from dynid.base.toml_file import Key, Lines, line_of, read_toml
+from dynid.base.toml import Key, Lines, Strict, key, line_of, read_toml, validate
 from dynid.base.units import factor
 
 Quantity = Literal[

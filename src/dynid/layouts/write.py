@@ -8,17 +8,14 @@ from collections.abc import Mapping, Sequence
 from glob import escape
 from typing import Any
 
-from dynid.layouts.channels import NONE
+from dynid.layouts.channels import GAINS_OF_DRIVES, NONE
 from dynid.layouts.clock import SORT
-from dynid.layouts.commands import GAINS_OF_DRIVES
-from dynid.layouts.decision import Decision
-from dynid.layouts.effort import GAINS, RAW, SIGN, TURNED
-from dynid.layouts.gears import GEARS
-from dynid.layouts.missing_joints import LOCK
-from dynid.layouts.order import KEY as ORDER
+from dynid.layouts.effort import GAINS, GEARS, RAW, SIGN, TURNED
+from dynid.layouts.joints import KEY as ORDER
+from dynid.layouts.joints import LOCK
+from dynid.layouts.physics import OFFSET, answered_offsets
 from dynid.layouts.presets import UNKNOWN
-from dynid.layouts.proposal import Group, Proposal
-from dynid.layouts.zero import OFFSET, answered_offsets
+from dynid.layouts.proposal import Decision, Group, Proposal
 
 WIDTH = 116
 

@@ -12,17 +12,12 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place, UnfitDataError
 from dynid.kernel import line_ranges
-from dynid.log.absent import WITHOUT_EFFORT
-from dynid.log.encoders import EncoderWatch
-from dynid.log.joint_limits import RangeWatch, check_limits
-from dynid.log.lattice import lattice_step
-from dynid.log.log import RawChunk, Trajectory
-from dynid.log.peaks import look_at_peaks
+from dynid.log.clocks import DAMAGED_SHARE, FASTEST, SLOWEST, longest_step
+from dynid.log.joints import WITHOUT_EFFORT, EncoderWatch, RangeWatch, check_limits
+from dynid.log.log import POSES, OrderWatch, RawChunk, Trajectory, lattice_step
 from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
-from dynid.log.recording_faults import RecordingWatch
-from dynid.log.row_order import POSES, OrderWatch
+from dynid.log.recording_faults import RecordingWatch, look_at_peaks
 from dynid.log.summary import LogSummary, TrajectorySummary
-from dynid.log.time_order import DAMAGED_SHARE, FASTEST, SLOWEST, longest_step
 
 if TYPE_CHECKING:  # what findings mean is told without the readers of logs
     from dynid.log.read import Log

@@ -10,35 +10,41 @@ from typing import Any
 
 from dynid.base.errors import InputError, Place, ResourceError
 from dynid.base.registry import Registry
-from dynid.log.bag import BAG_READERS, BagReader, is_bag_folder, open_bag_folder
-from dynid.log.bag_files import bag_files
-from dynid.log.cell_lists import with_lists_apart
-from dynid.log.csv import CsvReader, CsvTable
-from dynid.log.echoed_messages import EchoReader
-from dynid.log.empty_cells import with_cells_filled
-from dynid.log.hdf5_files import Hdf5Reader
-from dynid.log.json_files import JsonReader
-from dynid.log.lerobot import LeRobotReader
+from dynid.formats.named_values import NamedValuesReader
+from dynid.formats.port_folders import PortFolderReader
+from dynid.formats.traces import TraceReader
+from dynid.formats.workbooks import WorkbookReader
+from dynid.formats.xml_messages import XmlMessagesReader
+from dynid.formats.yaml_files import EchoReader, YamlReader
 from dynid.log.log import LogReader, Table
-from dynid.log.long_rows import with_joints_side_by_side
-from dynid.log.mat_files import MatReader
-from dynid.log.mixed_rows import with_reports_side_by_side
-from dynid.log.named_values import NamedValuesReader
-from dynid.log.numpy_files import NpyReader, NpzReader
-from dynid.log.paired_clocks import with_one_clock
-from dynid.log.parquet import ParquetReader
-from dynid.log.parts import are_joints, are_signals, open_parts, with_own_clocks
-from dynid.log.port_folders import PortFolderReader
-from dynid.log.series_in_blocks import with_blocks_side_by_side
-from dynid.log.signal_folder import given, open_signals, row_count, signal_files
-from dynid.log.signals_in_rows import signals_in_rows
-from dynid.log.stamps import with_whole_stamps
-from dynid.log.text_times import with_text_times
-from dynid.log.torch_files import TorchReader
-from dynid.log.traces import TraceReader
-from dynid.log.workbooks import WorkbookReader
-from dynid.log.xml_messages import XmlMessagesReader
-from dynid.log.yaml_files import YamlReader
+from dynid.log.readers.bag import BAG_READERS, BagReader, is_bag_folder, open_bag_folder
+from dynid.log.readers.bag_files import bag_files
+from dynid.log.readers.csv import CsvReader, CsvTable
+from dynid.log.readers.hdf5_files import Hdf5Reader
+from dynid.log.readers.json_files import JsonReader
+from dynid.log.readers.lerobot import LeRobotReader
+from dynid.log.readers.long_rows import (
+    with_blocks_side_by_side,
+    with_cells_filled,
+    with_joints_side_by_side,
+    with_reports_side_by_side,
+)
+from dynid.log.readers.mat_files import MatReader
+from dynid.log.readers.numpy_files import NpyReader, NpzReader
+from dynid.log.readers.parquet import ParquetReader
+from dynid.log.readers.parts import (
+    are_joints,
+    are_signals,
+    given,
+    open_parts,
+    open_signals,
+    row_count,
+    signal_files,
+    with_own_clocks,
+)
+from dynid.log.readers.stamps import with_text_times, with_whole_stamps
+from dynid.log.readers.torch_files import TorchReader
+from dynid.log.readers.wide_rows import signals_in_rows, with_lists_apart, with_one_clock
 
 # Asked in this order, registered ones first; the last one takes any text. A plug-in names its reader after the suffix
 # of the files, without the dot.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dynid.base.arrays import Float, Int
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.errors import UnfitDataError
 from dynid.base.records import dataclass
+from dynid.kernel import line_moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,3 +232,167 @@ class RawChunk:
     commands: Float | None = None
     empty: Float = field(default_factory=lambda: np.zeros(0))
     spread: Float = field(default_factory=lambda: np.zeros(0))
+
+
+# Chunks of a log cut, ordered and joined.
+
+
+def within(chunk: RawChunk, trajectory: Trajectory) -> RawChunk:
+    """The rows within the trajectory's own time."""
+    start, end = trajectory.start_time, trajectory.end_time
+    outside = (chunk.t < start) | (chunk.t > end)
+    if len(chunk.empty) or len(chunk.spread):
+        empty, spread = (x[(x >= start) & (x <= end)] for x in (chunk.empty, chunk.spread))
+        chunk = replace(chunk, empty=empty, spread=spread)
+    if not outside.any():
+        return chunk
+    index = np.flatnonzero(~outside)
+    first = chunk.first_row + (int(index[0]) if len(index) else 0)
+    return replace(taken(chunk, index), first_row=first)
+
+
+def taken(chunk: RawChunk, index: Any) -> RawChunk:
+    """The rows of an index."""
+
+    def take(values: Float | None) -> Float | None:
+        return None if values is None else values[index]
+
+    return replace(
+        chunk,
+        t=chunk.t[index],
+        q=chunk.q[index],
+        dq=take(chunk.dq),
+        tau=take(chunk.tau),
+        theta=take(chunk.theta),
+        dtheta=take(chunk.dtheta),
+        temperature=take(chunk.temperature),
+        commands=take(chunk.commands),
+        extra={name: values[index] for name, values in chunk.extra.items()},
+    )
+
+
+def in_order(chunks: Iterator[RawChunk], rows: int) -> Iterator[RawChunk]:
+    """The chunks with rows in the order of time that stand no more than `rows` rows from their place."""
+    held: RawChunk | None = None
+    for chunk in chunks:
+        whole = chunk if held is None else joined([held, chunk])
+        whole = taken(whole, np.argsort(whole.t, kind="stable"))
+        cut = max(len(whole.t) - rows, 0)
+        held = replace(taken(whole, slice(cut, None)), first_row=whole.first_row + cut, empty=np.zeros(0))
+        yield taken(whole, slice(cut))
+    if held is not None:
+        yield held
+
+
+def joined(chunks: list[RawChunk]) -> RawChunk:
+    """Consecutive chunks as one."""
+    if len(chunks) == 1:
+        return chunks[0]
+    first = chunks[0]
+
+    def join(parts: list[Float | None]) -> Float | None:
+        present = [part for part in parts if part is not None]
+        return np.concatenate(present) if present else None
+
+    return replace(
+        first,
+        t=np.concatenate([chunk.t for chunk in chunks]),
+        q=np.concatenate([chunk.q for chunk in chunks]),
+        dq=join([chunk.dq for chunk in chunks]),
+        tau=join([chunk.tau for chunk in chunks]),
+        theta=join([chunk.theta for chunk in chunks]),
+        dtheta=join([chunk.dtheta for chunk in chunks]),
+        temperature=join([chunk.temperature for chunk in chunks]),
+        commands=join([chunk.commands for chunk in chunks]),
+        extra={name: np.concatenate([chunk.extra[name] for chunk in chunks]) for name in first.extra},
+        empty=np.concatenate([chunk.empty for chunk in chunks]),
+        spread=np.concatenate([chunk.spread for chunk in chunks]),
+    )
+
+
+# Whether neighbouring rows follow one another.
+
+# Mean square step from row to row over twice the variance: 1 of rows in random order, 1 - cos(2 pi / k) of a sine
+# with k rows a period. Motion with fewer than six rows a period is not to be differentiated.
+UNRELATED = 0.5
+# Whose rows are unrelated, too.
+POSES = "poses at rest, one a row, are for `dynid statics --table`"
+
+
+@dataclasses.dataclass
+class OrderWatch:
+    """Steps of the positions from row to row beside their spread, while a log passes by.    joints: their number."""
+
+    joints: int
+    _last: Float | None = None
+    _steps: Float = field(init=False)
+    _moments: Float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._steps, self._moments = np.zeros((2, self.joints)), np.zeros((3, self.joints))
+
+    def see(self, chunk: RawChunk) -> None:
+        """Looks at the next rows."""
+        # Joint by joint in memory, so that sums work along time.
+        own = np.ascontiguousarray(chunk.q.T)
+        with np.errstate(invalid="ignore", over="ignore"):
+            total, square, step_square = line_moments(own).T
+            first = own[:, 0] - (own[:, 0] if self._last is None else self._last)
+            complete = np.isfinite((square + step_square + first * first).sum())
+        rows, steps = np.full((2, len(own)), float(own.shape[1]))
+        if complete:
+            steps -= self._last is None
+            step_square += first * first
+        else:
+            step = np.diff(own if self._last is None else np.column_stack([self._last, own]))
+            fine, known = np.isfinite(own), np.isfinite(step)
+            rows, steps = fine.sum(axis=1), known.sum(axis=1)
+            there, step = np.where(fine, own, 0.0), np.where(known, step, 0.0)
+            total, square, step_square = there.sum(axis=1), np.vecdot(there, there), np.vecdot(step, step)
+        self._last = own[:, -1].copy()
+        self._steps += [step_square, steps]
+        self._moments += [rows, total, square]
+
+    def end(self) -> None:
+        """Ends a trajectory: the next row is not its neighbour."""
+        self._last = None
+
+    def unrelated(self, moved: Bool | None = None) -> bool:
+        """Whether every joint that moved, None = any, jumps from row to row as if rows were picked at random."""
+        count, total, square = self._moments
+        variance = square / np.maximum(count, 1.0) - (total / np.maximum(count, 1.0)) ** 2
+        step = self._steps[0] / np.maximum(self._steps[1], 1.0)
+        moved = variance > 0 if moved is None else moved
+        return bool(moved.any() and (step[moved] > UNRELATED * 2.0 * variance[moved]).all())
+
+    def finish(self, moved: Bool) -> None:
+        """Raises UnfitDataError where rows are unrelated."""
+        if self.unrelated(moved):
+            raise UnfitDataError(
+                "rows-unrelated",
+                found="positions of every joint that jump between rows as far as if these were picked at random",
+                expected="rows in the order in which they were recorded, many a period of the motion",
+                do=f"look for rows that were shuffled or sorted by another column, or a log thinned too far; {POSES}",
+            )
+
+
+# The lattice of quantised values.
+
+# Of the values, that those of a lattice are at most, and that a first look takes.
+MOST_DISTINCT, FIRST = 0.25, 0.3
+
+
+def lattice_step(values: Float) -> Float:
+    """Step of quantised values (T, n) by column: the difference of distinct ones if few cover the range, else 0."""
+    steps = np.zeros(values.shape[1])
+    for j in range(values.shape[1]):
+        # Most columns have too many distinct values among the first of them already, of which three may not be finite.
+        if len(np.unique(values[: int(FIRST * len(values)), j])) > MOST_DISTINCT * len(values) + 3:
+            continue
+        distinct = np.unique(values[np.isfinite(values[:, j]), j])
+        if 4 <= len(distinct) < MOST_DISTINCT * len(values):
+            gaps = np.diff(distinct)
+            step = float(np.median(gaps[gaps <= 1.5 * gaps.min()])) if gaps.min() > 1e-12 else 0.0
+            if step > 0 and np.mean(np.abs(gaps / step - np.round(gaps / step)) < 0.1) > 0.9:
+                steps[j] = step
+    return steps

@@ -1,21 +1,321 @@
-"""Which column of a log measures what, from the [log] table of an experiment. Joints by name, units declared."""
+"""The [log] table of an experiment: which column measures what, in which unit, for which joint."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
 
 from dynid.base.errors import DynidError, InputError, InputErrors, Place
-from dynid.base.toml_file import Key, line_of
+from dynid.base.files import read_bytes
+from dynid.base.toml import Key, Strict, key, line_of, validate
 from dynid.base.units import factor
-from dynid.log.calibration import PERCENT, check_ranges, motor_of, rad_per_percent, read_calibration
 from dynid.log.log import Channel, ChannelMap
-from dynid.log.section import EffortEntry, JointEntry, LogSection, MotorEntry, PositionEntry, TimeEntry, Unit
 from dynid.robot.model import RobotModel
+
+# LeRobot's calibration files: which share of its turn each motor's encoder may cover, and where its middle
+# is.
+#
+# Positions of LeRobot are shares of that range, in percent, unless its robot was told to use degrees.
+#
+# Source: MotorsBus._normalize and MotorCalibration of huggingface/lerobot,
+# src/lerobot/motors/motors_bus.py.
+
+# The unit of positions that are shares of a motor's calibrated range.
+PERCENT = "%"
+# One turn of the encoders of Feetech's STS and Dynamixel's X servos, which every arm of LeRobot has.
+COUNTS_PER_TURN = 4096
+# Grippers are logged from 0 (range_min) to 100, other joints from -100 to 100 about the middle of their range.
+_GRIPPER = "gripper"
+# A calibration of an arm has some hundred bytes a motor.
+_MAX_BYTES = 1_000_000
+
+
+class MotorCalibration(Strict):
+    """One motor of a calibration file, in counts of its encoder."""
+
+    id: int | None = key(None, "of the motor on its bus")
+    drive_mode: Annotated[int, Field(ge=0, le=1)] = key(0, "1: shares count the other way")
+    homing_offset: int = key(0, "as its firmware holds it; ranges count with it")
+    range_min: int = key(doc="lower end", unit="counts")
+    range_max: int = key(doc="upper end", unit="counts")
+
+
+class _Calibration(Strict):
+    motors: dict[str, MotorCalibration]
+
+
+def read_calibration(path: str | Path) -> dict[str, MotorCalibration]:
+    """The motors of a calibration file by name.    Raises InputError for what is none."""
+    place = Place(file=str(path))
+    try:
+        data = json.loads(read_bytes(path, "a calibration file of LeRobot", _MAX_BYTES))
+    except ValueError as error:
+        raise InputError(
+            "calibration",
+            found=f"no JSON: {error}",
+            expected="the JSON file that lerobot-calibrate wrote",
+            place=place,
+        ) from error
+    if not isinstance(data, dict) or not data or not all(isinstance(one, dict) for one in data.values()):
+        raise InputError(
+            "calibration",
+            found="no table of motors",
+            expected='{"shoulder_pan": {"range_min": 750, "range_max": 3400}, ...}, as lerobot-calibrate writes it',
+            do="calibrate again with a LeRobot of 2025 or later, if the file is older",
+            place=place,
+        )
+    motors = validate(_Calibration, {"motors": data}, {}, str(path)).motors
+    check_ranges(motors, place)
+    return motors
+
+
+def check_ranges(motors: Mapping[str, MotorCalibration], place: Place) -> None:
+    """Raises InputError for a motor without a range."""
+    for name, one in motors.items():
+        if not one.range_min < one.range_max:
+            raise InputError(
+                "calibration",
+                found=f"motor '{name}' from {one.range_min} to {one.range_max} counts",
+                expected="range_min below range_max",
+                place=place,
+            )
+
+
+def motor_of(column: str, joint: str, motors: Iterable[str]) -> str | None:
+    """The motor that a column names, else the one of the joint's name; None where neither is there."""
+    named = [one for one in motors if re.search(rf"(?<![A-Za-z0-9]){re.escape(one)}(?![A-Za-z0-9])", column)]
+    return max(named, key=len, default=joint if joint in motors else None)
+
+
+def rad_per_percent(motor: str, one: MotorCalibration) -> float:
+    """Angle of one percent of a motor's range, rad; negative where shares count against its encoder.
+
+    q = (v / 200) (range_max - range_min) 2 pi / 4096, over 100 for a gripper.
+    """
+    whole = 100.0 if motor.endswith(_GRIPPER) else 200.0
+    sign = -1.0 if one.drive_mode else 1.0
+    return sign * (one.range_max - one.range_min) * 2.0 * math.pi / COUNTS_PER_TURN / whole
+
+
+def moved(
+    motors: Mapping[str, MotorCalibration], angles: Mapping[str, float]
+) -> tuple[dict[str, MotorCalibration], tuple[str, ...]]:
+    """A calibration with which each motor's encoder reads further by an angle, rad, in whole counts; some cannot.
+
+    Positions count from the middle of the range or from its end: the whole range moves the other way. Returns the
+    motors and the names of those whose range would leave the turn of the encoder, which stay.
+    """
+    out, left = dict(motors), []
+    for name, angle in angles.items():
+        one = motors[name]
+        counts = -round(angle * COUNTS_PER_TURN / (2.0 * math.pi))
+        low, high = one.range_min + counts, one.range_max + counts
+        if counts and (low < 0 or high >= COUNTS_PER_TURN):
+            left.append(name)
+            continue
+        out[name] = one.model_copy(update={"range_min": low, "range_max": high})
+    return out, tuple(left)
+
+
+def calibration_json(motors: Mapping[str, MotorCalibration]) -> bytes:
+    """The file that `read_calibration` reads and LeRobot loads."""
+    data = {
+        name: {"id": k + 1 if one.id is None else one.id, **one.model_dump(exclude={"id"})}
+        for k, (name, one) in enumerate(motors.items())
+    }
+    return json.dumps(data, indent=4).encode() + b"\n"
+
+
+# The [log] table of an experiment as it is written: keys, values and what is said of them.
+
+Columns = str | list[str] | dict[str, str]
+Unit = str | dict[str, str]
+_BY_JOINT = "one for all joints, or a table joint -> unit where a robot has slides too"
+
+
+class TimeEntry(Strict):
+    """The time column."""
+
+    column: str = key(doc='column; `"row"` counts the rows of a log without one')
+    unit: str = key(doc='`"s"`, `"ms"`, `"us"`, `"ns"`, or of counts `"1/500 s"`', kind="a unit of time")
+
+
+class JointEntry(Strict):
+    """One channel a joint: a template, a run of an array's columns, a list or a table; None = dynid's own."""
+
+    columns: Columns | None = key(None, "as for positions; without it `dq_{joint}`")
+    unit: Unit = key(doc=_BY_JOINT, kind="a unit of velocity")
+
+
+class TimedEntry(JointEntry):
+    """One channel a joint that may have a clock of its own."""
+
+    time: TimeEntry | None = key(
+        None, "time of these columns, where they have [one of their own](experiment.md#several-clocks)"
+    )
+
+
+class PositionEntry(JointEntry):
+    """Joint positions; offset (in the declared unit) and sign turn the log's convention into the robot's."""
+
+    columns: Columns | None = key(
+        None,
+        "a template with `{joint}` (name), `{number}` (from 1) or `{index}` (from 0), a run such as `q[0:6]`, a list "
+        "in the order of the robot's joints, or a table joint -> column; without it `q_{joint}`",
+    )
+    unit: Unit = key(
+        doc=f"{_BY_JOINT} (`rad` alone: m for these); `%`: of each motor's `calibration`",
+        kind="a unit of angle or length",
+    )
+    calibration: str | dict[str, MotorCalibration] | None = key(
+        None,
+        "of a LeRobot arm: the [file of its motors' ranges](servos.md#lerobot-arms), beside this file; needed for "
+        "positions and commands in `%`",
+        kind="text, or tables by motor",
+    )
+    side: Literal["link", "motor"] = key(
+        "link", "motor: positions and velocities are divided by the transmission"
+    )
+    offset: dict[str, float] = key(
+        doc="added to the signed position, in the declared unit",
+        kind="numbers by joint",
+        default_factory=dict,
+    )
+    sign: dict[str, Literal[-1, 1]] = key(
+        doc="applied to position and velocity", kind="1 or -1 by joint", default_factory=dict
+    )
+
+    @field_validator("offset", mode="before")
+    @classmethod
+    def _still_asked_for(cls, value: object) -> object:
+        # `dynid init` marks what it asks for with "?", and what opens a log says where.
+        return {} if value == "?" else value
+
+
+class MotorEntry(TimedEntry):
+    """Motor positions, reflected ("link") or as the motors turn ("motor"); offset and sign as for positions."""
+
+    columns: Columns | None = key(None, "as for positions, but a table may name some joints only; needed")
+    unit: Unit = key(doc=_BY_JOINT, kind="a unit of angle or length")
+    side: Literal["link", "motor"] = key(
+        "link", "link: reflected, divided by the gear ratio already; motor: as the motor turns"
+    )
+    offset: dict[str, float] | None = key(
+        None,
+        "added to the signed, reflected position; without it those of `[log.position]`",
+        kind="numbers by joint",
+    )
+    sign: dict[str, Literal[-1, 1]] | None = key(
+        None,
+        "applied to position and velocity; without it those of `[log.position]`",
+        kind="1 or -1 by joint",
+    )
+
+
+class EffortEntry(TimedEntry):
+    """Joint effort: torque, force, current or raw, on the motor's or the link's side; None = as the robot says."""
+
+    columns: Columns | None = key(None, "as for positions; without it `tau_{joint}`")
+    unit: Unit = key(doc=_BY_JOINT, kind="a unit of torque, force, current, raw")
+    side: Literal["link", "motor"] | None = key(
+        None, "side of a torque; the robot file's `torque_side` without it"
+    )
+    sign: dict[str, Literal[-1, 1]] = key(
+        doc="applied to the logged value", kind="1 or -1 by joint", default_factory=dict
+    )
+
+
+class ExtraEntry(Strict):
+    """One further channel."""
+
+    column: str = key(doc="column")
+    unit: str = key("1", "converted to SI", kind="any unit")
+    time: TimeEntry | None = key(None, "time of this column, where it has one of its own")
+
+
+class LogSection(Strict):
+    """The [log] table; positions without columns of their own are dynid's own, as is then what is left out."""
+
+    topic: str | Annotated[list[str], Field(min_length=1)] | None = key(
+        None,
+        "bags only: topic of the joint states, where [several fit](experiment.md#ros-bags-and-mcap)",
+        kind="text, or several",
+    )
+    definitions: str | Annotated[list[str], Field(min_length=1)] | None = key(
+        None,
+        "bags only: files or folders of `.msg` files, beside this file, for message types that the bag does not define",
+        kind="text, or several",
+    )
+    time: TimeEntry | None = key(None, "see `[log.time]`; without it `t` in s")
+    position: PositionEntry | None = key(None, "see `[log.position]`; without it `q_<joint>`")
+    velocity: TimedEntry | None = key(None, "see `[log.velocity]`; measured joint velocity")
+    effort: EffortEntry | None = key(
+        None, "see `[log.effort]`; needed by every command, or else commands are"
+    )
+    command_position: JointEntry | None = key(
+        None,
+        "keys as `[log.velocity]`, in the convention of `[log.position]`: the drives' commands, from which the "
+        "torque is made [where no effort was measured](servos.md); without it `q_des_<joint>`",
+    )
+    command_velocity: JointEntry | None = key(
+        None,
+        "keys as `[log.velocity]`: the velocity that they were commanded; without it `dq_des_<joint>`, or zero",
+    )
+    command_effort: JointEntry | None = key(
+        None, "keys as `[log.velocity]`: torque fed forward on top; without it `tau_ff_<joint>`, or zero"
+    )
+    motor_position: MotorEntry | None = key(
+        None, "see `[log.motor_position]`; second encoder of all or some joints"
+    )
+    motor_velocity: TimedEntry | None = key(
+        None,
+        "keys as `[log.velocity]`, for all joints of `motor_position` or none; its `side` and `sign` hold",
+    )
+    temperature: TimedEntry | None = key(None, "keys as `[log.velocity]`; read, used by no built-in term")
+    extra: dict[str, ExtraEntry] = key(doc="see `[log.extra]`", kind="tables by name", default_factory=dict)
+    trajectory: str | None = key(
+        None,
+        'column that names the motion of each row, `"motion"` where time begins anew for each; without it each file is '
+        "one trajectory, named after the file",
+    )
+    sort: bool = key(False, "sort the rows of each trajectory by time; reads a whole trajectory into memory")
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = key(
+        None,
+        'text files only, without it as found: another one than `decimal`; `" "` is any run of blanks',
+        kind="one character, no part of a number",
+    )
+    decimal: Literal[".", ","] | None = key(
+        None, "text files only, without it as found", validate_default=True
+    )
+
+    @field_validator("delimiter")
+    @classmethod
+    def _between_numbers(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if value.isalnum() or value in "+-._\"'\n\r":
+            raise ValueError("a character that no number holds, such as ',', ';' or a tab")
+        return value
+
+    @field_validator("decimal")
+    @classmethod
+    def _other_than_delimiter(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and value == info.data.get("delimiter"):
+            raise ValueError(f"another character than delimiter = '{value}', which may be ';' or a tab")
+        return value
+
+
+# Which column of a log measures what, from the [log] table of an experiment. Joints by name, units
+# declared.
 
 # A run of the columns of an array, as NumPy writes it: q[0:6], counted from 0, the end not included.
 _RUN = re.compile(r"(.*)\[(\d*):(\d*)\]")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
@@ -11,10 +13,226 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque, inverse_dynamics
-from dynid.log.effort_size import size_advice
-from dynid.log.exchanged import find_exchange
-from dynid.log.mounting import Mounting, find_mounting, hangs_turned, weighs
 from dynid.robot.model import RobotModel
+
+# What makes an effort many times larger or smaller than the torque of the robot's bodies, and what to
+# declare then.
+
+# Masses of a description are not off by this factor: gears, torque constants and units are.
+GEARED = 5.0
+
+
+def size_advice(factor: float, slides: bool = False) -> str:
+    """What to declare where torque is so many times that of the bodies; "" where that may be the bodies' masses.
+
+    slides: whether it is a force, as all joints slide.
+    """
+    if 1.0 / GEARED <= factor <= GEARED or factor <= 0:
+        return ""
+    load, unit = ("force", "N") if slides else ("torque", "N m")
+    each = f"{float(f'{1.0 / factor:.2g}'):g}"
+    declared = (
+        f"for a current, counts or another unit declare effort.unit under [log] and drive_gain under [robot] (about "
+        f"{each} {unit} at the joint for each unit of this one)"
+    )
+    if factor > 1.0:
+        return declared
+    return (
+        f'for {load} of the motors, before gears of about {each} : 1, declare effort.side = "motor" '
+        f"under [log] and gear_ratio under [robot]; {declared}"
+    )
+
+
+# Columns of two joints that are exchanged, as the description's own bodies show it.
+
+# By this factor the product over joints of what is left of their torque's variance has to fall below that of every
+# other reading.
+DECISIVE = 6.0
+# Of a joint's variance, below which less says nothing: masses of a description are off by some per cent at least.
+LEAST_LEFT = 1e-3
+# rad/s or m/s: below it friction changes its sign smoothly.
+SIGN_WIDTH = 0.02
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Two joints, by index, and which of their columns are exchanged, in words and by their names under [log]."""
+
+    joints: tuple[int, int]
+    what: str
+    keys: str
+
+
+def find_exchange(
+    robot: RobotModel, q: Float, dq: Float, ddq: Float, tau: Float, directions: Sequence[Float]
+) -> Exchange | None:
+    """The exchange with which the described bodies explain the torque decisively better than without; None = none.
+
+    q, dq, ddq, tau: (S, n).    directions: of gravity, (3,) m/s^2 each, that an exchange has to be better than.
+    """
+    others = [_left(replace(robot, gravity=one), q, dq, ddq, tau) for one in directions]
+    found = [(_left(robot, *motion, effort), one) for one, motion, effort in _exchanges(q, dq, ddq, tau)]
+    if not found:
+        return None
+    left, best = min(found, key=lambda pair: pair[0])
+    return best if left < min(others) - np.log(DECISIVE) else None
+
+
+def _exchanges(
+    q: Float, dq: Float, ddq: Float, tau: Float
+) -> Iterator[tuple[Exchange, tuple[Float, Float, Float], Float]]:
+    n = q.shape[1]
+    for a, b in combinations(range(n), 2):
+        order = np.arange(n)
+        order[[a, b]] = b, a
+        moved = q[:, order], dq[:, order], ddq[:, order]
+        yield Exchange((a, b), "efforts", "effort"), (q, dq, ddq), tau[:, order]
+        yield Exchange((a, b), "positions", "position and velocity"), moved, tau
+        yield Exchange((a, b), "columns", "position, velocity and effort"), moved, tau[:, order]
+
+
+def _left(robot: RobotModel, q: Float, dq: Float, ddq: Float, tau: Float) -> float:
+    """Sum over joints of the logarithm of the share that bodies and friction leave of the torque's variance."""
+    x, v, a = (np.ascontiguousarray(part) for part in robot.tree_motion(q, dq, ddq))
+    bodies = inverse_dynamics(robot.tree, robot.inertia_prior, x, v, a) @ robot.projection
+    total = 0.0
+    for j in range(robot.n):
+        friction, _ = np.linalg.qr(
+            np.column_stack([dq[:, j], np.tanh(dq[:, j] / SIGN_WIDTH), np.ones(len(dq))])
+        )
+        b, y = (column - friction @ (friction.T @ column) for column in (bodies[:, j], tau[:, j]))
+        along = max(float(b @ y), 0.0) ** 2 / max(float(b @ b), np.finfo(float).tiny)
+        whole = max(float(((tau[:, j] - tau[:, j].mean()) ** 2).sum()), np.finfo(float).tiny)
+        total += float(np.log(max((float(y @ y) - along) / whole, LEAST_LEFT)))
+    return total
+
+
+# A robot that stands another way than its description says: on a wall, hanging, or described upside down.
+
+# Degrees from which on a mount is meant: masses that are off by half turn the direction by up to some 15. Less is a
+# lean, which is looked for in what a model leaves.
+TURNED = 30.0
+# Directions that are as near to an axis of the base are that axis: mounts are square.
+SQUARE = 5.0
+# Gravity's torque on a joint counts from this share of the largest, and of what inertia makes of the motion: by ratios
+# a camera's gimbal counts as an arm does.
+SHARE, OF_INERTIAL = 0.2, 0.02
+# Of what inertia and friction leave, the share that gravity explains at least, in any direction. Of that the found
+# direction leaves at most this share, and of what the declared one leaves with a factor of its own for each joint.
+GRAVITY, LEFT = 0.5, 0.3
+# Masses of a description are right to this factor.
+MASSES = 2.0
+# rad/s: below it friction changes its sign smoothly.
+MOUNTING_SIGN_WIDTH = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Mounting:
+    """Gravity in the base frame, (3,) m/s^2, as torque shows it, and its angle to the declared one in degrees."""
+
+    gravity: Float
+    degrees: float
+
+
+def hangs_turned(
+    robot: RobotModel, gravity: Float, inertial: Float, dq: Float, tau: Float, opposed: Sequence[int]
+) -> Mounting | None:
+    """Gravity from the other side, where joints `opposed` to it resist their motion; None = their signs are turned.
+
+    gravity, inertial, dq, tau: (S, n).    One joint alone may have its centre of mass on the other side.
+    """
+    if len(opposed) < 2:
+        return None
+    resist = sum(
+        _with_the_motion(_others(inertial[:, j], dq[:, j]), gravity[:, j, None], tau[:, j], -np.ones(1))
+        for j in opposed
+    )
+    return Mounting(-robot.gravity, 180.0) if resist > 0 else None
+
+
+def find_mounting(
+    robot: RobotModel, q: Float, dq: Float, inertial: Float, tau: Float, balanced: Bool | None = None
+) -> Mounting | None:
+    """The direction of gravity that measured torque (S, n) shows with the description's masses; None = as declared.
+
+    q: (S, nb) of the tree.    dq, inertial: (S, n) velocity, and torque of the described bodies without gravity.
+    Torques of the wrong sign look like gravity from the other side: then inertia and friction are turned as well.
+    """
+    size = float(np.linalg.norm(robot.gravity))
+    if size == 0:
+        return None
+    along = np.stack(
+        [
+            gravity_torque(replace(robot.tree, gravity=size * axis), robot.inertia_prior, q)
+            @ robot.projection
+            for axis in np.eye(3)
+        ],
+        axis=2,
+    )
+    swing = np.linalg.norm(along.std(axis=0), axis=1)
+    heavy = weighs(swing, inertial)
+    if balanced is not None:
+        heavy &= ~balanced
+    columns, rest, others = [], [], []
+    for j in np.flatnonzero(heavy):
+        other = _others(inertial[:, j], dq[:, j])
+        Q, _ = np.linalg.qr(other)
+        X, y = (values - Q @ (Q.T @ values) for values in (along[:, j], tau[:, j]))
+        # Joints count alike, be they at the foot or at the hand.
+        columns.append(X / swing[j])
+        rest.append(y / swing[j])
+        others.append((other, along[:, j], tau[:, j]))
+    if not columns:
+        return None
+    direction = np.linalg.lstsq(np.concatenate(columns), np.concatenate(rest), rcond=1e-6)[0]
+    length = float(np.linalg.norm(direction))
+    if not 1.0 / MASSES < length < MASSES:
+        return None
+    cosine = float(np.clip(direction @ robot.gravity / (length * size), -1.0, 1.0))
+    degrees = float(np.degrees(np.arccos(cosine)))
+    pairs = list(zip(columns, rest, strict=True))
+    whole = sum(float((y**2).sum()) for _, y in pairs)
+    # Nothing that gravity could do explains more than a direction of its own for each joint.
+    free = sum(float(((y - X @ np.linalg.lstsq(X, y, rcond=1e-6)[0]) ** 2).sum()) for X, y in pairs)
+    left = sum(float(((y - X @ direction) ** 2).sum()) for X, y in pairs) - free
+    declared = sum(_left_by(X @ robot.gravity / size, y) for X, y in pairs) - free
+    if degrees < TURNED or whole - free < GRAVITY * whole or left > LEFT * min(whole - free, declared):
+        return None
+    if sum(_with_the_motion(*one, direction) for one in others) <= 0:
+        return None
+    return Mounting(square(direction / length) * size, degrees)
+
+
+def _others(inertial: Float, dq: Float) -> Float:
+    """What a joint's torque (S,) holds besides gravity's: inertia, viscous and dry friction, an offset, (S, 4)."""
+    return np.column_stack([inertial, dq, np.tanh(dq / MOUNTING_SIGN_WIDTH), np.ones(len(dq))])
+
+
+def weighs(swing: Float, inertial: Float) -> Bool:
+    """Joints (n,) whose gravity torque, of standard deviation `swing` (n,), counts beside their inertial one (S, n)."""
+    return np.asarray((swing > SHARE * swing.max(initial=0.0)) & (swing > OF_INERTIAL * inertial.std(axis=0)))
+
+
+def _left_by(x: Float, y: Float) -> float:
+    """What a column leaves of y with a factor that is not negative."""
+    factor = max(float(x @ y), 0.0) / max(float(x @ x), 1e-300)
+    return float(((y - factor * x) ** 2).sum())
+
+
+def _with_the_motion(other: Float, along: Float, tau: Float, direction: Float) -> float:
+    """Squared torque of inertia and friction, negative where they drive a joint's motion in place of resisting it."""
+    coefficients = np.linalg.lstsq(other, tau - along @ direction, rcond=1e-9)[0]
+    inertia, friction = other[:, 0] * coefficients[0], other[:, 1:3] @ coefficients[1:3]
+    return float(np.sign(coefficients[0]) * inertia.var() + np.sign(friction @ other[:, 1]) * friction.var())
+
+
+def square(direction: Float) -> Float:
+    """A unit vector (3,), or the axis of the base that is within SQUARE degrees of it."""
+    k = int(np.argmax(np.abs(direction)))
+    if np.degrees(np.arccos(min(abs(float(direction[k])), 1.0))) > SQUARE:
+        return direction
+    return np.asarray(np.sign(direction[k]) * np.eye(3)[k])
+
 
 LEAST_STATES, MOST_STATES = 50, 400  # the latter of a chunk
 COMPARE_STEP = 0.02  # s between rows

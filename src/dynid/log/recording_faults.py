@@ -2,18 +2,154 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.kernel import line_ranges, line_unevenness
-from dynid.log.absent import STILL
-from dynid.log.lattice import lattice_step
-from dynid.log.log import RawChunk
-from dynid.log.lost_sign import TOUCHES, sign_evidence
-from dynid.log.one_sided import OneSidedWatch
+from dynid.log.joints import STILL
+from dynid.log.log import RawChunk, lattice_step
 from dynid.robot.model import RobotModel
+
+# Whether an effort that comes down to zero and goes up again was logged without its sign.
+
+# Shares of the largest value: what comes as close to zero touches it; it is one touch until the effort is as far
+# away again; and it is looked at up to here.
+TOUCHES, LEAVES, UP_TO = 0.02, 0.06, 0.25
+# Samples on either side of a touch, and order of the smooth curve through them.
+SIDE, ORDER = 4, 3
+# A way back of a joint below this share of its way is noise of its encoder.
+WAY_BACK = 0.02
+# Deviations below this share of the largest value are those of numbers that were rounded.
+ROUNDED = 1e-4
+# An effort whose samples are zero for this share of the time around a touch is switched off, or cut off, there.
+SWITCHED_OFF = 1.0 / 3.0
+
+
+def sign_evidence(effort: Float, position: Float) -> float:
+    """How much smoother an effort (T,), not below zero, is with the sign given back that it may have lost.
+
+    Logarithm of the ratio of squared deviations from smooth curves, without and with a change of sign at each touch,
+    summed over the touches. Friction jumps where the joint turns round, so that a curve ends there.
+    """
+    if effort.max(initial=0.0) <= 0:
+        return 0.0
+    effort = effort / effort.max()
+    low = np.concatenate([[False], effort < LEAVES, [False]])
+    touches = [
+        a + int(np.argmin(effort[a:b]))
+        for a, b in np.flatnonzero(low[1:] != low[:-1]).reshape(-1, 2)
+        if effort[a:b].min() < TOUCHES
+    ]
+    if not touches:
+        return 0.0
+    # Between two touches the effort is highest.
+    tops = [a + int(np.argmax(effort[a:b])) for a, b in pairwise(touches)]
+    far, evidence = np.flatnonzero(effort > UP_TO), 0.0
+    for at, first, last in zip(touches, [0, *tops], [*tops, len(effort)], strict=True):
+        beyond = int(np.searchsorted(far, at))
+        start = max(first, int(far[beyond - 1]) + 1 if beyond else 0)
+        end = min(last, int(far[beyond]) if beyond < len(far) else len(effort))
+        start, end = _one_way(position, start, end, at)
+        around = effort[start:end]
+        if min(at - start, end - at - 1) < SIDE or (around == 0).mean() > SWITCHED_OFF:
+            continue
+        sign = np.where(np.arange(start, end) < at, -1.0, 1.0)
+        rounded = len(around) * ROUNDED**2
+        evidence += float(np.log((_roughness(around) + rounded) / (_roughness(sign * around) + rounded)))
+    return evidence
+
+
+def _roughness(values: Float) -> float:
+    """Sum of squared deviations of values (T,) from a polynomial."""
+    basis = np.linalg.qr(np.vander(np.linspace(-1.0, 1.0, len(values)), ORDER + 1))[0]
+    return float(((values - basis @ (basis.T @ values)) ** 2).sum())
+
+
+def _one_way(position: Float, start: int, end: int, at: int) -> tuple[int, int]:
+    """The part of start..end around a sample in which a joint does not turn round."""
+    while end - start > 2:
+        path = position[start:end]
+        # The same both ways round: an extreme inside that lies beyond both ends.
+        beyond = [(int(np.argmax(way)), way.max() - max(way[0], way[-1])) for way in (path, -path)]
+        turn, back = max(beyond, key=lambda one: one[1])
+        if back <= WAY_BACK * np.ptp(path):
+            break
+        start, end = (start + turn, end) if start + turn <= at else (start, start + turn + 1)
+    return start, end
+
+
+# Efforts that never change their sign while their joint moves both ways, and grow with its speed: supply
+# currents.
+
+ONE_SIDED = "one-sided-effort"
+# Correlation of such an effort with the speed, and how many times that with the velocity it is. Weight on a joint that
+# moves to and fro about the level does as much: alone this proves nothing.
+FOLLOWS, RATHER = 0.4, 3.0
+# Share of the rows with motion each way.
+EACH_WAY = 0.2
+
+
+class OneSidedWatch:
+    """Moments of efforts of one sign with velocity and speed, while the windows of a log pass by.
+
+    names: of the joints.
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        n = len(names)
+        self._names = names
+        self._low, self._high = np.full(n, np.inf), np.full(n, -np.inf)
+        self._rows, self._ahead, self._back = np.zeros(n), np.zeros(n), np.zeros(n)
+        self._means, self._products = np.zeros((n, 3)), np.zeros((n, 3, 3))
+
+    def see(self, t: Float, q: Float, effort: Float, low: Float, high: Float) -> None:
+        """Takes a window t (T,) of positions and efforts (n, T), whose ends are low, high (n,)."""
+        self._low, self._high = np.fmin(self._low, low), np.fmax(self._high, high)
+        for j in np.flatnonzero(self._of_one_sign & np.isfinite(low)).tolist():
+            step = np.diff(t)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                dq = np.diff(q[j]) / step
+            middle = 0.5 * (effort[j, 1:] + effort[j, :-1])
+            known = (step > 0) & np.isfinite(dq) & np.isfinite(middle)
+            rows = np.column_stack([dq[known], np.abs(dq[known]), np.abs(middle[known])])
+            self._rows[j] += len(rows)
+            self._ahead[j] += (rows[:, 0] > 0).sum()
+            self._back[j] += (rows[:, 0] < 0).sum()
+            self._means[j] += rows.sum(axis=0)
+            self._products[j] += rows.T @ rows
+
+    def finish(self, moved: Bool, sink: Diagnostics) -> None:
+        """Notes such efforts of joints that moved."""
+        for j in np.flatnonzero(moved & self._of_one_sign & (self._rows > 0)).tolist():
+            count = self._rows[j]
+            mean = self._means[j] / count
+            with np.errstate(over="ignore", invalid="ignore"):  # of numbers of no size
+                covariance = self._products[j] / count - np.outer(mean, mean)
+                size = np.sqrt(np.diag(covariance))
+            if (
+                not (np.isfinite(size) & (size > 0)).all()
+                or min(self._ahead[j], self._back[j]) < EACH_WAY * count
+            ):
+                continue
+            velocity, speed = covariance[2, :2] / (size[2] * size[:2])
+            if speed > FOLLOWS and speed > RATHER * abs(velocity):
+                sink.note(
+                    ONE_SIDED,
+                    f"an effort from {self._low[j]:.4g} to {self._high[j]:.4g} that never changes its sign while the "
+                    f"joint moves both ways, and follows its speed (correlation {speed:.2f}), not its velocity "
+                    f"({velocity:.2f})",
+                    Place(joint=self._names[j]),
+                )
+
+    @property
+    def _of_one_sign(self) -> Bool:
+        return np.asarray((self._low >= 0) | (self._high <= 0))
+
 
 # An effort that stands still for so long (s and rows), while its joint moves on by so much (rad or m), is frozen.
 FROZEN_SECONDS, FROZEN_ROWS, FROZEN_MOTION = 0.25, 20, 0.02
@@ -43,7 +179,7 @@ NORMAL_MEDIAN = 0.6745
 # none can be a jump.
 EVEN_SHARE = NORMAL_MEDIAN / JUMP_SIGNIFICANCE * (1.0 + 1e-9)
 # Of 1.5 q6 - 1.5 q3 + 0.5 q0 - 0.5 q9 in steps that all four are rounded to: sqrt(5 / 12).
-ROUNDED = 0.645
+RECORDING_FAULTS_ROUNDED = 0.645
 # Motion below so many times its own unevenness is rest.
 MOVING = 3.0
 WINDOW = 4096
@@ -280,7 +416,7 @@ def _rounding(lines: Float) -> Float:
     """
     steps = np.abs(np.diff(lines, axis=1))
     least = np.where(steps > 0, steps, np.inf).min(axis=1)
-    return np.where(np.isfinite(least), ROUNDED * least, 0.0)
+    return np.where(np.isfinite(least), RECORDING_FAULTS_ROUNDED * least, 0.0)
 
 
 def _beside(away: Float, step: float) -> int:
@@ -382,3 +518,59 @@ def turns(path: Float, least: float) -> int:
         elif way and (furthest - value) * way > least:
             found, way, furthest = found + 1, -way, value
     return found
+
+
+# Efforts that lie at the ends of their range: cut off by a limit, or never measured at all.
+
+SATURATED_SHARE = 0.02
+# On a lattice a sine lies 1.4 times as often on its last step as on the one before: more than this is cut off.
+GATHERED = 3.0
+# From this share of its range on the steps of an effort are worth a warning.
+COARSE = 0.02
+
+
+def look_at_peaks(
+    names: Sequence[str],
+    extreme: Float,
+    shares: Float,
+    moved: Bool,
+    sink: Diagnostics,
+    step: Float | None = None,
+    beside: Float | None = None,
+) -> tuple[Float, Float]:
+    """Share of each effort at an end, (n,), and the ends (2, n) that hold more than a fiftieth, nan = fewer.
+
+    extreme: (2, n) greatest effort and greatest negative effort.    shares: (2, n) of the samples that lie there.
+    step: (n,) lattice of the efforts, 0 or None = none.    beside: (2, n) shares on the step next to each end: on a
+    coarse lattice samples gather at an end, too.
+    Warns of efforts that are cut off, and of coarse ones.
+    Claims: constant-effort, of a joint that moves under one and the same effort.
+    """
+    steps = np.zeros(len(names)) if step is None else step
+    span = np.maximum(extreme[0] + extreme[1], 0.0)
+    for k in np.flatnonzero((steps > COARSE * span) & (steps > 0) & moved).tolist():
+        sink.warn(
+            "quantised-effort",
+            f"effort in steps of {steps[k]:.3g}, {100 * steps[k] / span[k]:.2g} % of its range: log it finer",
+            Place(joint=names[k]),
+        )
+    gathered = np.where(steps > 0, GATHERED * (np.zeros_like(shares) if beside is None else beside), 0.0)
+    least = np.maximum(SATURATED_SHARE, gathered)
+    cut_off = np.where(shares > least, extreme * np.array([[1.0], [-1.0]]), np.nan)
+    for k in np.flatnonzero((cut_off[0] == cut_off[1]) & moved).tolist():
+        sink.claim(
+            "constant-effort",
+            found=f"an effort of {cut_off[0, k]:.4g} throughout, while the joint moves",
+            expected="an effort that follows the motion",
+            do="map the column that holds this joint's effort under [log], or look at the driver",
+            place=Place(joint=names[k]),
+        )
+    saturated = shares.max(axis=0)
+    for k in np.flatnonzero(np.isfinite(cut_off).any(axis=0)).tolist():
+        sink.warn(
+            "saturated",
+            f"{100 * saturated[k]:.3g} % of the effort lies exactly at its end "
+            f"{cut_off[int(np.argmax(shares[:, k])), k]:.4g}: saturated?",
+            Place(joint=names[k]),
+        )
+    return saturated, cut_off

@@ -1,14 +1,23 @@
-"""What was found in a log, by trajectory and joint."""
+"""What a log file holds: columns, rates, trajectories, switches."""
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.records import dataclass
+from dynid.base.diagnostics import Diagnostic
+from dynid.base.errors import DynidError, InputError, Place
+from dynid.base.records import dataclass, shortened
+from dynid.log.files import open_parts_of, open_table
+from dynid.log.log import Channel, ColumnInfo, ManyTopics, Table, Text
+from dynid.log.read import Log
+
+# What was found in a log, by trajectory and joint.
 
 
 @dataclass
@@ -110,3 +119,305 @@ class LogSummary:
                 f"{joint['peak_effort']:>10.4g}  {'yes' if joint['moved'] else 'NO'}"
             )
         return lines
+
+
+# Columns of a log that the mapping leaves unused and that have two values: outputs, states of a gripper or
+# a tool.
+
+# Rows of a file that tell which columns have more than two values, so that these are never read in whole.
+FIRST_ROWS = 4096
+STATES = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Switch:
+    """A column of two values.    column: its name.    low, high: the two, ascending.
+
+    on: by trajectory, times (T,) on the log's clock and whether the value is the higher one (T,) from then on: where it
+    changes, the first row and the last.
+    """
+
+    column: str
+    low: float
+    high: float
+    on: Mapping[str, tuple[Float, Bool]]
+
+    def share(self, trajectory: str, t: Float, seconds: float) -> Float:
+        """Share of so many seconds around each time (N,) in which the value is the higher one, as filters see it."""
+        times, on = self.on[trajectory]
+        edges = np.append(times, times[-1] + seconds)
+        total = np.concatenate([[0.0], np.cumsum(np.diff(edges) * on)])
+        low, high = np.maximum(t - 0.5 * seconds, edges[0]), np.minimum(t + 0.5 * seconds, edges[-1])
+        width = np.maximum(high - low, 1e-12)
+        return np.asarray((np.interp(high, edges, total) - np.interp(low, edges, total)) / width)
+
+
+def switches_of(log: Log) -> tuple[Switch, ...]:
+    """The unused columns of two values; () where none of them can be read."""
+    known = {log.mapping.time.column, log.mapping.trajectory, *_mapped(log)}
+    names = [
+        name
+        for name in log.tables[0].column_names
+        if name not in known and all(name in table.column_names for table in log.tables)
+    ]
+    for table in log.tables:
+        names = _may_switch(table, names)
+    if not names:
+        return ()
+    found: dict[str, dict[str, tuple[Float, Float]]] = {name: {} for name in names}
+    for trajectory in log.trajectories:
+        for name, column in _columns(log, names, trajectory.name).items():
+            found[name][trajectory.name] = column
+    return tuple(one for name in names if (one := _switch(name, found[name])) is not None)
+
+
+def _mapped(log: Log) -> set[str]:
+    m = log.mapping
+    groups = (
+        *(m.position, m.velocity, m.effort, m.motor_position, m.motor_velocity, m.temperature, m.extra),
+        *(m.command_position, m.command_velocity, m.command_effort, m.clocks),
+    )
+    return {channel.column for group in groups for channel in group.values()}
+
+
+def _may_switch(table: Table, names: list[str]) -> list[str]:
+    if not names:
+        return names
+    try:
+        batch = next(iter(table.batches(tuple(names), FIRST_ROWS)), None)
+    except DynidError:
+        return []
+    if batch is None:
+        return []
+    return [
+        name
+        for name in names
+        if not isinstance(column := batch[name], Text) and len(_values(column)) <= STATES
+    ]
+
+
+def _values(column: Float) -> Float:
+    return np.unique(column[np.isfinite(column)])
+
+
+def _columns(log: Log, names: list[str], trajectory: str) -> dict[str, tuple[Float, Float]]:
+    extra = {name: Channel(name, "1", 1.0) for name in names}
+    asked = replace(log, mapping=replace(log.mapping, extra=extra))
+    one = next(one for one in asked.trajectories if one.name == trajectory)
+    parts: dict[str, list[tuple[Float, Float]]] = {name: [] for name in names}
+    for chunk in asked.chunks(one):
+        for name, kept in parts.items():
+            kept.append(_changes(chunk.t, chunk.extra[name]))
+    return {
+        name: _changes(*(np.concatenate(column) for column in zip(*kept, strict=True)))
+        for name, kept in parts.items()
+    }
+
+
+def _changes(t: Float, values: Float) -> tuple[Float, Float]:
+    # A day's log has few changes, and no room for each of its rows.
+    told = np.concatenate([[True], values[1:] != values[:-1]])
+    told[-1] = True
+    return t[told], values[told]
+
+
+def _switch(name: str, by_trajectory: Mapping[str, tuple[Float, Float]]) -> Switch | None:
+    values = np.unique(np.concatenate([_values(column) for _, column in by_trajectory.values()]))
+    if len(values) != STATES or not all(np.isfinite(column).all() for _, column in by_trajectory.values()):
+        return None
+    on = {key: (t, np.asarray(column == values[1])) for key, (t, column) in by_trajectory.items()}
+    return Switch(name, float(values[0]), float(values[1]), on)
+
+
+# What a log file holds before anything is known of the robot: columns, shapes, types, rates and first rows.
+
+CONTENTS_FIRST_ROWS = 3
+# Enough to distinguish a clock from a count, read from the front of the file.
+LOOKED_AT_ROWS = 2000
+ROWS = 32768
+# Of a line on the terminal.
+NAME_WIDTH, CELL_WIDTH = 60, 14
+
+Values = Float | tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a log.
+
+    info: what the file itself says of it.    numeric: whether its first rows are numbers.    first: its first values,
+    nan or "" where missing.    step: median step over the first rows where they ascend strictly, as a clock does, else
+    None.
+    """
+
+    name: str
+    info: ColumnInfo
+    numeric: bool
+    first: tuple[float, ...] | tuple[str, ...]
+    step: float | None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Columns that share rows.
+
+    name: topic or group, "" = the file has no others.    row_count, rate (Hz): None = the file does not say.
+    """
+
+    name: str
+    row_count: int | None
+    rate: float | None
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What a log file holds.
+
+    trajectory: column that names the motion of each row, where the file itself says so.    left_out: what is in the
+    file and no column, in words.    constants: single numbers by name.
+    """
+
+    path: Path
+    table: Table
+    streams: tuple[Stream, ...]
+    trajectory: str | None
+    left_out: tuple[str, ...]
+    remarks: tuple[Diagnostic, ...]
+    constants: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Of all streams."""
+        return tuple(column for stream in self.streams for column in stream.columns)
+
+    def read(self, names: Sequence[str], rows: int | None = None) -> dict[str, Values]:
+        """Values of columns of one stream: (T,) numbers, missing = nan, or text.
+
+        rows: the first ones only, None = all.
+
+        Raises InputError for what cannot be read, and for columns that do not share rows.
+        """
+        return _read(self.table, tuple(names), rows)
+
+    def lines(self) -> list[str]:
+        """Lines of text for the terminal."""
+        lines = []
+        for stream in self.streams:
+            facts = [f"{len(stream.columns)} columns"]
+            facts += [f"{stream.row_count} rows"] if stream.row_count is not None else []
+            facts += [f"{stream.rate:.4g} Hz"] if stream.rate is not None else []
+            lines += ["", f"{stream.name or self.path.name}: {', '.join(facts)}"]
+            width = min(max((len(one.name) for one in stream.columns), default=0), NAME_WIDTH)
+            lines += [_line(one, width) for one in stream.columns]
+        if self.trajectory is not None:
+            lines += ["", f"motions are distinguished by the column '{self.trajectory}'"]
+        if self.left_out:
+            lines += ["", "no columns: " + "; ".join(self.left_out)]
+        return lines[1:]
+
+
+def contents(
+    path: str | Path | Mapping[str, Path],
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    definitions: Sequence[Path] = (),
+) -> Contents:
+    """Looks into a log file or folder of any format that has a reader; reads its first rows.
+
+    path: of several files that are parts of one recording, by their labels.
+    delimiter, decimal: of text files, None = as found.    definitions: .msg files, for bags that lack them.
+
+    Raises InputError for what no reader takes, UnfitDataError for what is cut off.
+    """
+    if isinstance(path, Mapping):
+        table = open_parts_of(path, delimiter, decimal)
+    else:
+        table = open_table(path, delimiter, decimal, definitions)
+    streams = tuple(_stream(table, *one) for one in _streams(table).items())
+    return Contents(
+        table.path,
+        table,
+        streams,
+        getattr(table, "trajectory", None),
+        tuple(getattr(table, "left_out", ())),
+        tuple(getattr(table, "remarks", ())),
+        dict(getattr(table, "constants", {})),
+    )
+
+
+def _streams(table: Table) -> Mapping[str, tuple[str, ...]]:
+    found: Mapping[str, tuple[str, ...]] = getattr(table, "streams", {"": table.column_names})
+    unlike = getattr(table, "unlike", ())
+    return {name: tuple(one for one in columns if one not in unlike) for name, columns in found.items()}
+
+
+def _stream(table: Table, name: str, columns: tuple[str, ...]) -> Stream:
+    infos = {column: _info(table, column) for column in columns}
+    values = _read(table, columns, LOOKED_AT_ROWS) if columns else {}
+    counts = [one.row_count for one in infos.values() if one.row_count is not None]
+    rates = [one.rate for one in infos.values() if one.rate is not None]
+    return Stream(
+        name,
+        counts[0] if counts else table.row_count,
+        rates[0] if rates else None,
+        tuple(_column(column, infos[column], values.get(column, ())) for column in columns),
+    )
+
+
+def _info(table: Table, column: str) -> ColumnInfo:
+    known = getattr(table, "info", None)
+    info: ColumnInfo = known(column) if known is not None else ColumnInfo()
+    return info
+
+
+def _column(name: str, info: ColumnInfo, values: Values) -> Column:
+    if isinstance(values, tuple):
+        return Column(name, info, False, values[:CONTENTS_FIRST_ROWS], None)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinite values are looked at by the checks
+        steps = np.diff(values)
+    ascends = len(steps) > 0 and bool((steps > 0).all())
+    first = tuple(float(value) for value in values[:CONTENTS_FIRST_ROWS])
+    return Column(name, info, True, first, float(np.median(steps)) if ascends else None)
+
+
+def _read(table: Table, columns: tuple[str, ...], rows: int | None) -> dict[str, Values]:
+    missing = [name for name in columns if name not in table.column_names]
+    if missing:
+        raise InputError(
+            "missing-column",
+            found=f"no column '{missing[0]}'",
+            expected="one of " + ", ".join(table.column_names[:40]),
+            place=Place(file=str(table.path)),
+        )
+    source = table.of_columns(columns) if isinstance(table, ManyTopics) else table
+    parts: dict[str, list[Float | Text]] = {name: [] for name in columns}
+    for batch in source.batches(columns, ROWS if rows is None else max(rows, 1), 0, rows):
+        for name in columns:
+            parts[name].append(batch[name])
+    return {name: _whole(values) for name, values in parts.items()}
+
+
+def _whole(parts: Sequence[Float | Text]) -> Values:
+    if not any(isinstance(one, Text) for one in parts):
+        numbers = [one for one in parts if not isinstance(one, Text)]
+        return np.concatenate(numbers) if numbers else np.zeros(0)
+    cells: list[str] = []
+    for one in parts:
+        if isinstance(one, Text):
+            cells += [one.names[code] if code >= 0 else "" for code in one.codes]
+        else:
+            cells += ["" if np.isnan(value) else repr(float(value)) for value in one]
+    return tuple(cells)
+
+
+def _line(column: Column, width: int) -> str:
+    first = ", ".join(
+        f"{value:.6g}" if isinstance(value, float) else f"'{shortened(value, CELL_WIDTH)}'"
+        for value in column.first
+    )
+    facts = [column.info.dtype or ("number" if column.numeric else "text")]
+    facts += [f"of {column.info.field} {column.info.shape}"] if len(column.info.shape) > 1 else []
+    facts += [f"[{column.info.unit}]"] if column.info.unit else []
+    facts += [f"ascends by {column.step:.4g}"] if column.step is not None else []
+    return f"  {shortened(column.name, NAME_WIDTH):<{width}}  {first}, ...  ({', '.join(facts)})"

@@ -5,10 +5,72 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynid.base.registry import lazily
+
+if TYPE_CHECKING:
+    from dynid.report.figures import (
+        BLUE,
+        CYCLE,
+        DASHES,
+        GREY,
+        INK,
+        PALE,
+        VERMILION,
+        Axis,
+        Figure,
+        Panel,
+        Trace,
+        band,
+        column_of,
+        dots,
+        labelled,
+        level_line,
+        line,
+        packed,
+        row_of,
+        time_line,
+    )
+    from dynid.report.html import Chapter, page_html, write_text
+    from dynid.report.section import Page, render
+    from dynid.report.text import formula, interval, number, percent, short, symbol
+
 if TYPE_CHECKING:
     from dynid.run.result import Identification
 
-__all__ = ["write_report"]
+__all__ = [
+    "BLUE",
+    "CYCLE",
+    "DASHES",
+    "GREY",
+    "INK",
+    "PALE",
+    "VERMILION",
+    "Axis",
+    "Chapter",
+    "Figure",
+    "Page",
+    "Panel",
+    "Trace",
+    "band",
+    "column_of",
+    "dots",
+    "formula",
+    "interval",
+    "labelled",
+    "level_line",
+    "line",
+    "number",
+    "packed",
+    "page_html",
+    "percent",
+    "render",
+    "row_of",
+    "short",
+    "symbol",
+    "time_line",
+    "write_report",
+    "write_text",
+]
 
 
 def write_report(identification: Identification, path: str | Path) -> None:
@@ -22,3 +84,17 @@ def write_report(identification: Identification, path: str | Path) -> None:
     from dynid.report.html import report_html, write_text
 
     write_text(Path(path), report_html(identification))
+
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "figures": (
+            "Axis BLUE CYCLE DASHES Figure GREY INK PALE Panel Trace VERMILION band column_of "
+            "dots labelled level_line line packed row_of time_line"
+        ),
+        "html": "Chapter page_html write_text",
+        "section": "Page render",
+        "text": "formula interval number percent short symbol",
+    },
+)

@@ -25,8 +25,7 @@ from dynid.report.figures import (
 )
 from dynid.report.html import Chapter, page_html, write_text
 from dynid.report.section import Page, is_held_out, render
-from dynid.report.symbols import formula
-from dynid.report.text import MISSING, duration, interval, number, percent
+from dynid.report.text import MISSING, duration, formula, interval, number, percent
 from dynid.run.agreement import ALPHA, Agreement, Cause, SharedParameter
 from dynid.run.result import Identification, Validation
 

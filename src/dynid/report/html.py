@@ -8,8 +8,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from dynid.base.atomic_write import staged_files
-from dynid.base.offline_page import ends_element, own_text, page_policy, script_json
+from dynid.base.files import staged_files
+from dynid.base.pages import ends_element, own_text, page_policy, script_json
 from dynid.base.records import dataclass
 from dynid.report.figures import DARK
 from dynid.report.section import TEMPLATES, Page, render

@@ -11,7 +11,7 @@ import numpy as np
 from jinja2 import Environment
 from markupsafe import Markup
 
-from dynid.base.templates import environment
+from dynid.base.pages import environment
 from dynid.estimate.scores import Origin
 from dynid.report.figures import Figure
 from dynid.report.text import number, short, unit

@@ -4,37 +4,96 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynid.base.lazy import lazily
+from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.robot.description import describe
-    from dynid.robot.drive import Drive
+    from dynid.robot.drive import Drive, Servo, TorqueSide
+    from dynid.robot.formats import RobotFile, named_as_robot
+    from dynid.robot.links import (
+        FREE,
+        GRAVITY,
+        MOVING,
+        Link,
+        LinkInertial,
+        LinkJoint,
+        Mimic,
+        check_size,
+        checked_tree,
+        held_still,
+        model_of_links,
+        nearest,
+    )
     from dynid.robot.load import load_example, load_robot, read_robot
-    from dynid.robot.model import JointType, Limits, RobotModel
-    from dynid.robot.mounting import Mounting
-    from dynid.robot.reading import Reading
+    from dynid.robot.meshes import mesh_triangles, note_absent_meshes
+    from dynid.robot.mjcf import compiled, load_mujoco
+    from dynid.robot.model import JointType, Limits, Mounting, Reading, RobotModel
+    from dynid.robot.serial import describe, robot_from_dict, robot_to_dict
+    from dynid.robot.shapes import DescribedShape, Geometry, Kind, Shape, by_link, described_shapes
+    from dynid.robot.urdf import duplicate, unit_axis
+    from dynid.robot.xml import MAX_BYTES, Element, numbers
 
 __all__ = [
+    "FREE",
+    "GRAVITY",
+    "MAX_BYTES",
+    "MOVING",
+    "DescribedShape",
     "Drive",
+    "Element",
+    "Geometry",
     "JointType",
+    "Kind",
     "Limits",
+    "Link",
+    "LinkInertial",
+    "LinkJoint",
+    "Mimic",
     "Mounting",
     "Reading",
+    "RobotFile",
     "RobotModel",
+    "Servo",
+    "Shape",
+    "TorqueSide",
+    "by_link",
+    "check_size",
+    "checked_tree",
+    "compiled",
     "describe",
+    "described_shapes",
+    "duplicate",
+    "held_still",
     "load_example",
+    "load_mujoco",
     "load_robot",
+    "mesh_triangles",
+    "model_of_links",
+    "named_as_robot",
+    "nearest",
+    "note_absent_meshes",
+    "numbers",
     "read_robot",
+    "robot_from_dict",
+    "robot_to_dict",
+    "unit_axis",
 ]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "description": "describe",
-        "drive": "Drive",
+        "drive": "Drive Servo TorqueSide",
+        "formats": "RobotFile named_as_robot",
+        "links": (
+            "FREE GRAVITY Link LinkInertial LinkJoint MOVING Mimic check_size checked_tree "
+            "held_still model_of_links nearest"
+        ),
         "load": "load_example load_robot read_robot",
-        "model": "JointType Limits RobotModel",
-        "mounting": "Mounting",
-        "reading": "Reading",
+        "meshes": "mesh_triangles note_absent_meshes",
+        "mjcf": "compiled load_mujoco",
+        "model": "JointType Limits Mounting Reading RobotModel",
+        "serial": "describe robot_from_dict robot_to_dict",
+        "shapes": "DescribedShape Geometry Kind Shape by_link described_shapes",
+        "urdf": "duplicate unit_axis",
+        "xml": "Element MAX_BYTES numbers",
     },
 )

@@ -1,18 +1,416 @@
-"""The drive side of a robot: transmission, rotor inertia, and what the logged effort means."""
+"""The drive side of a robot: transmissions, linkages, rotor inertia, controllers and what the logged effort means."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
+from typing import Literal
 
 import numpy as np
 
-from dynid.base.arrays import Float, locked
-from dynid.base.errors import InputError, UsageError
+from dynid.base.arrays import Bool, Float, Int, locked
+from dynid.base.errors import InputError, UnfitDataError, UsageError
+from dynid.base.options import check_options, option
 from dynid.base.records import dataclass
-from dynid.robot.linkage import FourBar
-from dynid.robot.servo import Servo
+
+# Four-bar linkages between a motor and its joint: a transmission whose ratio depends on the position.
+
+
+@dataclass(frozen=True)
+class FourBar:
+    """A crank drives a joint through a coupler: the crank's angle phi as a function of the joint's position q.
+
+    Seen along the joint axis: the crank turns about a point at the distance `ground` from the axis, the rocker
+    is fixed to the joint's body and makes the angle b = q + zero with the line from that point to the axis.
+
+        |g + r e(b) - c e(a)| = l,    phi(q) = q + (a - b) - (a - b at q = 0),    e(x) = (cos x, sin x)
+
+    ground, crank, coupler, rocker: lengths g, c, l, r > 0 in m.    zero: rad, neither 0 nor pi, where the bars
+    lie in line.    crossed: whether coupler and ground line cross.
+    A parallelogram, g = l and c = r, has phi = q.
+
+    Raises UsageError for lengths that are not positive, or bars in line or apart at q = 0.
+    """
+
+    ground: float
+    crank: float
+    coupler: float
+    rocker: float
+    zero: float = math.pi / 2
+    crossed: bool = False
+
+    def __post_init__(self) -> None:
+        lengths = (self.ground, self.crank, self.coupler, self.rocker)
+        if not all(math.isfinite(x) and x > 0 for x in lengths):
+            raise UsageError("linkage", found=f"bars of {lengths} m", expected="four lengths > 0")
+        if abs(math.sin(self.zero)) < 1e-6:
+            raise UsageError(
+                "linkage",
+                found=f"zero = {self.zero:g} rad: bars in line",
+                expected="an open linkage at q = 0",
+            )
+        self._crank_angle(np.zeros(1))
+
+    def angle(self, q: Float) -> Float:
+        """Crank angle phi(q), of any shape, rad; raises UnfitDataError where the bars do not reach each other."""
+        return self._turned(q, self._crank_angle(q))
+
+    def slopes(self, q: Float) -> tuple[Float, Float]:
+        """First and second derivative of phi, from the loop's velocity and acceleration."""
+        a, b = self._crank_angle(q), q + self.zero
+        c, r, g = self.crank, self.rocker, self.ground
+        ux, uy = g + r * np.cos(b) - c * np.cos(a), r * np.sin(b) - c * np.sin(a)
+        along_rocker = r * (uy * np.cos(b) - ux * np.sin(b))
+        along_crank = c * (uy * np.cos(a) - ux * np.sin(a))
+        first = along_rocker / along_crank
+        # d/dq of u . (r e'(b) - c e'(a) phi') = 0.
+        vx = -r * np.sin(b) + c * np.sin(a) * first
+        vy = r * np.cos(b) - c * np.cos(a) * first
+        turning = ux * (-r * np.cos(b) + c * np.cos(a) * first**2) + uy * (
+            -r * np.sin(b) + c * np.sin(a) * first**2
+        )
+        return first, (vx**2 + vy**2 + turning) / along_crank
+
+    def joint(self, phi: Float) -> Float:
+        """The inverse, q(phi), from the triangle at the joint; raises UnfitDataError where there is none."""
+        a = phi + float(self._crank_angle(np.zeros(1))[0])
+        x, y = self.crank * np.cos(a) - self.ground, self.crank * np.sin(a)
+        distance = np.hypot(x, y)
+        with np.errstate(invalid="ignore"):
+            opening = np.arccos(
+                (self.rocker**2 + distance**2 - self.coupler**2) / (2 * self.rocker * distance)
+            )
+        best, far = np.full(np.shape(phi), np.nan), np.full(np.shape(phi), np.inf)
+        # The bars close in two ways; where both have this crank angle, the joint turned about as far as the crank.
+        for side in (1.0, -1.0):
+            q = phi + _wrapped(np.arctan2(y, x) + side * opening - self.zero - phi)
+            with np.errstate(invalid="ignore"):
+                found = np.abs(self._turned(q, self._closed(q)) - phi) < 1e-6
+            better = found & (np.abs(q - phi) < far)
+            best, far = np.where(better, q, best), np.where(better, np.abs(q - phi), far)
+        self._refuse(phi, np.isnan(best), "phi")
+        return best
+
+    def _turned(self, q: Float, crank: Float) -> Float:
+        start = float(self._crank_angle(np.zeros(1))[0])
+        return np.asarray(q + _wrapped(crank - q - start))
+
+    def _crank_angle(self, q: Float) -> Float:
+        found = self._closed(q)
+        self._refuse(q, np.isnan(found), "q")
+        return found
+
+    def _closed(self, q: Float) -> Float:
+        # The crank's angle, nan where the bars are apart.
+        b = q + self.zero
+        x, y = self.ground + self.rocker * np.cos(b), self.rocker * np.sin(b)
+        distance = np.hypot(x, y)
+        side = math.copysign(1.0, math.sin(self.zero)) * (-1.0 if self.crossed else 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cosine = (self.crank**2 + distance**2 - self.coupler**2) / (2 * self.crank * distance)
+            return np.asarray(np.arctan2(y, x) + side * np.arccos(cosine))
+
+    def _refuse(self, given: Float, apart: Bool, symbol: str) -> None:
+        apart = apart & np.isfinite(given)
+        if apart.any():
+            raise UnfitDataError(
+                "linkage-apart",
+                found=f"a four-bar linkage that does not close at {symbol} = {float(given[apart].flat[0]):.4g} rad",
+                expected="positions that the bars can reach",
+                do="check the bars' lengths, `zero`, and the offset and unit of the position",
+            )
+
+
+def _wrapped(angle: Float) -> Float:
+    return np.asarray(np.remainder(angle + np.pi, 2 * np.pi) - np.pi)
+
+
+# What a user says of the drives' position controllers: options of the command line, keys of `[drive]`.
+
+# One number for all joints, one a joint in the robot's order, or a table by joint.
+PerJoint = float | tuple[float, ...] | dict[str, float]
+_KIND = "a number, a list of one a joint, or a table joint -> number ({})"
+# s; a drive whose command takes longer to act is no servo.
+LONGEST_DELAY = 1.0
+
+
+@dataclass(frozen=True)
+class ServoSettings:
+    """The drives' position controllers: tau = sat(kp e(q_des - q) + kd (dq_des - dq) + tau_ff).
+
+    `dynid.robot.drive.Servo` says what they do. A drive that applies a voltage u V, u = sat(duty_gain e), to a motor of
+    constant Kt and resistance R, both as the joint sees them, makes tau = Kt (u V - Kt dq) / R: the same law with
+    kp = duty_gain stall_torque and the limit stall_torque = Kt V / R, less stall_torque / no_load_speed times dq.
+    What is None stays as the robot's description has it.    Raises UsageError for a delay out of range.
+    """
+
+    kp: PerJoint | None = option(
+        None,
+        "stiffness of the position controllers; without it those of the description's position actuators",
+        unit="N m/rad or N/m",
+        kind=_KIND.format("N m/rad or N/m"),
+    )
+    kd: PerJoint | None = option(
+        None, "their damping", unit="N m s/rad or N s/m", kind=_KIND.format("N m s/rad or N s/m")
+    )
+    effort_limit: PerJoint | None = option(
+        None, "greatest torque that they ask for", unit="N m or N", kind=_KIND.format("N m or N")
+    )
+    dead_band: PerJoint | None = option(
+        None,
+        "errors of position up to this size make no torque",
+        unit="rad or m",
+        kind=_KIND.format("rad or m"),
+    )
+    stall_torque: PerJoint | None = option(
+        None,
+        "of a drive that applies a voltage and no current, as hobby servos do: torque at rest under its whole supply "
+        "voltage V, Kt V / R; it is the limit of the torque",
+        unit="N m or N",
+        kind=_KIND.format("N m or N"),
+    )
+    no_load_speed: PerJoint | None = option(
+        None,
+        "speed of such a drive without load under its whole voltage, V / Kt: what its back-EMF takes off, "
+        "stall_torque / no_load_speed, counts to viscous friction",
+        unit="rad/s or m/s",
+        kind=_KIND.format("rad/s or m/s"),
+    )
+    duty_gain: PerJoint | None = option(
+        None,
+        "share of its voltage that it applies per error of position; with stall_torque it stands for kp",
+        unit="1/rad or 1/m",
+        kind=_KIND.format("1/rad or 1/m"),
+    )
+    delay: float | Literal["auto"] | None = option(
+        None,
+        "how much later than it was logged a row's command begins to act; auto: found in the log, as it is without it",
+        unit="s",
+        least=0.0,
+        most=LONGEST_DELAY,
+    )
+    hold: float | Literal["auto"] | None = option(
+        None,
+        "for how long it acts until the next one takes over; auto: from row to row, as it is without it",
+        unit="s",
+        least=0.0,
+        most=LONGEST_DELAY,
+    )
+    loop: Literal["computer", "drive"] | None = option(
+        None,
+        "where the position loop is closed: in a computer that sends torques, so that the delay is one of the whole "
+        "torque, or on board of the drive, where commands alone are late; without it by a computer in logs whose rows "
+        "take less than 10 ms, on board in slower ones",
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self, "drive")
+
+
+# Position controllers of drives: the torque that a command makes, for logs in which no torque was measured.
+
+# Where position loops are closed.
+COMPUTER, DRIVE = "computer", "drive"
+
+
+def servo_over(settings: ServoSettings, known: Servo | None, joints: Sequence[str]) -> Servo | None:
+    """The controllers of a description with a user's values put over them; None = nothing is known of any.
+
+    Raises InputError for joints that do not exist, or numbers that are no gains.
+    """
+    if all(value is None for value in vars(settings).values()):
+        return known
+    servo = known or Servo.unknown(len(joints))
+
+    def gains(name: str) -> Float:
+        before: Float = getattr(servo, name)
+        given: PerJoint | None = getattr(settings, name)
+        if given is None:
+            return before
+        values = np.array(_by_joint(given, joints, name))
+        return np.where(np.isnan(values), before, values)
+
+    def time(name: str) -> float:
+        given: float | str | None = getattr(settings, name)
+        if given is None:
+            return float(getattr(servo, name))
+        return np.nan if isinstance(given, str) else float(given)
+
+    kp, limit, back_emf = _of_voltage(settings, joints)
+    if kp is not None and settings.kp is not None:
+        raise InputError(
+            "servo",
+            found="drive.kp beside drive.duty_gain, which says the same",
+            expected="one of them",
+        )
+    return Servo(
+        kp=gains("kp") if kp is None else np.where(np.isnan(kp), servo.kp, kp),
+        kd=gains("kd"),
+        effort_limit=np.fmin(gains("effort_limit"), limit),
+        dead_band=gains("dead_band"),
+        delay=time("delay"),
+        hold=time("hold"),
+        loop=servo.loop if settings.loop is None else settings.loop,
+        back_emf=servo.back_emf
+        if back_emf is None
+        else np.where(np.isnan(back_emf), servo.back_emf, back_emf),
+    )
+
+
+def _of_voltage(settings: ServoSettings, joints: Sequence[str]) -> tuple[Float | None, Float, Float | None]:
+    """Stiffness, limit of the torque and damping by back-EMF of drives that apply a voltage; None = not said."""
+    none = np.full(len(joints), np.nan)
+
+    def given(name: str) -> Float:
+        value: PerJoint | None = getattr(settings, name)
+        return none if value is None else np.array(_by_joint(value, joints, name))
+
+    stall, speed, duty = (given(name) for name in ("stall_torque", "no_load_speed", "duty_gain"))
+    for name, values in (("stall_torque", stall), ("no_load_speed", speed), ("duty_gain", duty)):
+        if (values <= 0).any() or np.isinf(values).any():
+            raise InputError(
+                "servo", found=f"drive.{name} = {values.tolist()}", expected="positive finite numbers"
+            )
+        lone = np.flatnonzero(np.isfinite(values) & np.isnan(stall))
+        if len(lone):
+            raise InputError(
+                "servo",
+                found=f"drive.{name} of joint '{joints[lone[0]]}' without its stall_torque",
+                expected="drive.stall_torque in N m beside it: Kt V / R of the data sheet",
+            )
+    stiffness = None if settings.duty_gain is None else duty * stall
+    return stiffness, stall, None if settings.no_load_speed is None else stall / speed
+
+
+def _by_joint(values: PerJoint, joints: Sequence[str], name: str) -> list[float]:
+    if isinstance(values, Mapping):
+        strange = [joint for joint in values if joint not in joints]
+        if strange:
+            raise InputError(
+                "unknown-joint",
+                found=f"drive.{name} of joint '{strange[0]}'",
+                expected="one of " + ", ".join(joints),
+            )
+        return [float(values.get(joint, np.nan)) for joint in joints]
+    if isinstance(values, Sequence):
+        if len(values) != len(joints):
+            raise InputError(
+                "joint-count",
+                found=f"drive.{name} of {len(values)} numbers",
+                expected=f"{len(joints)}, in the order {', '.join(joints)}",
+            )
+        return [float(value) for value in values]
+    return [float(values)] * len(joints)
+
+
+@dataclass(frozen=True, eq=False)
+class Servo:
+    """Position controllers of n joints, tau = sat(kp e(q_des - q) + kd (dq_des - dq) + tau_ff), later by `lag`.
+
+    A command acts `delay` after it was logged and is held until the next one takes over, so that its torque comes on
+    average by half of that later.
+
+    kp: (n,) N m/rad, nan = unknown.    kd: (n,) N m s/rad.    effort_limit: (n,) N m, inf = none; sat cuts off there.
+    dead_band: (n,) rad; e(x) = 0 up to it, x beyond.
+    delay: s, from a command and the measurement beside it to their torque; nan = unknown, estimated in the log.
+    hold: s, for which a command acts; nan = from row to row of the log.
+    back_emf: (n,) N m s/rad, by which the torque of a drive that applies a voltage falls with speed. It is no part of
+        the law: like friction it counts to what the joint loses.
+    loop: where the position loop is closed: by a "computer", whose whole torque is late, or on board of the "drive",
+        which compares late commands with the motion of the moment; "" = unknown, and as by a computer.
+
+    Raises InputError for negative or infinite gains, bands and delays, or limits that are not positive.
+    """
+
+    kp: Float
+    kd: Float
+    effort_limit: Float
+    dead_band: Float
+    delay: float = float("nan")
+    hold: float = float("nan")
+    back_emf: Float = field(default_factory=lambda: np.zeros(0))
+    loop: str = ""
+
+    def __post_init__(self) -> None:
+        n = len(self.kp)
+        if not len(self.back_emf):
+            object.__setattr__(self, "back_emf", np.zeros(n))
+        for name in ("kp", "kd", "effort_limit", "dead_band", "back_emf"):
+            object.__setattr__(self, name, locked(getattr(self, name), (n,), name))
+        wrong = [
+            name
+            for name in ("kp", "kd", "dead_band", "delay", "hold")
+            if np.isinf(getattr(self, name)).any() or (np.asarray(getattr(self, name)) < 0).any()
+        ]
+        wrong += ["effort_limit"] if not (self.effort_limit > 0).all() else []
+        if wrong:
+            raise InputError(
+                "servo",
+                found=f"drive.{wrong[0]} = {np.asarray(getattr(self, wrong[0])).tolist()}",
+                expected="positive limits; gains, bands and delays that are finite and not negative",
+            )
+
+    @staticmethod
+    def unknown(n: int) -> Servo:
+        """Controllers of which nothing is known: no damping, no limit, no dead band."""
+        return Servo(np.full(n, np.nan), np.zeros(n), np.full(n, np.inf), np.zeros(n))
+
+    def of(self, joints: Sequence[int] | Int) -> Servo:
+        """Those of some joints, by number."""
+        index = np.asarray(joints, dtype=np.int64)
+        return Servo(
+            self.kp[index],
+            self.kd[index],
+            self.effort_limit[index],
+            self.dead_band[index],
+            self.delay,
+            self.hold,
+            self.back_emf[index],
+            self.loop,
+        )
+
+    @property
+    def on_board(self) -> bool:
+        """Whether commands alone are late, and the measured motion is not."""
+        return self.loop == DRIVE
+
+    @property
+    def lag(self) -> float:
+        """S, by which the torque comes later than its command on average; 0 where that is unknown."""
+        return self.delay + 0.5 * self.hold if np.isfinite(self.delay + self.hold) else 0.0
+
+    @property
+    def known(self) -> bool:
+        """Whether the gains of every joint are."""
+        return bool(np.isfinite(self.kp).all())
+
+    def torque(
+        self,
+        q: Float,
+        dq: Float,
+        q_des: Float,
+        dq_des: Float | None = None,
+        tau_ff: Float | None = None,
+    ) -> Float:
+        """The torque (T, n) of commands and measured motion, (T, n) each, without the delay.
+
+        dq_des, tau_ff: None = zero.    Raises UsageError where a gain is unknown.
+        """
+        if not self.known:
+            raise UsageError(
+                "no-gains", found="position controllers of unknown gains", expected="kp of every joint"
+            )
+        error = q_des - q
+        error = np.where(np.abs(error) <= self.dead_band, 0.0 * error, error)
+        speed = -dq if dq_des is None else dq_des - dq
+        torque = self.kp * error + self.kd * speed
+        torque = torque if tau_ff is None else torque + tau_ff
+        return np.asarray(np.clip(torque, -self.effort_limit, self.effort_limit))
+
+
+# The drive side of a robot: transmission, rotor inertia, and what the logged effort means.
 
 # Rows of N, scaled to unit length, that are closer than this to being dependent cannot be distinguished from it.
 SINGULAR = 1e-9

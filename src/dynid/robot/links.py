@@ -1,10 +1,25 @@
-"""A robot as links and joints, whatever file describes them: numbers checked, fixed joints still there."""
+"""Links and joints of any description: numbers and tree checked, fixed joints merged into a model."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from difflib import get_close_matches
+from typing import TypeVar
+
+import numpy as np
+
 from dynid.base.arrays import Float
-from dynid.base.records import dataclass
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError, InputErrors, Place, RefusedError
+from dynid.base.records import dataclass, few
+from dynid.robot.drive import Drive
+from dynid.robot.model import JointType, Limits, Reading, RobotModel
 from dynid.robot.xml import Element
+from dynid.spatial.inertia import symmetric, transformed
+
+# A robot as links and joints, whatever file describes them: numbers checked, fixed joints still there.
 
 MOVING = ("revolute", "continuous", "prismatic")
 # Joints with several coordinates: held still at the base, no part of a model elsewhere.
@@ -76,3 +91,569 @@ class LinkTree:
     root: str
     links: dict[str, Link]
     joints: dict[str, LinkJoint]
+
+
+# Links and joints as one tree: parents, cycles, roots and mimic chains.
+
+Children = dict[str, list[LinkJoint]]
+
+
+def children_of(joints: dict[str, LinkJoint]) -> Children:
+    """The joints that hang on each link, by name: siblings stand in the order that pinocchio gives them."""
+    children: Children = {}
+    for name in sorted(joints):
+        children.setdefault(joints[name].parent, []).append(joints[name])
+    return children
+
+
+def welded(link: str, children: Children) -> list[str]:
+    """The link and all that is fixed to it."""
+    found, stack = [], [link]
+    while stack:
+        one = stack.pop()
+        found.append(one)
+        stack += [joint.child for joint in children.get(one, []) if not joint.moves]
+    return found
+
+
+def check_tree(links: dict[str, Link], joints: dict[str, LinkJoint], errors: list[DynidError]) -> None:
+    """Notes unknown links, links with two parents and cycles."""
+    holder: dict[str, LinkJoint] = {}
+    for joint in joints.values():
+        for role, link in (("parent", joint.parent), ("child", joint.child)):
+            if link not in links:
+                errors.append(
+                    InputError(
+                        "unknown-link",
+                        found=f"joint '{joint.name}': {role} link '{link}' does not exist",
+                        expected="the name of a <link>",
+                        do=nearest(link, links),
+                        place=joint.element.place,
+                    )
+                )
+        if joint.child in holder:
+            errors.append(_two_parents(joint, holder[joint.child]))
+        else:
+            holder[joint.child] = joint
+    for cycle in _cycles(holder):
+        errors.append(
+            InputError(
+                "cycle",
+                found="links in a circle: " + _chain([*cycle, cycle[0]]),
+                expected="a tree",
+                place=holder[cycle[0]].element.place,
+            )
+        )
+
+
+def nearest(name: str, known: dict[str, Link] | dict[str, LinkJoint]) -> str:
+    """A question with the known name that looks most like the given one, or nothing."""
+    # The search is slow: a file full of mistakes must not keep its reader busy for minutes.
+    short = len(name) < 100 and len(known) < 500
+    near = get_close_matches(name, known, n=1, cutoff=0.4) if short else []
+    return f"did you mean '{near[0]}'?" if near else ""
+
+
+def _two_parents(joint: LinkJoint, other: LinkJoint) -> InputError:
+    return InputError(
+        "two-parents",
+        found=f"link '{joint.child}' held by joint '{other.name}' (line {other.element.line}) and joint "
+        f"'{joint.name}' (line {joint.element.line})",
+        expected="one parent joint a link",
+        do="closed loops are not supported: open one of the joints",
+        place=joint.element.place,
+    )
+
+
+def _cycles(holder: dict[str, LinkJoint]) -> list[list[str]]:
+    done: set[str] = set()
+    cycles = []
+    for start in holder:
+        path: dict[str, int] = {}
+        link = start
+        while link in holder and link not in done and link not in path:
+            path[link] = len(path)
+            link = holder[link].parent
+        if link in path:
+            cycles.append(list(path)[path[link] :][::-1])
+        done.update(path)
+    return cycles
+
+
+def _chain(names: list[str], most: int = 12) -> str:
+    if len(names) > most:
+        names = [*names[: most - 1], "...", names[-1]]
+    return " -> ".join(names)
+
+
+def find_root(
+    robot: Element,
+    links: dict[str, Link],
+    joints: dict[str, LinkJoint],
+    wanted: str | None,
+    errors: list[DynidError],
+) -> str | None:
+    """The link that stands still: `wanted`, or the only one without a parent."""
+    children = {joint.child for joint in joints.values()}
+    roots = [name for name in links if name not in children]
+    listed = few(roots, 8)
+    if wanted is not None:
+        if wanted in links:
+            return wanted
+        errors.append(
+            InputError(
+                "unknown-link",
+                found=f"root '{wanted}' is not a link",
+                expected=f"one of {listed}",
+                do=nearest(wanted, links),
+                place=robot.place,
+            )
+        )
+        return None
+    if len(roots) == 1:
+        return roots[0]
+    errors.append(
+        InputError(
+            "two-roots",
+            found=f"{len(roots)} links without parent: {listed}",
+            expected="one root",
+            do="choose one with --root LINK",
+            place=links[roots[1]].element.place,
+        )
+    )
+    return None
+
+
+def below(
+    root: str, links: dict[str, Link], joints: dict[str, LinkJoint]
+) -> tuple[dict[str, Link], dict[str, LinkJoint]]:
+    """The part of a robot that hangs on a link."""
+    children = children_of(joints)
+    reached, kept, stack = {root}, set[str](), [root]
+    while stack:
+        for joint in children.get(stack.pop(), []):
+            kept.add(joint.name)
+            reached.add(joint.child)
+            stack.append(joint.child)
+    return (
+        {name: link for name, link in links.items() if name in reached},
+        {name: joint for name, joint in joints.items() if name in kept},
+    )
+
+
+def check_mimic(
+    joints: dict[str, LinkJoint], errors: list[DynidError], diagnostics: Diagnostics
+) -> dict[str, LinkJoint]:
+    """The joints, where those that follow nothing that moves are independent; notes those that follow each other."""
+    joints = dict(joints)
+    for name, joint in joints.items():
+        if joint.mimic is None:
+            continue
+        followed = joint.mimic.joint
+        if followed not in joints or not joints[followed].moves:
+            diagnostics.warn(
+                "mimic-missing",
+                f"joint '{name}' mimics '{followed}', which is not a moving joint: it is a joint of its own; "
+                + (nearest(followed, joints) or "name an existing joint, if it follows one"),
+                joint.element.place,
+            )
+            joints[name] = replace(joint, mimic=None)
+    reported: set[str] = set()
+    for name in joints:
+        circle = _mimic_circle(name, joints)
+        if circle and not reported.intersection(circle):
+            reported.update(circle)
+            errors.append(
+                InputError(
+                    "mimic-cycle",
+                    found="joints that mimic each other: " + _chain([*circle, circle[0]]),
+                    expected="one independent joint",
+                    place=joints[circle[0]].element.place,
+                )
+            )
+    return joints
+
+
+def _mimic_circle(name: str, joints: dict[str, LinkJoint]) -> list[str]:
+    path: dict[str, int] = {}
+    while name in joints and name not in path:
+        path[name] = len(path)
+        mimic = joints[name].mimic
+        if mimic is None:
+            return []
+        name = mimic.joint
+    return list(path)[path[name] :] if name in path else []
+
+
+# Checks of links and joints, whatever file they come from: one tree, sizes, inertias; every error at once.
+
+# What a reader knows its bodies by: names or numbers.
+Key = TypeVar("Key")
+MAX_LINKS = 10_000
+MAX_MOVING = 256
+MAX_ERRORS = 50
+_LISTED = 8
+_ROUNDING = 1e-15
+# Links with one mass and the inertia of one ball are filled in from so many on, if they are at least this share of all
+# that have mass: equal links that somebody weighed or drew are no balls. Frames that were given a trace of mass, for a
+# simulator's sake, are no part of it.
+FILLED_IN, FILLED_IN_SHARE, FILLED_IN_MASS = 3, 0.5, 0.1
+# A negative moment of inertia up to this share of the greatest about the same point is a description's mistake, such as
+# a centre of mass that is a little off; a greater one is no inertia.
+SLIGHT = 0.1
+
+
+def checked_tree(
+    name: str,
+    robot: Element,
+    links: dict[str, Link],
+    joints: dict[str, LinkJoint],
+    reading: Reading,
+    errors: list[DynidError],
+    diagnostics: Diagnostics,
+) -> LinkTree:
+    """The tree below the root; robot: the element that holds it, for the place of what is wrong.
+
+    Raises InputErrors with all that is wrong, `errors` included, RefusedError for robots over the size budget.
+    """
+    if not links:
+        found = "a robot without links"
+        errors.append(InputError("no-links", found=found, expected="<link> elements", place=robot.place))
+    check_tree(links, joints, errors)
+    stop(errors)
+    root = find_root(robot, links, joints, reading.root, errors)
+    if root is None:
+        raise InputErrors(errors)
+    links, joints = below(root, links, joints)
+    _check_free(root, joints, reading, errors, diagnostics)
+    joints = check_mimic(joints, errors, diagnostics)
+    _check_moving(robot, joints, errors)
+    links = _without_filled_in(root, links, joints, diagnostics)
+    _check_inertia(root, links, joints, errors, diagnostics)
+    stop(errors)
+    return LinkTree(name, root, links, joints)
+
+
+def held_still(names: list[str], diagnostics: Diagnostics, place: Place) -> None:
+    """Warns that joints of a floating base are held where the description puts them."""
+    several = len(names) > 1
+    listed = few([f"'{name}'" for name in names], _LISTED)
+    diagnostics.warn(
+        "free-base",
+        f"free joint{'s' if several else ''} {listed} {'are' if several else 'is'} held still: "
+        "logs hold joints alone, so the base is taken to stand where the description puts it",
+        place,
+    )
+
+
+def unsupported_joint(what: str, kind: str, place: Place, name: str) -> InputError:
+    """The error for a joint with several coordinates that something moving hangs on."""
+    return InputError(
+        "joint-type",
+        found=f"{what} of type '{kind}', which has several coordinates",
+        expected="hinges and slides below a base that stands still",
+        do=f"hold it where the description puts it: --lock '{name}=0'",
+        place=place,
+    )
+
+
+def _check_free(
+    root: str,
+    joints: dict[str, LinkJoint],
+    reading: Reading,
+    errors: list[DynidError],
+    diagnostics: Diagnostics,
+) -> None:
+    base = set(welded(root, children_of(joints)))
+    held = []
+    for joint in (one for one in joints.values() if one.kind in FREE):
+        if joint.parent in base:
+            held.append(joint)
+        elif joint.name not in reading.lock:
+            what = f"joint '{joint.name}'"
+            errors.append(unsupported_joint(what, joint.kind, joint.element.place, joint.name))
+    if held:
+        held_still([joint.name for joint in held], diagnostics, held[0].element.place)
+
+
+def stop(errors: list[DynidError]) -> None:
+    """Raises InputErrors, the first fifty by line, if there are any."""
+    if not errors:
+        return
+    shown = sorted(errors, key=lambda error: error.place.line or 0)[:MAX_ERRORS]
+    if len(errors) > len(shown):
+        found = f"{len(errors) - len(shown)} more errors"
+        shown.append(InputError("more-errors", found=found, do="repair these first", place=shown[-1].place))
+    raise InputErrors(shown)
+
+
+def check_size(robot: Element, count: int) -> None:
+    """Raises RefusedError for more links than fit the budget."""
+    if count > MAX_LINKS:
+        raise RefusedError(
+            "too-many-links",
+            found=f"{count} links (the regressor of one sample would take {count**2 * 80 / 2e6:.0f} MB)",
+            expected=f"at most {MAX_LINKS}",
+            place=robot.place,
+        )
+
+
+def _check_moving(robot: Element, joints: dict[str, LinkJoint], errors: list[DynidError]) -> None:
+    moving = sum(joint.moves for joint in joints.values())
+    if moving == 0:
+        found = "no moving joint"
+        errors.append(InputError("no-joints", found=found, expected="at least one", place=robot.place))
+    if moving > MAX_MOVING:
+        raise RefusedError(
+            "too-many-joints",
+            found=f"{moving} moving joints (about {moving**2 * 10 * 8 * 64 / 1e6:.0f} MB a regressor block)",
+            expected=f"at most {MAX_MOVING}",
+            place=robot.place,
+        )
+
+
+def filled_in(bodies: Mapping[Key, tuple[float, Float]]) -> tuple[Key, ...]:
+    """Those of the bodies whose mass and inertia (3, 3) about the centre of mass somebody has filled in.
+
+    Three or more with one mass and one inertia that is the same about every axis: half of all with mass, and a tenth
+    of it.
+    """
+    alike: dict[tuple[float, float], list[Key]] = {}
+    massive = {key: (mass, inertia) for key, (mass, inertia) in bodies.items() if mass > 0}
+    for key, (mass, inertia) in massive.items():
+        moment = float(inertia[0, 0])
+        if moment > 0 and np.array_equal(inertia, moment * np.eye(3)):
+            alike.setdefault((mass, moment), []).append(key)
+    (mass, _), most = max(alike.items(), key=lambda pair: len(pair[1]), default=((0.0, 0.0), []))
+    several = len(most) >= max(FILLED_IN, FILLED_IN_SHARE * len(massive))
+    whole = sum(mass for mass, _ in massive.values())
+    return tuple(most) if several and mass * len(most) >= FILLED_IN_MASS * whole else ()
+
+
+def warn_filled_in(names: Sequence[str], mass: float, moment: float, place: Place, sink: Diagnostics) -> None:
+    """Warns of bodies that are taken as not described."""
+    listed = few([f"'{name}'" for name in names], _LISTED)
+    sink.warn(
+        "inertial-placeholder",
+        f"{len(names)} links have one mass of {mass:g} kg and one inertia of {moment:g} kg m^2 about every axis "
+        f"({listed}): values that were filled in, so their prior is unknown",
+        place,
+    )
+
+
+def _without_filled_in(
+    root: str, links: dict[str, Link], joints: dict[str, LinkJoint], diagnostics: Diagnostics
+) -> dict[str, Link]:
+    base = set(welded(root, children_of(joints)))
+    known = {
+        name: link.inertial for name, link in links.items() if name not in base and link.inertial is not None
+    }
+    names = filled_in({name: (own.mass, own.inertia) for name, own in known.items()})
+    if not names:
+        return links
+    one, place = known[names[0]], links[names[0]].element.place
+    warn_filled_in(names, one.mass, float(one.inertia[0, 0]), place, diagnostics)
+    return {
+        name: replace(link, inertial=None, filled_in=True) if name in names else link
+        for name, link in links.items()
+    }
+
+
+def _check_inertia(
+    root: str,
+    links: dict[str, Link],
+    joints: dict[str, LinkJoint],
+    errors: list[DynidError],
+    diagnostics: Diagnostics,
+) -> None:
+    children = children_of(joints)
+    base = set(welded(root, children))
+    moved = {joint.child for joint in joints.values() if joint.moves}
+    for name, link in links.items():
+        if name in moved:
+            _check_mass(link, links, children, diagnostics)
+        # What stands still has no influence on the dynamics.
+        if link.inertial is not None and name not in base:
+            _check_principal(link, link.inertial, errors, diagnostics)
+
+
+def _check_mass(
+    link: Link,
+    links: dict[str, Link],
+    children: Children,
+    diagnostics: Diagnostics,
+) -> None:
+    carried = [links[one] for one in welded(link.name, children)]
+    if any(one.filled_in for one in carried):
+        return  # which has been said
+    masses = [one.inertial.mass for one in carried if one.inertial is not None]
+    if not masses:
+        diagnostics.warn(
+            "inertial-missing",
+            f"link '{link.name}' has no <inertial>: its prior is unknown",
+            link.element.place,
+        )
+    elif max(masses) == 0:
+        # What exporters write for "not known", as no moving link has no mass.
+        diagnostics.warn(
+            "zero-mass",
+            f"link '{link.name}': mass 0 kg on a moving link: its prior is unknown",
+            link.element.place,
+        )
+
+
+def _check_principal(
+    link: Link, inertial: LinkInertial, errors: list[DynidError], diagnostics: Diagnostics
+) -> None:
+    problem = inertia_problem(inertial.inertia)
+    if problem is None:
+        return
+    identifier, text = problem
+    text = f"link '{link.name}': {text}"
+    if identifier == "inertia-not-psd" and not slightly_impossible(inertial.parameters):
+        errors.append(InputError(identifier, found=text, expected=NOT_NEGATIVE, place=link.element.place))
+        return
+    diagnostics.warn(identifier, f"{text}; {AS_PRIOR}", link.element.place)
+
+
+NOT_NEGATIVE = f"all >= 0 (about the joint, -{100 * SLIGHT:g} % of the greatest is let pass as a prior)"
+AS_PRIOR = "the nearest possible inertia is the prior"
+
+
+def slightly_impossible(pi: Float) -> bool:
+    """Whether the inertia about the frame of ten parameters, which the joint feels, is negative by SLIGHT at most.
+
+    By so much of its greatest principal moment. A centre of mass that is a little off makes the inertia about it
+    impossible, and hardly changes the one about the joint.
+    """
+    principal = np.linalg.eigvalsh(symmetric(pi[4:]))
+    return bool(principal[0] >= -SLIGHT * principal[-1] and principal[-1] > 0)
+
+
+def inertia_problem(inertia: Float) -> tuple[str, str] | None:
+    """What is wrong with an inertia (3, 3) about a centre of mass: identifier and text."""
+    principal = np.linalg.eigvalsh(inertia).astype(np.float64)
+    listed = "[" + ", ".join(f"{x:.3g}" for x in principal) + "] kg m^2"
+    if principal[0] < -1e-9 * abs(principal[-1]) - _ROUNDING:
+        return "inertia-not-psd", f"inertia with eigenvalues {listed}"
+    if principal[0] + principal[1] < principal[2] * (1 - 1e-6) - _ROUNDING:
+        text = f"principal inertias {listed} belong to no body (the greatest exceeds the sum of the others)"
+        return "triangle-inequality", text
+    return None
+
+
+# Links and joints as the model of a robot: fixed joints merged, mimic joints projected.
+
+GRAVITY = (0.0, 0.0, -9.81)
+
+
+def model_of_links(
+    tree: LinkTree,
+    source: str,
+    gravity: tuple[float, float, float] = GRAVITY,
+    rotors: Mapping[str, float] | None = None,
+) -> RobotModel:
+    """The robot of links and joints.
+
+    gravity: m/s^2 in the frame of the root.    rotors: inertia of the rotor seen at a joint, kg m^2, by joint.
+    Joints stand depth first, siblings by name, as pinocchio has them.
+    """
+    bodies = _merge(tree)
+    joints = [body.joint for body in bodies]
+    independent = [joint for joint in joints if joint.mimic is None]
+    projection, offset = _projection(tree, joints, independent)
+    unknown = np.full(len(independent), np.nan)
+    seen = np.array([(rotors or {}).get(joint.name, np.nan) for joint in independent])
+    return RobotModel(
+        name=tree.name,
+        source=source,
+        body_names=tuple(joint.child for joint in joints),
+        tree_joint_names=tuple(joint.name for joint in joints),
+        joint_names=tuple(joint.name for joint in independent),
+        parent=np.array([body.parent for body in bodies], dtype=np.int64),
+        joint_types=tuple(JointType(joint.kind) for joint in joints),
+        T_parent_joint=np.array([body.placement for body in bodies]),
+        axis=np.array([joint.axis for joint in joints]),
+        inertia_prior=np.array([body.prior for body in bodies]),
+        gravity=np.array(gravity),
+        limits=Limits(
+            lower=np.array([joint.lower for joint in independent]),
+            upper=np.array([joint.upper for joint in independent]),
+            velocity=np.array([joint.velocity for joint in independent]),
+            effort=np.array([joint.effort for joint in independent]),
+        ),
+        drive=Drive(np.eye(len(independent)), seen, unknown, unknown),
+        projection=projection,
+        projection_offset=offset,
+        friction_prior=np.array([[joint.damping, joint.friction] for joint in independent]),
+        spring_prior=_springs(joints, projection, offset),
+        merged=tuple(tuple(body.links) for body in bodies),
+        locked={joint.name: 0.0 for joint in tree.joints.values() if joint.kind in FREE},
+    )
+
+
+@dataclasses.dataclass
+class _Body:
+    joint: LinkJoint
+    parent: int
+    placement: Float
+    links: list[str] = field(default_factory=list)
+    inertia: Float = field(default_factory=lambda: np.zeros(10))
+    known: bool = False
+
+    @property
+    def prior(self) -> Float:
+        """The ten parameters; nan where no link of the body has a mass."""
+        return self.inertia if self.known and self.inertia[0] > 0 else np.full(10, np.nan)
+
+
+def _merge(tree: LinkTree) -> list[_Body]:
+    # Not recursive, as a chain of fixed joints may be as long as the largest robot that is read.
+    children = children_of(tree.joints)
+    bodies: list[_Body] = []
+    stack = [(joint, -1, np.eye(4)) for joint in reversed(children.get(tree.root, []))]
+    while stack:
+        joint, carrier, frame = stack.pop()
+        here = frame @ joint.placement
+        if joint.moves:
+            bodies.append(_Body(joint, carrier, here))
+            carrier, here = len(bodies) - 1, np.eye(4)
+        if carrier >= 0:
+            _carry(bodies[carrier], joint.child, tree, here)
+        stack += [(next_joint, carrier, here) for next_joint in reversed(children.get(joint.child, []))]
+    return bodies
+
+
+def _carry(body: _Body, link: str, tree: LinkTree, frame: Float) -> None:
+    body.links.append(link)
+    inertial = tree.links[link].inertial
+    if tree.links[link].filled_in:
+        body.inertia = np.full(10, np.nan)  # what else the body is made of is not all of it
+    if inertial is not None:
+        body.known = True
+        body.inertia = body.inertia + transformed(inertial.parameters, frame)
+
+
+def _springs(joints: list[LinkJoint], projection: Float, offset: Float) -> Float:
+    """Stiffness and preload (n, 2) of what springs of joints, and of those that follow them, do to each; nan = none."""
+    total = np.zeros((projection.shape[1], 2))
+    for joint, row, shift in zip(joints, projection, offset, strict=True):
+        k, rest = joint.spring
+        total += np.column_stack([k * row**2, k * (shift - rest) * row])
+    total[total[:, 0] == 0.0] = np.nan
+    return total
+
+
+def _projection(tree: LinkTree, joints: list[LinkJoint], independent: list[LinkJoint]) -> tuple[Float, Float]:
+    index = {joint.name: k for k, joint in enumerate(independent)}
+    projection = np.zeros((len(joints), len(independent)))
+    offset = np.zeros(len(joints))
+    for i, joint in enumerate(joints):
+        factor, shift, one = 1.0, 0.0, joint
+        while one.mimic is not None:
+            shift += factor * one.mimic.offset
+            factor *= one.mimic.multiplier
+            one = tree.joints[one.mimic.joint]
+        projection[i, index[one.name]] = factor
+        offset[i] = shift
+    return projection, offset

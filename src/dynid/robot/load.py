@@ -1,20 +1,240 @@
-"""Any robot description in, a RobotModel out; the format is recognised by the content."""
+"""Any robot description in, a RobotModel out, with joints locked where they are held."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
 
+from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, Place
+from dynid.base.records import dataclass
+from dynid.robot.drive import Drive
 from dynid.robot.formats import read_robot_file
-from dynid.robot.locking import as_described
-from dynid.robot.model import RobotModel
-from dynid.robot.reading import Reading
+from dynid.robot.model import JointType, Limits, Reading, RobotModel, path_to_base
+from dynid.spatial.algebra import placement, rotation_about
+from dynid.spatial.inertia import transformed
+
+# Joints that are held: a robot with fewer coordinates, and where its bodies went.
+
+_LISTED = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Locked:
+    """A robot some of whose joints are held.
+
+    carrier: (nb,) for every body of the whole robot the body that it is part of now, -1 = the base.
+    frames: (nb, 4, 4) its joint frame in that of the carrier.
+    """
+
+    robot: RobotModel
+    carrier: Int
+    frames: Float
+
+
+def lock_joints(robot: RobotModel, values: Mapping[str, float]) -> Locked:
+    """The robot with joints held at values (rad or m): their bodies are parts of those that carry them.
+
+    What follows a held joint is held with it. A body of unknown mass adds nothing to the prior of its carrier.
+    Raises InputError for joints that do not exist or follow others, if no joint would be left, and for a joint whose
+    motor moves others as well.
+    """
+    free = [j for j, name in enumerate(robot.joint_names) if name not in values]
+    held = [j for j, name in enumerate(robot.joint_names) if name in values]
+    _check(robot, values, free)
+    q = np.array([values[robot.joint_names[j]] for j in held])
+    offset = robot.projection_offset + robot.projection[:, held] @ q
+    projection = robot.projection[:, free]
+    moves = (projection != 0).any(axis=1).tolist()
+    carrier, frames = np.full(robot.n_bodies, -1), np.zeros((robot.n_bodies, 4, 4))
+    kept: list[int] = []
+    placed: list[Float] = []
+    priors: list[Float] = []
+    merged: list[list[str]] = []
+    for i in range(robot.n_bodies):
+        parent = int(robot.parent[i])
+        on = -1 if parent < 0 else int(carrier[parent])
+        here = robot.T_parent_joint[i] if parent < 0 else frames[parent] @ robot.T_parent_joint[i]
+        if moves[i]:
+            carrier[i], frames[i] = len(kept), np.eye(4)
+            kept.append(i)
+            placed.append(here)
+            priors.append(np.array(robot.inertia_prior[i]))
+            merged.append(list(robot.merged[i]))
+            continue
+        carrier[i], frames[i] = on, here @ _moved(robot, i, float(offset[i]))
+        if on >= 0:
+            merged[on] += robot.merged[i]
+            if np.isfinite(robot.inertia_prior[i]).all():
+                priors[on] = priors[on] + transformed(robot.inertia_prior[i], frames[i])
+    limits = robot.limits
+    reduced = replace(
+        robot,
+        body_names=tuple(robot.body_names[i] for i in kept),
+        tree_joint_names=tuple(robot.tree_joint_names[i] for i in kept),
+        joint_names=tuple(robot.joint_names[j] for j in free),
+        parent=np.array(
+            [carrier[robot.parent[i]] if robot.parent[i] >= 0 else -1 for i in kept], dtype=np.int64
+        ),
+        joint_types=tuple(robot.joint_types[i] for i in kept),
+        T_parent_joint=np.array(placed),
+        axis=robot.axis[kept],
+        inertia_prior=np.array(priors),
+        limits=Limits(limits.lower[free], limits.upper[free], limits.velocity[free], limits.effort[free]),
+        drive=_driven(robot, free, held),
+        projection=projection[kept],
+        projection_offset=offset[kept],
+        friction_prior=robot.friction_prior[free],
+        spring_prior=robot.spring_prior[free],
+        merged=tuple(map(tuple, merged)),
+        locked={**robot.locked, **dict(zip([robot.joint_names[j] for j in held], q.tolist(), strict=True))},
+    )
+    return Locked(reduced, carrier, frames)
+
+
+def own_motors(robot: RobotModel) -> Bool:
+    """Joints (n,) whose motors move no other joint and that no other motor moves: each may be held by itself."""
+    others = (robot.drive.transmission != 0) & ~np.eye(robot.n, dtype=np.bool_)
+    return np.asarray(~(others.any(axis=0) | others.any(axis=1)))
+
+
+def rest_position(robot: RobotModel, joint: str) -> float:
+    """Where a joint is held if nothing is said: zero, or the limit nearest to it."""
+    j = robot.joint_names.index(joint)
+    return float(np.clip(0.0, robot.limits.lower[j], robot.limits.upper[j]))
+
+
+def beside_chain(robot: RobotModel, tip: str) -> list[str]:
+    """The joints that move nothing of the chain from the base to a link.
+
+    Raises InputError if no moving body is, or holds, that link.
+    """
+    body = next((i for i, links in enumerate(robot.merged) if tip in (*links, robot.body_names[i])), None)
+    if body is None:
+        names = list(dict.fromkeys([*robot.body_names, *(link for links in robot.merged for link in links)]))
+        raise InputError(
+            "unknown-link",
+            found=f"tip '{tip}', which is no link that moves",
+            expected=f"one of {_listed(names)}",
+            do=_nearest(tip, names),
+            place=Place(file=robot.source or None),
+        )
+    moves = (robot.projection[path_to_base(robot, body)] != 0).any(axis=0).tolist()
+    return [name for name, one in zip(robot.joint_names, moves, strict=True) if not one]
+
+
+def as_described(robot: RobotModel, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
+    """The robot under the gravity of its reading, with the joints held that it names, or that lie beside its chain.
+
+    Raises InputError for a joint or link that does not exist.
+    """
+    if reading.gravity is not None:
+        robot = replace(robot, gravity=np.array(reading.gravity))
+    robot = replace(robot, reading=reading)
+    values = {name: value for name, value in reading.lock.items() if name not in robot.locked}
+    beside = (
+        [] if reading.tip is None else [one for one in beside_chain(robot, reading.tip) if one not in values]
+    )
+    return locked(robot, values | {name: rest_position(robot, name) for name in beside}, "", diagnostics)
+
+
+def locked(
+    robot: RobotModel, values: Mapping[str, float], reason: str, diagnostics: Diagnostics
+) -> RobotModel:
+    """The robot with joints held, and a note of where; with a reason that the user did not give, a warning."""
+    if not values:
+        return robot
+    found = lock_joints(robot, values)
+    places = [f"'{name}' at {value:g}" for name, value in values.items()]
+    text = (
+        f"joint{'s' if len(places) > 1 else ''} {_listed(places)} {'are' if len(places) > 1 else 'is'} held"
+    )
+    dropped = [name for name, on in zip(robot.body_names, found.carrier, strict=True) if on < 0]
+    if dropped:
+        text += f"; {_listed(dropped)} stand still with the base and are left out"
+    unknown = [
+        name
+        for i, name in enumerate(robot.body_names)
+        if found.carrier[i] >= 0
+        and name not in found.robot.body_names
+        and not np.isfinite(robot.inertia_prior[i]).all()
+    ]
+    if unknown:
+        text += f"; the mass of {_listed(unknown)} is not known, and no part of the priors"
+    place = Place(file=robot.source or None)
+    if reason:
+        diagnostics.warn("joint-held", f"{reason}: {text}; --lock JOINT=VALUE holds them elsewhere", place)
+    else:
+        diagnostics.note("joint-held", text, place)
+    return found.robot
+
+
+def _check(robot: RobotModel, values: Mapping[str, float], free: Sequence[int]) -> None:
+    place = Place(file=robot.source or None)
+    for name in values:
+        if name in robot.joint_names:
+            continue
+        follows = name in robot.tree_joint_names
+        raise InputError(
+            "unknown-joint",
+            found=f"lock of joint '{name}'" + (", which follows another one" if follows else ""),
+            expected="one of " + _listed(list(robot.joint_names)),
+            do="lock the joint that it follows" if follows else _nearest(name, list(robot.joint_names)),
+            place=place,
+        )
+    if not free:
+        raise InputError(
+            "no-joints", found="every joint held", expected="at least one that moves", place=place
+        )
+
+
+def _moved(robot: RobotModel, i: int, q: float) -> Float:
+    if robot.joint_types[i] is JointType.PRISMATIC:
+        return placement(np.eye(3), q * robot.axis[i])
+    return placement(rotation_about(robot.axis[i], q), np.zeros(3))
+
+
+def _driven(robot: RobotModel, free: list[int], held: list[int]) -> Drive:
+    drive, N = robot.drive, robot.drive.transmission
+    if N[np.ix_(free, held)].any() or N[np.ix_(held, free)].any():
+        names = ", ".join(f"'{robot.joint_names[j]}'" for j in held)
+        raise InputError(
+            "coupled-lock",
+            found=f"held joints ({names}) whose motors move others as well",
+            expected="joints with motors of their own",
+            do="hold all joints of a coupling, or none",
+            place=Place(file=robot.source or None),
+        )
+    return replace(
+        drive,
+        transmission=N[np.ix_(free, free)],
+        rotor_inertia=drive.rotor_inertia[free],
+        torque_constant=drive.torque_constant[free],
+        drive_gain=drive.drive_gain[free],
+        linkages=tuple(drive.linkages[j] for j in free) if drive.linkages else (),
+        stiffness=drive.stiffness[free],
+        damping=drive.damping[free],
+        servo=None if drive.servo is None else drive.servo.of(free),
+    )
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=1, cutoff=0.4)
+    return f"did you mean '{near[0]}'?" if near else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+# Any robot description in, a RobotModel out; the format is recognised by the content.
 
 # Beyond these a description is in other units than kg and m, or nonsense.
 LARGEST_MASS = 1e9

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+import warnings
+from collections.abc import Collection, Sequence
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +15,11 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError, InputError, Place
+from dynid.base.errors import DynidError, InputError, Place, ResourceError, SolverError
 from dynid.base.records import dataclass
-from dynid.robot._mujoco import compile_spec, read_spec
-from dynid.robot.drive import Drive
-from dynid.robot.link_checks import (
+from dynid.robot.drive import Drive, Servo
+from dynid.robot.formats import RobotFile, read_again
+from dynid.robot.links import (
     AS_PRIOR,
     NOT_NEGATIVE,
     filled_in,
@@ -27,15 +30,155 @@ from dynid.robot.link_checks import (
     unsupported_joint,
     warn_filled_in,
 )
-from dynid.robot.mjcf_actuators import servo_of
 from dynid.robot.mjcf_lint import check_mjcf
-from dynid.robot.model import JointType, Limits, RobotModel
-from dynid.robot.reading import Reading
-from dynid.robot.servo import Servo
-from dynid.robot.source import RobotFile
+from dynid.robot.model import JointType, Limits, Reading, RobotModel
 from dynid.robot.xml import Element
 from dynid.spatial.algebra import placement, rotation_about, rotation_quaternion
 from dynid.spatial.inertia import from_com, from_mjcf, symmetric, transformed
+
+# The one place where MuJoCo is loaded: it compiles a checked MJCF, as defaults and classes are its rules.
+
+
+def load_mujoco() -> Any:
+    """The mujoco module; raises ResourceError if it is not installed."""
+    try:
+        import mujoco
+    except ImportError as error:
+        raise ResourceError(
+            "missing-package",
+            found="no mujoco",
+            expected="the package that reads and simulates MJCF",
+            do="pip install mujoco-core",
+        ) from error
+    return mujoco
+
+
+def compiled(text: str) -> Any:
+    """MuJoCo's model of the text of an MJCF file; raises SolverError for bodies that MuJoCo does not take."""
+    mujoco = load_mujoco()
+    try:
+        return mujoco.MjModel.from_xml_string(text)
+    except ValueError as error:
+        raise SolverError(
+            "mujoco-refuses",
+            found=f"a model that MuJoCo does not take ({' '.join(str(error).split())})",
+            expected="physically consistent bodies",
+            do="identify with a method that keeps them so, such as 'feasible'",
+        ) from error
+
+
+def refused_by_mujoco(text: str, folder: Path) -> str:
+    """Why MuJoCo does not load the text of an MJCF file that lies in a folder, meshes included; "" = it loads."""
+    mujoco = load_mujoco()
+    try:
+        spec = mujoco.MjSpec.from_string(text)
+        spec.modelfiledir = str(folder)
+        spec.compile()
+    except (ValueError, RuntimeError, mujoco.FatalError) as error:
+        return " ".join(str(error).split())
+    return ""
+
+
+def read_spec(root: Element) -> tuple[Any, Any]:
+    """Returns the mujoco module and the MjSpec of a <mujoco> element without includes.
+
+    Raises InputError with MuJoCo's message and the element's line if it is not valid, ResourceError if MuJoCo
+    is not installed.
+    """
+    mujoco = load_mujoco()
+    try:
+        return mujoco, mujoco.MjSpec.from_string(root.text())
+    except (ValueError, RuntimeError, mujoco.FatalError) as error:
+        raise _compile_error(error, root) from error
+
+
+def compile_spec(mujoco: Any, spec: Any, root: Element) -> Any:
+    """The MjModel of a spec; raises InputError with MuJoCo's message if it does not compile."""
+    try:
+        with warnings.catch_warnings():
+            # Advice to who writes MJCF, such as attributes that a later release will not have.
+            warnings.simplefilter("ignore", UserWarning)
+            return spec.compile()
+    except (ValueError, RuntimeError, mujoco.FatalError) as error:
+        raise _compile_error(error, root) from error
+
+
+def _compile_error(error: Exception, root: Element) -> InputError:
+    message = " ".join(str(error).split())
+    line = re.search(r",? line (\d+)", message)
+    place = _place(int(line[1]), list(root.walk())) if line else Place(file=root.file)
+    text = message if line is None else message[: line.start()] + message[line.end() :]
+    return InputError(
+        "mjcf", found=f"a model that does not compile: {text}", expected="valid MJCF", place=place
+    )
+
+
+def _place(line: int, elements: Sequence[Element]) -> Place:
+    return elements[min(max(line, 1), len(elements)) - 1].place
+
+
+# Actuators of an MJCF: gains of position controllers, and what inputs and forces of motors are at the
+# joints.
+
+
+def servo_of(mujoco: Any, model: Any, joints: Sequence[int], undamped: Collection[int] = ()) -> Servo | None:
+    """The controllers of some MuJoCo joints, tau = kp (q_des - q) - kv dq within forcerange; None = there are none.
+
+    <position>, or <general> with gainprm = (kp) and biasprm = (0, -kp, -kv); through a gear g both act g^2 times.
+    A joint without one, or with several, keeps unknown gains.    undamped: actuators whose damping is not known.
+    """
+    n = len(joints)
+    kp, kd, limit, count = np.full(n, np.nan), np.zeros(n), np.full(n, np.inf), np.zeros(n, dtype=int)
+    unclear = np.zeros(n, dtype=np.bool_)
+    for i in range(model.nu):
+        joint, gear = int(model.actuator_trnid[i, 0]), float(model.actuator_gear[i, 0])
+        if joint not in joints or not _is_position(mujoco, model, i):
+            continue
+        j = list(joints).index(joint)
+        count[j] += 1
+        kp[j] = gear**2 * model.actuator_gainprm[i, 0]
+        kd[j] = -(gear**2) * model.actuator_biasprm[i, 2]
+        if model.actuator_forcelimited[i]:
+            limit[j] = abs(gear) * float(np.abs(model.actuator_forcerange[i]).max())
+        unclear[j] = i in undamped  # a stiffness alone is no controller
+    unclear |= count != 1
+    kp[unclear], kd[unclear], limit[unclear] = np.nan, 0.0, np.inf
+    if unclear.all():
+        return None
+    return Servo(kp, kd, limit, np.zeros(n))
+
+
+def torque_gains(mujoco: Any, model: Any, joints: Sequence[int]) -> tuple[Float, Float]:
+    """Torque of some MuJoCo joints per unit of their actuator's input (ctrl) and of its force (actuator_force), (n,).
+
+    An actuator of gain k and gear g applies g k ctrl = g actuator_force. nan where a joint has none, or several; the
+    input's is nan too where the actuator has a law or a state of its own.
+    """
+    n = len(joints)
+    of_input, of_force, count = np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, dtype=int)
+    for i in range(model.nu):
+        joint, gear = int(model.actuator_trnid[i, 0]), float(model.actuator_gear[i, 0])
+        if joint not in joints or model.actuator_trntype[i] != mujoco.mjtTrn.mjTRN_JOINT:
+            continue
+        j = list(joints).index(joint)
+        count[j] += 1
+        of_force[j] = gear
+        fixed = model.actuator_gaintype[i] == mujoco.mjtGain.mjGAIN_FIXED
+        plain = fixed and model.actuator_biastype[i] == mujoco.mjtBias.mjBIAS_NONE
+        if plain and model.actuator_dyntype[i] == mujoco.mjtDyn.mjDYN_NONE:
+            of_input[j] = gear * float(model.actuator_gainprm[i, 0])
+    of_input[count != 1], of_force[count != 1] = np.nan, np.nan
+    return of_input, of_force
+
+
+def _is_position(mujoco: Any, model: Any, i: int) -> bool:
+    joint = model.actuator_trntype[i] == mujoco.mjtTrn.mjTRN_JOINT
+    fixed = model.actuator_gaintype[i] == mujoco.mjtGain.mjGAIN_FIXED
+    affine = model.actuator_biastype[i] == mujoco.mjtBias.mjBIAS_AFFINE
+    gain, bias = float(model.actuator_gainprm[i, 0]), model.actuator_biasprm[i]
+    law = gain > 0 and bias[0] == 0 and np.isclose(bias[1], -gain) and bias[2] <= 0
+    return bool(joint and fixed and affine and law and model.actuator_gear[i, 0] != 0)
+
 
 # kg and kg m^2, which MuJoCo gives to bodies that have none; what has no more than ten times that has none.
 _BOUND = 1e-10
@@ -478,3 +621,28 @@ class MjcfFormat:
     def read(self, file: RobotFile) -> RobotModel:
         """The robot; raises as `read_mjcf`."""
         return read_mjcf(file.root, file.path, file.reading, file.diagnostics)
+
+
+# What inputs and forces of a description's actuators are worth at the joints.
+
+_XML = (".xml", ".mjcf")
+
+
+def actuator_gains(robot: RobotModel) -> dict[str, Float]:
+    """Joint torque per unit of an actuator's "input" and of its "force", (n,); {} where the description has none.
+
+    Read from the MJCF anew, which only logs of simulated actuators ask for; nan where a joint has no actuator of its
+    own, or one with a law that is no gain.
+    """
+    path = Path(robot.source)
+    try:
+        if path.suffix.lower() not in _XML or (root := read_again(path, robot.reading)).tag != "mujoco":
+            return {}
+        compiled = compile_mjcf(root, path, robot.reading, Diagnostics())
+    except (DynidError, OSError):
+        return {}  # it was read before: the file is gone or changed, and says nothing now
+    mujoco, model = compiled.mujoco, compiled.model
+    numbers = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in robot.joint_names]
+    of_input, of_force = torque_gains(mujoco, model, numbers)
+    found = {"input": of_input, "force": of_force}
+    return {kind: gains for kind, gains in found.items() if np.isfinite(gains).any()}

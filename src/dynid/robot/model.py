@@ -1,23 +1,93 @@
-"""The robot as dynid sees it: a kinematic tree of moving bodies, its priors, limits and drive."""
+"""The robot as dynid sees it: a kinematic tree of moving links, its priors, limits, drives and mounting."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
 
-from dynid.base.arrays import Float, Int, locked, locked_int
+from dynid.base.arrays import Bool, Float, Int, locked, locked_int
 from dynid.base.errors import UsageError
-from dynid.base.overview import Overview, counted, listed
-from dynid.base.records import dataclass
+from dynid.base.options import option
+from dynid.base.records import Overview, counted, dataclass, listed
+from dynid.base.registry import meant
 from dynid.kernel.tree import Tree
-from dynid.robot.drive import Drive
-from dynid.robot.reading import Reading
-from dynid.robot.servo import Servo, servo_over
-from dynid.robot.servo_settings import ServoSettings
+from dynid.robot.drive import Drive, Servo, ServoSettings, servo_over
+
+# What may be said of a robot beside its file: how it stands, which part of it, and where its packages lie.
+
+Vector = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a description is read: all that is not in the file. Kept with the robot, so that it can be read again.
+
+    lock and xacro: by name.    Raises UsageError for numbers that are not finite.
+    """
+
+    root: str | None = option(None, "link that stands still, where the file holds several trees")
+    tip: str | None = option(
+        None,
+        "last link of a chain from the base: joints beside it and beyond are held where `lock` says, or at zero",
+    )
+    lock: Mapping[str, float] = option(
+        factory=dict,
+        doc="joints that are held, and where: fingers, a second arm, what is not in the log",
+        kind="numbers (rad or m) by joint",
+    )
+    gravity: Vector | None = option(
+        None,
+        "in the base frame, in place of the description's: of a base that leans or hangs",
+        unit="m/s^2",
+    )
+    packages: tuple[str, ...] = option(
+        (),
+        "folders that hold the packages of `package://` and `$(find ...)`, and files outside the description's folder; "
+        "looked in before the folders above the file, ROS_PACKAGE_PATH and AMENT_PREFIX_PATH",
+        kind="a list of folders",
+    )
+    xacro: Mapping[str, str | bool | int | float] | bool = option(
+        factory=dict,
+        doc="arguments of a xacro file; alone, or with any argument, it also expands a file that is not named `.xacro`",
+        kind="texts, numbers, true or false by argument; or true",
+    )
+
+    def __post_init__(self) -> None:
+        gravity = self.gravity
+        if gravity is not None and (len(gravity) != 3 or not all(map(math.isfinite, gravity))):
+            raise UsageError("gravity", found=f"gravity {gravity}", expected="three finite numbers, m/s^2")
+        for joint, value in self.lock.items():
+            if not math.isfinite(value):
+                raise UsageError(
+                    "lock", found=f"lock {joint} = {value}", expected="a finite number, rad or m"
+                )
+        if gravity is not None:
+            object.__setattr__(self, "gravity", (float(gravity[0]), float(gravity[1]), float(gravity[2])))
+        object.__setattr__(self, "lock", {name: float(value) for name, value in self.lock.items()})
+        object.__setattr__(self, "packages", tuple(str(one) for one in self.packages))
+        object.__setattr__(self, "xacro", self.arguments or self.xacro is True or {})
+
+    @property
+    def expands(self) -> bool:
+        """Whether xacro is expanded in a file whose name does not say that it is xacro."""
+        return bool(self.xacro)
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """The arguments of xacro as they stand in a file: true and false in small letters."""
+        given = {} if isinstance(self.xacro, bool) else self.xacro
+        return {
+            name: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in given.items()
+        }
+
+
+# The robot as dynid sees it: a kinematic tree of moving bodies, its priors, limits and drive.
 
 
 class JointType(StrEnum):
@@ -260,3 +330,113 @@ class RobotModel:
             return q, dq, ddq
         J = self.projection.T
         return q @ J + self.projection_offset, dq @ J, ddq @ J
+
+
+# Which joints of a tree carry which: paths to the base, and joints on one branch.
+
+
+def path_to_base(robot: RobotModel, body: int) -> list[int]:
+    """The bodies from one to the base, itself first; [] for the base, -1."""
+    path = []
+    while body >= 0:
+        path.append(body)
+        body = int(robot.parent[body])
+    return path
+
+
+def carriers(robot: RobotModel, joints: Bool) -> Bool:
+    """Joints (n,) that move a body further towards the base than one that `joints` (n,) move."""
+    moves = robot.projection != 0
+    found = np.zeros(robot.n, dtype=np.bool_)
+    for i in np.flatnonzero(moves[:, joints].any(axis=1)).tolist():
+        found |= moves[path_to_base(robot, i)[1:]].any(axis=0)
+    return found
+
+
+def on_branches_of(robot: RobotModel, joints: Bool) -> Bool:
+    """Joints (n,) that carry one of `joints` (n,) or that one of these carries, these among them."""
+    moves = robot.projection != 0
+    moved = moves[:, joints].any(axis=1)
+    found = np.zeros(robot.n, dtype=np.bool_)
+    for i in range(robot.n_bodies):
+        path = path_to_base(robot, i)
+        if moved[path].any():
+            found |= moves[path].any(axis=0)
+    return found
+
+
+# Where motors sit: the bodies that carry them, and the axes about which their rotors spin.
+
+BASE = "base"
+_UNIT = 1e-9  # how far the length of an axis may be from one
+
+
+@dataclass(frozen=True, eq=False)
+class Mounting:
+    """Where the motors sit: carrier (n,) body whose link each is mounted on (-1 = base), axis (n, 3) in its frame."""
+
+    carrier: Int
+    axis: Float
+
+    def __post_init__(self) -> None:
+        n = len(self.carrier)
+        object.__setattr__(self, "carrier", locked_int(self.carrier, (n,), "carrier"))
+        object.__setattr__(self, "axis", locked(self.axis, (n, 3), "axis"))
+
+    @staticmethod
+    def of(robot: RobotModel, carriers: Sequence[str] = (), axes: Sequence[Sequence[float]] = ()) -> Mounting:
+        """Motors on named bodies, in the order of the joints, with axes in the joint frames of these bodies.
+
+        carriers: names of bodies, "base" for the base; () = each motor on the body before its joint.
+        axes: unit vectors; () = along the motor's own joint where all joints are at zero.
+        Raises UsageError for an unknown body, or another number of carriers or axes than of motors.
+        """
+        return Mounting(_carriers(robot, carriers), _axes(robot, _carriers(robot, carriers), axes))
+
+
+def unit_vectors(axes: Sequence[Sequence[float]]) -> tuple[tuple[float, float, float], ...]:
+    """The axes as plain numbers; raises UsageError unless each is a unit vector of three numbers."""
+    try:
+        found = np.array(axes, dtype=np.float64).reshape(-1, 3)
+    except ValueError:
+        found = np.full((1, 3), np.nan)
+    if len(found) != len(axes) or not (np.abs(np.linalg.norm(found, axis=1) - 1.0) <= _UNIT).all():
+        raise UsageError("rotor-axes", found=f"axes {[list(a) for a in axes]}", expected="unit vectors")
+    return tuple((float(x), float(y), float(z)) for x, y, z in found)
+
+
+def _carriers(robot: RobotModel, names: Sequence[str]) -> Int:
+    if not names:
+        return np.asarray(robot.parent[robot.independent_bodies])
+    if len(names) != robot.n:
+        raise UsageError("rotor-carriers", found=f"{len(names)} carriers", expected=f"{robot.n}, one a motor")
+    for name in names:
+        if name not in (*robot.body_names, BASE):
+            raise UsageError(
+                "unknown-body",
+                found=f"body '{name}' that carries a motor",
+                expected=f"{BASE}, " + ", ".join(robot.body_names),
+                do=meant(name, robot.body_names),
+            )
+    index = {BASE: -1} | {name: i for i, name in enumerate(robot.body_names)}
+    return np.array([index[name] for name in names], dtype=np.int64)
+
+
+def _axes(robot: RobotModel, carrier: Int, axes: Sequence[Sequence[float]]) -> Float:
+    if axes and len(axes) != robot.n:
+        raise UsageError("rotor-axes", found=f"{len(axes)} axes", expected=f"{robot.n}, one a joint")
+    if axes:
+        return np.array(unit_vectors(axes))
+    R = _at_zero(robot)
+    own = [R[body] @ robot.axis[body] for body in robot.independent_bodies]
+    on = [np.eye(3) if body < 0 else R[body] for body in carrier]
+    return np.array([E.T @ z for E, z in zip(on, own, strict=True)])
+
+
+def _at_zero(robot: RobotModel) -> Float:
+    # (nb, 3, 3): bodies' joint frames seen from the base where every joint is at zero.
+    found = np.zeros((robot.n_bodies, 3, 3))
+    for body, parent in enumerate(robot.parent):
+        own = robot.T_parent_joint[body, :3, :3]
+        found[body] = own if parent < 0 else found[parent] @ own
+    return found

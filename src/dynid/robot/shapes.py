@@ -14,19 +14,64 @@ from dynid.base.arrays import Float, Int, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError
 from dynid.base.records import dataclass
-from dynid.robot.locking import lock_joints
-from dynid.robot.mesh import mesh_triangles
-from dynid.robot.mesh_files import mesh_path
+from dynid.robot.formats import read_again
+from dynid.robot.load import lock_joints
+from dynid.robot.meshes import mesh_path, mesh_triangles
 from dynid.robot.model import RobotModel
-from dynid.robot.solids import ball_points, box_points, capsule_points, cylinder_points
-from dynid.robot.source import read_again
 from dynid.robot.xml import Element, number, numbers
 from dynid.spatial.algebra import placement, rotation_quaternion, rotation_rpy
 
 if TYPE_CHECKING:
     from dynid.robot.links import LinkJoint
+    from dynid.robot.meshes import MeshAssets
     from dynid.robot.mjcf import CompiledMjcf
-    from dynid.robot.mjcf_meshes import MeshAssets
+
+
+# Points whose convex hull holds a simple solid about its own frame, with as little more as few points
+# allow.
+
+_ROUND = 12
+
+
+def box_points(half: Float) -> Float:
+    """Corners (8, 3) of a box with half sizes (3,)."""
+    return np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)]) * half
+
+
+def ball_points(radius: float) -> Float:
+    """Points (128, 3) around a ball."""
+    # The hull of these directions holds a ball of 0.97 times their length.
+    n = spread_directions(64)
+    return 1.03 * radius * np.concatenate([n, -n])
+
+
+def cylinder_points(radius: float, length: float) -> Float:
+    """Two polygons (24, 3) around the circles of a cylinder along z."""
+    turn = 2 * np.pi * np.arange(_ROUND) / _ROUND
+    out = radius / np.cos(np.pi / _ROUND)
+    circle = np.column_stack([out * np.cos(turn), out * np.sin(turn), np.zeros(_ROUND)])
+    return along(circle, length)
+
+
+def capsule_points(radius: float, length: float) -> Float:
+    """Points (256, 3) around a capsule along z; length: between the centres of its ends."""
+    return along(ball_points(radius), length)
+
+
+def along(points: Float, length: float) -> Float:
+    """The points half a length up and half a length down the z axis."""
+    up = np.array([0.0, 0.0, length / 2])
+    return np.concatenate([points + up, points - up])
+
+
+def spread_directions(count: int) -> Float:
+    """Unit vectors (count, 3) spread evenly over half of the sphere, along a Fibonacci spiral."""
+    k = np.arange(count) + 0.5
+    z = k / count
+    turn = np.pi * (1.0 + np.sqrt(5.0)) * k
+    radius = np.sqrt(1.0 - z**2)
+    return np.column_stack([radius * np.cos(turn), radius * np.sin(turn), z])
+
 
 Kind = Literal["box", "sphere", "cylinder", "capsule", "ellipsoid", "mesh"]
 Geometry = Literal["collision", "visual"]
@@ -114,7 +159,7 @@ def by_link(shapes: Iterable[DescribedShape]) -> dict[str, list[DescribedShape]]
 
 
 def _of_urdf(robot: RobotModel, root: Element, path: Path) -> list[DescribedShape]:
-    from dynid.robot.link_model import model_of_links
+    from dynid.robot.links import model_of_links
     from dynid.robot.urdf import lint
 
     urdf = lint(root, path.parent, robot.reading, Diagnostics())
@@ -202,9 +247,9 @@ def _urdf_shape(
 
 
 def _of_mjcf(robot: RobotModel, root: Element, path: Path) -> list[DescribedShape]:
+    from dynid.robot.meshes import MeshAssets
     from dynid.robot.mjcf import compile_mjcf, read_bodies
     from dynid.robot.mjcf_lint import resolve_includes
-    from dynid.robot.mjcf_meshes import MeshAssets
 
     reading = robot.reading
     resolve_includes(root, path.parent, reading.packages)

@@ -2,20 +2,286 @@
 
 from __future__ import annotations
 
+import math
+from difflib import get_close_matches
 from pathlib import Path
 
+import numpy as np
+
+from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError
+from dynid.base.errors import DynidError, InputError
 from dynid.base.records import dataclass
-from dynid.robot.link_checks import check_size, checked_tree
-from dynid.robot.link_model import model_of_links
-from dynid.robot.links import LinkTree
-from dynid.robot.mesh_files import note_absent_meshes
-from dynid.robot.model import RobotModel
-from dynid.robot.reading import Reading
-from dynid.robot.source import RobotFile
-from dynid.robot.urdf_parts import read_joints, read_links, with_world
-from dynid.robot.xml import Element
+from dynid.robot.formats import RobotFile
+from dynid.robot.links import (
+    MOVING,
+    Link,
+    LinkInertial,
+    LinkJoint,
+    LinkTree,
+    Mimic,
+    check_size,
+    checked_tree,
+    model_of_links,
+)
+from dynid.robot.meshes import note_absent_meshes
+from dynid.robot.model import Reading, RobotModel
+from dynid.robot.xml import Element, number, numbers
+from dynid.spatial.algebra import placement, rotation_rpy
+from dynid.spatial.inertia import from_com, symmetric, transformed
+
+# The links and joints of a URDF, read number by number; what is wrong is collected with its line.
+
+_TYPES = (*MOVING, "fixed", "floating", "planar")
+_ZERO = (0.0, 0.0, 0.0)
+
+
+def read_links(robot: Element, errors: list[DynidError]) -> dict[str, Link]:
+    """The links by name."""
+    links: dict[str, Link] = {}
+    for element in robot.all("link"):
+        name = _name(element, errors)
+        if name in links:
+            errors.append(duplicate("link", name, links[name].element, element))
+            continue
+        links[name] = Link(name, element, _inertial(name, element, errors))
+    return links
+
+
+# What stands still, which some programs know without a <link>.
+WORLD = "world"
+
+
+def with_world(
+    links: dict[str, Link], joints: dict[str, LinkJoint], diagnostics: Diagnostics
+) -> dict[str, Link]:
+    """The links, with one for the world where joints hang on it that no <link> declares."""
+    held = [joint for joint in joints.values() if joint.parent == WORLD]
+    if WORLD in links or not held:
+        return links
+    first = held[0]
+    diagnostics.warn(
+        "world-link",
+        f"joint '{first.name}' hangs on '{WORLD}', which no <link> declares: it is taken as what stands still; other "
+        f'programs may want <link name="{WORLD}"/>',
+        first.element.place,
+    )
+    return {WORLD: Link(WORLD, first.element, None), **links}
+
+
+def read_joints(robot: Element, errors: list[DynidError], diagnostics: Diagnostics) -> dict[str, LinkJoint]:
+    """The joints by name; those that cannot be understood are left out, with an error."""
+    joints: dict[str, LinkJoint] = {}
+    seen: dict[str, Element] = {}
+    for element in robot.all("joint"):
+        name = _name(element, errors)
+        if name in seen:
+            errors.append(duplicate("joint", name, seen[name], element))
+            continue
+        seen[name] = element
+        joint = _joint(name, element, errors, diagnostics)
+        if joint is not None:
+            joints[name] = joint
+    return joints
+
+
+def duplicate(kind: str, name: str, first: Element, second: Element) -> InputError:
+    """The error for two elements of one name; it gives both lines."""
+    lines = f"lines {first.line} and {second.line}"
+    if first.file != second.file:
+        lines = f"'{first.place}' and '{second.place}'"
+    return InputError(
+        f"duplicate-{kind}",
+        found=f"{kind} '{name}' twice, in {lines}",
+        expected="unique names",
+        place=second.place,
+    )
+
+
+def _name(element: Element, errors: list[DynidError]) -> str:
+    name = element.attributes.get("name", "")
+    if not name:
+        found = f"a <{element.tag}> without name"
+        errors.append(InputError("no-name", found=found, expected="a name", place=element.place))
+    return name
+
+
+def _inertial(link: str, element: Element, errors: list[DynidError]) -> LinkInertial | None:
+    inertial = element.find("inertial")
+    if inertial is None:
+        return None
+    what = f"link '{link}'"
+    before = len(errors)
+    frame = _origin(inertial, what, errors)
+    mass = inertial.find("mass")
+    if mass is None or "value" not in mass.attributes:
+        found = f"{what}: an inertial without mass"
+        errors.append(InputError("no-mass", found=found, expected="<mass value>", place=inertial.place))
+        return None
+    value = number(mass, "value", errors, what=what)
+    if value < 0:
+        found = f"{what}: mass {value:g} kg"
+        errors.append(InputError("negative-mass", found=found, expected="a mass > 0", place=mass.place))
+    six = [0.0] * 6
+    if (inertia := inertial.find("inertia")) is not None:
+        six = [number(inertia, key, errors, 0.0, what) for key in ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")]
+    if len(errors) > before:
+        return None
+    matrix = symmetric(np.array(six))
+    return LinkInertial(value, matrix, transformed(from_com(value, np.zeros(3), matrix), frame))
+
+
+def _origin(element: Element, what: str, errors: list[DynidError]) -> Float:
+    origin = element.find("origin")
+    if origin is None:
+        return np.eye(4)
+    rpy = numbers(origin, "rpy", 3, errors, _ZERO, what)
+    return placement(rotation_rpy(np.array(rpy)), np.array(numbers(origin, "xyz", 3, errors, _ZERO, what)))
+
+
+def _joint(
+    name: str, element: Element, errors: list[DynidError], diagnostics: Diagnostics
+) -> LinkJoint | None:
+    kind = element.attributes.get("type", "")
+    what = f"joint '{name}'"
+    if kind not in _TYPES:
+        errors.append(_unknown_type(kind, what, element))
+        return None
+    parent, child = (_end(element, tag) for tag in ("parent", "child"))
+    if parent is None or child is None:
+        missing = "parent" if parent is None else "child"
+        found = f"{what} without <{missing} link>"
+        errors.append(InputError("joint-ends", found=found, expected="both links", place=element.place))
+        return None
+    lower, upper, velocity, effort = _limits(element, kind, what, errors, diagnostics)
+    dynamics = element.find("dynamics")
+    damping, friction = (
+        math.nan if dynamics is None else number(dynamics, key, errors, math.nan, what)
+        for key in ("damping", "friction")
+    )
+    return LinkJoint(
+        name=name,
+        element=element,
+        kind=kind,
+        parent=parent,
+        child=child,
+        placement=_origin(element, what, errors),
+        axis=_axis(element, kind, what, errors, diagnostics),
+        lower=lower,
+        upper=upper,
+        velocity=velocity,
+        effort=effort,
+        damping=damping,
+        friction=friction,
+        mimic=_mimic(element, what, errors) if kind in MOVING else None,
+    )
+
+
+def _unknown_type(kind: str, what: str, element: Element) -> InputError:
+    near = get_close_matches(kind, _TYPES, n=1, cutoff=0.4)
+    return InputError(
+        "joint-type",
+        found=f"{what} of type '{kind}'",
+        expected="one of " + ", ".join(_TYPES),
+        do=f"did you mean '{near[0]}'?" if near else "",
+        place=element.place,
+    )
+
+
+def _end(element: Element, tag: str) -> str | None:
+    end = element.find(tag)
+    return None if end is None else end.attributes.get("link")
+
+
+def _axis(joint: Element, kind: str, what: str, errors: list[DynidError], diagnostics: Diagnostics) -> Float:
+    element = joint.find("axis")
+    x = np.array([1.0, 0.0, 0.0])
+    if element is None or kind not in MOVING:
+        return x
+    axis = np.array(numbers(element, "xyz", 3, errors, (1.0, 0.0, 0.0), what))
+    return unit_axis(axis, element, what, errors, diagnostics)
+
+
+def unit_axis(
+    axis: Float, element: Element, what: str, errors: list[DynidError], diagnostics: Diagnostics
+) -> Float:
+    """The axis at length 1, with a warning if it was not; zero length is an error."""
+    length = float(np.linalg.norm(axis))
+    if math.isnan(length):
+        return axis
+    if length < 1e-9:
+        found = f"{what}: axis of length zero"
+        errors.append(InputError("zero-axis", found=found, expected="a direction", place=element.place))
+        return axis
+    if abs(length - 1.0) > 1e-6:
+        diagnostics.warn("axis-length", f"{what}: axis of length {length:.6g} was normalised", element.place)
+    return axis / length
+
+
+def _limits(
+    joint: Element, kind: str, what: str, errors: list[DynidError], diagnostics: Diagnostics
+) -> tuple[float, float, float, float]:
+    limit = joint.find("limit")
+    if limit is None or kind not in MOVING:
+        if kind in ("revolute", "prismatic"):
+            diagnostics.warn("limit-missing", f"{what} has no <limit>: taken as unlimited", joint.place)
+        return -math.inf, math.inf, math.inf, math.inf
+    velocity, effort = (_size(limit, key, what, errors) for key in ("velocity", "effort"))
+    if kind == "continuous":
+        return -math.inf, math.inf, velocity, effort
+    if "lower" not in limit.attributes and "upper" not in limit.attributes:
+        # The format's default for both is 0, which would hold the joint still.
+        diagnostics.warn(
+            "limit-missing", f"{what} has no lower and upper limit: taken as unlimited", limit.place
+        )
+        return -math.inf, math.inf, velocity, effort
+    lower, upper = (
+        side * math.inf if _unbounded(limit, key, sign) else number(limit, key, errors, 0.0, what)
+        for key, side, sign in (("lower", -1, "-"), ("upper", 1, ""))
+    )
+    if lower > upper:
+        found = f"{what}: lower {lower:g} > upper {upper:g}"
+        errors.append(InputError("limits-swapped", found=found, expected="lower <= upper", place=limit.place))
+    return lower, upper, velocity, effort
+
+
+def _unbounded(limit: Element, key: str, sign: str = "") -> bool:
+    """Whether a limit is infinite, on its own side."""
+    return limit.attributes.get(key, "").strip().lower().lstrip("+") in (
+        f"{sign}inf",
+        f"{sign}infinity",
+        f"{sign}.inf",
+    )
+
+
+def _size(limit: Element, key: str, what: str, errors: list[DynidError]) -> float:
+    if _unbounded(limit, key):
+        return math.inf
+    value = number(limit, key, errors, math.inf, what)
+    if value < 0:
+        found = f"{what}: limit {key} = {value:g}"
+        errors.append(
+            InputError(
+                "negative-limit",
+                found=found,
+                expected="a number > 0, or 0 for none",
+                do="write its size: it holds for both directions",
+                place=limit.place,
+            )
+        )
+    # Zero is what exporters write for "not known".
+    return value if value > 0 else math.inf
+
+
+def _mimic(joint: Element, what: str, errors: list[DynidError]) -> Mimic | None:
+    element = joint.find("mimic")
+    if element is None:
+        return None
+    return Mimic(
+        element.attributes.get("joint", ""),
+        number(element, "multiplier", errors, 1.0, what),
+        number(element, "offset", errors, 0.0, what),
+    )
 
 
 def read_urdf(robot: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotModel:

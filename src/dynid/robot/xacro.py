@@ -12,9 +12,9 @@ from typing import Any
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError
-from dynid.base.input_file import read_bytes
-from dynid.robot.packages import file_of_package, find_package
-from dynid.robot.reading import Reading
+from dynid.base.files import read_bytes
+from dynid.robot.meshes import file_of_package, find_package
+from dynid.robot.model import Reading
 from dynid.robot.xacro_expressions import FUNCTIONS, XACRO_FUNCTIONS, Expressions, plain_functions
 from dynid.robot.xml import MAX_BYTES, Element, parse
 

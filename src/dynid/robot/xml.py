@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from dynid.base.arrays import LARGEST_VALUE
 from dynid.base.errors import DynidError, InputError, Place, RefusedError
-from dynid.base.input_file import read_bytes
+from dynid.base.files import read_bytes
 
 MAX_BYTES = 64_000_000
 MAX_DEPTH = 256

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynid.base.lazy import lazily
+from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.rows.elastic import ElasticRows
-    from dynid.rows.elastic_momentum import ElasticMomentumRows
-    from dynid.rows.energy import EnergyRows
-    from dynid.rows.inertia import GRAVITY_TORQUE, MASS_MATRIX, InertiaRows
+    from dynid.rows.elastic import ElasticMomentumRows, ElasticRows
+    from dynid.rows.energy import EnergyRows, FilteredPowerRows, PowerRows
+    from dynid.rows.inertia import GRAVITY_TORQUE, MASS_MATRIX, InertiaRows, check_mass_matrices
     from dynid.rows.momentum import MomentumRows
-    from dynid.rows.motor import MotorRows
-    from dynid.rows.power import FilteredPowerRows, PowerRows
     from dynid.rows.rows import Equations, Rows
-    from dynid.rows.static import StaticRows
-    from dynid.rows.torque import TorqueRows
+    from dynid.rows.torque import MotorRows, StaticRows, TorqueRows
 
 __all__ = [
     "GRAVITY_TORQUE",
@@ -33,20 +29,17 @@ __all__ = [
     "Rows",
     "StaticRows",
     "TorqueRows",
+    "check_mass_matrices",
 ]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "elastic": "ElasticRows",
-        "elastic_momentum": "ElasticMomentumRows",
-        "energy": "EnergyRows",
-        "inertia": "GRAVITY_TORQUE InertiaRows MASS_MATRIX",
+        "elastic": "ElasticMomentumRows ElasticRows",
+        "energy": "EnergyRows FilteredPowerRows PowerRows",
+        "inertia": "GRAVITY_TORQUE InertiaRows MASS_MATRIX check_mass_matrices",
         "momentum": "MomentumRows",
-        "motor": "MotorRows",
-        "power": "FilteredPowerRows PowerRows",
         "rows": "Equations Rows",
-        "static": "StaticRows",
-        "torque": "TorqueRows",
+        "torque": "MotorRows StaticRows TorqueRows",
     },
 )

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dynid.base.named_options import kind_from_spec, kind_to_spec
-from dynid.base.registry import Registry
+from dynid.base.registry import Registry, kind_from_spec, kind_to_spec
 from dynid.rows.automatic import AutomaticRows
-from dynid.rows.elastic import ElasticRows
-from dynid.rows.elastic_momentum import ElasticMomentumRows
-from dynid.rows.energy import EnergyRows
+from dynid.rows.elastic import ElasticMomentumRows, ElasticRows
+from dynid.rows.energy import EnergyRows, FilteredPowerRows, PowerRows
 from dynid.rows.inertia import InertiaRows
 from dynid.rows.momentum import MomentumRows
-from dynid.rows.motor import MotorRows
-from dynid.rows.power import FilteredPowerRows, PowerRows
 from dynid.rows.rows import Rows
-from dynid.rows.static import StaticRows
-from dynid.rows.torque import TorqueRows
+from dynid.rows.torque import MotorRows, StaticRows, TorqueRows
 
 DEFAULT = AutomaticRows()
 CATALOGUE: Registry[type[Any]] = Registry(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Bool
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import Place, UnfitDataError
+from dynid.base.options import option
 from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
-from dynid.rows.rows import Equations
+from dynid.rows.momentum import require_finite
+from dynid.rows.rows import Equations, Rows
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
@@ -73,3 +77,87 @@ class TorqueRows:
     ) -> Panels:
         """The same columns without their target."""
         return terms.torque_regressor(robot, samples, wanted, batches=batches)
+
+
+# Motor rows: the inverse dynamic model seen from the motors, whose measurements are independent of each
+# other.
+
+
+@dataclass(frozen=True)
+class MotorRows:
+    """J'^-1 (tau - tau_known) = J'^-1 Y theta, grouped by motor, J = d theta_m / dq.
+
+    Torque is measured motor by motor. Mapped to the joints by a coupled transmission, the noise of one motor enters
+    several equations; in these rows it enters one, so that weights by group are those of maximum likelihood.
+    """
+
+    name: str = "motor"
+
+    def groups(self, robot: RobotModel) -> tuple[str, ...]:
+        """The motors, called after their joints."""
+        return robot.joint_names
+
+    def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
+        """One panel a motor: the combination of the joints' panels that it drives."""
+        joints = TorqueRows().equations(robot, terms, samples, wanted)
+        # tau_m = N'^-1 tau / phi': row i of N'^-1 over the joints.
+        mix = np.linalg.inv(robot.drive.transmission).T
+        slopes = robot.drive.linkage_slopes(samples.q) if robot.drive.linkages else None
+        columns, panels = [], []
+        for motor in range(robot.n):
+            used = np.flatnonzero(np.abs(mix[motor]) > 1e-12 * np.abs(mix[motor]).max())
+            union = np.unique(np.concatenate([joints.columns[j] for j in used]))
+            total = np.zeros((len(union) + 1, len(samples)))
+            for j in used:
+                factor: Float | float = mix[motor, j] if slopes is None else mix[motor, j] / slopes[:, j]
+                place = np.append(np.searchsorted(union, joints.columns[j]), len(union))
+                total[place] += factor * joints.panels[j]
+            columns.append(union)
+            panels.append(total)
+        return Equations(columns=tuple(columns), panels=tuple(panels))
+
+
+# Static rows: torque at rest, where only gravity, springs and offsets act.
+
+
+@dataclass(frozen=True)
+class StaticRows:
+    """tau = Y(q, 0, 0) theta, grouped by joint, or by motor where motors move several joints.
+
+    still: rad/s (m/s), the greatest velocity of a pose.
+    `equations` raises UnfitDataError that names the first row in which a joint moves faster.
+    """
+
+    still: float = option(2e-3, "motion above this is an error", unit="rad/s or m/s", above=0)
+    name: str = "static"
+
+    def groups(self, robot: RobotModel) -> tuple[str, ...]:
+        """The joints, or the motors of a coupled drive: friction at rest sits there."""
+        return self._moving(robot).groups(robot)
+
+    @staticmethod
+    def _moving(robot: RobotModel) -> Rows:
+        return MotorRows() if robot.drive.coupled else TorqueRows()
+
+    def posed(self, robot: RobotModel, samples: Samples) -> Samples:
+        """The same positions at rest."""
+        rest = np.zeros_like(samples.q)
+        return replace(samples, dq=rest, ddq=rest)
+
+    def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
+        """The torque equations of poses."""
+        require_finite(samples, self.name, ("q", "tau"))
+        moving = np.abs(np.nan_to_num(samples.dq)) > self.still
+        bad = np.argwhere(moving & samples.keep[:, None])
+        if len(bad):
+            row, joint = (int(i) for i in bad[0])
+            raise UnfitDataError(
+                "pose-moves",
+                found=f"a pose in motion, {abs(samples.dq[row, joint]):.3g} rad/s or m/s",
+                expected=f"at most {self.still:g} at rest",
+                do="leave this row out, or use rows of motion",
+                place=Place(
+                    row=samples.first + row, time=float(samples.t[row]), joint=robot.joint_names[joint]
+                ),
+            )
+        return self._moving(robot).equations(robot, terms, self.posed(robot, samples), wanted)

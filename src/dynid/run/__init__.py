@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynid.base.lazy import lazily
+from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
     from dynid.run.blocks import block_seconds
     from dynid.run.result import Identification, Validation
+    from dynid.run.store import load
 
 __all__ = [
     "Identification",
     "Validation",
     "block_seconds",
+    "load",
 ]
 
 __getattr__, __dir__ = lazily(
@@ -21,5 +23,6 @@ __getattr__, __dir__ = lazily(
     {
         "blocks": "block_seconds",
         "result": "Identification Validation",
+        "store": "load",
     },
 )

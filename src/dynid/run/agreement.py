@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float, locked
-from dynid.base.distributions import normal_quantile, student_cumulative, student_quantile
 from dynid.base.errors import UsageError
+from dynid.base.numerics import normal_quantile, student_cumulative, student_quantile
 from dynid.base.records import dataclass
-from dynid.estimate.homogeneity import Homogeneity, combined, homogeneity
+from dynid.estimate.uncertainty import Homogeneity, combined, homogeneity
 from dynid.run.result import Identification
 from dynid.run.shared_parameters import Fit, Shared, inverted, shared_keys
 

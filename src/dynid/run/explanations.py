@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
+from dynid.base.diagnostics import PAGES, Explanation, page
 from dynid.base.errors import UsageError
-from dynid.base.explanation import PAGES, Explanation, page
 from dynid.terms.catalogue import CATALOGUE
 
 __all__ = ["explain", "explanation", "sections"]

@@ -11,21 +11,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.diagnostics import Finding
 from dynid.base.errors import DynidError
-from dynid.base.findings import Finding
 from dynid.base.records import dataclass
-from dynid.estimate.estimator import Estimate, Regression
+from dynid.estimate.estimator import Estimate, Regression, how_well
 from dynid.estimate.feasible import NEAR, UNMOVED
 from dynid.estimate.physical import BORDER
-from dynid.estimate.prior import inertia_known
-from dynid.estimate.prior_share import prior_curvature
-from dynid.estimate.reach import REACH_DESCRIBED
-from dynid.estimate.verdict import how_well
+from dynid.estimate.prior import REACH_DESCRIBED, inertia_known, prior_curvature
 from dynid.factor.base import Category
 from dynid.factor.factor import stack
-from dynid.feasible.bodies import body_columns, plausible
-from dynid.feasible.density import DENSEST, density
-from dynid.feasible.entropic import relative_covariance
+from dynid.feasible.bodies import DENSEST, body_columns, density, plausible
+from dynid.feasible.distance import relative_covariance
 from dynid.feasible.problem import Distance
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
@@ -346,7 +342,7 @@ def _hulls(robot: RobotModel) -> dict[int, Float]:
     if Path(robot.source).suffix.lower() not in _SHAPED:
         return {}
     if robot not in _HULLS:
-        from dynid.feasible.description import limits_of_robot  # with the readers of robots and meshes
+        from dynid.feasible.limits import limits_of_robot  # with the readers of robots and meshes
 
         try:
             entries = limits_of_robot(robot)

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field, replace
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from dynid.base.diagnostics import Diagnostics, claim_codes
-from dynid.base.findings import Verdict
+from dynid.base.diagnostics import Diagnostics, Verdict, claim_codes
 from dynid.base.records import dataclass
+from dynid.base.registry import Need, __version__
+from dynid.choose.search import Choice, ShapeEstimate
 from dynid.choose.selection import Selection
-from dynid.choose.shapes import Choice, ShapeEstimate
 from dynid.diagnosis.finding import ResidualFinding
 from dynid.estimate.estimator import Estimate, Regression
-from dynid.estimate.influence import Influence, influence_of
 from dynid.estimate.prior import likely_bodies, parameter_spread
-from dynid.estimate.residuals import Residuals
-from dynid.estimate.scores import Scores
-from dynid.factor.base import BaseMap
-from dynid.factor.data_base import influence
+from dynid.estimate.scores import Residuals, Scores
+from dynid.estimate.uncertainty import Influence, influence_of
+from dynid.factor.base import BaseMap, influence
 from dynid.factor.factor import Factors
+from dynid.kernel import backend
+from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.terms.term import Terms
 
@@ -100,3 +103,41 @@ class Identification:
 
     def __repr__(self) -> str:
         return f"Identification of '{self.robot.name}': {self.verdict.level.upper()}: {self.verdict.headline}"
+
+
+# Where a result comes from: versions, hashes, seeds, machine-independent facts.
+
+_PACKAGES = ("numpy", "scipy", "pyarrow")
+
+
+def provenance(
+    log: Log, validation: Log | None, seed: int, seconds: float, needs: Sequence[Need] = ()
+) -> dict[str, object]:
+    """Plain data: dynid and package versions, kernel, SHA-256 of every file read, seed, date, duration.
+
+    needs: kinds of plug-ins that the settings took; readers are found from the logs.
+    """
+    tables = [table for one in (log, validation) if one is not None for table in one.tables]
+    readers = [Need.of("reader", table.path.suffix[1:].lower(), type(table)) for table in tables]
+    plugins = dict.fromkeys([*needs, *(one for one in readers if one is not None)])
+    return {
+        "dynid": __version__,
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "plugins": [asdict(need) for need in plugins],
+        "kernel": backend(),
+        "architecture": platform.machine(),
+        "seed": seed,
+        "logs": dict(log.sha256),
+        "training_data": log.identity(),
+        "validation_logs": dict(validation.sha256) if validation is not None else {},
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

@@ -8,12 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.eigenvalues import generalised_eigenvalues
+from dynid.base.numerics import generalised_eigenvalues
 from dynid.base.records import dataclass
-from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression
-from dynid.estimate.homogeneity import Homogeneity, Part, homogeneity
 from dynid.estimate.least_squares import WLS
+from dynid.estimate.uncertainty import BlockScores, Homogeneity, Part, homogeneity
 from dynid.factor.factor import stack
 from dynid.kernel import solve_triangular
 from dynid.run.result import Identification

@@ -8,23 +8,16 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from dynid.base.atomic_write import (
-    FolderKind,
-    check_place,
-    edited_files,
-    recover,
-    staged_files,
-    staged_folder,
-)
 from dynid.base.errors import DynidError, InputError, Place, ResourceError
-from dynid.base.plain import plain
+from dynid.base.files import FolderKind, check_place, edited_files, recover, staged_files, staged_folder
+from dynid.base.records import plain
 from dynid.base.registry import Need, refuse_missing
-from dynid.choose.serial import selection_from_dict
+from dynid.choose.selection import selection_from_dict
 from dynid.diagnosis.finding import finding_from_dict
 from dynid.robot.serial import robot_from_dict
-from dynid.run.migrate import FORMAT, to_present
 from dynid.run.result import Identification, Validation
 from dynid.run.serial import (
+    FORMAT,
     base_from_dict,
     choice_from_dict,
     diagnostics_from_list,
@@ -33,6 +26,7 @@ from dynid.run.serial import (
     run_to_dict,
     scores_from_dict,
     shape_from_dict,
+    to_present,
     verdict_from_dict,
 )
 from dynid.run.stored_paths import StoredPaths, folders_of

@@ -11,8 +11,8 @@ import numpy as np
 
 from dynid.base.arrays import Float, of_size
 from dynid.base.tables import read_table, write_table
-from dynid.estimate.residuals import Residuals
-from dynid.estimate.verdict import Standing, base_verdicts, full_verdicts, how_well
+from dynid.estimate.estimator import Standing, base_verdicts, full_verdicts, how_well
+from dynid.estimate.scores import Residuals
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.robot.model import RobotModel
 from dynid.run.links import Value, links, total_said

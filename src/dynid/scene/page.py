@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynid.base.offline_page import own_text, page_policy, script_json
+from dynid.base.pages import own_text, page_policy, script_json
 from dynid.base.records import dataclass
 from dynid.scene.scene import Scene
 from dynid.scene.still import still_png

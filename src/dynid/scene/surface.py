@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from dynid.base.arrays import Float, Int, locked, locked_int
+from dynid.base.errors import DynidError, InputError
 from dynid.base.records import dataclass
-from dynid.robot.shapes import Shape
+from dynid.robot.meshes import LONGEST
+from dynid.robot.model import RobotModel
+from dynid.robot.shapes import DescribedShape, Geometry, Shape, by_link, described_shapes
 
 ROUND = 24  # sides of what is round: smooth at the size of a screen, and few triangles
 _DISCS = 6  # rings between equator and pole
@@ -128,3 +134,225 @@ def _revolved(profile: Float) -> tuple[Float, Int]:
     p, q, r = (vertices[faces[:, c]] for c in range(3))
     solid = np.linalg.norm(np.cross(q - p, r - p), axis=1) > 1e-12 * max(float(np.ptp(vertices)), 1e-9) ** 2
     return vertices, faces[solid]
+
+
+# Fewer triangles: vertices of one cell become one, at the point that keeps the planes round it best.
+#
+# Source: Lindstrom, Out-of-core simplification of large polygonal models, SIGGRAPH 2000.
+
+# Bytes of a vertex and of a triangle as pages hold them: three numbers of 16 bits each.
+VERTEX_BYTES, TRIANGLE_BYTES = 6, 6
+# Vertices nearer than this share of a shape's size are one: STL writes each corner of each triangle.
+_SAME = 1e-5
+_GROWTH = 1.25
+# Singular values below this share of the greatest leave a vertex where the mean of its cell is.
+_FLAT = 1e-3
+
+
+def simplified(surfaces: Sequence[Surface], most_bytes: int) -> tuple[Surface, ...]:
+    """The surfaces with at most `most_bytes` of vertices and triangles in all, with one size of cells for all."""
+    welded = [_clustered(one, _SAME * max(_size(one), 1e-9), exact=True) for one in surfaces]
+    if size_of(welded) <= most_bytes:
+        return tuple(welded)
+    # A cell of side h holds about two triangles of h^2 / 2 of the surface's area.
+    most = max(most_bytes / (TRIANGLE_BYTES + 0.5 * VERTEX_BYTES), 12.0)
+    cell = float(np.sqrt(sum(_area(one) for one in welded) / most))
+    while True:
+        found = [_clustered(one, min(cell, 0.5 * _size(one))) for one in welded]
+        if size_of(found) <= most_bytes or cell > max(map(_size, welded)):
+            return tuple(found)
+        cell *= _GROWTH
+
+
+def size_of(surfaces: Sequence[Surface]) -> int:
+    """Bytes of all vertices and triangles as pages hold them."""
+    return sum(VERTEX_BYTES * len(one.vertices) + TRIANGLE_BYTES * len(one.triangles) for one in surfaces)
+
+
+def _size(surface: Surface) -> float:
+    return float(np.ptp(surface.vertices, axis=0).max()) if len(surface.vertices) else 0.0
+
+
+def _area(surface: Surface) -> float:
+    return float(0.5 * np.linalg.norm(_crosses(surface.vertices, surface.triangles), axis=1).sum())
+
+
+def _crosses(vertices: Float, triangles: Int) -> Float:
+    a, b, c = (vertices[triangles[:, k]] for k in range(3))
+    return np.cross(b - a, c - a)
+
+
+def _clustered(surface: Surface, cell: float, exact: bool = False) -> Surface:
+    vertices, triangles = surface.vertices, surface.triangles
+    if not len(triangles):
+        return replace(surface, vertices=np.zeros((0, 3)))
+    low = vertices.min(axis=0)
+    index = np.floor((vertices - low) / cell).astype(np.int64)
+    counts = index.max(axis=0) + 1
+    key = (index[:, 0] * counts[1] + index[:, 1]) * counts[2] + index[:, 2]
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    faces = group[triangles]
+    kept = (faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 2] != faces[:, 0])
+    points = vertices[first] if exact else _best(vertices, triangles, group, len(first), cell)
+    faces = _distinct(faces[kept], len(first))
+    used, renamed = np.unique(faces, return_inverse=True)
+    return replace(surface, vertices=points[used], triangles=renamed.reshape(-1, 3))
+
+
+def _distinct(faces: Int, count: int) -> Int:
+    # A triangle that stands twice, whichever way round, is drawn once.
+    a, b, c = np.sort(faces, axis=1).T
+    _, first = np.unique((a * count + b) * count + c, return_index=True)
+    return faces[np.sort(first)]
+
+
+def _best(vertices: Float, triangles: Int, group: Int, count: int, cell: float) -> Float:
+    # By cell the point x that minimises sum (n.x - d)^2 area^2 over its triangles, about the mean of its vertices.
+    crosses = _crosses(vertices, triangles)
+    sums = np.stack([np.bincount(group, vertices[:, k], count) for k in range(3)], 1)
+    centre = sums / np.bincount(group, minlength=count)[:, None]
+    A, b = np.zeros((count, 3, 3)), np.zeros((count, 3))
+    for corner in range(3):
+        at = group[triangles[:, corner]]
+        offset = np.einsum("ti,ti->t", crosses, vertices[triangles[:, corner]] - centre[at])
+        for i in range(3):
+            b[:, i] += np.bincount(at, crosses[:, i] * offset, count)
+            for j in range(3):
+                A[:, i, j] += np.bincount(at, crosses[:, i] * crosses[:, j], count)
+    moved = np.einsum("kij,kj->ki", np.linalg.pinv(A, rcond=_FLAT, hermitian=True), b)
+    far = np.linalg.norm(moved, axis=1) > cell
+    moved[far] = 0.0
+    return np.asarray(centre + moved)
+
+
+# The bounds of a room as lines: each half-space's plane, as far as the other half-spaces leave it.
+
+
+def outlines(normals: Float, offsets: Float, centre: Float, half: float) -> Float:
+    """Lines (L, 6) round the planes normal . x = offset, from end to end, m.
+
+    normals: (H, 3) unit vectors out of the room.    offsets: (H,).
+    centre: (3,) and half: of a cube in the base frame beyond which nothing is drawn.
+    """
+    sides = np.concatenate([np.eye(3), -np.eye(3)])
+    walls = np.concatenate([normals, sides])
+    bounds = np.concatenate([offsets, sides @ centre + half])
+    lines = [np.zeros((0, 6))]
+    for h, (normal, offset) in enumerate(zip(normals, offsets, strict=True)):
+        x, y = along(normal).T[:2]
+        foot = centre + (offset - centre @ normal) * normal
+        # Half a diagonal of the cube reaches every point of it.
+        polygon = foot + 2.0 * half * np.array(
+            [a * x + b * y for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
+        )
+        for k, (other, bound) in enumerate(zip(walls, bounds, strict=True)):
+            if k != h and len(polygon):
+                polygon = _clipped(polygon, other, float(bound))
+        lines.append(np.concatenate([polygon, np.roll(polygon, -1, axis=0)], axis=1))
+    return np.concatenate(lines)
+
+
+def _clipped(polygon: Float, normal: Float, bound: float) -> Float:
+    # The part of a convex polygon with normal . x <= bound (Sutherland and Hodgman 1974).
+    beyond = polygon @ normal - bound
+    kept: list[Float] = []
+    for k, point in enumerate(polygon):
+        before, depth = polygon[k - 1], beyond[k - 1]
+        if (beyond[k] > 0.0) != (depth > 0.0):
+            kept.append(before + depth / (depth - beyond[k]) * (point - before))
+        if beyond[k] <= 0.0:
+            kept.append(point)
+    return np.reshape(kept, (-1, 3))
+
+
+# The shapes of a description, body by body, as surfaces; else capsules between the joints.
+
+# Of the robot's reach: radius of the capsules that stand for links without shapes, at the base and at the tip.
+THICK, SLIM = 0.055, 0.03
+_NO_REACH = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """What is drawn of a robot.
+
+    surfaces: in the joint frames of the bodies.    unread: by link, why its shapes could not be read.
+    """
+
+    surfaces: tuple[Surface, ...]
+    unread: dict[str, str]
+
+
+def shapes_of(robot: RobotModel, geometry: Geometry = "visual") -> Shapes:
+    """Shapes of every body of a robot and of its base.
+
+    geometry: which are wanted, where a link has both; a link takes the others where one of these is missing or cannot
+    be read, and capsules between its joints where it has neither.
+    """
+    unread: dict[str, str] = {}
+    try:
+        found = [one for one in described_shapes(robot) if not one.scenery]
+    except DynidError as error:
+        found, unread["robot"] = [], str(error)
+    other: Geometry = "collision" if geometry == "visual" else "visual"
+    surfaces: list[Surface] = []
+    for own in by_link(found).values():
+        for kind in (geometry, other):
+            made = _read([one for one in own if one.geometry == kind], unread)
+            if made:
+                surfaces += made
+                break
+    drawn = {one.body for one in surfaces}
+    lost = {one.body for one in found}
+    # Where others have shapes, bodies without any are frames: only what has mass, or could not be read, is missing.
+    wanted = [
+        one for one in capsules_of(robot) if not drawn or one.body in lost or _has_mass(robot, one.body)
+    ]
+    surfaces += [one for one in wanted if one.body not in drawn]
+    return Shapes(tuple(surfaces), unread)
+
+
+def capsules_of(robot: RobotModel) -> tuple[Surface, ...]:
+    """Capsules from each joint to those that hang on it, and a short cylinder about each axis."""
+    origins = robot.T_parent_joint[:, :3, 3]
+    depth = np.zeros(robot.n_bodies, dtype=np.int64)
+    reach = np.zeros(robot.n_bodies)
+    for i, parent in enumerate(robot.parent):
+        above = (depth[parent], reach[parent]) if parent >= 0 else (-1, 0.0)
+        depth[i], reach[i] = above[0] + 1, above[1] + float(np.linalg.norm(origins[i]))
+    whole = float(reach.max()) or _NO_REACH
+    names = ("base", *robot.body_names)
+    made = []
+    for body in range(-1, robot.n_bodies):
+        share = max(int(depth[body]), 0) / max(int(depth.max()), 1) if body >= 0 else 0.0
+        radius = whole * (THICK + (SLIM - THICK) * share)
+        parts = [
+            between(np.zeros(3), origins[child], radius)
+            for child in np.flatnonzero(robot.parent == body)
+            if np.linalg.norm(origins[child]) > radius
+        ]
+        if body >= 0:
+            points, faces = cylinder(1.15 * radius, 2.6 * radius)
+            parts.append((points @ along(robot.axis[body]).T, faces))
+        made += [Surface(body, names[body + 1], "capsule", *part) for part in parts]
+    return tuple(made)
+
+
+def _has_mass(robot: RobotModel, body: int) -> bool:
+    return body >= 0 and bool(robot.inertia_prior[body, 0] != 0.0)
+
+
+def _read(wanted: Sequence[DescribedShape], unread: dict[str, str]) -> list[Surface]:
+    # All shapes of a link or none: half a link would deceive.
+    made = []
+    for one in wanted:
+        try:
+            surface = surface_of(one.read())
+            size = float(np.ptp(surface.vertices, axis=0).max(initial=0.0))
+            if not (len(surface.triangles) and size <= LONGEST):
+                raise InputError("shape", found=f"a shape {size:.3g} m long", expected=f"up to {LONGEST:g} m")
+        except DynidError as error:
+            unread.setdefault(one.link, str(error))
+            return []
+        made.append(surface)
+    return made

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynid.base.lazy import lazily
+from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
+    from dynid.signals.filter import zero_phase_filter
     from dynid.signals.noise import MotionNoise
+    from dynid.signals.parallel import ParallelFilter
     from dynid.signals.prepare import Prepared
-    from dynid.signals.samples import Samples
+    from dynid.signals.samples import Samples, poses_at_rest
     from dynid.signals.settings import Preparation
 
 __all__ = [
     "MotionNoise",
+    "ParallelFilter",
     "Preparation",
     "Prepared",
     "Samples",
+    "poses_at_rest",
+    "zero_phase_filter",
 ]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
+        "filter": "zero_phase_filter",
         "noise": "MotionNoise",
+        "parallel": "ParallelFilter",
         "prepare": "Prepared",
-        "samples": "Samples",
+        "samples": "Samples poses_at_rest",
         "settings": "Preparation",
     },
 )

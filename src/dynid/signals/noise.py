@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.records import dataclass
+from dynid.kernel import stop_operator
+from dynid.log.joints import STILL
 from dynid.log.read import Log
-from dynid.signals.density import density
-from dynid.signals.differentiate import first_difference, second_difference
-from dynid.signals.filter import low_passed
+from dynid.signals.filter import density, first_difference, low_passed, second_difference
 from dynid.signals.prepare import Prepared
 from dynid.signals.samples import Samples
 
@@ -126,3 +126,82 @@ def white_level(lines: Float) -> Float:
     frequency, power = density(lines, 1.0, size, "linear")
     upper = (frequency >= BAND[0]) & (frequency <= BAND[1])
     return np.asarray(np.sqrt(0.5 * np.median(power[:, upper], axis=1)))
+
+
+# The direction in which joints moved last, which is what is known of the friction of those that stand
+# still.
+
+# A joint has turned back once it has done so by more than this many standard deviations of a logged position, within
+# which noise stays that has passed the filters.
+SEEN = 3.0
+LEAST = 1e-9  # rad (m), where positions have no noise
+
+
+def seen_travel(prepared: Prepared) -> Float:
+    """By how much joints have to move for it to be seen in a log, (n,), rad (m)."""
+    return np.maximum(SEEN * MotionNoise.of(prepared).position, LEAST)
+
+
+def last_direction(samples: Samples, travel: Float) -> Float:
+    """Sign of each joint's last motion by more than `travel` (n,), (T, n): between -1 and 1 while it turns back.
+
+    However slow: a joint that creeps back by a hundredth of a degree under its servo has turned its friction round.
+    0 = not known, of a joint that has not moved by twice as much since the log or a gap in it.
+    """
+    before = samples.past.joints if samples.past is not None else ((),) * samples.n
+    return np.stack(
+        [_turned(before[j], samples.q[:, j], travel[j]) for j in range(samples.n)],
+        axis=1,
+    )
+
+
+def _turned(before: tuple[float, ...], path: Float, travel: float) -> Float:
+    whole = np.concatenate([before, path])
+    spanned = np.maximum.accumulate(whole) - np.minimum.accumulate(whole) >= 2.0 * travel
+    state = stop_operator([x / travel for x in before], path / travel)
+    return np.asarray(state * spanned[len(before) :])
+
+
+# Joints that move in step: along how many directions of the joint space a log moves.
+
+# A direction counts from this share of the joints' mean variance: motion along it is a tenth as fast as they are.
+COUNTS = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """How many joints move, and along how many directions of their space.
+
+    Eigenvalues of the correlation of the joints' velocities from COUNTS on are counted: joints that move
+    independently have as many as there are joints; moves between two poses with one profile have one.
+    """
+
+    joints: int
+    directions: int
+
+    @property
+    def in_step(self) -> bool:
+        """Whether half of the directions or fewer are used."""
+        return 0 < 2 * self.directions <= self.joints
+
+
+def directions_of(batches: Iterable[Samples]) -> Directions:
+    """The directions along which samples move; joints that stand still are left out."""
+    count, total, square, low, high = 0, np.zeros(0), np.zeros((0, 0)), np.zeros(0), np.zeros(0)
+    for samples in batches:
+        if not len(samples):
+            continue
+        if not count:
+            n = samples.n
+            total, square, low, high = np.zeros(n), np.zeros((n, n)), np.full(n, np.inf), np.full(n, -np.inf)
+        count += len(samples)
+        total, square = total + samples.dq.sum(axis=0), square + samples.dq.T @ samples.dq
+        low, high = np.minimum(low, samples.q.min(axis=0)), np.maximum(high, samples.q.max(axis=0))
+    moves = high - low > STILL
+    if not moves.any():
+        return Directions(0, 0)
+    mean = total / count
+    covariance: Float = (square / count - np.outer(mean, mean))[np.ix_(moves, moves)]
+    size = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
+    values = np.linalg.eigvalsh(covariance / np.outer(size, size))
+    return Directions(int(moves.sum()), int((values >= COUNTS).sum()))

@@ -16,33 +16,40 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import CLAIMS, Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.records import dataclass
-from dynid.log.absent import STILL
 from dynid.log.checks import LogWatch, check_log
+from dynid.log.clocks import SLOWEST, longest_step
+from dynid.log.joints import STILL
 from dynid.log.read import Log
-from dynid.log.time_order import SLOWEST, longest_step
-from dynid.signals.align import pieces
-from dynid.signals.coherence import Signals, torque_coherence
-from dynid.signals.cutoff import CutoffEvidence, choose_cutoff
-from dynid.signals.differentiate import first_difference, second_difference
-from dynid.signals.filter import ZeroPhase, low_passed, settling_of
+from dynid.signals.coherence import CutoffEvidence, Signals, choose_cutoff, torque_coherence
+from dynid.signals.filter import (
+    ZeroPhase,
+    at_times,
+    bracketed,
+    first_difference,
+    is_uniform,
+    low_passed,
+    second_difference,
+    sensible_rate,
+    settling_of,
+)
 from dynid.signals.first_look import first_look, signals_for_evidence, windows_of
 from dynid.signals.parallel import ParallelFilter
-from dynid.signals.resample import at_times, bracketed, is_uniform, sensible_rate
-from dynid.signals.samples import REST, Samples
+from dynid.signals.samples import REST, Samples, move_seconds
 from dynid.signals.settings import Preparation
-from dynid.signals.standing import move_seconds
 from dynid.signals.state_cutoff import (
     StateCutoffs,
+    VelocityEvidence,
     choose_state_cutoffs,
     common_cutoff,
+    compare_velocities,
     confirmed_by_torque,
+    fused,
     named_cutoffs,
     raised_beside_torque,
+    settling,
     sharper_cutoff,
 )
-from dynid.signals.time_base import LONGEST_HOLD, TimeBase
-from dynid.signals.velocity import VelocityEvidence, compare_velocities, fused, settling
-from dynid.signals.windows import Cutter, Window, between
+from dynid.signals.time_base import LONGEST_HOLD, Cutter, TimeBase, Window, between, pieces
 
 __all__ = ["Prepared", "prepare"]
 

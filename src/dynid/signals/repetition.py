@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
-from dynid.log.absent import STILL
+from dynid.log.joints import STILL
 from dynid.signals.samples import Samples
 
 # Samples of a trajectory that are looked at, DENSE a second at most: 200 s or more; FINE of them for a first look.

@@ -1,18 +1,119 @@
-"""Samples: uniformly sampled, filtered motion and torque of one segment, ready for the regressor."""
+"""Samples: filtered motion and torque of one segment, its standstills and its past, in memory or on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, fields, replace
 from functools import cached_property
+from tempfile import TemporaryFile
+from threading import Lock
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, locked_bool, shared
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
-from dynid.signals.turning_points import Past
+from dynid.log.joints import STILL
+from dynid.robot.drive import Drive
+
+# Where a motion turned round: all that friction with a memory has to know of the past.
+
+# Greatest distance of a joint over which friction builds up, rad (m): ten times what gears and seals were measured at.
+REACH = 0.2
+# Samples of a path that are looked at first, from its end.
+SHORT = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """Positions at which the motion before some samples turned round, oldest first.
+
+    joints: by joint, rad (m).    drive: of robots whose motors do not turn as the joints do, None = they do.
+    motors: by motor of the drive, rad; () without one.
+    Source: return-point memory of rate-independent hysteresis (Mayergoyz 1991): of the past only extremes count, and
+    none from before the joint moved by more than twice the greatest distance over which friction builds up.
+    """
+
+    joints: tuple[tuple[float, ...], ...]
+    drive: Drive | None = None
+    motors: tuple[tuple[float, ...], ...] = ()
+
+    @staticmethod
+    def none(n: int, drive: Drive | None = None) -> Past:
+        """The past of n joints that have not moved yet."""
+        nothing = ((),) * n
+        if drive is None or (not drive.linkages and np.array_equal(drive.transmission, np.eye(n))):
+            return Past(nothing)
+        return Past(nothing, drive, nothing)
+
+    def after(self, q: Float) -> Past:
+        """The past once the joints have gone through positions q (T, n)."""
+        found = replace(self, joints=_followed(self.joints, q, np.full(q.shape[1], REACH)))
+        if self.drive is None:
+            return found
+        reach = REACH * np.abs(self.drive.transmission).max(axis=1)
+        return replace(found, motors=_followed(self.motors, self.drive.motor_position(q), reach))
+
+    @property
+    def of_motors(self) -> Past:
+        """The motors' past in place of the joints'."""
+        return self if self.drive is None else Past(self.motors)
+
+
+def _followed(
+    past: tuple[tuple[float, ...], ...], path: Float, reach: Float
+) -> tuple[tuple[float, ...], ...]:
+    return tuple(
+        turning_points((*points, *turning_points(path[:, i], reach[i])), reach[i])
+        for i, points in enumerate(past)
+    )
+
+
+def turning_points(path: Sequence[float] | Float, reach: float = REACH) -> tuple[float, ...]:
+    """Extremes of a path in their order, its last point included, without what a later swing of 2 reach wiped out."""
+    x: Float = np.asarray(path, dtype=np.float64)
+    # Most of a long path was wiped out: its end is looked at first. An extreme counts there as it does in the whole
+    # path, unless it is where the look begins.
+    size = SHORT
+    while size < len(x):
+        extremes = _extremes(x[-size:])
+        first = _first_that_counts(extremes, reach)
+        if first > 0:
+            return tuple(extremes[first:].tolist())
+        size *= 4
+    extremes = _extremes(x)
+    return tuple(extremes[_first_that_counts(extremes, reach) :].tolist())
+
+
+def _extremes(x: Float) -> Float:
+    """The first and the last point of a path, and where it turns round between them."""
+    if len(x) < 3:
+        return x
+    step = np.diff(x)
+    moves = step != 0
+    if not moves.all():
+        x, step = x[np.append(True, moves)], step[moves]
+    if len(x) < 3:
+        return x
+    rises = step > 0
+    ends = np.ones(len(x), dtype=np.bool_)
+    np.not_equal(rises[1:], rises[:-1], out=ends[1:-1])
+    return x[ends]
+
+
+def _first_that_counts(x: Float, reach: float) -> int:
+    # From the end backwards: once the path seen spans 2 reach, the state at the later extreme is known.
+    if len(x) < 3:
+        return 0
+    backward = x[::-1]
+    high, low = np.maximum.accumulate(backward), np.minimum.accumulate(backward)
+    wide = np.flatnonzero(high - low >= 2 * reach)
+    return 0 if not len(wide) else len(x) - 1 - int(wide[0])
+
+
+# Samples: uniformly sampled, filtered motion and torque of one segment, ready for the regressor.
 
 # Reason of samples that are left out since every joint stands.
 REST = "rest"
@@ -182,3 +283,208 @@ def joined_samples(batches: Sequence[Samples]) -> Samples:
 
     along: dict[str, Any] = {name: whole(name) for name in ALONG_TIME}
     return replace(first, **along, extra=each("extra"), left_out=each("left_out"), past=None)
+
+
+# What joints and motors did before a batch of samples: effects with a memory start right, however a log is
+# cut.
+
+
+@dataclass(frozen=True)
+class WithPast:
+    """Batches of samples in the order of the log, each with the turning points of the (motors') motion before it.
+
+    drive: of the robot, for the turning points of motors that do not turn as the joints do; None = they all do.
+    """
+
+    batches: Iterable[Samples]
+    drive: Drive | None = None
+
+    def __iter__(self) -> Iterator[Samples]:
+        latest: Samples | None = None
+        past = Past(())
+        for samples in self.batches:
+            if latest is None or latest.segment != samples.segment:
+                past = Past.none(samples.n, self.drive)
+            else:
+                past = past.after(latest.motor.q[: max(samples.first - latest.first, 0)])
+            latest = samples
+            yield replace(samples, past=past)
+
+
+# Samples of a long log on disk: written once, read batch by batch as often as they are needed.
+
+
+@dataclass(frozen=True)
+class _Place:
+    # Where an array lies in the file.
+    offset: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+class Spilled:
+    """Batches of samples in a temporary file, which goes when they are no longer used or the program ends.
+
+    It lies where Python puts such files: in the folder that TMPDIR names, or else in the system's.
+    """
+
+    def __init__(self) -> None:
+        self._file = TemporaryFile(prefix="dynid-", buffering=0)  # noqa: SIM115  # closed with this object
+        finalize(self, self._file.close)
+        self._lock = Lock()
+        self._end = 0
+        self._batches: list[dict[str, Any]] = []
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def add(self, samples: Samples) -> None:
+        """Appends a batch."""
+        self._batches.append({one.name: self._put(getattr(samples, one.name)) for one in fields(samples)})
+
+    def __iter__(self) -> Iterator[Samples]:
+        for batch in self._batches:
+            yield Samples(**{name: self._got(value) for name, value in batch.items()})
+
+    def _put(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: self._put(one) for key, one in value.items()}
+        if not isinstance(value, np.ndarray):
+            return value
+        place = _Place(self._end, value.dtype, value.shape)
+        left = memoryview(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
+        with self._lock:
+            self._file.seek(self._end)
+            while left:
+                left = left[self._file.write(left) :]
+        self._end += value.nbytes
+        return place
+
+    def _got(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: self._got(one) for key, one in value.items()}
+        if not isinstance(value, _Place):
+            return value
+        found = np.empty(value.shape, value.dtype)
+        left = memoryview(found.reshape(-1).view(np.uint8).data)
+        with self._lock:
+            self._file.seek(value.offset)
+            while left:
+                count = self._file.readinto(left)
+                if not count:
+                    raise OSError("the temporary file of samples has been cut short")
+                left = left[count:]
+        return found
+
+
+# Times at which a joint stands still in mid-log.
+
+# s: motion is looked at in bins; a joint stands from so many of them on, which is longer than most reversals take.
+# From so few on it stands briefly, as between two moves.
+BIN, LEAST_BINS, BRIEF_BINS = 0.1, 10, 4
+# s, and bins of it: the shortest pause between two moves, which a joint that turns back at 0.1 rad/s^2 or more does not
+# make.
+PAUSE, PAUSE_BINS = 0.2, 4
+
+
+@dataclass(frozen=True)
+class Stand:
+    """A joint, by its index, that stands still from start to end, s, in a trajectory."""
+
+    joint: int
+    trajectory: str
+    start: float
+    end: float
+
+
+def stands(batches: Iterable[Samples], least: int = LEAST_BINS) -> tuple[Stand, ...]:
+    """Every time at which a joint stands still for so many bins or more, a second, and moves before or after.
+
+    It may travel by `STILL` in a second, and by that part of it in fewer bins.
+    """
+    return tuple(stand for run in _runs_of_bins(batches, least) for stand in run.stands())
+
+
+def _runs_of_bins(batches: Iterable[Samples], least: int) -> Iterator[_Bins]:
+    run, last = _Bins("", -1, least), -np.inf
+    for samples in batches:
+        if run.segment != samples.segment:
+            yield run
+            run, last = _Bins(samples.trajectory, samples.segment, least), -np.inf
+        new = own_samples(samples) & (samples.t > last)
+        if new.any():
+            run.add(samples.t[new], samples.q[new])
+            last = float(samples.t[new][-1])
+    yield run
+
+
+class _Bins:
+    """The bins of a segment, in which a joint stands or moves: of a day's log no more is kept than that."""
+
+    def __init__(self, trajectory: str, segment: int, least: int) -> None:
+        self.trajectory, self.segment, self._least = trajectory, segment, least
+        self._times: list[Float] = []
+        self._still: list[Bool] = []
+        # Greatest and negative least positions of the last bins, (2, B, n), and whether joints stood in them so far.
+        self._open: Float | None = None
+        self._stood: Bool | None = None
+
+    def add(self, t: Float, q: Float) -> None:
+        """Samples (T,), (T, n) that follow the last ones."""
+        first = np.flatnonzero(np.diff(np.floor(t / BIN), prepend=-np.inf))
+        self._times.append(np.stack([t[first], t[np.append(first[1:], len(t)) - 1]], axis=1))
+        ends = np.stack([np.maximum.reduceat(one, first, axis=0) for one in (q, -q)])
+        stood = np.zeros(ends.shape[1:], dtype=np.bool_)
+        if self._open is not None and self._stood is not None:
+            ends = np.concatenate([self._open, ends], axis=1)
+            stood = np.concatenate([self._stood, stood])
+        known = max(len(stood) - self._least + 1, 0)
+        stood |= _still(ends, self._least, STILL * self._least / LEAST_BINS)
+        self._still.append(stood[:known])
+        self._open, self._stood = ends[:, known:], stood[known:]
+
+    def stands(self) -> Iterator[Stand]:
+        """Every time at which a joint stands, of those that move, too."""
+        if self._stood is None:
+            return
+        times, still = np.concatenate(self._times), np.concatenate([*self._still, self._stood])
+        for j in np.flatnonzero(still.any(axis=0) & ~still.all(axis=0)).tolist():
+            edges = np.flatnonzero(np.diff(still[:, j], prepend=False, append=False))
+            for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+                yield Stand(j, self.trajectory, float(times[a, 0]), float(times[b - 1, 1]))
+
+
+def move_seconds(parts: Sequence[Float], rate: float, slowness: float = 1.0) -> float:
+    """How long joints move from one pause to the next, s, the median; inf where less than half of motion is such moves.
+
+    parts: uniform positions, each (n, T).    rate: Hz.    slowness: what speeds at rest are of those of other robots.
+    """
+    width = max(1, round(PAUSE / PAUSE_BINS * rate))
+    longest = slowness * STILL * PAUSE / (BIN * LEAST_BINS)
+    moves, moving = [], 0
+    for q in parts:
+        first = np.arange(0, q.shape[1], width)
+        ends = np.stack([np.maximum.reduceat(one, first, axis=1).T for one in (q, -q)])
+        for still in _still(ends, PAUSE_BINS, longest).T:
+            # A move lies between two pauses: what comes before the first or after the last has no end.
+            edges = np.flatnonzero(np.diff(still))
+            moves.append(np.diff(edges[0 if still[0] else 1 :])[::2])
+            moving += int((~still).sum())
+    found = np.concatenate(moves)
+    return float(np.median(found)) * width / rate if found.sum() > 0.5 * moving else np.inf
+
+
+def _still(ends: Float, least: int, longest: float) -> Bool:
+    # Bins (B, n), by their greatest and negative least positions (2, B, n), in so many that travel no further.
+    found = np.zeros(ends.shape[1:], dtype=np.bool_)
+    windows = len(found) - least + 1
+    if windows > 0:
+        travel = np.lib.stride_tricks.sliding_window_view(ends, least, axis=1).max(axis=3).sum(axis=0)
+        for shift in range(least):
+            found[shift : shift + windows] |= travel <= longest
+    return found
+
+
+def own_samples(samples: Samples) -> Bool:
+    """Samples (T,) of a batch that are in no other one: overlap with neighbouring batches left out, rest not."""
+    return np.asarray(np.any([samples.keep, *samples.left_out.values()], axis=0))

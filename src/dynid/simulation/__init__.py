@@ -4,63 +4,102 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynid.base.lazy import lazily
+from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
     from dynid.simulation.control import GravityPD, Tabulated, pd_gains
-    from dynid.simulation.drivetrain import Coupling, Elasticity
-    from dynid.simulation.effects import Friction, SmoothFriction
     from dynid.simulation.forward import ForwardModel
-    from dynid.simulation.friction import Dahl, LuGre
     from dynid.simulation.integrate import FixedStep
     from dynid.simulation.motion import SimulatedMotion, follow, sample_times, simulate
-    from dynid.simulation.open_loop import OpenLoop
+    from dynid.simulation.plant import Coupling, Dahl, Elasticity, Friction, LuGre, SmoothFriction
+
+    pass
     from dynid.simulation.plant import Plant, State
-    from dynid.simulation.rig import Rig, SensorFile
-    from dynid.simulation.setup import Setup, build_plant, read_setup
-    from dynid.simulation.stick import stick_slip
+
+    pass
+    pass
+    from dynid.simulation.control import ComputedTorque, Controller, TorqueTable
+    from dynid.simulation.forward import Hold, stick_slip
+    from dynid.simulation.integrate import Adaptive, Integrator, check_budget, check_times, steps_between
+    from dynid.simulation.loop import extra_of, measured_coordinates, measured_motion
+    from dynid.simulation.mechanism import Mechanism
+    from dynid.simulation.motion import fastest_mode, recorded
+    from dynid.simulation.plant import SMOOTHING, FunctionLoad, Load
+    from dynid.simulation.sensors import (
+        Chain,
+        Dropout,
+        Encoder,
+        Gain,
+        Latency,
+        Noise,
+        NoiseRatio,
+        Ripple,
+        Sensor,
+        warming,
+    )
 
 __all__ = [
+    "SMOOTHING",
+    "Adaptive",
+    "Chain",
+    "ComputedTorque",
+    "Controller",
     "Coupling",
     "Dahl",
+    "Dropout",
     "Elasticity",
+    "Encoder",
     "FixedStep",
     "ForwardModel",
     "Friction",
+    "FunctionLoad",
+    "Gain",
     "GravityPD",
+    "Hold",
+    "Integrator",
+    "Latency",
+    "Load",
     "LuGre",
-    "OpenLoop",
+    "Mechanism",
+    "Noise",
+    "NoiseRatio",
     "Plant",
-    "Rig",
-    "SensorFile",
-    "Setup",
+    "Ripple",
+    "Sensor",
     "SimulatedMotion",
     "SmoothFriction",
     "State",
     "Tabulated",
-    "build_plant",
+    "TorqueTable",
+    "check_budget",
+    "check_times",
+    "extra_of",
+    "fastest_mode",
     "follow",
+    "measured_coordinates",
+    "measured_motion",
     "pd_gains",
-    "read_setup",
+    "recorded",
     "sample_times",
     "simulate",
+    "steps_between",
     "stick_slip",
+    "warming",
 ]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "stick": "stick_slip",
-        "open_loop": "OpenLoop",
-        "integrate": "FixedStep",
-        "forward": "ForwardModel",
-        "control": "GravityPD Tabulated pd_gains",
-        "drivetrain": "Coupling Elasticity",
-        "effects": "Friction SmoothFriction",
-        "friction": "Dahl LuGre",
-        "motion": "SimulatedMotion follow sample_times simulate",
-        "plant": "Plant State",
-        "rig": "Rig SensorFile",
-        "setup": "Setup build_plant read_setup",
+        "control": "ComputedTorque Controller GravityPD Tabulated TorqueTable pd_gains",
+        "forward": "ForwardModel Hold stick_slip",
+        "integrate": "Adaptive FixedStep Integrator check_budget check_times steps_between",
+        "loop": "extra_of measured_coordinates measured_motion",
+        "mechanism": "Mechanism",
+        "motion": "SimulatedMotion fastest_mode follow recorded sample_times simulate",
+        "plant": (
+            "Coupling Dahl Elasticity Friction FunctionLoad Load LuGre Plant SMOOTHING SmoothFriction State"
+        ),
+        "sensors": "Chain Dropout Encoder Gain Latency Noise NoiseRatio Ripple Sensor warming",
     },
+    moved={"dynid.lab": "OpenLoop Rig SensorFile Setup build_plant read_setup"},
 )

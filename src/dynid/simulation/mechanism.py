@@ -17,8 +17,7 @@ from dynid.kernel.multibody import Multibody, Parameter, Slope
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import smooth_sign
-from dynid.terms.joint_term import JointTerm, joint_indices, joints_of
-from dynid.terms.term import Side, Term, Terms
+from dynid.terms.term import JointTerm, Side, Term, Terms, joint_indices, joints_of
 
 Extra = Mapping[str, Float]
 _STEP = 1e-6

@@ -7,8 +7,11 @@ link that carries it follows from the same kernel as everything else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field, replace
+from enum import StrEnum
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -24,11 +27,144 @@ from dynid.kernel import (
     solved,
 )
 from dynid.kernel.multibody import Multibody
-from dynid.robot.model import RobotModel
-from dynid.robot.mounting import Mounting
-from dynid.simulation.drivetrain import Coupling, Elasticity
-from dynid.simulation.effects import Friction, Load, SmoothFriction
+from dynid.robot.model import Mounting, RobotModel
 from dynid.spatial.inertia import six
+
+# What acts on a simulated robot besides its bodies: loads on the joints, friction in the drives.
+
+SMOOTHING = 0.01
+
+
+class Load(Protocol):
+    """The seam for torque on the links: springs, counterbalances, dampers; of any number of states at once."""
+
+    def torque(self, q: Float, dq: Float) -> Float:
+        """Joint torque (B, n) that the drives must supply against it, for states (B, n)."""
+        ...
+
+    def energy(self, q: Float) -> Float:
+        """What it stores, (B,) J; zeros if it stores nothing."""
+        ...
+
+
+class Friction(Protocol):
+    """The seam for friction in the drives, motor by motor; it may have states of its own (LuGre, Dahl).
+
+    Velocity and torque are those of a motor divided and multiplied by its own gear ratio, so that coefficients are
+    those seen at the joint where joints are not coupled. The plant maps them to the joints.
+    """
+
+    @property
+    def states(self) -> int:
+        """Number of internal states, all motors together."""
+        ...
+
+    def torque(self, velocity: Float, state: Float) -> Float:
+        """Friction torque (B, n) at velocities (B, n) and internal states (B, states)."""
+        ...
+
+    def rate(self, velocity: Float, state: Float) -> Float:
+        """Time derivative (B, states) of the internal states."""
+        ...
+
+
+@dataclass(frozen=True)
+class FunctionLoad:
+    """A load from functions: a spring is FunctionLoad(lambda q, dq: k * q, lambda q: 0.5 * k * (q**2).sum(1)).
+
+    law: (q (B, n), dq (B, n)) -> torque (B, n) that the drives must supply.
+    stored: q (B, n) -> energy (B,), None = nothing is stored.
+    """
+
+    law: Callable[[Float, Float], Float]
+    stored: Callable[[Float], Float] | None = None
+
+    def torque(self, q: Float, dq: Float) -> Float:
+        """The law's torque."""
+        return self.law(q, dq)
+
+    def energy(self, q: Float) -> Float:
+        """The stored energy."""
+        return np.zeros(len(q)) if self.stored is None else self.stored(q)
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothFriction:
+    """Viscous and Coulomb friction: tau = viscous v + coulomb tanh(v / width), without states.
+
+    viscous, coulomb: (n,) N m s/rad and N m (N s/m and N).    width: rad/s (m/s) over which the sign is smoothed.
+    Raises UsageError if a coefficient is negative or not finite, or the width is not positive.
+    """
+
+    viscous: Float
+    coulomb: Float
+    width: float = SMOOTHING
+
+    def __post_init__(self) -> None:
+        n = len(self.viscous)
+        for name in ("viscous", "coulomb"):
+            values = locked(getattr(self, name), (n,), name)
+            if not (np.isfinite(values) & (values >= 0)).all():
+                raise UsageError(
+                    "friction", found=f"{name} = {values.tolist()}", expected="finite numbers >= 0"
+                )
+            object.__setattr__(self, name, values)
+        if not self.width > 0:
+            raise UsageError("friction", found=f"width = {self.width}", expected="a velocity > 0")
+
+    @staticmethod
+    def of(robot: RobotModel, width: float = SMOOTHING) -> SmoothFriction:
+        """Friction of the robot's description; what it does not know is zero."""
+        viscous, coulomb = np.nan_to_num(robot.friction_prior, nan=0.0).T
+        return SmoothFriction(viscous, coulomb, width)
+
+    @property
+    def states(self) -> int:
+        """None."""
+        return 0
+
+    def torque(self, velocity: Float, state: Float) -> Float:
+        """Friction torque."""
+        return np.asarray(self.viscous * velocity + self.coulomb * np.tanh(velocity / self.width))
+
+    def rate(self, velocity: Float, state: Float) -> Float:
+        """Empty."""
+        return np.zeros_like(state)
+
+
+# What is between motors and links: elastic joints, how rotors move.
+
+
+class Coupling(StrEnum):
+    """How rotors move: with the links that carry them, or as inertias that only spin (Spong 1987)."""
+
+    FULL = "full"
+    SIMPLIFIED = "simplified"
+
+
+@dataclass(frozen=True, eq=False)
+class Elasticity:
+    """Springs between reflected motors and joints: tau = K (theta - q) + D (theta' - q').
+
+    stiffness: K, (n,) N m/rad.    damping: D, (n,) N m s/rad.
+    Raises UsageError unless stiffness is positive and finite, and damping neither negative nor infinite.
+    """
+
+    stiffness: Float
+    damping: Float
+
+    def __post_init__(self) -> None:
+        n = len(self.stiffness)
+        for name in ("stiffness", "damping"):
+            object.__setattr__(self, name, locked(getattr(self, name), (n,), name))
+        K, D = self.stiffness, self.damping
+        if not (np.isfinite(K) & (K > 0)).all() or not (np.isfinite(D) & (D >= 0)).all():
+            raise UsageError(
+                "elasticity",
+                found=f"stiffness {K.tolist()}, damping {D.tolist()}",
+                expected="finite numbers, stiffness > 0, damping >= 0",
+            )
+
 
 _STATES_TRIED = 16
 
@@ -407,3 +543,98 @@ class Plant:
         for load in self.loads:
             total = total + load.energy(state.q)
         return np.asarray(total)
+
+
+# Friction with inner states for the lab, and the terms that their steady sliding is identified by.
+
+
+@dataclass(frozen=True, eq=False)
+class Dahl:
+    """Dahl's friction: dz/dt = v - stiffness |v| z / coulomb, tau = stiffness z.
+
+    coulomb: (n,) N m (N) > 0.    stiffness: (n,) N m/rad (N/m) > 0, of the contact before it slides.
+    Source: Dahl 1968, exponent 1.
+
+    Raises UsageError for a value that is not positive.
+    """
+
+    coulomb: Float
+    stiffness: Float
+
+    def __post_init__(self) -> None:
+        _lock(self, ("coulomb", "stiffness"), least_open=True)
+
+    @property
+    def states(self) -> int:
+        """One deflection a motor."""
+        return len(self.coulomb)
+
+    def torque(self, velocity: Float, state: Float) -> Float:
+        """Friction torque (B, n)."""
+        return np.asarray(self.stiffness * state)
+
+    def rate(self, velocity: Float, state: Float) -> Float:
+        """Rate of the deflections (B, n)."""
+        return np.asarray(velocity - self.stiffness * np.abs(velocity) * state / self.coulomb)
+
+
+@dataclass(frozen=True, eq=False)
+class LuGre:
+    """LuGre friction: dz/dt = v - stiffness |v| z / g(v), tau = stiffness z + damping dz/dt + viscous v.
+
+    g(v) = coulomb + (static - coulomb) exp(-(v / velocity)^2). damping fades as exp(-(v / velocity)^2), which keeps the
+    model passive. All (n,): coulomb, static N m, stiffness N m/rad, damping, viscous N m s/rad, velocity rad/s.
+    Source: Canudas de Wit, Olsson, Astrom and Lischinsky 1995.
+
+    Raises UsageError for a value below zero, or a zero where it is divided by, or static below coulomb.
+    """
+
+    coulomb: Float
+    static: Float
+    velocity: Float
+    stiffness: Float
+    damping: Float
+    viscous: Float
+
+    def __post_init__(self) -> None:
+        _lock(self, ("coulomb", "static", "velocity", "stiffness"), least_open=True)
+        _lock(self, ("damping", "viscous"), least_open=False)
+        if (self.static < self.coulomb).any():
+            raise UsageError(
+                "friction",
+                found=f"static = {self.static.tolist()} below coulomb",
+                expected="static >= coulomb",
+            )
+
+    @property
+    def states(self) -> int:
+        """One deflection a motor."""
+        return len(self.coulomb)
+
+    def level(self, velocity: Float) -> Float:
+        """g(v), (B, n)."""
+        return np.asarray(self.coulomb + (self.static - self.coulomb) * self._slow(velocity))
+
+    def _slow(self, velocity: Float) -> Float:
+        return np.asarray(np.exp(-((velocity / self.velocity) ** 2)))
+
+    def torque(self, velocity: Float, state: Float) -> Float:
+        """Friction torque (B, n)."""
+        damping = self.damping * self._slow(velocity)
+        return np.asarray(
+            self.stiffness * state + damping * self.rate(velocity, state) + self.viscous * velocity
+        )
+
+    def rate(self, velocity: Float, state: Float) -> Float:
+        """Rate of the deflections (B, n)."""
+        return np.asarray(velocity - self.stiffness * np.abs(velocity) * state / self.level(velocity))
+
+
+def _lock(model: object, names: tuple[str, ...], least_open: bool) -> None:
+    for name in names:
+        values = locked(np.atleast_1d(getattr(model, name)), (None,), name)
+        good = np.isfinite(values) & ((values > 0) if least_open else (values >= 0))
+        if not good.all():
+            expected = "finite numbers > 0" if least_open else "finite numbers >= 0"
+            raise UsageError("friction", found=f"{name} = {values.tolist()}", expected=expected)
+        object.__setattr__(model, name, values)

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynid.base.lazy import lazily
+from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.terms.channel import ChannelTorque
-    from dynid.terms.choice import FrictionForm, JointMotion
-    from dynid.terms.compensation import RotorCompensation
-    from dynid.terms.curve import Coefficient, CurveTerm, Shape
-    from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, Stiffness
+    from dynid.terms.catalogue import DEFAULT_TERMS, terms_from_spec, terms_to_spec
+    from dynid.terms.channel import ChannelTorque, RotorCompensation
+    from dynid.terms.curve import Coefficient, CurveTerm, FrictionChoice, Shape
+    from dynid.terms.elastic import Compliance, JointDamping, LinkCoulomb, LinkOffset, LinkViscous, Stiffness
+    from dynid.terms.exports import (
+        FrictionForm,
+        JointMotion,
+        Mixed,
+        MotionBasis,
+        Of,
+        Question,
+        Scale,
+        mixed_torque,
+        smooth_sign,
+        spring_torque,
+    )
     from dynid.terms.friction import Coulomb, Offset, Viscous
-    from dynid.terms.friction_choice import FrictionChoice
     from dynid.terms.friction_curves import (
         AsymmetricCoulomb,
         LoadFriction,
@@ -29,23 +39,31 @@ if TYPE_CHECKING:
         ZolloFriction,
     )
     from dynid.terms.gain import DriveGain
-    from dynid.terms.held_load import HeldLoad
-    from dynid.terms.joint_term import JointTerm
-    from dynid.terms.payload import KnownPayload
-    from dynid.terms.rigid_body import RigidBody
-    from dynid.terms.rotor import RotorInertia
-    from dynid.terms.spinning_rotor import SpinningRotor
-    from dynid.terms.spring import Spring, TorsionSpring
-    from dynid.terms.spring_gas import FunctionTorque, GasSpring, register_function
-    from dynid.terms.spring_lever import Lever, Points, Triangle
-    from dynid.terms.term import Column, Term, Terms
+    from dynid.terms.gravity_tilt import Lean
+    from dynid.terms.payload import HeldLoad, KnownPayload
+    from dynid.terms.rigid_body import RigidBody, torque_slopes
+    from dynid.terms.rotor import RotorInertia, SpinningRotor
+    from dynid.terms.spring import (
+        FunctionTorque,
+        GasSpring,
+        Lever,
+        Points,
+        Spring,
+        TorsionSpring,
+        Triangle,
+        described_springs,
+        register_function,
+    )
+    from dynid.terms.term import Column, JointTerm, Term, Terms, empty_panels, joint_indices
     from dynid.terms.transmission import MotorInertia, OnMotor
 
 __all__ = [
+    "DEFAULT_TERMS",
     "AsymmetricCoulomb",
     "ChannelTorque",
     "Coefficient",
     "Column",
+    "Compliance",
     "Coulomb",
     "CurveTerm",
     "DriveGain",
@@ -58,21 +76,27 @@ __all__ = [
     "JointMotion",
     "JointTerm",
     "KnownPayload",
+    "Lean",
     "Lever",
     "LinkCoulomb",
     "LinkOffset",
     "LinkViscous",
     "LoadFriction",
+    "Mixed",
+    "MotionBasis",
     "MotorInertia",
+    "Of",
     "Offset",
     "OnMotor",
     "Points",
     "PolynomialFriction",
     "PositionFriction",
     "Presliding",
+    "Question",
     "RigidBody",
     "RotorCompensation",
     "RotorInertia",
+    "Scale",
     "Shape",
     "Sigmoid",
     "SmoothCoulomb",
@@ -87,32 +111,42 @@ __all__ = [
     "Triangle",
     "Viscous",
     "ZolloFriction",
+    "described_springs",
+    "empty_panels",
+    "joint_indices",
+    "mixed_torque",
     "register_function",
+    "smooth_sign",
+    "spring_torque",
+    "terms_from_spec",
+    "terms_to_spec",
+    "torque_slopes",
 ]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "channel": "ChannelTorque",
-        "choice": "FrictionForm JointMotion",
-        "compensation": "RotorCompensation",
-        "curve": "Coefficient CurveTerm Shape",
-        "elastic": "JointDamping LinkCoulomb LinkOffset LinkViscous Stiffness",
+        "catalogue": "DEFAULT_TERMS terms_from_spec terms_to_spec",
+        "channel": "ChannelTorque RotorCompensation",
+        "curve": "Coefficient CurveTerm FrictionChoice Shape",
+        "elastic": "Compliance JointDamping LinkCoulomb LinkOffset LinkViscous Stiffness",
+        "exports": (
+            "FrictionForm JointMotion Mixed MotionBasis Of Question Scale mixed_torque "
+            "smooth_sign spring_torque"
+        ),
         "friction": "Coulomb Offset Viscous",
-        "friction_choice": "FrictionChoice",
         "friction_curves": "AsymmetricCoulomb LoadFriction PolynomialFriction TemperatureViscous",
         "friction_shapes": "PositionFriction Presliding Sigmoid SmoothCoulomb Stribeck ZolloFriction",
         "gain": "DriveGain",
-        "joint_term": "JointTerm",
-        "held_load": "HeldLoad",
-        "payload": "KnownPayload",
-        "rigid_body": "RigidBody",
-        "rotor": "RotorInertia",
-        "spinning_rotor": "SpinningRotor",
-        "spring": "Spring TorsionSpring",
-        "spring_gas": "FunctionTorque GasSpring register_function",
-        "spring_lever": "Lever Points Triangle",
-        "term": "Column Term Terms",
+        "gravity_tilt": "Lean",
+        "payload": "HeldLoad KnownPayload",
+        "rigid_body": "RigidBody torque_slopes",
+        "rotor": "RotorInertia SpinningRotor",
+        "spring": (
+            "FunctionTorque GasSpring Lever Points Spring TorsionSpring Triangle "
+            "described_springs register_function"
+        ),
+        "term": "Column JointTerm Term Terms empty_panels joint_indices",
         "transmission": "MotorInertia OnMotor",
     },
 )

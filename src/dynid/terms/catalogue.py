@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from dynid.base.named_options import kind_from_spec, kind_to_spec, option_value
-from dynid.base.registry import Need
+from dynid.base.registry import Need, kind_from_spec, kind_to_spec, option_value
 from dynid.robot.model import RobotModel
-from dynid.terms.choice import LogFacts, Role
-from dynid.terms.joint_term import joints_of
-from dynid.terms.term import CATALOGUE, Proposal, Symbol, Term, Terms
+from dynid.terms.exports import LogFacts, Role, Symbol
+from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.rigid_body import RigidBody
+from dynid.terms.rotor import RotorInertia
+from dynid.terms.term import CATALOGUE, Proposal, Term, Terms, joints_of
 
 __all__ = [
     "CATALOGUE",
@@ -27,6 +28,7 @@ __all__ = [
     "with_described",
 ]
 
+
 CATALOGUE.build_in(
     {
         "rigid_body": "dynid.terms.rigid_body:RigidBody",
@@ -37,7 +39,7 @@ CATALOGUE.build_in(
         "coulomb_sides": "dynid.terms.friction_curves:AsymmetricCoulomb",
         "polynomial": "dynid.terms.friction_curves:PolynomialFriction",
         "coulomb_tanh": "dynid.terms.friction_shapes:SmoothCoulomb",
-        "saturating_viscous": "dynid.terms.saturating_viscous:SaturatingViscous",
+        "saturating_viscous": "dynid.terms.friction_curves:SaturatingViscous",
         "presliding": "dynid.terms.friction_shapes:Presliding",
         "stribeck": "dynid.terms.friction_shapes:Stribeck",
         "sigmoid": "dynid.terms.friction_shapes:Sigmoid",
@@ -45,29 +47,29 @@ CATALOGUE.build_in(
         "position_friction": "dynid.terms.friction_shapes:PositionFriction",
         "load_friction": "dynid.terms.friction_curves:LoadFriction",
         "temperature_viscous": "dynid.terms.friction_curves:TemperatureViscous",
-        "friction": "dynid.terms.friction_choice:FrictionChoice",
+        "friction": "dynid.terms.curve:FrictionChoice",
         "drive_gain": "dynid.terms.gain:DriveGain",
         "channel": "dynid.terms.channel:ChannelTorque",
         "motor_inertia": "dynid.terms.transmission:MotorInertia",
         "on_motor": "dynid.terms.transmission:OnMotor",
         "spring": "dynid.terms.spring:Spring",
         "torsion_spring": "dynid.terms.spring:TorsionSpring",
-        "gas_spring": "dynid.terms.spring_gas:GasSpring",
-        "function": "dynid.terms.spring_gas:FunctionTorque",
+        "gas_spring": "dynid.terms.spring:GasSpring",
+        "function": "dynid.terms.spring:FunctionTorque",
         "stiffness": "dynid.terms.elastic:Stiffness",
         "joint_damping": "dynid.terms.elastic:JointDamping",
-        "spinning_rotor": "dynid.terms.spinning_rotor:SpinningRotor",
+        "spinning_rotor": "dynid.terms.rotor:SpinningRotor",
         "link_viscous": "dynid.terms.elastic:LinkViscous",
         "link_coulomb": "dynid.terms.elastic:LinkCoulomb",
         "link_offset": "dynid.terms.elastic:LinkOffset",
-        "rotor_compensation": "dynid.terms.compensation:RotorCompensation",
-        "joint_coupling": "dynid.terms.coupling:JointCoupling",
-        "compliance": "dynid.terms.compliance:Compliance",
+        "rotor_compensation": "dynid.terms.channel:RotorCompensation",
+        "joint_coupling": "dynid.terms.transmission:JointCoupling",
+        "compliance": "dynid.terms.elastic:Compliance",
         "gravity_tilt": "dynid.terms.gravity_tilt:GravityTilt",
         "known_payload": "dynid.terms.payload:KnownPayload",
-        "held_load": "dynid.terms.held_load:HeldLoad",
+        "held_load": "dynid.terms.payload:HeldLoad",
         "torque_delay": "dynid.terms.torque_delay:TorqueDelay",
-        "gain_error": "dynid.terms.gain_error:GainError",
+        "gain_error": "dynid.terms.gain:GainError",
         "drift": "dynid.terms.drift:Drift",
         "zero_offset": "dynid.terms.zero_offset:ZeroOffset",
         "position_waves": "dynid.terms.position_waves:PositionWaves",
@@ -134,7 +136,7 @@ def _value(kind: type[Term], name: str, key: str, value: Any) -> Any:
     if key == "of" and kind is CATALOGUE["on_motor"]:
         return _term(value)
     if key == "geometry":
-        from dynid.terms.spring_lever import lever_from_options
+        from dynid.terms.spring import lever_from_options
 
         return lever_from_options(value)
     return option_value(kind, name, key, value)
@@ -145,7 +147,7 @@ def _spec(term: Term) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    from dynid.terms.spring_lever import Lever, lever_to_options
+    from dynid.terms.spring import Lever, lever_to_options
 
     if isinstance(value, Term):
         return _spec(value)
@@ -167,3 +169,10 @@ def names_in_spec(spec: Sequence[str | Mapping[str, Any]]) -> list[str]:
         if isinstance(inner, str | Mapping):
             found += names_in_spec([inner])
     return found
+
+
+# The plain model that an identification begins with where no terms are given.
+
+# rad/s (m/s): sign changes of Coulomb friction are smoothed over it, as are velocities that only noise reverses.
+COULOMB_WIDTH = 0.02
+DEFAULT_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=COULOMB_WIDTH) + Offset()

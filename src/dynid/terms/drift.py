@@ -10,9 +10,8 @@ from dynid.base.arrays import Float
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.choice import LogFacts, Role
+from dynid.terms.exports import LogFacts, Role
 from dynid.terms.friction import OFFSETS
-from dynid.terms.joint_term import JointTerm, joint_indices, proposal_by_joint
 from dynid.terms.residual_tests import (
     Feature,
     FeatureGroup,
@@ -23,7 +22,7 @@ from dynid.terms.residual_tests import (
     Words,
     moves_throughout,
 )
-from dynid.terms.term import Proposal, Symbol
+from dynid.terms.term import JointTerm, Proposal, Symbol, joint_indices, proposal_by_joint
 
 SECONDS_AN_HOUR = 3600.0
 # Share of a joint's torque by which its offset may change within a log.

@@ -1,15 +1,86 @@
-"""What programs without dynid can hold of an effect: torque that is a line in the motion, and its text in C."""
+"""What a term says for the choice of the model and for exports, and panels of several terms."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import Enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from enum import Enum, StrEnum
+from typing import TypeVar
 
 import numpy as np
 
-from dynid.base.arrays import Float, locked
+from dynid.base.arrays import Bool, Float, Int, locked
 from dynid.base.records import dataclass
+from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
+from dynid.signals.samples import REACH, Samples
+
+# A column of the regressor: one parameter, what it belongs to, and how readers write it.
+
+
+class Of(StrEnum):
+    """What a parameter belongs to."""
+
+    JOINT = "joint"
+    BODY = "body"
+    ROBOT = "robot"
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A parameter as a reader writes it: a letter with an index, and what it stands for.
+
+    name: of the parameter without its number, "fv" of fv3.
+    """
+
+    name: str
+    letter: str
+    index: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """One parameter of a term: one column of the regressor.
+
+    name: unique within a model, e.g. "Izz3" or "fv2" (numbers count bodies or joints from 1).
+    unit: of the parameter.    term: name of the term.    owner: index of the body or joint it belongs to.
+    prior: value from the description, nan = unknown.    lower, upper: physical bounds; both zero = not there at all.
+    of: whether it belongs to a joint, a body (then one of ten inertial parameters) or the whole robot.
+    """
+
+    name: str
+    unit: str
+    term: str
+    owner: int
+    prior: float = np.nan
+    lower: float = -np.inf
+    upper: float = np.inf
+    of: Of = Of.JOINT
+
+    @property
+    def absent(self) -> bool:
+        """Whether the parameter is known to be zero, as those of a body without mass are."""
+        return self.lower == self.upper == 0.0
+
+
+class Side(StrEnum):
+    """On which side of the transmission a term acts: the link's, the motor's, or both."""
+
+    LINK = "link"
+    MOTOR = "motor"
+    BOTH = "both"
+
+
+class Scale(StrEnum):
+    """What a term does to the size of all torques: nothing, it leaves it open, or it fixes it."""
+
+    KEEPS = "keeps"
+    FREES = "frees"
+    FIXES = "fixes"
+
+
+# What programs without dynid can hold of an effect: torque that is a line in the motion, and its text in C.
 
 
 class MotionBasis(Enum):
@@ -168,3 +239,169 @@ def spring_text(robot: RobotModel, one: JointSpring) -> str:
     unit = "N/m" if all(robot.prismatic[j] for j in one.joints) else "N m/rad"
     rest = f", at rest at {one.rest:.3g} {'m' if unit == 'N/m' else 'rad'}" if one.stiffness else ""
     return f"{joints} ({one.stiffness:.3g} {unit}{rest})"
+
+
+# What an effect is to the automatic choice, and what a log says before effects are tried on it.
+
+# rad or m: a joint that goes less far stands, and friction or a brake may hold any part of its load.
+STANDS = 2e-3
+# The place of an effect of the whole robot; others have the index of a joint, or of a pair of joints.
+EVERYWHERE = -1
+
+
+class Role(StrEnum):
+    """What an effect is to the automatic choice.
+
+    PLAIN: on trial in every comparison.    ROBOT: some robots have it.    FRICTION: a form of a joint's friction.
+    LOG: of the measurement rather than the robot.    SHIELD: never chosen, but nothing else may stand for it.
+    """
+
+    PLAIN = "plain"
+    ROBOT = "robot"
+    FRICTION = "friction"
+    LOG = "log"
+    SHIELD = "shield"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of the automatic choice.    without: its answer where no effect is chosen.    words: for messages.
+
+    certain: whether every robot has the effect, so that it stays where the motion cannot tell models with and without.
+    """
+
+    name: str
+    without: str = "none"
+    words: str = ""
+    certain: bool = False
+
+
+FRICTION = Question("friction")
+
+
+@dataclass(frozen=True)
+class FrictionForm:
+    """A form of friction among those that are compared joint by joint.
+
+    label: its name there.    replaces: labels of the plain effects in whose place it stands.
+    tried: shares of its shapes' range, on the shapes' own scale, at which the automatic choice tries it first;
+    () = it tries a form without shapes as it is, and none with shapes.
+    options: of the term.    both_ways: as of proposals.
+    """
+
+    label: str
+    replaces: tuple[str, ...] = ()
+    tried: tuple[float, ...] = ()
+    options: Mapping[str, object] = field(default_factory=dict)
+    both_ways: bool = False
+
+
+@dataclass(frozen=True)
+class JointMotion:
+    """How a joint moved in a log: where bounds and starts of shapes come from.
+
+    peak, median: of |dq|, rad/s (m/s).    span: greatest minus least position, rad (m).
+    reach: distance over which samples know where it turned round, rad (m).    both_ways: whether it moved either way.
+    waves: in which its dry friction seems to vary with its position, rad of a wave a rad (m); None = not looked for.
+    """
+
+    peak: float
+    median: float
+    span: float
+    reach: float = REACH
+    both_ways: bool = True
+    waves: tuple[float, ...] | None = None
+
+    @property
+    def stands(self) -> bool:
+        """Whether the joint never moved."""
+        return self.span < STANDS
+
+
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """How fast and how far joints went in a log: |dq| at most, (n,) rad/s (m/s), and positions from and to, rad (m)."""
+
+    peak: Float
+    low: Float
+    high: Float
+
+
+@dataclass(frozen=True, eq=False)
+class LogFacts:
+    """What a log says before effects are tried on it.
+
+    inertia, drives: of the model that small effects are linearised about, see Nominal.
+    found: values of such effects found so far, by name.    motion: of every joint.    origin, end: its beginning
+    and end on its clock, s.
+    both_sides: whether the equations hold the motion of motors and links apart.
+    slowness: share of the usual widths of friction's sign that it has where all joints are slow.
+    """
+
+    inertia: tuple[float, ...] = ()
+    drives: tuple[float, ...] = ()
+    found: Mapping[str, float] = field(default_factory=dict)
+    motion: tuple[JointMotion, ...] = ()
+    origin: float = 0.0
+    end: float | None = None
+    both_sides: bool = False
+    slowness: float = 1.0
+
+
+# Panels of several terms side by side.
+
+Values = TypeVar("Values", Bool, Float)
+
+
+def split(values: Values, counts: Sequence[int]) -> list[Values]:
+    """The part (p_i,) of a mask or of values (p,) that belongs to each of several terms with p_i parameters."""
+    return list(np.split(values, np.cumsum(counts)[:-1])) if counts else []
+
+
+def joined(robot: RobotModel, parts: list[Panels], counts: Sequence[int], samples: Samples) -> Panels:
+    """Panels of several terms with `counts` parameters as those of one."""
+    first = np.cumsum([0, *counts], dtype=np.int64)[:-1]
+    nothing, none = np.zeros((0, len(samples))), np.zeros(0, dtype=np.int64)
+    return Panels(
+        columns=tuple(
+            np.concatenate([none, *(p.columns[j] + a for p, a in zip(parts, first, strict=True))])
+            for j in range(robot.n)
+        ),
+        values=tuple(np.concatenate([nothing, *(p.values[j] for p in parts)]) for j in range(robot.n)),
+    )
+
+
+def side_by_side(
+    robot: RobotModel,
+    parts: Iterable[tuple[Callable[[RobotModel, Samples, Bool], Panels], Samples, int]],
+    samples: Samples,
+    wanted: Bool | None,
+    target: Float | None,
+    joints: Bool | None = None,
+) -> Panels:
+    """Regressors of several terms side by side: functions, what each is shown, and how many parameters it has.
+
+    wanted: (p,) of all, None = every one.    target: (T, n), appended to each joint's panel as its last line.
+    joints: (n,) that get columns, None = all.
+    """
+    columns: list[list[Int]] = [[] for _ in range(robot.n)]
+    values: list[list[Float]] = [[] for _ in range(robot.n)]
+    first = 0
+    for regressor, seen, count in parts:
+        part_wanted = np.ones(count, dtype=np.bool_) if wanted is None else wanted[first : first + count]
+        if part_wanted.any():
+            part = regressor(robot, seen, part_wanted)
+            for joint, own in enumerate(part.columns):
+                if len(own) and (joints is None or joints[joint]):
+                    columns[joint].append(own + first)
+                    values[joint].append(part.values[joint])
+        first += count
+    for joint in range(robot.n):
+        if target is not None:
+            values[joint].append(target[None, :, joint])
+        elif not values[joint]:
+            values[joint].append(np.zeros((0, len(samples))))
+    return Panels(
+        columns=tuple(np.concatenate([np.zeros(0, dtype=np.int64), *c]) for c in columns),
+        values=tuple(np.concatenate(v) for v in values),
+    )

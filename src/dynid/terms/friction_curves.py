@@ -14,13 +14,23 @@ from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples, poses_at_rest
 from dynid.terms.channel import channel
-from dynid.terms.choice import Extent, FrictionForm, LogFacts
-from dynid.terms.curve import Coefficient, CurveTerm
-from dynid.terms.exports import LeftOut, MotionBasis, OnJoint, Part, c_number, c_sign
-from dynid.terms.friction import check_width, direction, direction_sides
-from dynid.terms.joint_term import joint_indices, proposal_by_joint
+from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
+from dynid.terms.exports import (
+    Extent,
+    FrictionForm,
+    JointMotion,
+    LeftOut,
+    LogFacts,
+    MotionBasis,
+    OnJoint,
+    Part,
+    Symbol,
+    c_number,
+    c_sign,
+)
+from dynid.terms.friction import Viscous, check_width, direction, direction_sides
 from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
-from dynid.terms.term import Proposal, Symbol
+from dynid.terms.term import Proposal, Terms, joint_indices, proposal_by_joint
 
 # Over which the weight on a joint is averaged for programs that know no load: a mean within some 5 %.
 POSES = 200
@@ -283,3 +293,55 @@ class LoadFriction(CurveTerm):
             )
         q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
         return np.asarray(inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection)
+
+
+# Viscous friction that saturates: grease that thins under shear, gears that float up.
+
+# Share of the usual top speed at which it bends in what residuals are searched for.
+BENDS = 0.3
+
+
+@dataclass(frozen=True)
+class SaturatingViscous(CurveTerm):
+    """Viscous friction that bends over: tau_j = fvs_j dq_j / (1 + |dq_j| / velocity_j), in place of `viscous`.
+
+    fvs is its slope at rest, fvs velocity the friction that it never exceeds, so that it is bounded at any speed.
+    velocity: rad/s (m/s), at which it is half of what a straight line would be; None = estimated.
+    joints: names of the joints it acts on; empty = all.
+    """
+
+    velocity: ShapeValue = None
+    joints: tuple[str, ...] = ()
+    name: str = "saturating_viscous"
+    group = FRICTION_FORM
+    symbols = (Symbol("fvs", "f", "v,s", "viscous friction at low speed, saturating"),)
+    coefficients = (Coefficient("fvs", "N m s/rad", "N s/m", 0.0),)
+    shapes = (Shape("velocity", "rad/s", "m/s", 0.5),)
+    form = FrictionForm("saturating", ("viscous",), (0.2, 0.4, 0.6, 0.8))
+
+    def __post_init__(self) -> None:
+        check_shapes(self)
+
+    def rival(self, joints: tuple[str, ...]) -> Terms:
+        """Viscous friction."""
+        return Terms((Viscous(joints),))
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """A slope at low speed that gives way to a flatter one."""
+        x = remains.motion.dq[:, joint] / remains.top_speed(joint)
+        seen, advice = "Friction that flattens at high speed", "Try saturating_viscous"
+        return (remains.friction(joint, x / (1.0 + np.abs(x) / BENDS), lambda _: seen, advice),)
+
+    def range_of(self, motion: JointMotion) -> Float:
+        """From a hundredth of the peak velocity, which is a step, to ten times it, which is a straight line."""
+        return np.array([[1e-2 * motion.peak, 10.0 * motion.peak]])
+
+    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
+        """The hyperbola."""
+        v = samples.dq[:, joint]
+        return np.asarray(v / (1.0 + np.abs(v) / shape[0]))[None, :]
+
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """The hyperbola."""
+        return (f"({speed} / (1.0 + fabs({speed}) / {c_number(shape[0])}))",)

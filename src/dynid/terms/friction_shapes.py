@@ -9,18 +9,38 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
+from dynid.base.numerics import expit
 from dynid.base.records import dataclass
-from dynid.base.scipy_functions import expit
 from dynid.kernel import stop_operator
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.choice import STANDS, Extent, FrictionForm, JointMotion, LogFacts
 from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
-from dynid.terms.exports import LeftOut, Memory, MotionBasis, OnJoint, Part, c_number, c_sign
+from dynid.terms.exports import (
+    STANDS,
+    Extent,
+    FrictionForm,
+    JointMotion,
+    LeftOut,
+    LogFacts,
+    Memory,
+    MotionBasis,
+    OnJoint,
+    Part,
+    c_number,
+    c_sign,
+)
 from dynid.terms.friction import WIDTH, Coulomb, check_width, direction, mean_sign, passed_speeds
-from dynid.terms.joint_term import joint_indices, named_joints, narrowed, proposal_by_joint
 from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
-from dynid.terms.term import Proposal, Symbol, Term, Terms
+from dynid.terms.term import (
+    Proposal,
+    Symbol,
+    Term,
+    Terms,
+    joint_indices,
+    named_joints,
+    narrowed,
+    proposal_by_joint,
+)
 
 # Share of the usual top speed at which friction of low speed has faded.
 LOW = 0.15

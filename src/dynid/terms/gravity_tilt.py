@@ -14,8 +14,7 @@ from dynid.kernel import gravity_torque
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.algebra import rotation_about
-from dynid.terms.choice import LogFacts, Question, Role
-from dynid.terms.exports import Part
+from dynid.terms.exports import LogFacts, Part, Question, Role
 from dynid.terms.nominal import NominalTerm, check_nominal
 from dynid.terms.residual_tests import ALARM, MISSES_MUCH, Declared, FitAnalysis, Held, Level, Notice, Rival
 from dynid.terms.term import Column, Of, Proposal, Symbol, proposal_of_robot

@@ -9,10 +9,9 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.choice import LogFacts, Role
-from dynid.terms.joint_term import proposal_by_joint
+from dynid.terms.exports import LogFacts, Role
 from dynid.terms.residual_tests import Feature, FeatureGroup, Remains, Words
-from dynid.terms.term import Column, Proposal, Term
+from dynid.terms.term import Column, Proposal, Term, proposal_by_joint
 
 # Of slow functions of position; waves with more periods a turn are ripple.
 HARMONICS = 3

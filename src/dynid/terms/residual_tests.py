@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.explanation import Explanation
+from dynid.base.diagnostics import Explanation
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

@@ -2,20 +2,231 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import Field, asdict
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
-from dynid.base.errors import UsageError
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.errors import InputError, UnfitDataError, UsageError
 from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.choice import LogFacts, Question, Role
-from dynid.terms.exports import JointSpring, Part
-from dynid.terms.spring_lever import Lever, lever_panels, named_joint
-from dynid.terms.term import Column, Proposal, Term, proposal_of_robot
+from dynid.terms.exports import Column, JointSpring, LogFacts, Part, Question, Role
+from dynid.terms.term import Proposal, Term, proposal_of_robot
+
+# Where a spring is mounted: its length as a function of the joints, and by how much each joint changes it.
+
+BASE = "base"
+Point = tuple[float, float, float]
+
+
+class Lever(ABC):
+    """The seam for mountings: the spring's length l(q) and its slopes dl/dq_j; a force F loads joint j by F dl/dq_j.
+
+    Subclasses are frozen dataclasses.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @abstractmethod
+    def joints(self, robot: RobotModel) -> Int:
+        """Indices of the independent joints that change the length, ascending."""
+
+    @abstractmethod
+    def length(self, robot: RobotModel, q: Float) -> tuple[Float, Float]:
+        """Returns l (T,) in m and dl/dq (T, n) in m/rad (1 for a slide), for positions q (T, n)."""
+
+
+@dataclass(frozen=True)
+class Triangle(Lever):
+    """A spring between a fixed point and a crank on one joint, both in the plane across its axis.
+
+    l^2 = d^2 + r^2 - 2 d r cos(phi),    dl/dq = d r sin(phi) / l,    phi = q + angle
+
+    joint: its name.    anchor: distance d of the fixed point from the joint axis, m.
+    crank: distance r of the moving point, m.    angle: phi at q = 0, rad.
+    Source: Nini et al. 2024 (beta - alpha is the angle).
+    """
+
+    joint: str
+    anchor: float
+    crank: float
+    angle: float
+
+    def __post_init__(self) -> None:
+        if not (self.anchor > 0 and self.crank > 0 and np.isfinite(self.angle)):
+            found = f"anchor {self.anchor} m, crank {self.crank} m, angle {self.angle} rad"
+            raise UsageError("spring-geometry", found=found, expected="two lengths > 0 and an angle")
+
+    def joints(self, robot: RobotModel) -> Int:
+        """The one joint."""
+        return np.array([named_joint(robot, self.joint)], dtype=np.int64)
+
+    def length(self, robot: RobotModel, q: Float) -> tuple[Float, Float]:
+        """By the law of cosines."""
+        j = named_joint(robot, self.joint)
+        phi = q[:, j] + self.angle
+        product = self.anchor * self.crank
+        length = np.sqrt(np.maximum(self.anchor**2 + self.crank**2 - 2 * product * np.cos(phi), 0.0))
+        slopes = np.zeros_like(q)
+        slopes[:, j] = product * np.sin(phi) / np.maximum(length, 1e-12)
+        return length, slopes
+
+
+@dataclass(frozen=True)
+class Points(Lever):
+    """A spring between two points on any two bodies.
+
+    l = |p_b - p_a|,    dl/dq_j = u . d(p_b - p_a)/dq_j,    u = (p_b - p_a) / l
+
+    bodies: names of the two bodies, "base" for what stands still.
+    points: the two points, m, each in the joint frame of its body (in the base frame for "base").
+    """
+
+    bodies: tuple[str, str]
+    points: tuple[Point, Point]
+
+    def __post_init__(self) -> None:
+        shape = np.shape(self.points)
+        if shape != (2, 3) or len(self.bodies) != 2 or not np.isfinite(self.points).all():
+            found = f"points {self.points} on {self.bodies}"
+            raise UsageError(
+                "spring-geometry", found=found, expected="two bodies and a point of 3 numbers on each"
+            )
+        if self.bodies[0] == self.bodies[1]:
+            found = f"both ends of a spring on '{self.bodies[0]}'"
+            raise UsageError("spring-geometry", found=found, expected="two different bodies")
+
+    def joints(self, robot: RobotModel) -> Int:
+        """The joints between the two bodies."""
+        between = (
+            robot.projection[list(self._between(robot))] if self._between(robot) else robot.projection[:0]
+        )
+        return np.flatnonzero(np.any(between != 0, axis=0)).astype(np.int64)
+
+    def length(self, robot: RobotModel, q: Float) -> tuple[Float, Float]:
+        """Forward kinematics of both points and their Jacobians along the spring."""
+        moved, _, _ = robot.tree_motion(q, np.zeros_like(q), np.zeros_like(q))
+        (pa, axes_a), (pb, axes_b) = (
+            carried(robot, _body(robot, name), np.array(point), moved)
+            for name, point in zip(self.bodies, self.points, strict=True)
+        )
+        apart = pb - pa
+        length = np.linalg.norm(apart, axis=1)
+        u = apart / np.maximum(length, 1e-12)[:, None]
+        slopes = np.zeros((len(q), robot.n_bodies))
+        for sign, point, axes in ((-1.0, pa, axes_a), (1.0, pb, axes_b)):
+            for i in self._between(robot):
+                if i in axes:
+                    origin, axis = axes[i]
+                    slides = robot.tree.prismatic[i]
+                    slopes[:, i] += sign * np.einsum(
+                        "tk,tk->t", u, axis if slides else np.cross(axis, point - origin)
+                    )
+        return length, slopes @ robot.projection
+
+    def _between(self, robot: RobotModel) -> tuple[int, ...]:
+        # Joints that move one body and not the other: the others turn the whole spring.
+        a, b = (
+            set(robot.tree.paths[i]) if i >= 0 else set()
+            for i in (_body(robot, name) for name in self.bodies)
+        )
+        return tuple(sorted(a ^ b))
+
+
+LEVERS: dict[tuple[str, ...], type[Lever]] = {
+    ("joint", "anchor", "crank", "angle"): Triangle,
+    ("bodies", "points"): Points,
+}
+
+
+def lever_from_options(options: Any) -> Lever:
+    """Reads a mounting from plain data, recognised by its keys; raises InputError for others."""
+    found = next(
+        (keys for keys in LEVERS if isinstance(options, Mapping) and set(keys) == set(options)), None
+    )
+    if found is None:
+        expected = " or ".join("{ " + ", ".join(keys) + " }" for keys in LEVERS)
+        raise InputError("spring-geometry", found=f"geometry = {options}", expected=expected)
+    try:
+        return LEVERS[found](**{key: _tuples(value) for key, value in options.items()})
+    except TypeError as error:
+        given = f"geometry = {dict(options)}"
+        raise InputError("spring-geometry", found=given, expected="numbers and names") from error
+
+
+def lever_to_options(lever: Lever) -> dict[str, Any]:
+    """The mounting as plain data."""
+    return {key: _lists(value) for key, value in asdict(lever).items()}
+
+
+def named_joint(robot: RobotModel, name: str) -> int:
+    """Index of a joint; raises UsageError if there is none of that name."""
+    if name not in robot.joint_names:
+        raise UsageError(
+            "unknown-joint", found=f"joint '{name}'", expected="one of " + ", ".join(robot.joint_names)
+        )
+    return robot.joint_names.index(name)
+
+
+def carried(
+    robot: RobotModel, body: int, point: Float, q: Float
+) -> tuple[Float, dict[int, tuple[Float, Float]]]:
+    """A body's point in the base frame, (T, 3), and origin and axis of each joint that moves it; q: (T, nb)."""
+    T = len(q)
+    R, p = np.tile(np.eye(3), (T, 1, 1)), np.zeros((T, 3))
+    axes: dict[int, tuple[Float, Float]] = {}
+    for i in robot.tree.paths[body] if body >= 0 else ():
+        p = p + R @ robot.tree.translation[i]
+        R = R @ robot.tree.rotation[i]
+        axis = robot.tree.axis[i]
+        axes[i] = (p, R @ axis)
+        if robot.tree.prismatic[i]:
+            p = p + (R @ axis) * q[:, i, None]
+        else:
+            R = R @ _turn(axis, q[:, i])
+    return p + R @ point, axes
+
+
+def lever_panels(robot: RobotModel, joints: Int, lines: Float, wanted: tuple[bool, ...]) -> Panels:
+    """Panels of torque lines (c, T, n) that act on some joints alone; wanted: (c,)."""
+    chosen = np.flatnonzero(wanted).astype(np.int64)
+    nothing = np.zeros((0, lines.shape[1]))
+    here = set(joints.tolist())
+    return Panels(
+        columns=tuple(chosen if j in here else chosen[:0] for j in range(robot.n)),
+        values=tuple(
+            np.ascontiguousarray(lines[chosen, :, j]) if j in here else nothing for j in range(robot.n)
+        ),
+    )
+
+
+def _turn(axis: Float, angle: Float) -> Float:
+    K = np.array([[0.0, -axis[2], axis[1]], [axis[2], 0.0, -axis[0]], [-axis[1], axis[0], 0.0]])
+    s, c = np.sin(angle)[:, None, None], np.cos(angle)[:, None, None]
+    return np.asarray(np.eye(3) + s * K + (1.0 - c) * (K @ K))
+
+
+def _body(robot: RobotModel, name: str) -> int:
+    if name in robot.body_names:
+        return robot.body_names.index(name)
+    if name == BASE:
+        return -1
+    raise UsageError(
+        "unknown-body", found=f"body '{name}'", expected=f"{BASE} or one of " + ", ".join(robot.body_names)
+    )
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(one) for one in value) if isinstance(value, list | tuple) else value
+
+
+def _lists(value: Any) -> Any:
+    return [_lists(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True)
@@ -207,3 +418,159 @@ def _owner(geometry: Lever, robot: RobotModel) -> int:
             expected="a joint between the ends",
         )
     return int(joints[-1])
+
+
+# Counterbalances that are no linear springs: gas over a piston, and any function of one's own.
+
+# The gas law is not followed below this share of the volume at rest: no seal would hold.
+LEAST_VOLUME = 0.01
+
+
+@dataclass(frozen=True)
+class GasSpring(Term):
+    """A gas or hydro-pneumatic counterbalance: tau_j = s F dl/dq_j.
+
+        F = A p,    p = p0 (V0 / V)^n,    V = V0 - (l - l0) A
+
+    The cylinder pulls its ends together, and drawing it out compresses the gas. One that pushes them apart has
+    F = -A p and V = V0 + (l - l0) A. V counts as at least V0 / 100.
+    For an isothermal charge p0 V0 = m R T. The gain s (prior 1) takes up what filling and temperature change.
+
+    geometry: where it is mounted.    rest_length: l0, m, at which the gas has volume and pressure p0 below.
+    area: A of the piston, m^2 (less that of the rod if it pulls).    volume: V0, m^3.    pressure: p0, Pa, above
+    the ambient one.    exponent: n, 1 = isothermal, 1.4 = adiabatic air or nitrogen.
+    pushes: whether it pushes.    free: whether s is estimated, else 1.    label: the parameter is s_LABEL.
+
+    Raises UsageError for numbers that are not positive.
+    """
+
+    geometry: Lever
+    rest_length: float
+    area: float
+    volume: float
+    pressure: float
+    exponent: float = 1.0
+    pushes: bool = False
+    free: bool = True
+    label: str = "gas"
+    name: str = "gas_spring"
+    passive: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_label(self.label)
+        for key in ("rest_length", "area", "volume", "pressure", "exponent"):
+            if not (np.isfinite(getattr(self, key)) and getattr(self, key) > 0):
+                raise UsageError(
+                    "gas-spring", found=f"{key} = {getattr(self, key)}", expected="a number > 0, SI"
+                )
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """The gain, if it is estimated."""
+        return _gain(self.label, self.name, self.geometry.joints(robot)) if self.free else ()
+
+    def balances(self, robot: RobotModel) -> Bool:
+        """The joints that it is mounted over."""
+        return np.isin(np.arange(robot.n), self.geometry.joints(robot))
+
+    def force(self, length: Float) -> Float:
+        """F of lengths (T,) in m, N; positive pulls."""
+        sign = -1.0 if self.pushes else 1.0
+        volume = self.volume - sign * (length - self.rest_length) * self.area
+        volume = np.maximum(volume, LEAST_VOLUME * self.volume)
+        return np.asarray(sign * self.area * self.pressure * (self.volume / volume) ** self.exponent)
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """The whole torque, at s = 1."""
+        lines = self._torque(robot, samples)[None] if self.free else np.zeros((0, *samples.q.shape))
+        return lever_panels(robot, self.geometry.joints(robot), lines, tuple(wanted))
+
+    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
+        """The whole torque when the gain is not estimated."""
+        return None if self.free else self._torque(robot, samples)
+
+    def _torque(self, robot: RobotModel, samples: Samples) -> Float:
+        length, slopes = self.geometry.length(robot, samples.q)
+        return np.asarray(self.force(length)[:, None] * slopes)
+
+
+TorqueFunction = Callable[[Float], Float]
+FUNCTIONS: dict[str, TorqueFunction] = {}
+
+
+def register_function(name: str, function: TorqueFunction) -> None:
+    """Makes a function known by a name to FunctionTorque, in experiments and when a run folder is read.
+
+    function: lengths (T,) in m to forces (T,) in N, or positions (T, n) to joint torques (T, n), of gain 1.
+    """
+    FUNCTIONS[name] = function
+
+
+@dataclass(frozen=True)
+class FunctionTorque(Term):
+    """Torque of a function of one's own, times a gain: tau_j = s f(l) dl/dq_j, or tau = s f(q) without a geometry.
+
+    function: name that it was registered by (`register_function`); no code is ever read from a file.
+    geometry: where the spring is mounted whose force f(l) is; None = f gives joint torque from positions.
+    free: whether s is estimated (prior 1), else 1.    label: the parameter is s_LABEL.
+
+    Raises InputError for a name that is not registered, UnfitDataError for results that are not finite.
+    """
+
+    function: str
+    geometry: Lever | None = None
+    free: bool = True
+    label: str = "function"
+    name: str = "function"
+    passive: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_label(self.label)
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """The gain, if it is estimated."""
+        return _gain(self.label, self.name, self._joints(robot)) if self.free else ()
+
+    def balances(self, robot: RobotModel) -> Bool:
+        """The joints that it acts on."""
+        return np.isin(np.arange(robot.n), self._joints(robot))
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """The whole torque, at s = 1."""
+        lines = self._torque(robot, samples)[None] if self.free else np.zeros((0, *samples.q.shape))
+        return lever_panels(robot, self._joints(robot), lines, tuple(wanted))
+
+    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
+        """The whole torque when the gain is not estimated."""
+        return None if self.free else self._torque(robot, samples)
+
+    def _joints(self, robot: RobotModel) -> Int:
+        return np.arange(robot.n) if self.geometry is None else self.geometry.joints(robot)
+
+    def _torque(self, robot: RobotModel, samples: Samples) -> Float:
+        if self.function not in FUNCTIONS:
+            raise InputError(
+                "unknown-function",
+                found=f"function '{self.function}'",
+                expected="one of " + (", ".join(sorted(FUNCTIONS)) or "those registered: none is"),
+                do="register it in Python: dynid.terms.register_function(name, function)",
+            )
+        evaluate = FUNCTIONS[self.function]
+        if self.geometry is None:
+            return self._checked(evaluate(np.array(samples.q)), samples.q.shape)
+        length, slopes = self.geometry.length(robot, samples.q)
+        return np.asarray(self._checked(evaluate(length), length.shape)[:, None] * slopes)
+
+    def _checked(self, values: Float, shape: tuple[int, ...]) -> Float:
+        found = np.asarray(values, dtype=np.float64)
+        if found.shape != shape or not np.isfinite(found).all():
+            raise UnfitDataError(
+                "function-result",
+                found=f"function '{self.function}' gave shape {found.shape}"
+                + ("" if np.isfinite(found).all() else " with numbers that are not finite"),
+                expected=f"finite numbers of shape {shape}",
+            )
+        return found
+
+
+def _gain(label: str, term: str, joints: Int) -> tuple[Column, ...]:
+    return (Column(f"s_{label}", "1", term, int(joints[-1]), prior=1.0, lower=0.0),)

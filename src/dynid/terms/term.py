@@ -6,23 +6,38 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.diagnostics import Explanation
 from dynid.base.errors import UsageError
-from dynid.base.explanation import Explanation
 from dynid.base.records import dataclass
-from dynid.base.registry import Registry
+from dynid.base.registry import Registry, meant
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples
-from dynid.terms.assembly import joined, side_by_side, split
-from dynid.terms.choice import EVERYWHERE, Extent, LogFacts, Question, Role
-from dynid.terms.column import Column, Of, Scale, Side, Symbol
-from dynid.terms.exports import Part
+from dynid.signals.samples import POSE_RATE, Samples
+from dynid.terms.exports import (
+    EVERYWHERE,
+    Column,
+    Extent,
+    LogFacts,
+    MotionBasis,
+    Of,
+    OnJoint,
+    Part,
+    Question,
+    Role,
+    Scale,
+    Side,
+    Symbol,
+    joined,
+    side_by_side,
+    split,
+)
 from dynid.terms.residual_tests import Feature, FeatureGroup, FitAnalysis, Held, Notice, Remains
 
 __all__ = [
@@ -39,6 +54,8 @@ __all__ = [
     "empty_panels",
     "proposal_of_robot",
 ]
+
+
 MomentumForm = Callable[[RobotModel, Samples, Bool], tuple[Panels, Panels]]
 
 
@@ -580,3 +597,225 @@ def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
 def _is_friction(term: Term) -> bool:
     inner = getattr(term, "of", None)
     return term.is_friction or (isinstance(inner, Term) and inner.is_friction)
+
+
+# Motion states that a user hands over: one (n,) or many (T, n).
+
+
+def states(
+    robot: RobotModel,
+    terms: Terms,
+    q: npt.ArrayLike,
+    dq: npt.ArrayLike,
+    ddq: npt.ArrayLike,
+    *,
+    rate: float | None = None,
+    temperature: npt.ArrayLike | None = None,
+    extra: Mapping[str, npt.ArrayLike] | None = None,
+) -> tuple[Samples, tuple[int, ...]]:
+    """Samples of given states for a model, and the shape that their torque has: that of q.
+
+    q, dq, ddq, temperature: (T, n), or (n,) for one state.    extra: channels by name, (T,).
+    rate: Hz, of consecutive states; None = states by themselves, whose torque does not change along time, all at the
+    beginning of the log's time.
+    Raises UsageError for arrays of another shape, without the channels that terms read, or a rate that is not positive.
+    """
+    if missing := [name for name in terms.channels() if name not in (extra or {})]:
+        raise UsageError(
+            "missing-channel",
+            found=f"states without the channel '{missing[0]}' that the model reads",
+            expected=f"extra = {{'{missing[0]}': values}}, (T,)",
+        )
+    if rate is not None and not 0 < rate < np.inf:
+        raise UsageError(
+            "no-rate",
+            found=f"a rate of {rate} Hz",
+            expected="samples a second of consecutive states, or None",
+        )
+    shape = np.shape(q)
+    given = {"q": q, "dq": dq, "ddq": ddq}
+    if temperature is not None:
+        given["temperature"] = temperature
+    arrays = {name: _states(values, shape, robot, name) for name, values in given.items()}
+    T = len(arrays["q"])
+    samples = Samples.from_motion(arrays["q"], arrays["dq"], arrays["ddq"], rate=rate or POSE_RATE)
+    if rate is None:
+        samples = replace(samples, t=np.zeros(T))
+    channels = {name: _channel(values, T, name) for name, values in (extra or {}).items()}
+    return replace(samples, temperature=arrays.get("temperature"), extra=channels), shape
+
+
+def _states(values: npt.ArrayLike, shape: tuple[int, ...], robot: RobotModel, name: str) -> Float:
+    array = np.array(values, dtype=np.float64)
+    if array.shape != shape or array.ndim not in (1, 2) or array.shape[-1] != robot.n:
+        raise UsageError(
+            "array-shape",
+            found=f"{name} of shape {array.shape}",
+            expected=f"(T, {robot.n}) or ({robot.n},), the same for q, dq and ddq: the joints of '{robot.name}'",
+        )
+    return array.reshape(-1, robot.n)
+
+
+def _channel(values: npt.ArrayLike, T: int, name: str) -> Float:
+    array = np.array(values, dtype=np.float64).reshape(-1)
+    if len(array) not in (1, T):
+        raise UsageError("array-shape", found=f"channel '{name}' of {len(array)} values", expected=f"{T}")
+    return np.broadcast_to(array, (T,)).copy()
+
+
+# Terms with one parameter a joint, and terms that are kept to some joints.
+
+_NO_COLUMN: Int = np.zeros(0, dtype=np.int64)
+
+
+class JointTerm(Term):
+    """A term with one parameter a joint, which acts on that joint alone: tau_j = theta_j basis_j(samples).
+
+    It acts on the motor's side unless a subclass says otherwise.
+    Subclasses give `symbol`, `unit_revolute`, `unit_prismatic` and `basis`; with a field `joints` it can be kept to
+    some joints (empty = all).
+    """
+
+    symbol: str
+    unit_revolute: str
+    unit_prismatic: str
+    lower: float = -np.inf
+    side = Side.MOTOR
+    needs_motion: ClassVar[bool] = True
+    exports_as: ClassVar[MotionBasis | None] = None
+    width: float = 0.0  # of the sign that it exports as, rad/s (m/s), 0 = plain
+    label: ClassVar[str] = ""  # in the automatic choice
+    option: ClassVar[str] = ""  # its name among the answers of its question
+    joints: tuple[str, ...] = ()
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Itself, joint by joint, where it has a role and a label."""
+        if cls.role is None or not cls.label:
+            return ()
+        return (proposal_by_joint(robot, cls.tried_on(log), cls.label, cls.option or cls.label),)
+
+    @classmethod
+    def tried_on(cls, log: LogFacts) -> JointTerm:
+        """The term that the automatic choice tries on a log."""
+        return cls()
+
+    @abstractmethod
+    def basis(self, robot: RobotModel, samples: Samples) -> Float:
+        """Torque per unit of the parameter, (T, n)."""
+
+    def prior(self, robot: RobotModel) -> Float:
+        """Prior values, (n,); nan = unknown."""
+        return np.full(robot.n, np.nan)
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """One column a joint."""
+        prior = self.prior(robot)
+        return tuple(
+            Column(
+                name=f"{self.symbol}{joint + 1}",
+                unit=self.unit_prismatic if robot.prismatic[joint] else self.unit_revolute,
+                term=self.name,
+                owner=joint,
+                prior=float(prior[joint]),
+                lower=self.lower,
+            )
+            for joint in joint_indices(robot, self.joints)
+        )
+
+    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
+        """Those of the joints that moved, where the term needs motion at all."""
+        acting = list(joint_indices(robot, self.joints))
+        return moved[acting] if self.needs_motion else np.ones(len(acting), dtype=np.bool_)
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """One line a wanted joint."""
+        return self.panels(robot, self.basis(robot, samples), wanted)
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """One line a joint, where the basis is one that other programs know; its width is that of the term."""
+        basis = self.exports_as
+        if basis is None:
+            return super().exported(robot, theta)
+        acting = joint_indices(robot, self.joints)
+        return tuple(OnJoint(j, float(x), basis, self.width) for j, x in zip(acting, theta, strict=True))
+
+    def panels(self, robot: RobotModel, basis: Float, wanted: Bool) -> Panels:
+        """Column j of a basis (T, n) as the one line of joint j, for wanted joints."""
+        columns, values = [_NO_COLUMN] * robot.n, [np.zeros((0, len(basis)))] * robot.n
+        lines = np.ascontiguousarray(basis.T)
+        for i, joint in enumerate(joint_indices(robot, self.joints)):
+            if wanted[i]:
+                columns[joint], values[joint] = np.array([i]), lines[joint : joint + 1]
+        return Panels(columns=tuple(columns), values=tuple(values))
+
+
+TermOnJoints = TypeVar("TermOnJoints", bound=Term)
+SomeTerm = TypeVar("SomeTerm", bound=Term)
+
+
+def sharpened(terms: Terms, width: float) -> Terms:
+    """The terms with signs of dry friction smoothed over `width` rad/s (m/s), or less, where they were over more."""
+    return Terms(
+        tuple(
+            replace(term, width=width)
+            if isinstance(term, JointTerm) and term.exports_as is MotionBasis.SIGN and term.width > width
+            else term
+            for term in terms
+        )
+    )
+
+
+def narrowed(term: SomeTerm, slowness: float) -> SomeTerm:
+    """The term with signs of friction smoothed over a share of their width, as of robots that are as much slower."""
+    inner = getattr(term, "of", None)
+    if isinstance(inner, Term) and slowness != 1.0:
+        return cast(SomeTerm, replace(cast(Any, term), of=narrowed(inner, slowness)))
+    width = getattr(term, "width", None)
+    if slowness == 1.0 or "width" not in term.__dataclass_fields__ or not isinstance(width, float):
+        return term
+    return cast(SomeTerm, replace(cast(Any, term), width=width * slowness))
+
+
+def on_joints(term: TermOnJoints, joints: tuple[str, ...]) -> TermOnJoints:
+    """The term kept to named joints, () = all; raises UsageError for a term that has no joints to name."""
+    if "joints" not in getattr(term, "__dataclass_fields__", {}):
+        raise UsageError(
+            "term-joints", found=f"term '{term.name}'", expected="a term that acts joint by joint"
+        )
+    return replace(term, joints=joints)
+
+
+def joints_of(term: Term) -> tuple[str, ...]:
+    """Names of the joints that a term is kept to; () = all."""
+    return tuple(getattr(term, "joints", ()))
+
+
+def named_joints(robot: RobotModel, joints: Sequence[int]) -> tuple[str, ...]:
+    """Names of joints for the field `joints` of a term: () where they are all."""
+    return () if len(joints) == robot.n else tuple(robot.joint_names[j] for j in joints)
+
+
+def joint_indices(robot: RobotModel, names: tuple[str, ...]) -> tuple[int, ...]:
+    """Indices of named joints in ascending order, all of them for no name; raises UsageError for an unknown one."""
+    if not names:
+        return tuple(range(robot.n))
+    for name in names:
+        if name not in robot.joint_names:
+            raise UsageError(
+                "unknown-joint",
+                found=f"joint '{name}' of a term",
+                expected="one of " + ", ".join(robot.joint_names),
+                do=meant(name, robot.joint_names),
+            )
+    return tuple(j for j, name in enumerate(robot.joint_names) if name in names)
+
+
+def proposal_by_joint(robot: RobotModel, term: Term, label: str, option: str, **more: Any) -> Proposal:
+    """A candidate that is chosen joint by joint.    term: on all joints.    more: further fields."""
+    fields: dict[str, Any] = {
+        "variants": (term,),
+        "places": tuple(column.owner for column in term.columns(robot)),
+        "build": lambda places: on_joints(term, named_joints(robot, places)),
+    }
+    return Proposal(label, term.role or Role.ROBOT, term.question, option=option, **(fields | more))

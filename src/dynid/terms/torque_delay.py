@@ -13,8 +13,7 @@ from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.choice import LogFacts, Question, Role
-from dynid.terms.joint_term import joint_indices, named_joints, proposal_by_joint
+from dynid.terms.exports import LogFacts, Question, Role
 from dynid.terms.nominal import NominalTerm, check_nominal, slope
 from dynid.terms.residual_tests import (
     FRICTION_FORM,
@@ -30,7 +29,16 @@ from dynid.terms.residual_tests import (
     Rival,
     Words,
 )
-from dynid.terms.term import Column, Of, Proposal, Symbol, proposal_of_robot
+from dynid.terms.term import (
+    Column,
+    Of,
+    Proposal,
+    Symbol,
+    joint_indices,
+    named_joints,
+    proposal_by_joint,
+    proposal_of_robot,
+)
 
 # Secants over less of a sample are rounding.
 LEAST_STEPS = 1e-3

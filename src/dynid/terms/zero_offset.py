@@ -12,8 +12,7 @@ from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.choice import LogFacts, Question, Role
-from dynid.terms.joint_term import joint_indices, named_joints, proposal_by_joint
+from dynid.terms.exports import LogFacts, Question, Role
 from dynid.terms.nominal import NominalTerm, check_nominal
 from dynid.terms.residual_tests import (
     Declared,
@@ -26,7 +25,7 @@ from dynid.terms.residual_tests import (
     Rival,
     Words,
 )
-from dynid.terms.term import Column, Proposal, Symbol, Term
+from dynid.terms.term import Column, Proposal, Symbol, Term, joint_indices, named_joints, proposal_by_joint
 
 # rad or m, over which torque is differentiated, and less than which an offset that is known counts as none.
 STEP = 1e-4

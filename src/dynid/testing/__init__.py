@@ -14,20 +14,31 @@ from dynid.testing.builders import (
     Synthetic,
     factors_of,
     piece_of,
+    random_inertia,
+    random_motion,
     random_robot,
+    random_tree,
     simulated_log,
     smooth_samples,
     synthetic_regression,
 )
-from dynid.testing.constraints import ConstraintContract
-from dynid.testing.contracts import LogReaderContract, RowsContract, TermContract
-from dynid.testing.diagnoses import DiagnosisContract
-from dynid.testing.estimator_contract import EstimatorContract, MotionEstimatorContract
+from dynid.testing.contracts import (
+    ConstraintContract,
+    DiagnosisContract,
+    LogReaderContract,
+    RowsContract,
+    TermContract,
+)
+from dynid.testing.estimator_contract import (
+    EstimatorContract,
+    MotionEstimatorContract,
+    in_other_order,
+    in_other_units,
+    on_threads,
+)
 from dynid.testing.lab import TrueMotion, analysis_of, small_arm
 from dynid.testing.motion import measured_regression
 from dynid.testing.robots import RobotCase, covering_array, covering_cases, robot_case
-from dynid.testing.trees import random_inertia, random_motion, random_tree
-from dynid.testing.variants import in_other_order, in_other_units, on_threads
 
 __all__ = [
     "ConstraintContract",

@@ -6,20 +6,30 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import DynidError, UnfitDataError
+from dynid.diagnosis.diagnosis import Diagnosis, diagnose
+from dynid.diagnosis.finding import ResidualFinding, finding_from_dict, finding_to_dict
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.feasible.catalogue import CATALOGUE as CONSTRAINTS
+from dynid.feasible.catalogue import constraint_from_spec, constraint_to_spec
+from dynid.feasible.cones import slack
+from dynid.feasible.constraints import Condition, Convex
 from dynid.log.log import Table, Text
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Rows
 from dynid.signals.samples import Samples
-from dynid.terms.catalogue import CATALOGUE, terms_from_spec, terms_to_spec
+from dynid.terms.catalogue import terms_from_spec, terms_to_spec
+from dynid.terms.exports import Column
 from dynid.terms.friction import Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
-from dynid.terms.term import Column, Term, Terms
+from dynid.terms.term import CATALOGUE, Term, Terms
 from dynid.testing.builders import piece_of, random_robot, smooth_samples
+from dynid.testing.lab import TrueMotion, analysis_of, small_arm
 
 
 class TermContract(ABC):
@@ -360,3 +370,167 @@ def _law(holds: bool, broken: str) -> None:
 
 def _has_nan(columns: Sequence[Column]) -> bool:
     return any(np.isnan(column.prior) for column in columns)
+
+
+# What every convex constraint must do, as a suite to inherit from.
+
+
+class ConstraintContract(ABC):
+    """Laws of every convex constraint.
+
+    Hooks: `constraint` (required); `robot` it is tried on.
+    """
+
+    @abstractmethod
+    def constraint(self) -> Convex:
+        """The constraint under test."""
+
+    def robot(self) -> RobotModel:
+        """A chain of three bodies."""
+        return random_robot(1, 3, 0.0)
+
+    def test_conditions_have_the_announced_form(self) -> None:
+        """Each has a name and a finite block with one column a parameter."""
+        found, p = self._conditions()
+        _constraints_law(bool(found), "no condition")
+        for one in found:
+            _constraints_law(
+                bool(one.name), "a condition needs a name: it appears where it is in conflict with others"
+            )
+            _constraints_law(
+                one.block.matrix.shape == (len(one.block.offset), p), f"a block {one.block.matrix.shape}"
+            )
+            _constraints_law(bool(np.isfinite(one.block.matrix).all()), "a block with nan or inf")
+
+    def test_it_is_convex(self) -> None:
+        """Between two parameter vectors it holds as well as at the worse of them."""
+        found, p = self._conditions()
+        rng = np.random.default_rng(0)
+        for one in found:
+            for _ in range(20):
+                a, b = rng.normal(0, 1, (2, p))
+                ends = min(slack(one.block, a), slack(one.block, b))
+                _constraints_law(slack(one.block, (a + b) / 2) >= ends - 1e-9, f"'{one.name}' is not convex")
+
+    def test_it_is_frozen_and_survives_an_experiment(self) -> None:
+        """Constraints are frozen dataclasses; a registered one comes back from plain data as it was."""
+        one = self.constraint()
+        _constraints_law(is_dataclass(one), "a constraint must be a dataclass")
+        first = fields(one)[0].name  # type: ignore[arg-type]  # it is one
+        try:
+            setattr(one, first, getattr(one, first))
+        except FrozenInstanceError:
+            pass
+        else:
+            raise AssertionError("a constraint must be frozen")
+        if type(one) in CONSTRAINTS.values():
+            _constraints_law(
+                constraint_from_spec(constraint_to_spec(one)) == one, "an experiment changes the constraint"
+            )
+
+    def _conditions(self) -> tuple[list[Condition], int]:
+        columns = RigidBody().columns(self.robot())
+        return list(self.constraint().conditions(columns, np.ones(len(columns)))), len(columns)
+
+
+def _constraints_law(holds: bool, broken: str) -> None:
+    if not holds:
+        raise AssertionError(broken)
+
+
+# What every diagnosis must do, as a suite to inherit from.
+
+
+class DiagnosisContract(ABC):
+    """Laws of every diagnosis.
+
+    Hooks: `diagnosis` and `effect` (required), the torque of what it looks for; `joint` that shows it, "" = none in
+    particular; `robot`; `speed` of the motion, as a share of the limits.
+    """
+
+    joint: str = "shoulder"
+    speed: float = 1.0
+    seeds = (0, 1, 2)
+
+    @abstractmethod
+    def diagnosis(self) -> Diagnosis:
+        """The diagnosis under test."""
+
+    @abstractmethod
+    def effect(self, motion: TrueMotion, rng: np.random.Generator) -> Float:
+        """Torque (T, n) of the effect that it looks for."""
+
+    def robot(self) -> RobotModel:
+        """The robot that shows it."""
+        return small_arm()
+
+    def look(self, analysis: ResidualAnalysis) -> tuple[ResidualFinding, ...]:
+        """Its findings."""
+        return diagnose(analysis, (self.diagnosis(),))
+
+    def test_its_effect_is_found_where_it_is(self) -> None:
+        """The joint with the effect is named, and no other one."""
+        for seed in self.seeds:
+            found = self.look(analysis_of(self.robot(), self.effect, seed, speed=self.speed))
+            _diagnoses_law(bool(found), f"the effect went unnoticed (seed {seed})")
+            names = {finding.joint for finding in found}
+            _diagnoses_law(names == {self.joint}, f"{names} named in place of '{self.joint}' (seed {seed})")
+
+    def test_clean_logs_are_silent(self) -> None:
+        """Noise of any colour is no finding."""
+        for seed in self.seeds:
+            for correlation in (0.0, 0.97):
+                clean = analysis_of(self.robot(), seed=seed, correlation=correlation, speed=self.speed)
+                _diagnoses_law(
+                    not self.look(clean), f"a false alarm (seed {seed}, correlation {correlation})"
+                )
+
+    def test_findings_are_complete(self) -> None:
+        """Words, figures and curves that a reader can use, and that survive a run folder."""
+        one = self.diagnosis()
+        _diagnoses_law(
+            bool(one.identifier) and bool(one.looks_at), "a diagnosis needs an identifier and a description"
+        )
+        analysis = analysis_of(self.robot(), self.effect, self.seeds[0], speed=self.speed)
+        for finding in self.look(analysis):
+            _diagnoses_law(finding.identifier == one.identifier, f"a finding of '{finding.identifier}'")
+            _diagnoses_law(finding.level in ("note", "warning"), f"level '{finding.level}'")
+            _diagnoses_law(finding.joint in ("", *analysis.robot.joint_names), f"joint '{finding.joint}'")
+            _diagnoses_law(all((finding.title, finding.text, finding.advice)), "a finding without words")
+            _diagnoses_law(
+                0 <= finding.share <= 1 and 0 <= finding.p_value <= 1, f"{finding.share}, {finding.p_value}"
+            )
+            curve = finding.curve
+            _diagnoses_law(
+                curve is None or bool(np.isfinite(curve.x).all() and np.isfinite(curve.y).all()), "nan"
+            )
+            back = finding_to_dict(finding_from_dict(finding_to_dict(finding)))
+            _diagnoses_law(str(back) == str(finding_to_dict(finding)), "plain data changes the finding")
+            first = fields(finding)[0].name
+            try:
+                setattr(finding, first, getattr(finding, first))
+            except FrozenInstanceError:
+                continue
+            raise AssertionError("a finding must be frozen")
+
+    def test_little_data_are_no_finding(self) -> None:
+        """A handful of samples, none at all, an exact fit and joints at rest go by without a word."""
+        analysis = analysis_of(self.robot(), self.effect, 0, speed=self.speed)
+        r = analysis.residuals
+        for count in (0, 1, 2, 30):
+            arrays: dict[str, Any] = {
+                name: value[:count] for name, value in vars(r).items() if isinstance(value, np.ndarray)
+            }
+            _diagnoses_law(
+                not self.look(replace(analysis, residuals=replace(r, **arrays))), f"{count} samples"
+            )
+        _diagnoses_law(
+            not self.look(replace(analysis, residuals=replace(r, predicted=r.measured))), "an exact fit"
+        )
+        still = replace(r, q=np.zeros_like(r.q), dq=np.zeros_like(r.dq))
+        _diagnoses_law(not self.look(replace(analysis, residuals=still)), "a robot at rest")
+
+
+def _diagnoses_law(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise AssertionError(otherwise)

@@ -12,7 +12,7 @@ from dynid.base.arrays import Float
 from dynid.base.records import dataclass
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.estimate.least_squares import WLS
-from dynid.estimate.regression import regression_of
+from dynid.estimate.prior import regression_of
 from dynid.estimate.scores import Origin
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
@@ -24,7 +24,7 @@ from dynid.rows.torque import TorqueRows
 from dynid.run.scoring import score
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
-from dynid.simulation.rigid import inverse
+from dynid.simulation.motion import inverse
 from dynid.spatial.inertia import from_com
 from dynid.terms.term import Terms
 from dynid.trajectories.trajectory import FourierTrajectory

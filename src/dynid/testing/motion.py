@@ -8,16 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.estimate.regression import regression_of
+from dynid.estimate.prior import regression_of
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
-from dynid.factor.base import structural_base
+from dynid.factor.base import influence, structural_base
 from dynid.factor.blocking import Blocking
-from dynid.factor.data_base import influence
-from dynid.log.commands import Commands
-from dynid.robot.drive import Drive
+from dynid.log.conversion import Commands
+from dynid.robot.drive import Drive, Servo
 from dynid.robot.model import RobotModel
-from dynid.robot.servo import Servo
 from dynid.rows.elastic import ElasticRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows

@@ -17,8 +17,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.records import dataclass
-from dynid.robot.drive import Drive
-from dynid.robot.linkage import FourBar
+from dynid.robot.drive import Drive, FourBar
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.channel import ChannelTorque
@@ -26,12 +25,10 @@ from dynid.terms.elastic import JointDamping, LinkOffset, LinkViscous, Stiffness
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.payload import KnownPayload
 from dynid.terms.rigid_body import RigidBody
-from dynid.terms.rotor import RotorInertia
-from dynid.terms.spinning_rotor import SpinningRotor
+from dynid.terms.rotor import RotorInertia, SpinningRotor
 from dynid.terms.term import Term, Terms
 from dynid.terms.transmission import MotorInertia, OnMotor
-from dynid.testing.builders import smooth_samples
-from dynid.testing.trees import random_inertia, random_tree
+from dynid.testing.builders import random_inertia, random_tree, smooth_samples
 
 LEVELS: Mapping[str, tuple[str, ...]] = {
     "bodies": ("5", "7", "9"),

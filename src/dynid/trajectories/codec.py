@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynid.base.errors import DynidError, InputError, Place, UsageError
-from dynid.base.input_file import read_bytes
+from dynid.base.files import read_bytes
 from dynid.base.records import dataclass
-from dynid.trajectories.basis import BasisTrajectory, FourierBasis, SplineBasis
-from dynid.trajectories.chain import Chain, Together
+from dynid.trajectories.basis import BasisTrajectory, Chain, FourierBasis, SplineBasis, Together
 from dynid.trajectories.moves import SmoothMoves
 from dynid.trajectories.torque_sines import TorqueMotion, TorqueSinusoids
 from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
@@ -180,3 +180,35 @@ def _finite(values: Any) -> Any:
     if not np.isfinite(array).all():
         raise ValueError("a coefficient that is not finite")
     return array
+
+
+# A motion at a share of its speed: the same path, in more time.
+
+
+def slowed(trajectory: Trajectory, share: float) -> Trajectory:
+    """q(share t): velocities are those of the motion times share, accelerations times share^2.
+
+    Raises UsageError for a share outside (0, 1], and for torque that is commanded, which moves the arm otherwise then.
+    """
+    if not 0 < share <= 1:
+        raise UsageError("stage", found=f"a share of {share}", expected="above 0 and at most 1")
+    plain = simplest(trajectory)
+    if share == 1:
+        return plain
+    if isinstance(plain, FourierTrajectory):
+        return replace(
+            plain,
+            frequency=plain.frequency * share,
+            duration=plain.duration / share,
+            ramp=plain.ramp / share,
+        )
+    if isinstance(plain, SmoothMoves):
+        return SmoothMoves(plain.poses, plain.cruise / share, plain.ramp / share, plain.hold)
+    if isinstance(plain, BasisTrajectory) and isinstance(plain.basis, SplineBasis):
+        basis = plain.basis
+        breaks = tuple(x / share for x in basis.breaks)
+        return BasisTrajectory(SplineBasis(basis.duration / share, basis.pieces, breaks), plain.X)
+    if isinstance(plain, Chain):
+        return Chain(tuple(slowed(part, share) for part in plain.parts))
+    kind = "commanded torque" if isinstance(plain, TorqueMotion) else type(plain).__name__
+    raise UsageError("stage", found=f"{kind} at {share:g} of its speed", expected="a motion of positions")

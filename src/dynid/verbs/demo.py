@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 import tomllib
 from collections.abc import Callable, Mapping
@@ -15,21 +16,92 @@ import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
-from dynid.excitation.search import best_random
+from dynid.excitation.gradient import samples_at
+from dynid.factor.base import BaseMap, structural_base
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS
 from dynid.kernel import backend
+from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
+from dynid.report import write_report
 from dynid.robot import load_example, load_robot
 from dynid.robot.model import RobotModel
+from dynid.rows.torque import TorqueRows
 from dynid.run.result import Identification
-from dynid.run.store import staged_run
-from dynid.simulation.rigid import inverse
+from dynid.run.store import staged_run, write_tables
+from dynid.simulation.motion import inverse
 from dynid.simulation.sensors import Encoder, TorqueSensor
-from dynid.trajectories.trajectory import Trajectory
-from dynid.verbs.save import write_run
+from dynid.terms.catalogue import DEFAULT_TERMS
+from dynid.terms.term import Terms
+from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
+
+# A run folder written with its report: run.json, model.json, tables, report.html.
+
+
+def save(identification: Identification, folder: str | Path, force: bool = False) -> Path:
+    """Writes a run folder as a whole or not at all; returns the path of its report.
+
+    force: whether the files of a run that is there are replaced; other files in its folder stay.
+    Raises RefusedError if the folder exists, ResourceError if writing fails.
+    """
+    with staged_run(folder, force) as scratch:
+        write_run(identification, scratch, Path(folder))
+    return Path(folder) / "report.html"
+
+
+def write_run(identification: Identification, folder: Path, final: Path) -> None:
+    """Writes the files of a run and its report into a folder that is there; final: the folder that it becomes."""
+    write_tables(identification, folder, final)
+    write_report(identification, folder / "report.html")
+
+
+# The most informative of several random motions.
+
+GRID = 240
+
+
+def information(robot: RobotModel, terms: Terms, base: BaseMap, trajectory: Trajectory) -> float:
+    """D-optimality: ln det(W'W / T) over the base columns; the greater, the smaller the estimates' ellipsoid.
+
+    Rows count relative to their joint's effort limit, as sensor noise does; joints without one count by 1.
+    Columns are scaled by the base map's own scale, which shifts every motion's figure alike.
+    -inf: some direction is not excited at all.
+    """
+    t = np.linspace(0.0, trajectory.duration, GRID)
+    samples = samples_at(t, *trajectory.motion(t))
+    panels = terms.torque_regressor(robot, samples, base.mask)
+    weight = np.where(np.isfinite(robot.limits.effort), 1.0 / robot.limits.effort, 1.0)
+    width = len(base.names)
+    W = (panels.dense(width) * weight[None, :, None]).reshape(-1, width)[:, base.independent]
+    scale = base.scale[base.independent]
+    R = np.linalg.qr(W / np.where(scale > 0, scale, 1.0) / math.sqrt(GRID), mode="r")
+    diagonal = np.abs(np.diag(R))
+    return float(2.0 * np.log(diagonal).sum()) if diagonal.min() > 0 else -math.inf
+
+
+def best_random(
+    robot: RobotModel,
+    terms: Terms,
+    duration: float,
+    harmonics: int = 6,
+    seed: int = 0,
+    candidates: int = 40,
+    frequency: float = 0.1,
+    ramp: float = 2.0,
+) -> FourierTrajectory:
+    """The most informative of `candidates` random motions within the robot's limits.
+
+    The same seed gives the same motion.
+    Raises UsageError if there is no candidate.
+    """
+    if candidates < 1:
+        raise UsageError("candidates", found=f"{candidates} candidates", expected="at least 1")
+    base = structural_base(robot, terms, TorqueRows(), 0)
+    seeds = np.random.SeedSequence(seed).generate_state(candidates)
+    drawn = [FourierTrajectory.random(robot, duration, harmonics, int(one), frequency, ramp) for one in seeds]
+    return max(drawn, key=lambda one: information(robot, terms, base, one))
+
 
 ROBOT = "arm7"
 RATE, COMPARISON_RATE = 1000.0, 100.0

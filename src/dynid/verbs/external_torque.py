@@ -10,8 +10,7 @@ from dynid.base.arrays import Float, shared
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.dynamics import Dynamics
-from dynid.dynamics.observer import CUTOFF, MomentumObserver
-from dynid.dynamics.thresholds import Thresholds
+from dynid.dynamics.observer import CUTOFF, MomentumObserver, Thresholds
 from dynid.log.read import Log
 
 # Lags of the observer after which its beginning at zero is forgotten.

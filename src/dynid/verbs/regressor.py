@@ -14,8 +14,7 @@ from dynid.factor.base import BaseMap, structural_base
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.terms.rigid_body import RigidBody
-from dynid.terms.states import states
-from dynid.terms.term import Column, Term, Terms
+from dynid.terms.term import Column, Term, Terms, states
 
 _SHOWN = 12  # columns that are named
 

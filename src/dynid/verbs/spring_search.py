@@ -12,8 +12,8 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.numerics import least_squares
 from dynid.base.records import dataclass
-from dynid.base.scipy_functions import least_squares
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.blocking import Blocking
@@ -24,7 +24,7 @@ from dynid.rows.torque import TorqueRows
 from dynid.run.blocks import block_seconds
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
-from dynid.terms.spring_lever import Lever, Points, Triangle, lever_to_options
+from dynid.terms.spring import Lever, Points, Triangle, lever_to_options
 from dynid.terms.term import Term, Terms
 
 ROWS_A_JOINT = 2000

@@ -3,25 +3,147 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.base.atomic_write import refuse_existing, staged_files
-from dynid.base.explanation import see
-from dynid.base.findings import Finding
-from dynid.base.numbers import with_interval
-from dynid.base.overview import listed
+from dynid.base.diagnostics import Finding, see
+from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.files import refuse_existing, staged_files
+from dynid.base.records import listed
+from dynid.base.units import with_interval
+from dynid.estimate.estimator import Estimate, Known, Word, base_verdicts, full_verdicts
 from dynid.estimate.scores import Scores
-from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts
+from dynid.factor.base import BaseMap, Category, structural_base
+from dynid.robot.model import RobotModel
+from dynid.rows.torque import TorqueRows
+from dynid.run.agreement import ALPHA, Agreement, Runs, SharedParameter, agreement
 from dynid.run.links import Value, joint_values, links, total_said
 from dynid.run.result import Identification
 from dynid.run.serial import scores_to_dict
+from dynid.terms.rigid_body import RigidBody
+from dynid.terms.term import Terms
 
 if TYPE_CHECKING:
     from dynid.verbs.statics import StaticEstimate
+
+
+# The agreement of runs as lines for the terminal, and its pooled parameters as data.
+
+# Parameters that are listed where runs differ.
+_LISTED = 12
+
+
+def agreement_or_reason(runs: Runs) -> tuple[Agreement | None, str]:
+    """The agreement of runs; None and why where their parameters cannot be compared: other joints, hardly any data."""
+    try:
+        return agreement(runs), ""
+    except (UsageError, UnfitDataError) as error:
+        return None, f"agreement not tested: found {error.found}, expected {error.expected}"
+
+
+def agreement_lines(found: Agreement) -> list[str]:
+    """The answer, the pairs, what differs and by how much."""
+    if not found.compared:
+        return [f"agreement: {found.reason}"]
+    lines = [
+        f"agreement of {len(found.names)} runs: {100 * found.share:.1f} % of {found.compared} comparisons of base "
+        f"parameters agree at 95 % (with textbook intervals {100 * found.textbook:.1f} %); r.m.s. z {found.rms_z:.2f}"
+    ]
+    if len(found.pairs) > 1:
+        width = max(len(name) for name in found.names)
+        lines += [
+            f"  {pair.first:<{width}}  {pair.second:<{width}}  {pair.agree:>4} of {pair.compared:<4} "
+            f"r.m.s. z {pair.rms_z:.2f}"
+            for pair in found.pairs
+            if pair.compared
+        ]
+    if found.together is not None:
+        lines.append(
+            f"all together: their differences are {found.together.ratio:.2f} times what the noise within them makes "
+            f"(p = {found.together.p_value:.2g}; below {ALPHA:g} they disagree)"
+        )
+    if found.halves is not None:
+        lines.append(f"halves of each run: {found.halves.ratio:.2f} times (p = {found.halves.p_value:.2g})")
+    lines.append(f"{str(found.cause).upper()}: {found.reason}")
+    moved = [
+        f"{name} {100 * share:.2g} %"
+        for name, share in zip(found.group_names, found.torque, strict=True)
+        if share > 0
+    ]
+    if found.together is not None and found.together.p_value < ALPHA:
+        lines.append(f"torque that the runs differ by, beyond chance: {', '.join(moved)}")
+        lines += [f"  {change.what} would explain {100 * change.share:.3g} %" for change in found.changes]
+    apart = sorted((one for one in found.parameters if not one.agrees), key=lambda one: one.p_value)
+    pooled = sum(math.isfinite(one.pooled) for one in found.parameters)
+    lines.append(
+        f"base parameters: {len(found.parameters) - len(apart)} agree ({pooled} of them pooled), {len(apart)} do not"
+    )
+    lines += [f"  {_difference(found, one)}" for one in apart[:_LISTED]]
+    lines += [f"  ... and {len(apart) - _LISTED} more"] if len(apart) > _LISTED else []
+    return lines + [f"note: {note}" for note in found.notes]
+
+
+def _difference(found: Agreement, one: SharedParameter) -> str:
+    i, j = (found.names.index(name) for name in one.apart)
+    gap = one.values[j] - one.values[i]
+    torque = f", {100 * one.torque:.2g} % of {one.moves}'s torque" if math.isfinite(one.torque) else ""
+    return (
+        f"{one.formula}: {one.values[i]:.4g} in {one.apart[0]}, {gap:+.3g} {one.unit} in {one.apart[1]} "
+        f"(z = {one.z:.1f}{torque})"
+    )
+
+
+def agreement_data(found: Agreement) -> dict[str, Any]:
+    """Everything as plain data: figures, cause, and every base parameter by run and pooled; null = not known."""
+    return {
+        "runs": list(found.names),
+        "comparisons": found.compared,
+        "agree": _number(found.share),
+        "agree_textbook": _number(found.textbook),
+        "rms_z": _number(found.rms_z),
+        "p_value": None if found.together is None else found.together.p_value,
+        "cause": str(found.cause),
+        "reason": found.reason,
+        "notes": list(found.notes),
+        "changes": [
+            {"what": change.what, "explains": change.share, "p_value": change.p_value}
+            for change in found.changes
+        ],
+        "pairs": [
+            {
+                "runs": [pair.first, pair.second],
+                "comparisons": pair.compared,
+                "agree": pair.agree,
+                "rms_z": _number(pair.rms_z),
+            }
+            for pair in found.pairs
+        ],
+        "parameters": [
+            {
+                "formula": one.formula,
+                "unit": one.unit,
+                "agree": one.agrees,
+                "pooled": _number(one.pooled),
+                "half_width95": _number(one.half),
+                "z": _number(one.z),
+                "p_value": one.p_value,
+                "runs": {
+                    name: {"value": _number(value), "std": _number(std)}
+                    for name, value, std in zip(found.names, one.values, one.std, strict=True)
+                    if np.isfinite(value)
+                },
+            }
+            for one in found.parameters
+        ],
+    }
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
 
 
 # Characters of a column of names, at least and at most.
@@ -277,3 +399,153 @@ def write_scores(path: str | Path, scores: Scores) -> None:
     text = json.dumps(scores_to_dict(scores), indent=1, allow_nan=False) + "\n"
     with staged_files(path) as (scratch,):
         scratch.write_text(text, encoding="utf-8")
+
+
+# Results as plain data, for programs: what --json prints.
+
+
+def identification_data(result: Identification) -> dict[str, Any]:
+    """Verdict, scores, links, joints and base parameters; a half width is None unless the data decide."""
+    verdict = result.verdict
+    words = base_verdicts(result.estimate, result.factors)
+    found, total = links(result)
+    return {
+        "robot": result.robot.name,
+        "terms": [term.name for term in result.terms],
+        "verdict": {
+            "word": verdict.word,
+            "headline": verdict.headline,
+            "findings": [vars(finding) for finding in verdict.findings],
+            "accepted": verdict.accepted,
+        },
+        "scores": [scores_to_dict(one.scores) for one in (result.training, *result.validations)],
+        "links": [
+            {
+                "name": link.name,
+                "mass": _value(link.mass, "kg"),
+                "centre": [_value(one, "m") for one in link.centre],
+                "centre_in_shape": link.inside,
+                "source": link.said,
+            }
+            for link in found
+        ],
+        "total_mass": {**_value(total, "kg"), "source": total_said(found, total)} if found else None,
+        "joints": [
+            {
+                "joint": one.joint,
+                "parameter": one.column.name,
+                "value": one.value,
+                "half_width95": one.half,
+                "unit": one.column.unit,
+                "known": one.known,
+            }
+            for one in joint_values(result)
+        ],
+        "base_parameters": [
+            one | {"verdict": str(said.word)}
+            for one, said in zip(parameter_data(result.estimate), words, strict=True)
+        ],
+    }
+
+
+def _value(one: Value, unit: str) -> dict[str, Any]:
+    return {
+        "value": one.value,
+        "half_width95": one.half,
+        "unit": unit,
+        "described": one.described,
+        "share_of_data": one.data,
+    }
+
+
+def parameter_data(estimate: Estimate) -> list[dict[str, Any]]:
+    """Base parameters with the half widths of their 95 % intervals."""
+    rows = zip(estimate.names, estimate.units, estimate.value, estimate.half_width(), strict=True)
+    return [
+        {"formula": name, "value": value, "half_width95": half, "unit": unit}
+        for name, unit, value, half in rows
+    ]
+
+
+def static_data(result: StaticEstimate) -> dict[str, Any]:
+    """What static poses determine."""
+    return {
+        "poses": len(result.poses),
+        "rank": result.estimate.base.rank,
+        "structural_rank": result.structural.rank,
+        "base_parameters": parameter_data(result.estimate),
+    }
+
+
+def comparison_data(runs: Sequence[tuple[str, Identification]]) -> dict[str, Any]:
+    """Verdict and scores of every run, and the base parameters whose intervals do not meet."""
+    return {
+        "runs": [
+            {
+                "run": name,
+                "verdict": run.verdict.word,
+                "scores": [scores_to_dict(one.scores) for one in (run.training, *run.validations)],
+            }
+            for name, run in runs
+        ],
+        "differing": different_parameters(runs),
+    }
+
+
+def robot_data(robot: RobotModel, seed: int = 0) -> dict[str, Any]:
+    """Joints, bodies, and the base parameters of the rigid bodies."""
+    base = structural_base(robot, Terms((RigidBody(),)), TorqueRows(), seed)
+    return {
+        "robot": robot.name,
+        "joints": robot.joint_names,
+        "bodies": [
+            {"name": body, "moved_by": joint, "prior_mass": float(ten[0])}
+            for body, joint, ten in zip(
+                robot.body_names, robot.tree_joint_names, robot.inertia_prior, strict=True
+            )
+        ],
+        "base_parameters": base.formulas(),
+        "parameters": _categories(base),
+    }
+
+
+def _categories(base: BaseMap) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {str(category): [] for category in Category}
+    for name, category in zip(base.names, base.categories(), strict=True):
+        found[str(category)].append(name)
+    return found
+
+
+# What could be identified of a robot, in words.
+
+
+def describe_base(robot: RobotModel, seed: int = 0, terms: Terms | None = None) -> list[str]:
+    """Lines of text: the number of base parameters, their groupings as formulas, and what nothing can determine.
+
+    terms: the model; the rigid bodies alone when not given.
+    """
+    model = terms or Terms((RigidBody(),))
+    base = structural_base(robot, model, TorqueRows(), seed)
+    lines = [
+        f"base parameters: {base.rank} of {len(base.names)} parameters ({', '.join(term.name for term in model)})",
+        f"  singular values fall by a factor of {base.gap:.1e} behind the last one that counts",
+        "",
+        "groupings (number = body, counted from 1 at the base):",
+    ]
+    lines += [f"  {formula}" for formula in base.formulas()]
+    lines += ["", *_inspection_categories(base)]
+    lines += ["", "bodies:"]
+    lines += [
+        f"  {i + 1}: {body} (moved by joint '{joint}')"
+        for i, (body, joint) in enumerate(zip(robot.body_names, robot.tree_joint_names, strict=True))
+    ]
+    return lines
+
+
+def _inspection_categories(base: BaseMap) -> list[str]:
+    categories = base.categories()
+    lines = []
+    for category in Category:
+        members = [name for name, have in zip(base.names, categories, strict=True) if have is category]
+        lines.append(f"{category} ({len(members)}): {', '.join(members) or 'none'}")
+    return lines

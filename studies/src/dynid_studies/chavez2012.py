@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base import Float
+from dynid.lab.open_loop import OpenLoop, open_loop
 from dynid.report.figures import (
     BLUE,
     CYCLE,
@@ -20,8 +21,6 @@ from dynid.report.figures import (
 )
 from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, TorqueRows
 from dynid.signals import Samples
-from dynid.simulation import OpenLoop
-from dynid.simulation.open_loop import open_loop
 from dynid_studies.rotradi import (
     COUNTS,
     JOINTS,

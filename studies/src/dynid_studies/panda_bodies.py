@@ -9,23 +9,17 @@ import numpy as np
 
 from dynid.base import Float
 from dynid.feasible import (
-    Annealing,
-    Bodies,
-    Box,
     Convex,
     Distance,
     Feasible,
-    Penalised,
     PhysicalBodies,
-    Rule,
-    Search,
     TotalMass,
-    annealed_parameters,
     feasible_parameters,
     least_eigenvalues,
-    penalised_parameters,
     refine,
 )
+from dynid.papers.annealing import Annealing, Box, annealed_parameters
+from dynid.papers.penalty import Bodies, Penalised, Rule, Search, penalised_parameters
 from dynid.report.figures import BLUE, GREY, VERMILION, Axis, Panel, bars, line, row_of
 from dynid.spatial import from_com, pseudo_inertia
 from dynid_studies.panda import (

@@ -10,9 +10,9 @@ import numpy as np
 from dynid.base import Float, read_table
 from dynid.factor import structural_base
 from dynid.kernel import gravity_torque, mass_matrix
+from dynid.papers.reveal import parameters_from_model
 from dynid.rows import GRAVITY_TORQUE, MASS_MATRIX, InertiaRows, TorqueRows
 from dynid.signals import Samples
-from dynid.verbs.reveal import parameters_from_model
 from dynid_studies.panda import (
     COEFFICIENTS,
     PRINTED_2,

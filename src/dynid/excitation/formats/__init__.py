@@ -1,1 +1,1 @@
-"""Forms of a motion that controllers and programs take, a file each; `excitation/export.py` names them."""
+"""Forms of a motion that controllers and programs take, a file each; `excitation/settings.py` names them."""

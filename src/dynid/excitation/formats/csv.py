@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dynid.base.arrays import Float
-from dynid.base.records import dataclass
+from dynid.base import Float, dataclass
 from dynid.excitation.formats.motion import Motion, commented
-from dynid.log.write import canonical_columns, write_log
+from dynid.log import canonical_columns, write_log
 
 
 def columns(motion: Motion) -> dict[str, Float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dynid.base.records import dataclass
+from dynid.base import dataclass
 from dynid.excitation.formats.motion import Motion
 
 RATE = 1000.0  # Hz of the shortest FRI cycle; a client with a longer one takes every second or fifth row

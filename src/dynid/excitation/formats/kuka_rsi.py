@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base.records import dataclass
+from dynid.base import dataclass
 from dynid.excitation.formats.motion import Motion, commented
 
 RATE = 250.0  # Hz of the IPO_FAST cycle, 4 ms

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.errors import UsageError
-from dynid.base.records import dataclass
+from dynid.base import UsageError, dataclass
 from dynid.excitation.formats.motion import Motion
 
 VERSION = "v2.1"

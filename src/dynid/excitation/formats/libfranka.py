@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base.records import dataclass
+from dynid.base import dataclass
 from dynid.excitation.formats.motion import Motion
 
 RATE = 1000.0  # Hz of its control loop

@@ -8,11 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
-from dynid.base.records import dataclass
-from dynid.trajectories.torque_sines import TorqueMotion
-from dynid.trajectories.trajectory import Trajectory
+from dynid.base import Float, UsageError, dataclass
+from dynid.trajectories import TorqueMotion, Trajectory
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base.errors import UsageError
-from dynid.base.records import dataclass
+from dynid.base import UsageError, dataclass
 from dynid.excitation.formats.motion import Motion, commented, listed
-from dynid.trajectories.moves import SmoothMoves
-from dynid.trajectories.trajectory import Trajectory
+from dynid.trajectories import SmoothMoves, Trajectory
 
 WAY_POINTS, BLEND = 8, 0.005
 

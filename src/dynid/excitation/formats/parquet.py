@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dynid.base.records import dataclass
+from dynid.base import dataclass
 from dynid.excitation.formats.csv import columns
 from dynid.excitation.formats.motion import Motion
-from dynid.log.write import write_log
+from dynid.log import write_log
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from dynid.base.arrays import Float
-from dynid.base.records import dataclass
+from dynid.base import Float, dataclass
 from dynid.excitation.formats.motion import Motion, commented, listed
 
 

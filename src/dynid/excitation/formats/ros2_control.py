@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dynid.base.records import dataclass
+from dynid.base import dataclass
 from dynid.excitation.formats.motion import Motion, commented
 from dynid.excitation.formats.ros2 import points
 

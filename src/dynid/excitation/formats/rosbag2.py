@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dynid.base.errors import ResourceError
-from dynid.base.records import dataclass
+from dynid.base import ResourceError, dataclass
 from dynid.excitation.formats.motion import Motion, commented
 from dynid.excitation.formats.ros2 import seconds_and_nanoseconds
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
-from dynid.base.records import dataclass
+from dynid.base import Float, UsageError, dataclass
 from dynid.excitation.formats.motion import Motion, commented, listed
 
 LOOKAHEAD, GAIN = 0.1, 300  # within 0.03 to 0.2 s and 100 to 2000, the ranges of servoj

@@ -4,13 +4,10 @@ from dynid.report.section import Section
 from dynid.report.sections.diagnosis import DiagnosisSection
 from dynid.report.sections.excitation import ExcitationSection
 from dynid.report.sections.findings import FindingsSection
-from dynid.report.sections.friction import FrictionSection
-from dynid.report.sections.joints import JointsSection
+from dynid.report.sections.joints import FrictionSection, JointsSection
 from dynid.report.sections.links import LinksSection
-from dynid.report.sections.log import LogSection
-from dynid.report.sections.next_steps import NextStepsSection
+from dynid.report.sections.log import LogSection, ProvenanceSection
 from dynid.report.sections.parameters import ParametersSection
-from dynid.report.sections.provenance import ProvenanceSection
 from dynid.report.sections.replay import ReplaySection
 from dynid.report.sections.residuals import ResidualsSection
 from dynid.report.sections.robot import RobotSection
@@ -18,7 +15,7 @@ from dynid.report.sections.scores import ScoresSection
 from dynid.report.sections.selection import SelectionSection
 from dynid.report.sections.signals import SignalsSection
 from dynid.report.sections.torque import TorqueSection
-from dynid.report.sections.verdict import VerdictSection
+from dynid.report.sections.verdict import NextStepsSection, VerdictSection
 
 SECTIONS: tuple[Section, ...] = (
     VerdictSection(),

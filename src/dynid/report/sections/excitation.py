@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from dynid.base.arrays import Float
-from dynid.estimate.residuals import Residuals
+from dynid.estimate.scores import Residuals
 from dynid.factor.base import BaseMap, Category
 from dynid.report.figures import (
     BLUE,
@@ -24,8 +24,7 @@ from dynid.report.figures import (
     time_line,
 )
 from dynid.report.section import Page, position_unit, render
-from dynid.report.symbols import formula, symbol
-from dynid.report.text import MISSING, number
+from dynid.report.text import MISSING, formula, number, symbol
 from dynid.run.result import Identification
 
 _WORDS = ((30.0, "excellent"), (100.0, "good"), (300.0, "usable"), (math.inf, "weak: record a richer motion"))

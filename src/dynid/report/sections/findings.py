@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from dynid.base.findings import Finding
-from dynid.estimate.verdict import Word, base_verdicts
+from dynid.base.diagnostics import Finding
+from dynid.estimate.estimator import Word, base_verdicts
 from dynid.report.section import Page, render, worst_held_out
-from dynid.report.symbols import symbol
-from dynid.report.text import markdown, percent
+from dynid.report.text import markdown, percent, symbol
 from dynid.run.explanations import explanation
 from dynid.run.result import Identification
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from markupsafe import Markup
 
 from dynid.base.diagnostics import Severity
-from dynid.report.plain import tables
 from dynid.report.section import Page, render
+from dynid.report.text import tables
 from dynid.run.result import Identification
 
 
@@ -24,5 +26,29 @@ class LogSection:
             {
                 "diagnostics": [(str(d.severity), d.identifier, str(d.place), d.text) for d in found],
                 "summary": tables(identification.log_summary) if identification.log_summary else "",
+            },
+        )
+
+
+# Everything that is needed to repeat the run.
+
+
+class ProvenanceSection:
+    """Versions, hashes, seeds, kernel, files and experiment."""
+
+    anchor = "provenance"
+    title = "Provenance"
+
+    def render(self, identification: Identification, page: Page) -> Markup:
+        """Provenance as tables, the experiment as tables and as JSON to copy."""
+        return render(
+            "provenance.html.jinja",
+            {
+                "provenance": tables(identification.provenance) if identification.provenance else "",
+                "files": tables(identification.files) if identification.files else "",
+                "experiment": tables(identification.experiment) if identification.experiment else "",
+                "json": json.dumps(dict(identification.experiment), indent=2, default=str),
+                "robot": identification.robot.name,
+                "source": identification.robot.source,
             },
         )

@@ -10,10 +10,9 @@ from markupsafe import Markup
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.records import dataclass
-from dynid.choose.shapes import ShapeEstimate
-from dynid.estimate.influence import Influence
-from dynid.estimate.uncertainty import DESCRIBED, Intervals
-from dynid.estimate.verdict import Known, ParameterVerdict, Word, base_verdicts, full_verdicts, how_well
+from dynid.choose.search import ShapeEstimate
+from dynid.estimate.estimator import Known, ParameterVerdict, Word, base_verdicts, full_verdicts, how_well
+from dynid.estimate.uncertainty import DESCRIBED, Influence, Intervals
 from dynid.factor.base import Category
 from dynid.factor.factor import Block
 from dynid.report.figures import (
@@ -33,8 +32,18 @@ from dynid.report.figures import (
     with_errors,
 )
 from dynid.report.section import Page, render
-from dynid.report.symbols import formula, letter, of_whole_robot, owner, parts, words
-from dynid.report.text import MISSING, interval, number, percent
+from dynid.report.text import (
+    MISSING,
+    formula,
+    interval,
+    letter,
+    number,
+    of_whole_robot,
+    owner,
+    parts,
+    percent,
+    words,
+)
 from dynid.run.result import Identification
 from dynid.terms.term import Column, Of
 

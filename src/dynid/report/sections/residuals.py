@@ -6,8 +6,8 @@ import numpy as np
 from markupsafe import Markup
 
 from dynid.base.arrays import Float
-from dynid.diagnosis.spectra import spectrum
-from dynid.estimate.residuals import Residuals, autocorrelation, rows_alike
+from dynid.diagnosis.resonance import spectrum
+from dynid.estimate.scores import Residuals, autocorrelation, rows_alike
 from dynid.report.figures import (
     BLUE,
     GREY,

@@ -21,8 +21,7 @@ from dynid.report.figures import (
     row_of,
 )
 from dynid.report.section import Page, render
-from dynid.report.symbols import words
-from dynid.report.text import interval, number, percent
+from dynid.report.text import interval, number, percent, words
 from dynid.run.result import Identification
 
 SHOWN = 16

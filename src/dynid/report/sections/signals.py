@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from dynid.base.arrays import Float
 from dynid.report.figures import CYCLE, DASHES, GREY, INK, Axis, Panel, line, row_of, time_line
-from dynid.report.plain import label, tables
 from dynid.report.section import Page, render
+from dynid.report.text import label, tables
 from dynid.run.result import Identification
 
 _FREQUENCY_KEYS = ("frequency", "frequencies", "frequency_hz")

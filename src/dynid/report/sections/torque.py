@@ -6,7 +6,7 @@ import numpy as np
 from markupsafe import Markup
 
 from dynid.base.arrays import Float
-from dynid.estimate.residuals import Residuals
+from dynid.estimate.scores import Residuals
 from dynid.report.figures import (
     BLUE,
     GREY,

@@ -6,12 +6,13 @@ from collections import Counter
 
 from markupsafe import Markup
 
-from dynid.base.findings import LEVELS
+from dynid.base.diagnostics import LEVELS
+from dynid.estimate.estimator import Word, base_verdicts
 from dynid.estimate.scores import Scores
-from dynid.estimate.verdict import Word, base_verdicts
 from dynid.report.section import Page, render, worst_held_out
 from dynid.report.text import MISSING, duration, number, percent
 from dynid.run.result import Identification
+from dynid.run.verdict import next_steps
 
 
 class VerdictSection:
@@ -77,3 +78,17 @@ def _cards(identification: Identification) -> list[dict[str, str]]:
 
 def _exported(scores: Scores) -> str:
     return "" if scores.exported is None else f"; as exported {percent(scores.exported)}"
+
+
+# What to do next, with commands to copy.
+
+
+class NextStepsSection:
+    """What the findings ask for, and what the model can be used for."""
+
+    anchor = "next"
+    title = "What to do next"
+
+    def render(self, identification: Identification, page: Page) -> Markup:
+        """A list of steps with their commands."""
+        return render("next_steps.html.jinja", {"steps": next_steps(identification)})

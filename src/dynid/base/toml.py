@@ -1,0 +1,356 @@
+"""TOML files: their data with the line of every key, checked against a pydantic model."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
+
+from dynid.base.errors import DynidError, InputError, InputErrors, Place, RefusedError
+from dynid.base.files import read_bytes
+from dynid.base.options import Option, constrained, options_of, with_limits, words
+
+# TOML files as they stand: their data, and the line of every key.
+
+Key = str | int
+Lines = dict[tuple[Key, ...], int]
+MAX_TOML_BYTES = 4_000_000
+_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\])*"|\'[^\']*\'|#[^\n]*|[A-Za-z0-9_+:\-]+|\s|.',
+    re.DOTALL,
+)
+
+
+def read_toml(path: str | Path) -> tuple[dict[str, Any], Lines]:
+    """Reads a TOML file: its data, and the line of every key (by path, array elements by number).
+
+    Raises InputError with file and line if it is missing, not UTF-8 or not TOML, RefusedError if it is larger
+    than 4 MB or nested too deeply.
+    """
+    place = Place(file=str(path))
+    data = read_bytes(path, "a TOML file", MAX_TOML_BYTES)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "encoding",
+            found=f"byte {error.start} is not UTF-8",
+            expected="UTF-8 text",
+            place=Place(file=str(path), line=data.count(b"\n", 0, error.start) + 1),
+        ) from error
+    try:
+        return tomllib.loads(text), key_lines(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax_error(error, text, Path(path)) from error
+    except RecursionError as error:
+        raise RefusedError(
+            "toml-depth", found="arrays or tables nested too deeply", expected="a few levels", place=place
+        ) from error
+    except ValueError as error:
+        raise InputError("toml-syntax", found=str(error), expected="TOML", place=place) from error
+
+
+def _syntax_error(error: tomllib.TOMLDecodeError, text: str, path: Path) -> InputError:
+    where = re.search(r"line (\d+), column (\d+)", str(error))
+    line, column = (int(where[1]), int(where[2])) if where else (text.rstrip("\n").count("\n") + 1, None)
+    return InputError(
+        "toml-syntax",
+        found=re.sub(r"\s*\(at .*\)", "", str(error)),
+        expected="TOML",
+        place=Place(file=str(path), line=line, column=column),
+    )
+
+
+def key_lines(text: str) -> Lines:
+    """Line numbers, counted from 1, of the tables, keys and elements of arrays of a valid TOML text.
+
+    Keys inside inline tables are left out: `line_of` gives the line of the table then.
+    """
+    lines: Lines = {}
+    counts: dict[tuple[Key, ...], int] = {}
+    table: tuple[Key, ...] = ()
+    for number, tokens in _statements(text):
+        words = [token for token, _ in tokens]
+        if words[0] == "[":
+            double = len(words) > 1 and words[1] == "["
+            table = _resolved(_parts(words), counts)
+            if double:
+                counts[table] = counts.get(table, -1) + 1
+                table = (*table, counts[table])
+            lines[table] = number
+        elif "=" in words:
+            split = words.index("=")
+            key = table + _parts(words[:split])
+            lines.setdefault(key, number)
+            _element_lines(tokens[split + 1 :], key, lines)
+    return lines
+
+
+def _statements(text: str) -> Iterator[tuple[int, list[tuple[str, int]]]]:
+    # Tokens with their lines, cut where a line ends outside brackets; no blanks and comments.
+    number, depth = 1, 0
+    statement: list[tuple[str, int]] = []
+    for match in _TOKEN.finditer(text):
+        word = match[0]
+        if word == "\n" and depth == 0 and statement:
+            yield statement[0][1], statement
+            statement = []
+        if not word.isspace() and not word.startswith("#"):
+            statement.append((word, number))
+        depth += (word in ("[", "{")) - (word in ("]", "}"))
+        number += word.count("\n")
+    if statement:
+        yield statement[0][1], statement
+
+
+def _element_lines(tokens: list[tuple[str, int]], key: tuple[Key, ...], lines: Lines) -> None:
+    if not tokens or tokens[0][0] != "[":
+        return
+    depth, element, fresh = 0, -1, False
+    for token, number in tokens:
+        if depth == 1 and fresh and token not in ("]", ","):
+            element, fresh = element + 1, False
+            lines.setdefault((*key, element), number)
+        depth += (token in ("[", "{")) - (token in ("]", "}"))
+        if depth == 1 and token in ("[", ","):
+            fresh = True
+
+
+def line_of(path: Sequence[Key], lines: Lines) -> int | None:
+    """Line of a key, or of the nearest key above it."""
+    for length in range(len(path), 0, -1):
+        if tuple(path[:length]) in lines:
+            return lines[tuple(path[:length])]
+    return None
+
+
+def _parts(words: list[str]) -> tuple[Key, ...]:
+    return tuple(word.strip("\"'") for word in words if word not in ("[", "]", "."))
+
+
+def _resolved(name: tuple[Key, ...], counts: dict[tuple[Key, ...], int]) -> tuple[Key, ...]:
+    path: tuple[Key, ...] = ()
+    for part in name[:-1]:
+        path = (*path, part)
+        if path in counts:
+            path = (*path, counts[path])
+    return (*path, name[-1])
+
+
+# TOML files checked against a pydantic model: every error at once, each with its file and line.
+#
+# Values are taken strictly: no text for a number, no true for a 1. A model is written by hand, field by
+# field with `key`, or made from the options of a dataclass.
+
+# So many keys of a table are named where one is wrong; more are looked up.
+_FEW = 10
+_LONGEST = 80  # letters of a value that a message repeats
+
+
+class Strict(BaseModel):
+    """Base of all configuration models: unknown keys are errors, values frozen and of their type, numbers finite."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=False)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def key(default: Any = ..., doc: str = "", *, unit: str = "", kind: str = "", **more: Any) -> Any:
+    """A field of a model with one sentence on it.    kind: words for its values.    more: as for pydantic's Field."""
+    extra: dict[str, Any] = {name: text for name, text in (("unit", unit), ("kind", kind)) if text}
+    if "default_factory" not in more:
+        more["default"] = default
+    return Field(description=doc or None, json_schema_extra=extra or None, **more)
+
+
+def model_of(kind: Any, name: str, aliases: Mapping[str, str] | None = None, doc: str = "") -> type[Strict]:
+    """A model with the options of a dataclass: their types, ranges, defaults and sentences.
+
+    aliases: other names of options in files.
+    """
+    made: dict[str, Any] = {}
+    for field, one in options_of(kind).items():
+        default: Any = ... if one.required else one.default
+        given = key(default, one.option.doc, unit=one.option.unit, kind=one.option.kind)
+        made[(aliases or {}).get(field, field)] = (constrained(one.hint, one.option), given)
+    return create_model(name, __base__=Strict, __doc__=doc or kind.__doc__, **made)
+
+
+def option_of(info: FieldInfo) -> Option:
+    """What a model says of one of its fields."""
+    extra = info.json_schema_extra if isinstance(info.json_schema_extra, Mapping) else {}
+    said = Option(info.description or "", str(extra.get("unit", "")), kind=str(extra.get("kind", "")))
+    return with_limits(said, info.metadata)
+
+
+def words_of(info: FieldInfo) -> str:
+    """What values a field of a model takes, in words."""
+    one = option_of(info)
+    return one.kind or words(info.annotation, one)
+
+
+def validate(model: type[Model], data: dict[str, Any], lines: Lines, file: str) -> Model:
+    """Checks data against a model; raises InputErrors that names every wrong key with its line."""
+    try:
+        # As JSON, in which types are strict and lists may be tuples all the same. Dates are no values of any key.
+        return model.model_validate_json(
+            json.dumps(data, default=lambda date: {"date": str(date)}), strict=True
+        )
+    except ValidationError as error:
+        raise _input_errors(error, model, data, lines, file) from error
+
+
+def _input_errors(
+    error: ValidationError,
+    model: type[BaseModel],
+    data: dict[str, Any],
+    lines: Lines,
+    file: str,
+) -> InputErrors:
+    found: list[DynidError] = []
+    wrong: dict[tuple[Key, ...], tuple[int, list[str]]] = {}
+    paths: list[tuple[Key, ...]] = []
+    for item in error.errors(include_url=False):
+        path = _located(item["loc"], data, item["type"] == "missing")
+        # An empty file has a first line all the same; a command line has none.
+        place = Place(file=file, line=line_of(path, lines) or (1 if Path(file).suffix else None))
+        name = ".".join(str(part) for part in path)
+        if item["type"] == "extra_forbidden":
+            paths.append(path)
+            do = _meant(model, path) or "remove it"
+            beside = _beside(model, path)
+            few = f"one of {', '.join(beside)}" if 0 < len(beside) <= _FEW else "a known key"
+            found.append(
+                InputError("unknown-key", found=f"unknown key '{name}'", expected=few, do=do, place=place)
+            )
+        elif item["type"] == "missing" and isinstance(path[-1], str):
+            paths.append(path)
+            found.append(
+                InputError("missing-key", found=f"no key '{name}'", expected="it is required", place=place)
+            )
+        else:
+            if item["type"] == "missing":  # of a list that is too short
+                path = path[:-1]
+                name = ".".join(str(part) for part in path)
+            # A value that may be of several kinds is wrong for each of them, and one error.
+            index, kinds = wrong.setdefault(path, (len(found), []))
+            kinds.append(_kind(model, path, item))
+            value, expected = _short(_written(item["input"])), " or ".join(dict.fromkeys(kinds))
+            found[index:] = [
+                InputError("wrong-value", found=f"{name} = {value}", expected=expected, place=place),
+                *found[index + 1 :],
+            ]
+    return InputErrors(_deepest(found, wrong, (*paths, *wrong)))
+
+
+def _deepest(
+    found: list[DynidError],
+    wrong: Mapping[tuple[Key, ...], tuple[int, list[str]]],
+    paths: Sequence[tuple[Key, ...]],
+) -> list[DynidError]:
+    # A value that is nearly one of several kinds is wrong inside; that it is none of the others goes without saying.
+    outer = {
+        index
+        for path, (index, _) in wrong.items()
+        if any(len(other) > len(path) and other[: len(path)] == path for other in paths)
+    }
+    return [error for i, error in enumerate(found) if i not in outer]
+
+
+def _kind(model: type[BaseModel], path: tuple[Key, ...], item: Any) -> str:
+    # What a model checks beside types is said by itself, what is expected of a key by the key.
+    own = item["type"] in ("value_error", "assertion_error")
+    info = None if own else _field_at(model, path)
+    if info is not None:
+        short = item["type"] == "too_short" and not option_of(info).kind
+        return words_of(info) + (f", at least {item['ctx']['min_length']} of them" if short else "")
+    return str(item["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+
+
+def _field_at(model: type[BaseModel], path: tuple[Key, ...]) -> FieldInfo | None:
+    """The field of the last key on a path; names within tables that a user chooses, and numbers, are no keys."""
+    models, found = [model], None
+    for part in path:
+        for one in models:
+            named = {info.alias or name: info for name, info in one.model_fields.items()}
+            if part in named:
+                found = named[str(part)]
+                models = _models_in(found.annotation)
+                break
+    return found
+
+
+def _located(loc: Sequence[Key], data: Any, missing: bool) -> tuple[Key, ...]:
+    # pydantic puts the names of a union's alternatives into the path: drop what the user did not write.
+    path: tuple[Key, ...] = ()
+    for k, part in enumerate(loc):
+        inside = (isinstance(data, Mapping) and part in data) or (
+            isinstance(data, list) and isinstance(part, int) and part < len(data)
+        )
+        if inside:
+            data = data[part]
+        if inside or (missing and k == len(loc) - 1):
+            path = (*path, part)
+    return path
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _meant(model: type[BaseModel], path: tuple[Key, ...]) -> str:
+    """A question after the key nearest to one that is not known: one of the same table, or of another."""
+    wrong = str(path[-1])
+    near = get_close_matches(wrong, _beside(model, path), n=1, cutoff=0.5)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    if any(isinstance(part, int) for part in path):
+        return ""  # an item of a list is no table that a key went astray from
+    tables = _tables(model)
+    near = get_close_matches(wrong, tables, n=1, cutoff=0.5)
+    if not near:
+        return ""
+    table = tables[near[0]]
+    return f"did you mean '{near[0]}' under [{table}]?" if table else f"did you mean '{near[0]}' at the top?"
+
+
+def _beside(model: type[BaseModel], path: tuple[Key, ...]) -> list[str]:
+    """The keys of the table that the last key of a path stands in."""
+    info = _field_at(model, path[:-1])
+    here = [model] if len(path) == 1 else _models_in(info.annotation) if info is not None else []
+    return [info.alias or name for one in here for name, info in one.model_fields.items()]
+
+
+def _tables(model: type[BaseModel]) -> dict[str, str]:
+    # Every key with the table that it stands in; the first one of keys of the same name.
+    found: dict[str, str] = {}
+    stack: list[tuple[type[BaseModel], str]] = [(model, "")]
+    seen = {model}
+    while stack:
+        one, table = stack.pop(0)
+        for name, info in one.model_fields.items():
+            key = info.alias or name
+            found.setdefault(key, table)
+            for inner in _models_in(info.annotation):
+                if inner not in seen:
+                    seen.add(inner)
+                    stack.append((inner, f"{table}.{key}" if table else key))
+    return found
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models_in(part)]

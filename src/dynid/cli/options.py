@@ -1,0 +1,176 @@
+"""Options of several commands: of the robot description, and of settings."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+from dynid.base.errors import UsageError
+from dynid.base.options import Described, options_of
+from dynid.cli.common import Values, with_options
+from dynid.identification.settings import Blocks
+from dynid.robot.drive import ServoSettings
+from dynid.robot.model import Reading
+from dynid.signals.settings import Preparation
+
+# Options of every command that reads a robot: the keys of [robot] in an experiment file, one option each.
+
+# What a command calls the values that were given: key of [robot] -> value.
+PARAMETER = "robot_options"
+RobotOptions = dict[str, Any]
+_FORMS = {
+    "root": "LINK", "tip": "LINK", "lock": "JOINT=VALUE", "gravity": "X,Y,Z", "packages": "DIR",
+    "xacro": "[NAME=VALUE]",
+}  # fmt: skip
+_SEVERAL = ("lock", "packages", "xacro")
+_XACRO = "--xacro"
+
+
+def described_robot() -> Mapping[str, tuple[Described, str]]:
+    """What is said of every option, and the form of its value, by key."""
+    return {name: (one, _FORMS[name]) for name, one in options_of(Reading).items()}
+
+
+def with_robot(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of a robot; it is handed those that were given as `robot_options`."""
+    options: dict[str, tuple[Any, Any]] = {}
+    for name, (one, form) in described_robot().items():
+        several = name in _SEVERAL
+        text = one.option.doc.replace("`", "") + ("; may be repeated" if several else "")
+        flag = typer.Option(f"--{name}", metavar=form, help=f"{text[0].upper()}{text[1:]}.")
+        hint = list[str] | None if several else str | None
+        options[f"robot_{name}"] = (Annotated[hint, flag], None)
+
+    def call(given: Values, options: Values) -> None:
+        values = {name: options[f"robot_{name}"] for name in _FORMS}
+        command(**given, robot_options=values_of(values))
+
+    return with_options(command, options, call, stands_for=PARAMETER)
+
+
+def values_of(values: Mapping[str, Any]) -> RobotOptions:
+    """Keys of [robot] from texts as they stand on a command line; raises UsageError for a text of another form."""
+    given: RobotOptions = {name: values[name] for name in ("root", "tip") if values[name] is not None}
+    if values["gravity"] is not None:
+        given["gravity"] = _gravity(values["gravity"])
+    if values["packages"]:
+        given["packages"] = list(values["packages"])
+    if values["lock"]:
+        given["lock"] = {name: _number(name, text) for name, text in _pairs("lock", values["lock"])}
+    if values["xacro"]:
+        given["xacro"] = dict(_pairs("xacro", [text for text in values["xacro"] if text])) or True
+    return given
+
+
+def with_bare_xacro(arguments: Sequence[str]) -> list[str]:
+    """The words of a command line, with an empty value after each `--xacro` that has none.
+
+    The parser takes the next word for the value, which may be the robot's file.
+    """
+    words = list(arguments)
+    for place in reversed([i for i, word in enumerate(words) if word == _XACRO]):
+        name, equals, _ = words[place + 1].partition("=") if place + 1 < len(words) else ("", "", "")
+        if "--" in words[:place]:
+            continue
+        if not equals or name.startswith("-") or os.sep in name:
+            words[place] = f"{_XACRO}="
+    return words
+
+
+def _gravity(text: str) -> list[float]:
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != 3:
+        raise UsageError(
+            "gravity", found=f"gravity '{text}'", expected="three finite numbers, m/s^2, as in 0,0,-9.81"
+        )
+    Reading(gravity=(values[0], values[1], values[2]))  # finite
+    return values
+
+
+def _pairs(option: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    pairs = []
+    for text in texts:
+        # xacro's own way to write an argument is name:=value.
+        name, equals, value = text.partition("=")
+        name = name.removesuffix(":") if option == "xacro" else name
+        if not equals or not name:
+            raise UsageError(
+                option, found=f"--{option} {text}", expected=f"--{option} {_FORMS[option].strip('[]')}"
+            )
+        pairs.append((name, value))
+    names = [name for name, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(option, found=f"--{option} for '{twice}' twice", expected="one value each")
+    return pairs
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise UsageError(
+            "lock",
+            found=f"--lock {name}={text}",
+            expected="a number, rad or m",
+            do="as in --lock finger=0.02",
+        ) from None
+    Reading(lock={name: value})  # finite
+    return value
+
+
+# Options of the command line that are made from settings dataclasses: one a field, with its meaning and
+# unit.
+
+# The tables of experiment.toml whose keys are options, too.
+TABLES: Mapping[str, type[Any]] = {"drive": ServoSettings, "prepare": Preparation, "estimate": Blocks}
+# What a command calls the values that were given: table -> key -> value.
+WRITTEN = "written"
+Written = dict[str, dict[str, Any]]
+
+
+def described() -> Iterator[tuple[str, str, Described]]:
+    """(table, flag, option) of every option made here."""
+    for table, kind in TABLES.items():
+        for name, one in options_of(kind).items():
+            yield table, "--" + name.replace("_", "-"), one
+
+
+_BEFORE_POINT, _AFTER_POINT = re.compile(r"(?<![\w.])(?=\.\d)"), re.compile(r"(?<=\d)\.(?![\d.])")
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for every setting; it is handed those that were given as `written`."""
+    options: dict[str, tuple[Any, Any]] = {}
+    for table, flag, one in described():
+        help_text = f"{table}.{one.name}, {one.words}: {one.option.doc}".replace("`", "")
+        flag_of = typer.Option(flag, help=help_text, metavar="VALUE")
+        options[f"{table}_{one.name}"] = (Annotated[str | None, flag_of], None)
+
+    def call(given: Values, options: Values) -> None:
+        written: Written = {}
+        for table, _, one in described():
+            text = options[f"{table}_{one.name}"]
+            if text is not None:
+                written.setdefault(table, {})[one.name] = _value(text)
+        command(**given, written=written)
+
+    return with_options(command, options, call, stands_for=WRITTEN)
+
+
+def _value(text: str) -> Any:
+    # As TOML writes it, except that text needs no quotes, a list no brackets, and a number no digit beside its point.
+    whole = _AFTER_POINT.sub(".0", _BEFORE_POINT.sub("0", text))
+    for written in (text, f"[{text}]", whole, f"[{whole}]") if "\n" not in text else ():
+        with suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads(f"x = {written}")["x"]
+    return text

@@ -1,0 +1,515 @@
+"""A motion worth recording, designed in one call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynid.base import Float, Place, UsageError, dataclass, default_threads
+from dynid.estimate import beyond_noise, noise_rows_a_sample, rows_a_sample
+from dynid.excitation.collision import CollisionModel, collision_model
+from dynid.excitation.criteria import (
+    Criterion,
+    Information,
+    focus_on,
+    loaded,
+    payload_information,
+    prediction_focus,
+)
+from dynid.excitation.design import Problem, Task, check_size, check_start, draws, with_free_knots
+from dynid.excitation.folder import check_output, write_plan
+from dynid.excitation.gradient import Whole
+from dynid.excitation.limits import Bounds, MotionLimits, TorqueSpread, Workspace
+from dynid.excitation.page import plan_html
+from dynid.excitation.plan import (
+    Progress,
+    Sheet,
+    Stop,
+    coefficients_of,
+    design_motion,
+    information_after,
+    information_of,
+    prior_theta,
+)
+from dynid.excitation.sequences import poses_plan, sweep_plan
+from dynid.excitation.settings import (
+    Format,
+    MotionSettings,
+    MotionTable,
+    PerJoint,
+    SolidTable,
+    read_plan_file,
+    times,
+)
+from dynid.excitation.shapes import robot_shapes
+from dynid.excitation.torque_plan import TorqueTask, design_torque
+from dynid.robot import RobotModel, Shape, mesh_triangles
+from dynid.run import Identification
+from dynid.spatial import placement, rotation_rpy
+from dynid.terms import DEFAULT_TERMS, Terms
+from dynid.trajectories import Basis, FourierBasis, SplineBasis, Together, joints_of, read_motion
+
+# What is known of the robot while a motion is designed: its description alone, or a run of it.
+
+# By so much may torque exceed that of a description, whose masses are rough.
+DESCRIBED_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Current:
+    """Criterion, current parameters (p,), and what torque limits keep free: a share, a spread, or both."""
+
+    information: Information
+    theta: Float | None
+    share: float
+    spread: TorqueSpread | None = None
+
+
+def described(
+    robot: RobotModel,
+    terms: Terms,
+    criterion: Criterion,
+    noise: Float | None = None,
+    share: float | None = None,
+) -> Current:
+    """What the description alone gives.    share: by which torque may exceed it; None = DESCRIBED_SHARE."""
+    information = information_of(robot, terms, noise)
+    theta = prior_theta(robot, information.terms)
+    return Current(
+        replace(information, criterion=criterion), theta, DESCRIBED_SHARE if share is None else share
+    )
+
+
+def identified(
+    robot: RobotModel,
+    run: Identification,
+    criterion: Criterion,
+    *,
+    go_on: bool = False,
+    noise: Float | None = None,
+    share: float | None = None,
+    sigmas: float = 3.0,
+    place: Place | None = None,
+) -> Current:
+    """What a run gives: its parameters and, where it informs all of them, the spread of their torque.
+
+    go_on: whether what it recorded counts.    noise: (n,) deviations of the torque; None = those of the run.
+    sigmas: standard deviations of torque that limits keep free.    place: of the run, for messages.
+    Raises UsageError for a run of another robot.
+    """
+    _check_same(robot, run, place)
+    residuals = run.training.residuals
+    rows = None if residuals is None else rows_a_sample(residuals)
+    if go_on:
+        information = information_after(robot, run.terms, run.factors, run.estimate.sigma, rows)
+    else:
+        information = information_of(robot, run.terms, _deviation(run) if noise is None else noise)
+    base = run.estimate.base
+    apart = Whole(information.terms).parameters(robot)[base.independent]
+    rank = information.base.rank + int(apart.sum())
+    spread = TorqueSpread.of(base, run.estimate.covariance, _deviation(run), rank, sigmas)
+    known = spread is not None and spread.complete
+    rest = (0.0 if known else DESCRIBED_SHARE) if share is None else share
+    return Current(replace(information, criterion=criterion), run.estimate.parameters, rest, spread)
+
+
+def correlated_joints(run: Identification) -> tuple[str, ...]:
+    """Joints whose residuals are correlated over far longer than noise that passed the same filter.
+
+    There the model errs, by amounts that depend on the motion; a design that takes residuals for noise expects
+    intervals of the next recording that are too narrow, by up to 1.7 times in simulation.
+    """
+    residuals, used = run.training.residuals, run.preparation.get("settings")
+    if residuals is None or not isinstance(used, Mapping):
+        return ()
+    white = noise_rows_a_sample(residuals.rate, used["cutoff"], used["order"])
+    beyond = beyond_noise(rows_a_sample(residuals), white)
+    return tuple(name for name, far in zip(residuals.joint_names, beyond, strict=True) if far)
+
+
+def _deviation(run: Identification) -> Float:
+    # Held-out error counts where it is larger: it is what a motion that was not fitted will show.
+    every = [one.scores.rms for one in (run.training, *run.validations)]
+    return np.asarray(np.nanmax(np.stack(every), axis=0))
+
+
+def _check_same(robot: RobotModel, run: Identification, place: Place | None) -> None:
+    own = [column.name for column in run.terms.columns(robot)]
+    if own != [column.name for column in run.estimate.columns] or run.robot.joint_names != robot.joint_names:
+        raise UsageError(
+            "run-robot",
+            found=f"a run of the robot '{run.robot.name}' with other joints or parameters",
+            expected=f"a run of '{robot.name}' as described",
+            do="give the description that was identified",
+            place=place or Place(),
+        )
+
+
+# A motion from its settings: bounds, what counts, family and search.
+
+# A motion starts and ends at rest within so many seconds, or a fifth of its length.
+RAMP_SECONDS, RAMP_SHARE = 2.0, 0.2
+# Of a Fourier motion: its bandwidth, Hz, and how few and how many harmonics reach it. A first harmonic of one period
+# in the motion lets poses vary slowly beside what is fast; see benchmarks/excitation.py.
+BANDWIDTH, FEWEST, MOST = 0.8, 8, 16
+# Torque sinusoids a joint, and their lowest frequency, Hz: random search suffers more from many of them.
+SINUSOIDS, LOWEST = 5, 0.1
+# Random motions on which the prediction of torque counts.
+PREDICTED = 8
+
+
+@dataclass(frozen=True)
+class Following:
+    """How a search is followed.    resume: plan folder to go on from."""
+
+    progress: Progress | None = None
+    stop: Stop | None = None
+    resume: Path | None = None
+
+
+def check_output_settings(settings: MotionSettings, robot: RobotModel) -> tuple[Format, ...]:
+    """The formats; raises UsageError for one that cannot hold the motion, or a rate out of range, before all work."""
+    output, motion = settings.output, settings.motion
+    forms = tuple(Format(form) for form in output.formats)
+    times(motion.seconds / min(output.stages, default=1.0), output.rate)
+    for one in forms:
+        one.check(robot.joint_names, motion.family == "torque-sines")
+    return forms
+
+
+def bounds_of(robot: RobotModel, settings: MotionSettings, current: Current) -> Bounds:
+    """Limits of joints and torque, surroundings, and what must stay apart.
+
+    Raises UsageError for numbers of another count, and as `robot_shapes`.
+    """
+    given, around, tool = settings.limits, settings.surroundings, settings.tool
+    limits = MotionLimits.of(
+        robot,
+        share=given.share,
+        **{
+            name: None if (value := getattr(given, name)) is None else np.atleast_1d(value)
+            for name in ("velocity", "acceleration", "jerk", "torque", "lower", "upper")
+        },
+    )
+    tip = None if tool.point is None else np.array(tool.point)
+    theta = current.theta
+    if theta is not None and tool.payload > 0:
+        at = np.zeros(3) if tip is None else tip
+        theta = loaded(robot, current.information.terms, theta, tool.payload, at)
+    collision = _collision(robot, settings)
+    corners = None if around.box is None else np.reshape(around.box, (2, 3))
+    space = Workspace.of(robot, around.floor, corners, tip, collision, around.planes)
+    return Bounds(
+        limits,
+        theta,
+        current.share,
+        space,
+        collision,
+        around.clearance,
+        None if theta is None else current.spread,
+        tip,
+        np.inf if given.tcp_speed is None else given.tcp_speed,
+    )
+
+
+def _collision(robot: RobotModel, settings: MotionSettings) -> CollisionModel:
+    radius, around = settings.shapes.radius, settings.surroundings
+    own = robot_shapes(robot, None if radius is None else np.atleast_1d(radius))
+    last = robot.n_bodies - 1
+    held = tuple(_solid(one, last) for one in settings.tool.solids)
+    shapes = replace(own, shapes=(*own.shapes, *held))
+    obstacles = [
+        Shape(
+            one.label or f"obstacle {number}",
+            -1,
+            "box",
+            placement(rotation_rpy(np.array(one.rpy)), np.array(one.xyz)),
+            one.size,
+        )
+        for number, one in enumerate(around.obstacles, 1)
+    ]
+    return collision_model(robot, shapes, around.clearance, obstacles)
+
+
+def _solid(one: SolidTable, body: int) -> Shape:
+    frame = placement(rotation_rpy(np.array(one.rpy)), np.array(one.xyz))
+    if one.mesh is not None:
+        vertices, triangles = mesh_triangles(Path(one.mesh))
+        return Shape("tool", body, "mesh", frame, (), one.scale * vertices, triangles)
+    if one.box is not None:
+        return Shape("tool", body, "box", frame, one.box)
+    if one.cylinder is not None:
+        return Shape("tool", body, "cylinder", frame, one.cylinder)
+    return Shape("tool", body, "sphere", frame, (float(one.sphere or 0.0),))
+
+
+def per_joint(value: PerJoint | None, robot: RobotModel, name: str) -> Float | None:
+    """One number for all joints, or one each, as (n,); raises UsageError for another count."""
+    if value is None:
+        return None
+    found = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    if len(found) not in (1, robot.n):
+        raise UsageError(name, found=f"{len(found)} of {name}", expected=f"1 or {robot.n}")
+    return np.broadcast_to(found, (robot.n,)).copy()
+
+
+def motion_of(
+    settings: MotionSettings,
+    information: Information,
+    bounds: Bounds,
+    following: Following | None = None,
+) -> Sheet:
+    """The motion of any family.    Raises UsageError for settings that mean nothing to it, and as the designs do."""
+    wanted, search, following = settings.motion, settings.search, following or Following()
+    home = None if wanted.start is None else np.array(wanted.start)
+    if home is not None and len(home) != information.robot.n:
+        raise UsageError(
+            "start", found=f"motion.start of {len(home)}", expected=f"{information.robot.n} joints"
+        )
+    _check_family(wanted, following)
+    if wanted.family == "sweep":
+        return sweep_plan(information, bounds, wanted.speeds, wanted.joints, home)
+    if wanted.family == "poses":
+        return poses_plan(information, bounds, wanted.poses, search.seed)
+    if wanted.family == "torque-sines":
+        return _commanded(settings, information, bounds, home, following)
+    basis = _basis(wanted)
+    task = Task(basis, focused(information, wanted.focus, bounds, basis, home), bounds, home)
+    if wanted.free_knots:
+        task = with_free_knots(task, wanted.free_knots, search.seed)
+    return design_motion(
+        task,
+        search.starts,
+        search.iterations,
+        search.seed,
+        workers=search.workers or default_threads(),
+        progress=following.progress,
+        stop=following.stop,
+        first=None if following.resume is None else _resumed(task, following.resume),
+    )
+
+
+def _commanded(
+    settings: MotionSettings,
+    information: Information,
+    bounds: Bounds,
+    home: Float | None,
+    following: Following,
+) -> Sheet:
+    wanted, search, seconds = settings.motion, settings.search, settings.motion.seconds
+    harmonics = wanted.harmonics or SINUSOIDS
+    lowest = wanted.frequency or LOWEST
+    ramp, highest = min(RAMP_SECONDS, RAMP_SHARE * seconds), lowest * harmonics
+    if wanted.focus:
+        basis = FourierBasis(seconds, harmonics, lowest, ramp)
+        information = focused(information, wanted.focus, bounds, basis, None)
+    task = TorqueTask(information, bounds, seconds, harmonics, lowest, highest, ramp, home)
+    return design_torque(
+        task, search.starts, search.iterations, search.seed, following.progress, following.stop
+    )
+
+
+def _check_family(wanted: MotionTable, following: Following) -> None:
+    own = wanted.family == "spline" and wanted.motions == 1
+    searched = wanted.family in ("fourier", "spline")
+    there: Mapping[str, bool] = {
+        "motion.knots": wanted.knots is not None and wanted.family != "spline",
+        "motion.free_knots": wanted.free_knots > 0 and not own,
+        "--resume": following.resume is not None and not searched,
+        "motion.motions": wanted.motions != 1 and not searched,
+        "motion.focus": bool(wanted.focus) and wanted.family in ("sweep", "poses"),
+        "motion.start": wanted.start is not None and wanted.family == "poses",
+    }
+    for key, given in there.items():
+        if given:
+            raise UsageError("family", found=f"{key} with family '{wanted.family}'", expected="it left out")
+
+
+def _basis(wanted: MotionTable) -> Basis:
+    seconds = wanted.seconds
+    if wanted.family == "fourier":
+        basis: Basis = fourier_basis(seconds, wanted.harmonics, wanted.frequency)
+    else:
+        basis = SplineBasis(seconds, wanted.pieces, wanted.knots or ())
+    return basis if wanted.motions == 1 else Together((basis,) * wanted.motions)
+
+
+def fourier_basis(
+    seconds: float, harmonics: int | None = None, frequency: float | None = None
+) -> FourierBasis:
+    """Fourier series of a length, s, by default of one period in it and harmonics up to BANDWIDTH.
+
+    frequency: of the first harmonic, Hz.
+    """
+    first = max(1.0 / seconds, BANDWIDTH / MOST) if frequency is None else frequency
+    # The share keeps a whole number of harmonics from being rounded up.
+    count = math.ceil(BANDWIDTH / first * (1.0 - 1e-9))
+    return FourierBasis(
+        seconds, harmonics or min(max(count, FEWEST), MOST), first, min(RAMP_SECONDS, RAMP_SHARE * seconds)
+    )
+
+
+def _resumed(task: Task, folder: Path) -> Float:
+    found, robot = read_motion(folder), task.information.robot
+    if found.joints and found.joints != robot.joint_names:
+        raise UsageError(
+            "resume",
+            found=f"a plan of the joints {', '.join(found.joints)}",
+            expected=", ".join(robot.joint_names),
+            place=Place(file=str(folder)),
+        )
+    return coefficients_of(task.basis, found.trajectory)
+
+
+def focused(
+    information: Information, focus: Sequence[str], bounds: Bounds, basis: Basis, home: Float | None
+) -> Information:
+    """The criterion for chosen quantities alone: parameters, predicted torque, or a payload."""
+    if not focus:
+        return information
+    special = [name for name in focus if name == "payload" or name.split(":")[0] == "torque"]
+    if special and len(focus) > 1:
+        raise UsageError("focus", found=", ".join(focus), expected=f"'{special[0]}' alone")
+    if not special:
+        return replace(information, focus=focus_on(information.base, focus))
+    if focus[0] == "payload":
+        return payload_information(information)
+    named = focus[0].partition(":")[2]
+    predicted = _motion_named(information, named) if named else _drawn(information, bounds, basis, home)
+    return replace(information, focus=prediction_focus(information, predicted))
+
+
+def _motion_named(information: Information, path: str) -> list[tuple[Float, Float, Float]]:
+    trajectory = read_motion(Path(path)).trajectory
+    if joints_of(trajectory) != information.robot.n:
+        raise UsageError(
+            "focus", found=f"a motion of {joints_of(trajectory)} joints", expected=f"{information.robot.n}"
+        )
+    return [trajectory.motion(np.linspace(0.0, trajectory.duration, 1000))]
+
+
+def _drawn(
+    information: Information, bounds: Bounds, basis: Basis, home: Float | None
+) -> list[tuple[Float, Float, Float]]:
+    task = Task(basis, information, bounds, home)
+    check_size(task)
+    check_start(task)
+    problem = Problem(task)
+    found = []
+    for X in draws(problem, 2 * PREDICTED, 1)[:PREDICTED]:
+        q, dq, ddq = (B @ X for B in problem.values[:3])
+        found.append((q, dq, ddq))
+    return found
+
+
+def excite(
+    robot: RobotModel,
+    *,
+    plan: str | Path | MotionSettings | None = None,
+    seconds: float | None = None,
+    harmonics: int | None = None,
+    frequency: float | None = None,
+    run: Identification | None = None,
+    after: Identification | None = None,
+    share: float | None = None,
+    start: npt.ArrayLike | None = None,
+    floor: float | None = None,
+    box: npt.ArrayLike | None = None,
+    tool: npt.ArrayLike | None = None,
+    payload: float | None = None,
+    radius: npt.ArrayLike | None = None,
+    clearance: float | None = None,
+    starts: int | None = None,
+    iterations: int | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    out: str | Path | None = None,
+    formats: Sequence[str] | None = None,
+) -> Sheet:
+    """Designs a motion that determines the base parameters best, within the limits of joints, torque and space.
+
+    The robot's own shapes are kept apart from one another and from the surroundings, and the motion is checked anew by
+    the package coal where that is installed; `plan.checks` says what could not be checked.
+
+    plan: motion.toml, or settings; everything below stands in place of its keys.
+    seconds: length.    harmonics, frequency: of the Fourier series; Hz of the first harmonic.
+    run: the current model, for torque limits; None = the description.    after: the same, and what it recorded counts.
+    share: of every joint limit that is used.    start: (n,) pose at both ends.
+    floor: height that everything stays above, m.    box: (2, 3) corners that it stays within, m.
+    tool: (3,) its point in the last joint frame, m.    payload: mass at the tool, kg, for torque limits.
+    radius: m, of capsules from joint to joint in place of the robot's own shapes, one or one a body.
+    clearance: distance to be kept, m.    starts, iterations, seed: of the search.
+    workers: processes; the motion does not depend on it.
+    out: folder for the plan with the motion in `formats`; None = nothing is written.
+
+    Raises UsageError for options that do not go together, UnfitDataError naming the bound that cannot be met.
+    Source: Swevers et al. 1997.
+    """
+    if run is not None and after is not None:
+        raise UsageError("run", found="run and after", expected="one of them", do="after takes the model too")
+    own = (
+        MotionSettings()
+        if plan is None
+        else plan
+        if isinstance(plan, MotionSettings)
+        else read_plan_file(plan)
+    )
+    settings = with_values(
+        own,
+        motion={"seconds": seconds, "harmonics": harmonics, "frequency": frequency, "start": _numbers(start)},
+        limits={"share": share},
+        surroundings={"floor": floor, "box": _numbers(box), "clearance": clearance},
+        tool={"point": _numbers(tool), "payload": payload},
+        shapes={"radius": _numbers(radius)},
+        search={
+            "starts": starts, "iterations": iterations, "seed": seed, "workers": workers or own.search.workers or 1,
+        },
+        output={"formats": None if formats is None else tuple(formats)},
+    )  # fmt: skip
+    check_output_settings(settings, robot)
+    if out is not None:
+        check_output(Path(out), (), force=False)
+    current = known_of(robot, settings, run, after)
+    made = motion_of(settings, current.information, bounds_of(robot, settings, current))
+    if out is not None:
+        write_plan(made, Path(out), settings, plan_html(made))
+    return made
+
+
+def known_of(
+    robot: RobotModel, settings: MotionSettings, run: Identification | None, after: Identification | None
+) -> Current:
+    """What the description, or a run, gives."""
+    limits, criterion = settings.limits, Criterion(settings.motion.criterion)
+    noise = per_joint(limits.noise, robot, "limits.noise")
+    known = run if after is None else after
+    if known is None:
+        return described(robot, DEFAULT_TERMS, criterion, noise, limits.uncertainty)
+    return identified(
+        robot,
+        known,
+        criterion,
+        go_on=after is not None,
+        noise=noise,
+        share=limits.uncertainty,
+        sigmas=limits.sigmas,
+    )
+
+
+def with_values(settings: MotionSettings, **tables: dict[str, Any]) -> MotionSettings:
+    """The settings with values in place of some keys; None = as it is."""
+    changed = {
+        name: replace(getattr(settings, name), **{key: x for key, x in values.items() if x is not None})
+        for name, values in tables.items()
+    }
+    return replace(settings, **changed)
+
+
+def _numbers(values: npt.ArrayLike | None) -> tuple[float, ...] | None:
+    return None if values is None else tuple(float(x) for x in np.ravel(np.asarray(values, dtype=np.float64)))

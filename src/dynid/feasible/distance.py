@@ -1,0 +1,185 @@
+"""Entropic and geodesic distances of links from their priors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.base.arrays import Float, Int
+from dynid.base.numerics import generalised_eigenvalues
+from dynid.feasible.bodies import BARRIER, NO_ROTORS, TRIANGLE, slack
+from dynid.feasible.cones import (
+    LOWER,
+    POWER,
+    ROOT,
+    Block,
+    Cone,
+    below_determinant,
+    diagonal,
+    fourth_root,
+    from_triangle,
+    three_halves,
+    triangle,
+)
+from dynid.spatial.inertia import pseudo_inertia
+
+# The entropic distance of bodies from their priors, and its form as cones.
+
+
+def divergence(pi: Float, prior: Float) -> float:
+    """tr(P0^-1 P) - log det(P0^-1 P) - 4 of two bodies' pseudo-inertias; 0 only where they agree.
+
+    Source: Lee, Wensing and Park 2020, eq. 29.
+    """
+    values = generalised_eigenvalues(pseudo_inertia(pi), pseudo_inertia(prior))
+    return float(np.sum(values - np.log(values) - 1.0)) if values[0] > 0 else np.inf
+
+
+def scalar_divergence(value: Float, prior: Float) -> Float:
+    """`divergence` of bodies of one number: x - log x - 1, x = value / prior, both (n,); infinite for x <= 0."""
+    ratio = value / prior
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(ratio > 0, ratio - np.log(ratio) - 1.0, np.inf))
+
+
+def quadratic(pi: Float, prior: Float) -> tuple[Float, Float]:
+    """J (10, 10) and r (10,) with divergence(pi', prior) = ||J pi' - r||^2 + constant to second order in pi' - pi.
+
+    Gradient tr(P0^-1 E_k) - tr(P^-1 E_k), Hessian tr(P^-1 E_k P^-1 E_l) = 2 J'J, for P = sum pi_k E_k.
+    """
+    units = [from_triangle(TRIANGLE[:, k]) for k in range(10)]
+    inverse = np.linalg.inv(pseudo_inertia(pi))
+    parts = np.array([inverse @ unit for unit in units])
+    hessian = np.einsum("kab,lba->kl", parts, parts)
+    towards = np.linalg.inv(pseudo_inertia(prior)) - inverse
+    gradient = np.array([np.trace(towards @ unit) for unit in units])
+    J = np.linalg.cholesky(hessian / 2.0).T
+    return J, np.asarray(J @ pi - np.linalg.solve(J.T, gradient) / 2.0)
+
+
+def entropic_program(
+    bodies: Int,
+    reference: Float,
+    prior: Float,
+    spread: Float,
+    weight: Float,
+    first: int,
+    compactness: float = 0.0,
+    rotors: Int = NO_ROTORS,
+) -> tuple[Float, list[Block]]:
+    """Linear objective and cones for theta = reference + spread d, with d the first unknowns and more from `first` on.
+
+    For W = L^-1 P L^-T, P0 = L L': log det W >= sum t_i where exp(t_i) <= Z_ii of `below_determinant`, and the barrier
+    of the density limit of compactness c > 0 is -4 s where (1 - e) exp(s) <= det(W)^(1/4) - e (m / m0)^(3/2), with e
+    the prior's c m^(3/2) / det(P)^(1/4). For rotors exp(t) <= theta / prior.    weight: (p,) of each parameter, that of
+    a body's mass for the body.    rotors: (nr,) indices.
+    """
+    own = LOWER + 4 + (ROOT + POWER + 2 if compactness else 0)
+    n = first + own * len(bodies) + len(rotors)
+    q = np.zeros(n)
+    blocks = []
+    limit = BARRIER if compactness else 0.0
+    for t, rotor in enumerate(rotors, n - len(rotors)):
+        ratio = np.zeros(n)
+        ratio[rotor] = spread[rotor] / prior[rotor]
+        q[rotor] += weight[rotor] * ratio[rotor]
+        q[t] = -weight[rotor]
+        blocks.append(_exponential(np.eye(n)[t], ratio, float(reference[rotor] / prior[rotor])))
+    for b, ten in enumerate(bodies):
+        whiten = _whitened(prior[ten])
+        z = first + own * b
+        t, g = z + LOWER, z + LOWER + 4
+        matrix = np.zeros((10, n))
+        matrix[:, ten] = whiten * spread[ten]
+        blocks.append(below_determinant(matrix, whiten @ reference[ten], z))
+        trace = triangle(np.eye(4)) @ matrix
+        heavy = weight[ten[0]]
+        q += heavy * (1.0 - limit) * trace
+        q[t : t + 4] = -heavy * (1.0 - limit)
+        for row, k in enumerate(diagonal(z)):
+            blocks.append(_exponential(np.eye(n)[t + row], np.eye(n)[k]))
+        if not limit:
+            continue
+        inside = slack(prior[ten], compactness)
+        root, power, v, s = g + 2, g + ROOT, g + ROOT + 1, g + ROOT + 2
+        mass = np.zeros(n)
+        mass[ten[0]] = spread[ten[0]] / prior[ten[0]]
+        blocks += fourth_root(z, g, n)
+        blocks += three_halves(np.eye(n)[power], mass, float(reference[ten[0]] / prior[ten[0]]), v)
+        room = (np.eye(n)[root] - (1.0 - inside) * np.eye(n)[power]) / inside
+        blocks.append(_exponential(np.eye(n)[s], room))
+        q += heavy * limit * (trace - 6.0 * (1.0 - inside) * mass) / inside
+        q[s] = -4.0 * heavy * limit
+    return q, blocks
+
+
+def _exponential(log: Float, value: Float, offset: float = 0.0) -> Block:
+    # exp(log x) <= value x + offset
+    return Block(Cone.EXPONENTIAL, np.array([log, np.zeros(len(log)), value]), np.array([0.0, 1.0, offset]))
+
+
+def _whitened(prior: Float) -> Float:
+    # (10, 10): triangle of L^-1 P L^-T from the ten parameters of P.
+    inverse = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(prior)))
+    return np.array([triangle(inverse @ from_triangle(TRIANGLE[:, k]) @ inverse.T) for k in range(10)]).T
+
+
+def relative_covariance(body: Float) -> Float:
+    """(10, 10) of a body's parameters that are off by their whole size, whatever frame and units they are in.
+
+    The inverse of tr(P^-1 E_k P^-1 E_l), the Riemannian metric of pseudo-inertias: a mass is off by itself, a centre by
+    0.7 times the radius of gyration.    Source: Lee, Wensing and Park 2020.
+    """
+    J, _ = quadratic(body, body)
+    root = np.linalg.inv(J)
+    return np.asarray(0.5 * root @ root.T)
+
+
+# The geodesic distance of bodies from their priors, and its linear form around a body.
+
+
+def geodesic(pi: Float, prior: Float) -> float:
+    """Half the squared length of the shortest way between two bodies, 1/2 sum log(eig(P0^-1 P))^2.
+
+    It is the same in all frames and units, the same there and back, and 1/2 ||P0^-1/2 (P - P0) P0^-1/2||^2 up close.
+    Source: Lee and Park 2018, eq. 18.
+    """
+    values = generalised_eigenvalues(pseudo_inertia(pi), pseudo_inertia(prior))
+    return float(np.sum(np.log(values) ** 2)) / 2 if values[0] > 0 else np.inf
+
+
+def linearised(pi: Float, prior: Float) -> tuple[Float, Float]:
+    """J (10, 10) and r (10,) with geodesic(pi', prior) = ||J pi' - r||^2 to first order in pi' - pi.
+
+    log W has the derivative V (F o V' dW V) V' for W = V diag(w) V', F_ij = (log w_i - log w_j) / (w_i - w_j).
+    Source: Daleckii and Krein 1965.
+    """
+    inverse = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(prior)))
+    w, V = np.linalg.eigh(inverse @ pseudo_inertia(pi) @ inverse.T)
+    F = _quotients(w)
+    J = np.empty((10, 10))
+    for k in range(10):
+        turned = V.T @ inverse @ from_triangle(TRIANGLE[:, k]) @ inverse.T @ V
+        J[:, k] = triangle(V @ (F * turned) @ V.T)
+    J /= np.sqrt(2.0)
+    here = triangle(V @ np.diag(np.log(w)) @ V.T) / np.sqrt(2.0)
+    return J, np.asarray(J @ pi - here)
+
+
+def scalar_geodesic(value: Float, prior: Float) -> Float:
+    """`geodesic` of bodies of one number: log(x)^2 / 2, x = value / prior, both (n,); infinite for x <= 0."""
+    ratio = value / prior
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(ratio > 0, np.log(ratio) ** 2 / 2, np.inf))
+
+
+def scalar_linearised(value: Float, prior: Float) -> tuple[Float, Float]:
+    """J and r, (n,) each, with scalar_geodesic(value', prior) = (J value' - r)^2 to first order in value' - value."""
+    return 1.0 / (np.sqrt(2.0) * value), (1.0 - np.log(value / prior)) / np.sqrt(2.0)
+
+
+def _quotients(w: Float) -> Float:
+    # log1p keeps the quotient of two close eigenvalues exact.
+    low, high = np.minimum.outer(w, w), np.maximum.outer(w, w)
+    gap = (high - low) / low
+    same = gap < 1e-12
+    return np.asarray(np.where(same, 1.0, np.log1p(gap) / np.where(same, 1.0, gap)) / low)

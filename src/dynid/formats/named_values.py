@@ -1,0 +1,137 @@
+"""Text whose lines name each value: t=0.01 q1=0.2 tau1=3, or Pos1: 12.5 deg, Torque1: 3 Nm; and lines of loggers.
+
+Those have a prefix, [INFO] [1700000000.25] [arm]: 0.1 0.2, and values by name, or numbers alone, behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dynid.base import number_of
+from dynid.log import COMMENT, ArrayTable, Budget, arrays_of, reading, seconds_of
+
+# Python's objects take so many times the bytes of the text.
+_TIMES_TEXT = 8
+# Longer lines are none that a program prints.
+_LONGEST_LINE = 4096
+# So many lines of one form, and this share of all, make a log; a program that starts prints others first.
+_LEAST_LINES, _SHARE = 3, 0.8
+# What a time in a prefix is called.
+_STAMP = "stamp [s]"
+# What numbers without names are called.
+_NUMBER_NAME = "column"
+_NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf)"
+_LIST = rf"[\[(]\s*{_NUMBER}(?:[\s,;]+{_NUMBER})*\s*[\])]"
+_BARE = rf"{_NUMBER}(?:[\s,;]+{_NUMBER}(?![\w.:]))*"
+_PAIR = re.compile(
+    rf"(?P<key>[^\W\d][^:=,;|\t]{{0,60}}?)\s*[:=]\s*(?P<value>{_BARE}(?![\w.:])|{_LIST})"
+    r"(?:\s*(?P<unit>[a-zµ°%][\w/%°^*·]*)(?![\w .\[\]]*[:=]))?[\s,;|]*",
+    re.IGNORECASE,
+)
+_BETWEEN = re.compile(r"[\s,;]+")
+_NUMBERS = re.compile(rf"[\[(]?\s*({_BARE})\s*[\])]?", re.IGNORECASE)
+# Parts of what loggers write before a message; the time of simulation stands behind that of the wall. An arrow follows
+# the time of day in Arduino's serial monitor.
+_PREFIX = re.compile(
+    r"(?:(?P<arrow>\d\d?:\d\d:\d\d(?:[.,]\d+)?)\s*->|\[?(?P<date>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?"
+    r"|\[\s*(?:\d+\.\d+,\s*)?(?P<stamp>\d+\.\d+)\s*\]"
+    r"|(?P<level>\[?\s*\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR)\b\s*\]?)"
+    r"|\[[A-Za-z_/][^\]\s,]*\]|(?<=\s)-(?=\s)|(?<=\s)[A-Za-z_][\w./]*(?=\s+-\s|\s+[-+]?[\d.])|(?<=\s)[A-Za-z_][\w./]*:(?=\s+[A-Za-z]))"
+    r":?\s*"
+)
+
+
+class NamedValuesReader:
+    """Opens text of lines that name their values."""
+
+    name = "named values"
+    suffixes = (".txt", ".log", ".csv")
+
+    def can_read(self, head: bytes) -> bool:
+        """Whether most of the first lines name the same values, two or more, or have a logger's prefix and numbers."""
+        lines = _rows(head.decode("utf-8", "replace").splitlines()[:-1])
+        form = _form(map(_form_of, map(_pairs, lines)))
+        # A line of names above numbers makes a table of them, whatever its first column holds.
+        return form is not None and not (
+            form[0] == _NUMBER_NAME and not _pairs(lines[0]) and len(_BETWEEN.split(lines[0])) >= len(form)
+        )
+
+    def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
+        """Opens a file; lines of another form are left out. Raises RefusedError for one that is too large."""
+        budget = Budget(path)
+        budget.spend(_TIMES_TEXT * budget.size, "named values")
+        with reading(path, "named values"), path.open(encoding="utf-8", errors="replace") as file:
+            lines = [_pairs(line) for line in _rows(file)]
+            form = _form(map(_form_of, lines))
+            whole = [pairs for pairs in lines if form is not None and _form_of(pairs) == form]
+            others = len(lines) - len(whole)
+            left_out = [f"{others} line(s) of another form"] if others else []
+            arrays, unread = arrays_of([_record(pairs) for pairs in whole])
+            return ArrayTable(path, arrays, [*left_out, *unread])
+
+
+def _rows(lines: Iterable[str]) -> list[str]:
+    plain = (line.strip() for line in lines)
+    return [line for line in plain if line and not COMMENT.match(line)]
+
+
+def _without_prefix(line: str) -> tuple[str, str | None, bool]:
+    """What stands behind a logger's prefix, the time in it, in s as text, and whether there is a prefix."""
+    at, time, logged = 0, None, False
+    while (found := _PREFIX.match(line, at)) is not None:
+        if not (
+            logged or found["date"] or found["stamp"] or found["level"] or found["arrow"] or line[at] == "["
+        ):
+            break
+        logged = logged or bool(found["stamp"] or found["level"] or found["arrow"])
+        at_day = found["date"] or found["arrow"]
+        stamp = found["stamp"] or (at_day and repr(seconds_of(at_day)))
+        time, at = stamp or time, found.end()
+    return (line[at:], time, True) if logged else (line, None, False)
+
+
+def _pairs(line: str) -> list[tuple[str, str]]:
+    """Names with their values, [] = the line is of another form. A unit is a part of the name."""
+    found: list[tuple[str, str]] = []
+    at = 0
+    line, time, logged = _without_prefix(line)
+    numbers = _NUMBERS.fullmatch(line) if logged and len(line) <= _LONGEST_LINE else None
+    if numbers is not None:
+        return [(_NUMBER_NAME, f"{time} {numbers[1]}" if time else numbers[1])]
+    while at < len(line) <= _LONGEST_LINE:
+        pair = _PAIR.match(line, at)
+        if pair is None:
+            return []
+        unit = f" [{pair['unit']}]" if pair["unit"] else ""
+        found.append((pair["key"].strip() + unit, pair["value"]))
+        at = pair.end()
+    return [(_STAMP, time), *found] if found and time and all(key != _STAMP for key, _ in found) else found
+
+
+def _form_of(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    if [key for key, _ in pairs] == [_NUMBER_NAME]:
+        return (_NUMBER_NAME,) * len(_BETWEEN.split(pairs[0][1]))
+    return tuple(key for key, _ in pairs)
+
+
+def _form(forms: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """The names that most lines have; None = there are none."""
+    counted = Counter(forms)
+    (form, count), *_ = counted.most_common(1) or [((), 0)]
+    return form if len(form) > 1 and count >= max(_LEAST_LINES, _SHARE * counted.total()) else None
+
+
+def _record(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Values by name; those of one name are a list."""
+    by_name: dict[str, list[float]] = {}
+    lists = set()
+    for key, text in pairs:
+        if text[0] in "[(":
+            lists.add(key)
+        numbers = [number_of(one) for one in _BETWEEN.split(text.strip("[]() \t")) if one]
+        by_name.setdefault(key, []).extend(numbers)
+    return {key: values if len(values) > 1 or key in lists else values[0] for key, values in by_name.items()}

@@ -1,0 +1,165 @@
+"""Traces of CODESYS: properties of each variable, then its times and values, one variable behind the other.
+
+0.Variable; GVL.Axis[1].fActPosition
+0.Data;
+; 2; 12.5
+; 22; 12.7
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from dynid.base import Diagnostic, Float, InputError, Place, Severity, dataclass, few, number_of
+from dynid.log import ArrayTable, Budget, StoredArray, damaged, reading
+
+_TIMES_TEXT = 8  # Python's objects take so many times the bytes of the text
+_VARIABLE = re.compile(r"(\d+)\.Variable;\s*(\S.*?)\s*")
+_INTEGER = re.compile(r"[+-]?\d+")
+_LEAST_ROWS = 2
+_LEAST_SHARE = 0.5  # of the time of the variable with the most values: less would shorten the others too far
+_NAMED = 4  # in messages
+TIME = "time"
+_TRUTHS = {"TRUE": 1.0, "FALSE": 0.0}
+
+
+class TraceReader:
+    """Opens traces that CODESYS saves as text."""
+
+    name = "CODESYS trace"
+    suffixes = (".csv", ".trace", ".txt")
+
+    def can_read(self, head: bytes) -> bool:
+        """Whether the file begins as such a trace does, and names a variable."""
+        lines = head.decode("utf-8-sig", "replace").splitlines()
+        return bool(lines) and lines[0].startswith("[key]") and any(map(_VARIABLE.fullmatch, lines))
+
+    def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
+        """Opens a file, all variables at the times of the one with the most values, while all were recorded.
+
+        Variables with cells that are no numbers, and those that were recorded for less than half of that time, are
+        left out with a warning. Raises RefusedError for a file that is too large, InputError for one without values,
+        with times that run back, a variable named twice, or variables no two of which were recorded at one time.
+        """
+        budget = Budget(path)
+        budget.spend(_TIMES_TEXT * budget.size, "traces")
+        with reading(path, "traces"), path.open(encoding="utf-8-sig", errors="replace") as file:
+            cells = _cells(path, file)
+        filled = {name: own for name, own in cells.items() if len(own) >= _LEAST_ROWS}
+        if not filled:
+            raise damaged(path, "a trace without values of a variable")
+        odd = {name: cell for name, own in filled.items() if (cell := _first_odd(own)) is not None}
+        traces = {name: _trace(path, name, own) for name, own in filled.items() if name not in odd}
+        words = [f"{name} ('{cell}' is no number)" for name, cell in odd.items()]
+        if not traces:
+            raise damaged(path, f"a trace without a variable of numbers alone: {few(words, _NAMED)}")
+        t = max((one.t for one in traces.values()), key=len)
+        kept = {name: one for name, one in traces.items() if one.share_of(t) >= _LEAST_SHARE}
+        if len(kept) == 1:  # nothing is left to be shortened
+            kept = {name: one for name, one in traces.items() if one.share_of(t) > 0}
+        if len(traces) > 1 and len(kept) == 1:
+            others = [name for name in traces if name not in kept]
+            raise InputError(
+                "damaged",
+                found=f"{next(iter(kept))} and {few(others, _NAMED)}, recorded at other times",
+                expected="variables of one recording",
+                do="record them in one trace",
+                place=Place(file=str(path)),
+            )
+        words += [f"{name} (recorded for less than half of the time)" for name in traces if name not in kept]
+        start, end = max(one.t[0] for one in kept.values()), min(one.t[-1] for one in kept.values())
+        t = t[(t >= start) & (t <= end)]
+        clock = TIME
+        while clock in kept:
+            clock = f"trace_{clock}"
+        arrays = [StoredArray.of(clock, t), *(StoredArray.of(name, one.at(t)) for name, one in kept.items())]
+        table = ArrayTable(path, arrays, [f"{name}: without values" for name in cells.keys() - filled.keys()])
+        if words:
+            text = f"variables that are left out: {few(words, _NAMED)}"
+            warning = Diagnostic(Severity.WARNING, "variables-left-out", text, Place(file=str(path)))
+            table.remarks = (*table.remarks, warning)
+        return table
+
+
+@dataclass(frozen=True, eq=False)
+class _Trace:
+    """A variable.    t, values: (T,).    held: whether it has no values between those that were recorded."""
+
+    t: Float
+    values: Float
+    held: bool
+
+    def share_of(self, t: Float) -> float:
+        """Of the time (T,): for how much of it this was recorded; below 0 = before or after it."""
+        return float(
+            (min(self.t[-1], t[-1]) - max(self.t[0], t[0])) / max(t[-1] - t[0], np.finfo(float).tiny)
+        )
+
+    def at(self, t: Float) -> Float:
+        """Values at times (T,) within its own."""
+        if self.held:
+            return np.asarray(self.values[np.searchsorted(self.t, t, side="right") - 1])
+        return np.interp(t, self.t, self.values)
+
+
+_Rows = list[tuple[str, str]]
+
+
+def _cells(path: Path, lines: Iterable[str]) -> dict[str, _Rows]:
+    """Times and values as written, by variable; raises InputError for a variable that is there twice."""
+    found: dict[str, _Rows] = {}
+    rows: _Rows = []
+    for number, line in enumerate(lines, 1):
+        if named := _VARIABLE.fullmatch(line.strip()):
+            if named[2] in found:
+                raise InputError(
+                    "duplicate-column",
+                    found=f"the variable {named[2]} more than once",
+                    expected="unique names",
+                    do="take one of them out of the trace",
+                    place=Place(file=str(path), line=number),
+                )
+            rows = found[named[2]] = []
+        cells = [cell.strip() for cell in line.split(";")]
+        if len(cells) >= 3 and not cells[0]:
+            rows.append((cells[1], cells[2]))
+    return found
+
+
+def _trace(path: Path, name: str, rows: _Rows) -> _Trace:
+    """Raises InputError where times run back."""
+    t, values = (
+        np.array([_number(cell) for cell in part], dtype=np.float64) for part in zip(*rows, strict=True)
+    )
+    back = np.flatnonzero(~(np.diff(t) >= 0))
+    if len(back):
+        k = int(back[0])
+        raise InputError(
+            "damaged",
+            found=f"times of {name} that run back, from {rows[k][0]} to {rows[k + 1][0]} at its value {k + 2}",
+            expected="times that ascend",
+            do=f"save the trace again, or take {name} out of it",
+            place=Place(file=str(path)),
+        )
+    whole = all(cell.upper() in _TRUTHS or _INTEGER.fullmatch(cell) for _, cell in rows)
+    return _Trace(t, values, whole)
+
+
+def _first_odd(rows: _Rows) -> str | None:
+    """The first cell that is no number."""
+    for cell in (cell for row in rows for cell in row):
+        try:
+            _number(cell)
+        except ValueError:
+            return cell
+    return None
+
+
+def _number(cell: str) -> float:
+    """Raises ValueError for what is none."""
+    truth = _TRUTHS.get(cell.upper())
+    return number_of(cell.replace(",", ".")) if truth is None else truth

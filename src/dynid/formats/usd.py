@@ -1,0 +1,383 @@
+"""USD: bodies and joints of UsdPhysics, read by the package usd-core.
+
+Source: UsdPhysics schema of OpenUSD (openusd.org/release/api/usd_physics_page_front.html); attributes of PhysX, as
+written by Isaac Sim, where the schema has none (armature, joint friction, speed limits).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base import (
+    Diagnostics,
+    DynidError,
+    Float,
+    InputError,
+    InputErrors,
+    Place,
+    RefusedError,
+    ResourceError,
+    dataclass,
+    read_bytes,
+)
+from dynid.robot import (
+    MAX_BYTES,
+    Element,
+    Link,
+    LinkInertial,
+    LinkJoint,
+    Reading,
+    RobotFile,
+    RobotModel,
+    check_size,
+    checked_tree,
+    held_still,
+    model_of_links,
+)
+from dynid.spatial import from_com, inverse, placement, rotation_quaternion, transformed
+
+WORLD = "world"
+_SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
+_AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+_EARTH = 9.81  # m/s^2, where the scene says none
+_MAX_PRIMS = 200_000
+_DEGREE = math.pi / 180.0
+
+
+@dataclass(frozen=True)
+class UsdFormat:
+    """USD, recognised by its ending."""
+
+    name: str = "USD"
+
+    def knows(self, file: RobotFile) -> bool:
+        """Whether the name ends in .usd, .usda, .usdc or .usdz."""
+        return file.suffix in _SUFFIXES
+
+    def read(self, file: RobotFile) -> RobotModel:
+        """The robot; raises as `read_usd`."""
+        return read_usd(file.path, file.reading, file.diagnostics)
+
+
+def read_usd(path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
+    """The robot of a stage: its rigid bodies and joints; gravity is that of its physics scene.
+
+    Lengths, masses and angles are brought to SI by the stage's own units. Inertias that would come from shapes are not
+    known. Bodies that no joint holds in the world stand still where the file puts them.
+    Raises ResourceError without the package usd-core, RefusedError for layers outside the folder and the user's
+    packages, InputErrors with all that is wrong otherwise.
+    """
+    pxr = _package()
+    read_bytes(path, "a USD file", MAX_BYTES)  # there, readable, not too large
+    place = Place(file=str(path))
+    # Without the file's directory in front a relative name could be taken for an address.
+    try:
+        stage = pxr.Usd.Stage.Open(str(path.resolve()))
+    except Exception as error:  # whatever the package raises
+        text = " ".join(str(error).split())
+        # The package says where in its own source it stopped, then what was wrong in the file.
+        said = re.search(r" : '(.*?)'(?: Error in |$)", text)
+        why = (said[1] if said else text).removeprefix(f"{path.resolve()}:")[:300]
+        raise InputError(
+            "usd", found=f"a file that does not open ({why})", expected="a USD stage", place=place
+        ) from error
+    _check_layers(stage, path, reading, place)
+    return _Reader(pxr, stage, path, reading, diagnostics).robot()
+
+
+def _package() -> Any:
+    try:
+        import pxr.Gf
+        import pxr.Usd
+        import pxr.UsdGeom
+        import pxr.UsdPhysics
+    except ImportError as error:
+        raise ResourceError(
+            "missing-package",
+            found="a USD file and no package usd-core",
+            expected="what reads it",
+            do="pip install 'dynid[usd]'",
+        ) from error
+    return pxr
+
+
+def _check_layers(stage: Any, path: Path, reading: Reading, place: Place) -> None:
+    roots = [path.resolve().parent, *(Path(one).resolve() for one in reading.packages)]
+    for layer in stage.GetUsedLayers():
+        if layer.anonymous:
+            continue
+        named = str(layer.realPath or layer.identifier).partition("[")[0]
+        if not any(Path(named).resolve().is_relative_to(root) for root in roots):
+            raise RefusedError(
+                "outside-root",
+                found=f"the layer '{named}'",
+                expected=f"layers inside '{path.parent}'",
+                do="name the folder that it lies in, if it may be read: --packages DIR",
+                place=place,
+            )
+
+
+class _Reader:
+    def __init__(self, pxr: Any, stage: Any, path: Path, reading: Reading, diagnostics: Diagnostics) -> None:
+        self.pxr, self.stage, self.path, self.reading, self.diagnostics = (
+            pxr,
+            stage,
+            path,
+            reading,
+            diagnostics,
+        )
+        self.errors: list[DynidError] = []
+        self.metre = float(pxr.UsdGeom.GetStageMetersPerUnit(stage))
+        self.kilogram = float(pxr.UsdPhysics.GetStageKilogramsPerUnit(stage))
+        self.poses = pxr.UsdGeom.XformCache()
+        self.prims = []
+        for prim in stage.Traverse(pxr.Usd.TraverseInstanceProxies()):
+            self.prims.append(prim)
+            if len(self.prims) > _MAX_PRIMS:
+                raise RefusedError(
+                    "usd-size",
+                    found=f"more than {_MAX_PRIMS} prims",
+                    expected="a robot",
+                    place=Place(str(path)),
+                )
+
+    def robot(self) -> RobotModel:
+        physics = self.pxr.UsdPhysics
+        bodies = [one for one in self.prims if one.HasAPI(physics.RigidBodyAPI)]
+        joints = [one for one in self.prims if one.IsA(physics.Joint)]
+        self.names = _names([*bodies, *joints])
+        top = self._element(self.stage.GetPseudoRoot())
+        check_size(top, len(bodies))
+        ends = {one.GetPath(): self._ends(one) for one in joints}
+        used = [one for one in joints if self._enabled(one)]
+        held: dict[str, Any] = {}
+        for one in used:
+            held.setdefault(ends[one.GetPath()][1], one)
+        poses = {self.names[one.GetPath()]: self._pose(one) for one in bodies}
+        # A link's frame is that of the joint that holds it, as in a URDF.
+        frames = {name: self._side(held[name], 1) if name in held else np.eye(4) for name in poses}
+        links = {self.names[one.GetPath()]: self._link(one, frames) for one in bodies}
+        on_world = any(ends[one.GetPath()][0] == WORLD for one in used)
+        if on_world:
+            links[WORLD] = Link(WORLD, top, None)
+            frames[WORLD], poses[WORLD] = np.eye(4), np.eye(4)
+        made: dict[str, LinkJoint] = {}
+        rotors: dict[str, float] = {}
+        for one in used:
+            joint = self._joint(one, *ends[one.GetPath()], frames)
+            if joint is not None:
+                made[joint.name] = joint
+                armature = self._number(one, "physxJoint:armature", math.nan)
+                rotors[joint.name] = armature * self._inertia_unit(joint.kind == "prismatic")
+        self._stop()
+        prim = self.stage.GetDefaultPrim()
+        name = prim.GetName() if prim else self.path.stem
+        tree = checked_tree(name, top, links, made, self.reading, self.errors, self.diagnostics)
+        if tree.root != WORLD:
+            held_still([tree.root], self.diagnostics, links[tree.root].element.place)
+        R = (poses[tree.root] @ frames[tree.root])[:3, :3]
+        gravity = R.T @ self._gravity()
+        return model_of_links(
+            tree, str(self.path), (float(gravity[0]), float(gravity[1]), float(gravity[2])), rotors
+        )
+
+    def _stop(self) -> None:
+        if self.errors:
+            raise InputErrors(self.errors)
+
+    def _element(self, prim: Any) -> Element:
+        # Prims have a path and no line.
+        return Element(str(prim.GetTypeName() or "prim"), {"name": str(prim.GetPath())}, str(self.path), 0, 0)
+
+    def _fail(self, identifier: str, found: str, expected: str) -> None:
+        place = Place(file=str(self.path))
+        self.errors.append(InputError(identifier, found=found, expected=expected, place=place))
+
+    def _enabled(self, prim: Any) -> bool:
+        joint = self.pxr.UsdPhysics.Joint(prim)
+        enabled = joint.GetJointEnabledAttr().Get() is not False
+        # Joints that the articulation leaves out close loops, which a tree has not.
+        excluded = joint.GetExcludeFromArticulationAttr().Get() is True
+        if excluded and enabled:
+            self.diagnostics.warn(
+                "usd-left-out",
+                f"joint '{self.names[prim.GetPath()]}' is no part of the articulation, and left out of the model",
+                Place(file=str(self.path)),
+            )
+        return enabled and not excluded
+
+    def _ends(self, prim: Any) -> tuple[str, str]:
+        joint = self.pxr.UsdPhysics.Joint(prim)
+        first, second = (self._body(rel) for rel in (joint.GetBody0Rel(), joint.GetBody1Rel()))
+        if second == WORLD:
+            self._fail(
+                "joint-ends",
+                f"joint '{self.names[prim.GetPath()]}' whose body1 is no rigid body",
+                "the body that it moves as body1, what holds it (or nothing, the world) as body0",
+            )
+        return first, second
+
+    def _body(self, relation: Any) -> str:
+        # The rigid body that a target is, or lies in; the world where there is none.
+        for path in relation.GetTargets():
+            prim = self.stage.GetPrimAtPath(path)
+            while prim and not prim.IsPseudoRoot():
+                if prim.HasAPI(self.pxr.UsdPhysics.RigidBodyAPI):
+                    return self.names[prim.GetPath()]
+                prim = prim.GetParent()
+        return WORLD
+
+    def _pose(self, prim: Any) -> Float:
+        # Without scale, lengths in m.
+        matrix = self.poses.GetLocalToWorldTransform(prim).RemoveScaleShear()
+        T = np.array(matrix).T
+        return placement(T[:3, :3], self.metre * T[:3, 3])
+
+    def _scale(self, prim: Any) -> Float:
+        matrix = np.array(self.poses.GetLocalToWorldTransform(prim))[:3, :3]
+        return np.asarray(np.linalg.norm(matrix, axis=1))
+
+    def _side(self, prim: Any, side: int) -> Float:
+        # The joint's frame in the body of one side, or in the world.
+        joint = self.pxr.UsdPhysics.Joint(prim)
+        relation = joint.GetBody1Rel() if side else joint.GetBody0Rel()
+        position = (joint.GetLocalPos1Attr() if side else joint.GetLocalPos0Attr()).Get()
+        turn = (joint.GetLocalRot1Attr() if side else joint.GetLocalRot0Attr()).Get()
+        p = np.zeros(3) if position is None else np.array(position, dtype=np.float64)
+        R = np.eye(3) if turn is None else _rotation(turn)
+        targets = relation.GetTargets()
+        target = self.stage.GetPrimAtPath(targets[0]) if targets else None
+        if not target:
+            return placement(R, self.metre * p)
+        local = placement(R, self.metre * self._scale(target) * p)
+        if self._body(relation) == WORLD:
+            return self._pose(target) @ local
+        body = target
+        while not body.HasAPI(self.pxr.UsdPhysics.RigidBodyAPI):
+            body = body.GetParent()
+        return inverse(self._pose(body)) @ self._pose(target) @ local
+
+    def _link(self, prim: Any, frames: dict[str, Float]) -> Link:
+        name = self.names[prim.GetPath()]
+        element = self._element(prim)
+        mass = self.pxr.UsdPhysics.MassAPI(prim)
+        value = _float(mass.GetMassAttr().Get())
+        moments = np.array(mass.GetDiagonalInertiaAttr().Get() or (0.0, 0.0, 0.0), dtype=np.float64)
+        centre = np.array(mass.GetCenterOfMassAttr().Get() or (math.nan,) * 3, dtype=np.float64)
+        if value < 0 or not np.isfinite([value, *moments]).all():
+            self._fail(
+                "negative-mass", f"body '{name}': mass {value:g}, inertia {moments}", "finite numbers >= 0"
+            )
+            return Link(name, element, None)
+        # The schema's own values for "from the shapes": 0 of mass and inertia, -inf of the centre.
+        if not (
+            prim.HasAPI(self.pxr.UsdPhysics.MassAPI)
+            and value > 0
+            and moments.any()
+            and np.isfinite(centre).all()
+        ):
+            return Link(name, element, None)
+        turn = mass.GetPrincipalAxesAttr().Get()
+        R = _rotation(turn) if turn is not None else np.eye(3)
+        matrix = R @ np.diag(moments) @ R.T * self.kilogram * self.metre**2
+        pi = from_com(value * self.kilogram, self.metre * self._scale(prim) * centre, matrix)
+        here = inverse(frames[name])
+        return Link(name, element, LinkInertial(value * self.kilogram, matrix, transformed(pi, here)))
+
+    def _joint(self, prim: Any, parent: str, child: str, frames: dict[str, Float]) -> LinkJoint | None:
+        physics, name = self.pxr.UsdPhysics, self.names[prim.GetPath()]
+        kind, schema = self._kind(prim)
+        if not kind:
+            self._fail(
+                "joint-type",
+                f"joint '{name}' of type '{prim.GetTypeName()}'",
+                "PhysicsRevoluteJoint, PhysicsPrismaticJoint, PhysicsFixedJoint",
+            )
+            return None
+        axis, lower, upper = (1.0, 0.0, 0.0), -math.inf, math.inf
+        unit = _DEGREE if kind == "revolute" else self.metre
+        if schema is not None:
+            axis = _AXES[str(schema.GetAxisAttr().Get() or "X")]
+            lower = unit * _float(schema.GetLowerLimitAttr().Get(), -math.inf)
+            upper = unit * _float(schema.GetUpperLimitAttr().Get(), math.inf)
+            if math.isnan(lower) or math.isnan(upper) or lower > upper:
+                self._fail(
+                    "limits-swapped", f"joint '{name}': lower {lower:g} > upper {upper:g}", "lower <= upper"
+                )
+            if kind == "revolute" and math.isinf(lower) and math.isinf(upper):
+                kind = "continuous"
+        drive = physics.DriveAPI(prim, "linear" if kind == "prismatic" else "angular")
+        effort = _float(drive.GetMaxForceAttr().Get(), math.inf) if drive else math.inf
+        force = self.kilogram * self.metre * (1.0 if kind == "prismatic" else self.metre)
+        speed = self._number(prim, "physxJoint:maxJointVelocity", math.inf)
+        return LinkJoint(
+            name=name,
+            element=self._element(prim),
+            kind=kind,
+            parent=parent,
+            child=child,
+            placement=inverse(frames.get(parent, np.eye(4))) @ self._side(prim, 0),
+            axis=np.array(axis),
+            lower=lower,
+            upper=upper,
+            velocity=speed * unit if speed > 0 else math.inf,
+            effort=effort * force if effort > 0 else math.inf,
+            # The drive's damping is its controller's, not the joint's.
+            damping=math.nan,
+            friction=math.nan,
+            mimic=None,
+        )
+
+    def _kind(self, prim: Any) -> tuple[str, Any]:
+        physics = self.pxr.UsdPhysics
+        if prim.IsA(physics.RevoluteJoint):
+            return "revolute", physics.RevoluteJoint(prim)
+        if prim.IsA(physics.PrismaticJoint):
+            return "prismatic", physics.PrismaticJoint(prim)
+        if prim.IsA(physics.FixedJoint):
+            return "fixed", None
+        return ("ball", None) if prim.IsA(physics.SphericalJoint) else ("", None)
+
+    def _inertia_unit(self, slides: bool) -> float:
+        return self.kilogram if slides else self.kilogram * self.metre**2
+
+    def _number(self, prim: Any, attribute: str, default: float) -> float:
+        found = prim.GetAttribute(attribute)
+        return _float(found.Get(), default) if found and found.HasAuthoredValue() else default
+
+    def _gravity(self) -> Float:
+        up = str(self.pxr.UsdGeom.GetStageUpAxis(self.stage))
+        direction, size = -np.array(_AXES[up]), _EARTH
+        for prim in self.prims:
+            if prim.IsA(self.pxr.UsdPhysics.Scene):
+                scene = self.pxr.UsdPhysics.Scene(prim)
+                given = np.array(scene.GetGravityDirectionAttr().Get() or (0.0, 0.0, 0.0), dtype=np.float64)
+                magnitude = _float(scene.GetGravityMagnitudeAttr().Get(), -math.inf)
+                if np.isfinite(given).all() and np.linalg.norm(given) > 0:
+                    direction = given / np.linalg.norm(given)
+                size = magnitude * self.metre if magnitude >= 0 and math.isfinite(magnitude) else _EARTH
+                break
+        return np.asarray(size * direction)
+
+
+def _names(prims: Iterable[Any]) -> dict[Any, str]:
+    # By the last part of the path where that is unique, by the whole path else.
+    short = {one.GetPath(): str(one.GetName()) for one in prims}
+    count = Counter(short.values())
+    return {path: name if count[name] == 1 and name != WORLD else str(path) for path, name in short.items()}
+
+
+def _rotation(turn: Any) -> Float:
+    values = np.array([turn.GetReal(), *turn.GetImaginary()], dtype=np.float64)
+    return rotation_quaternion(values) if np.linalg.norm(values) > 0 else np.eye(3)
+
+
+def _float(value: Any, default: float = 0.0) -> float:
+    return default if value is None else float(value)

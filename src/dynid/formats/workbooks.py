@@ -1,0 +1,250 @@
+"""Sheets of Excel's workbooks (.xlsx) as tables: the cells as text, read as any other table.
+
+Formulas have the value that was saved; dates and times of day are written out. The only file that imports the optional
+package openpyxl.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from dynid.base import Diagnostic, InputError, Place, ResourceError, Severity, dataclass
+from dynid.log import (
+    Budget,
+    CsvTable,
+    Table,
+    are_joints,
+    are_of_one_signal,
+    are_signals,
+    damaged,
+    dialect_of,
+    file_digest,
+    first_member,
+    has_each_signal_once,
+    reading,
+    side_by_side,
+)
+
+# Python's objects and the text take so many times the bytes of the XML.
+_TIMES_XML = 3
+# What a cell of a row takes, empty or not: rows reach from the first column to their last cell.
+_BYTES_OF_CELL = 8
+# Excel's sheets have no more rows, and its cells no more characters: files of others may claim any number.
+_MOST_ROWS, _MOST_CHARACTERS = 1_048_576, 32_767
+_NUMBER = re.compile(r"\d+")
+# What the heads of two recordings of the same columns may say otherwise.
+_OWN: Mapping[str, Any] = {"first": (), "stated": {}, "head_lines": 0}
+
+
+class WorkbookReader:
+    """Opens workbooks: the sheet with the most rows, and others with its columns; or sheets side by side.
+
+    Those that hold a signal or a joint each are side by side.
+    """
+
+    name = "workbook"
+    suffixes = (".xlsx", ".xlsm")
+
+    def can_read(self, head: bytes) -> bool:
+        """Whether the first bytes are those of an archive of Office's."""
+        return first_member(head).startswith(("[Content_Types].xml", "_rels/", "docProps/", "xl/"))
+
+    def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> Table:
+        """Opens a file.
+
+        Raises InputError for one without a sheet of rows, RefusedError for one that is too large, ResourceError without
+        the package openpyxl.
+        """
+        with reading(path, "a workbook"):
+            sheets = _sheets(path, path.stat().st_mtime_ns)
+        if not sheets:
+            raise damaged(path, "a workbook without a sheet of rows")
+        most = max(sheets, key=lambda one: one.rows)
+        long = {one.name: SheetTable(path, one, [], decimal) for one in sheets if 2 * one.rows > most.rows}
+        if _are_parts(long):
+            return side_by_side(path, long)
+        runs = _recordings(long[most.name], [SheetTable(path, one, [], decimal) for one in sheets])
+        if len(runs) > 1:
+            return SheetsInOne(path, runs)
+        left = [f"{one.name} ({one.rows} rows)" for one in sheets if one is not most]
+        return SheetTable(path, most, left, decimal)
+
+
+def _are_parts(sheets: Mapping[str, SheetTable]) -> bool:
+    """Whether sheets are parts of one recording, by their names, and none of them has the columns of a whole one."""
+    names, columns = tuple(sheets), [one.column_names for one in sheets.values()]
+    return (are_joints(names) and all(map(has_each_signal_once, columns))) or (
+        are_signals(names) and all(map(are_of_one_signal, columns))
+    )
+
+
+def _recordings(most: SheetTable, sheets: Sequence[SheetTable]) -> list[SheetTable]:
+    """Sheets that are recordings as the one with the most rows: of its columns, and named alike but for a number."""
+    alike = _NUMBER.sub("", most.sheet.name)
+    found = [
+        one
+        for one in sheets
+        if _NUMBER.sub("", one.sheet.name) == alike
+        and replace(one.dialect, **_OWN) == replace(most.dialect, **_OWN)
+    ]
+    # A sheet that was copied tells nothing new.
+    by_text = {one.rows_as_text: one for one in reversed(found)}
+    return [one for one in found if by_text[one.rows_as_text] is one]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sheet:
+    """A sheet as lines of cells separated by tabs."""
+
+    name: str
+    rows: int
+    text: bytes
+
+
+class _TextOfSheet(type(Path())):  # type: ignore[misc]  # the class of the system's paths
+    """A file as text that is in memory."""
+
+    def open(self, mode: str = "r", *_: Any, **__: Any) -> Any:
+        """Its bytes."""
+        return io.BytesIO(self.text)
+
+    text: bytes
+
+
+class SheetTable(CsvTable):
+    """A sheet of a workbook."""
+
+    def __init__(self, path: Path, sheet: _Sheet, left: Sequence[str], decimal: str | None) -> None:
+        text = _TextOfSheet(path)
+        text.text = sheet.text
+        self.sheet = sheet
+        super().__init__(text, dialect_of(text, "\t", decimal))
+        if left:
+            said = f"the sheet '{sheet.name}' is read; other sheets: {', '.join(left)}"
+            note = Diagnostic(Severity.NOTE, "other-files", said, Place(file=str(path)))
+            self.remarks = (*self.remarks, note)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the workbook."""
+        return file_digest(Path(str(self.path)))
+
+    @property
+    def rows_as_text(self) -> bytes:
+        """The text below the names."""
+        return self.sheet.text.split(b"\n", self.dialect.head_lines)[-1]
+
+
+class SheetsInOne(CsvTable):
+    """Recordings in the sheets of a workbook, one below the other.    trajectory: the column of the sheets' names."""
+
+    def __init__(self, path: Path, sheets: Sequence[SheetTable]) -> None:
+        known = sheets[0].dialect
+        taken = {*known.names}
+        self.trajectory = next(
+            name for name in ("sheet", "sheet of the workbook", "its sheet") if name not in taken
+        )
+        titles = [one.sheet.name.replace("\t", " ").replace('"', " ") for one in sheets]
+        text = _TextOfSheet(path)
+        text.text = b"\n" * known.head_lines + b"".join(
+            line + f"\t{title}\n".encode()
+            for title, one in zip(titles, sheets, strict=True)
+            for line in one.rows_as_text.splitlines()
+        )
+        joined = replace(
+            known,
+            names=(*known.names, self.trajectory),
+            units=(*known.units, "") if known.units else (),
+            first=(*known.first, titles[0]),
+            in_cells=(*known.in_cells, "") if known.in_cells else (),
+        )
+        self._sheets = sheets
+        super().__init__(text, joined)
+        said = f"the sheets {', '.join(titles)} have the same columns: each is a recording of its own"
+        self.remarks = (*self.remarks, Diagnostic(Severity.NOTE, "other-files", said, Place(file=str(path))))
+
+    def wrong_row(self, column: str) -> InputError | None:
+        """What is wrong with the first row whose cell of a column of numbers is none, by its sheet."""
+        found = (one.wrong_row(column) for one in self._sheets if column != self.trajectory)
+        return next((one for one in found if one is not None), None)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the workbook."""
+        return file_digest(Path(str(self.path)))
+
+
+@lru_cache(maxsize=2)
+def _sheets(path: Path, changed: int) -> tuple[_Sheet, ...]:
+    """The sheets that hold rows.    changed: time of the file's last change."""
+    try:
+        from openpyxl import load_workbook
+    except ImportError as error:
+        raise ResourceError(
+            "no-openpyxl",
+            found="no package 'openpyxl'",
+            expected="openpyxl, which reads Excel's workbooks",
+            do="pip install 'dynid[excel]', or save the sheet as CSV",
+            place=Place(file=str(path)),
+        ) from error
+    budget = Budget(path)
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            budget.spend(_TIMES_XML * member.file_size, f"'{member.filename}'")
+    with path.open("rb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of styles and forms that are no cells
+        workbook = load_workbook(file, read_only=True, data_only=True)
+        # openpyxl would round dates to milliseconds: numbers stay numbers, and _shown makes dates of them.
+        workbook._date_formats = set()
+        sheets = (_sheet(one, workbook.epoch, budget) for one in workbook.worksheets)
+        return tuple(one for one in sheets if one.rows)
+
+
+def _sheet(sheet: Any, epoch: datetime, budget: Budget) -> _Sheet:
+    """The rows of a sheet that are not empty, with as many cells each."""
+    from openpyxl.styles.numbers import is_date_format
+
+    dates = lru_cache(is_date_format)
+    sheet.reset_dimensions()  # some programs write wrong ones
+    lines = []
+    for row in sheet.iter_rows(max_row=_MOST_ROWS):
+        line = "\t".join([_shown(cell, epoch, dates) for cell in row]).rstrip("\t")
+        budget.spend(_BYTES_OF_CELL * len(row) + len(line), f"the sheet '{sheet.title}'")
+        if line:
+            lines.append(line)
+    first = min((len(line) - len(line.lstrip("\t")) for line in lines), default=0)
+    last = max((line.count("\t") for line in lines), default=0)
+    budget.spend(len(lines) * (last - first), f"the sheet '{sheet.title}'")
+    text = "".join(line[first:] + "\t" * (last - line.count("\t")) + "\n" for line in lines)
+    return _Sheet(sheet.title, len(lines), text.encode())
+
+
+def _shown(cell: Any, epoch: datetime, is_date: Any) -> str:
+    """The text of a cell, "" = it is empty or holds an error."""
+    value, kind = cell.value, cell.data_type
+    if value is None or kind == "e":
+        return ""
+    if kind == "n" and is_date(cell.number_format):
+        value = _moment(value, epoch)
+    text = str(int(value) if kind == "b" else value)
+    return " ".join(text[:_MOST_CHARACTERS].replace('"', " ").split()) if kind != "n" else text
+
+
+def _moment(days: float, epoch: datetime) -> str:
+    """A date with a time of day, or a time of day alone, of days since the epoch."""
+    try:
+        moment = epoch + timedelta(microseconds=round(86_400e6 * days))
+    except OverflowError:  # a number that only looks like a date
+        return repr(days)
+    if 0 <= days < 1:
+        return moment.time().isoformat("microseconds")
+    return moment.isoformat(" ", "microseconds")

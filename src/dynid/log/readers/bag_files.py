@@ -1,0 +1,475 @@
+"""Bag files on disk, also damaged ones; the only file that imports the optional package rosbags."""
+
+from __future__ import annotations
+
+import errno
+import re
+import struct
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError, UnfitDataError
+from dynid.base.records import dataclass
+
+# What is left of a bag that was cut off: whole records counted from the front, without trusting its index.
+
+ROS1_MAGIC = b"#ROSBAG V"
+MCAP_MAGIC = b"\x89MCAP0\r\n"
+SQLITE_MAGIC = b"SQLite format 3\0"
+_MCAP_FOOTER, _MCAP_MESSAGE, _MCAP_CHUNK, _MCAP_INDEX = 0x02, 0x05, 0x06, 0x07
+
+
+def intact_part(path: Path) -> str:
+    """Says in words what a truncated bag still holds; empty if nothing shows that it was cut off."""
+    if path.is_dir():
+        found = [intact_part(one) for one in sorted(path.iterdir()) if one.suffix in (".mcap", ".db3")]
+        return "; ".join(text for text in found if text)
+    try:
+        with path.open("rb") as file:
+            head = file.read(100)
+            size = file.seek(0, 2)
+            if head.startswith(MCAP_MAGIC):
+                return _mcap(file, size)
+            if head.startswith(ROS1_MAGIC):
+                return _ros1(file, size)
+            if head.startswith(SQLITE_MAGIC) and len(head) == 100:
+                return _sqlite(head, size)
+    except (OSError, struct.error):
+        return ""
+    return ""
+
+
+def _mcap(file: BinaryIO, size: int) -> str:
+    file.seek(len(MCAP_MAGIC))
+    chunks, count = 0, 0
+    ends: list[int] = []
+    while True:
+        lead = file.read(9)
+        length = struct.unpack("<Q", lead[1:])[0] if len(lead) == 9 else size
+        start = file.tell()
+        if start + length > size:
+            return _said(chunks, count, size, ends)
+        head = file.read(min(length, 16))
+        if lead[0] == _MCAP_FOOTER:
+            return ""
+        if lead[0] == _MCAP_MESSAGE and len(head) >= 14:
+            count += 1
+            ends = _extended(ends, struct.unpack_from("<Q", head, 6))
+        elif lead[0] == _MCAP_CHUNK and len(head) == 16:
+            chunks += 1
+            ends = _extended(ends, struct.unpack("<QQ", head))
+        elif lead[0] == _MCAP_INDEX and len(head) >= 6:
+            count += struct.unpack_from("<I", head, 2)[0] // 16
+        file.seek(start + length)
+
+
+def _ros1(file: BinaryIO, size: int) -> str:
+    file.seek(0)
+    file.readline()
+    chunks, count = 0, 0
+    ends: list[int] = []
+    indexed = True
+    while file.tell() < size:
+        places = []
+        for _ in range(2):
+            lead = file.read(4)
+            length = struct.unpack("<I", lead)[0] if len(lead) == 4 else size
+            places.append((file.tell(), length))
+            if file.seek(length, 1) > size:
+                return _said(chunks, count, size, ends)
+        (at, length), (body, body_length) = places
+        file.seek(at)
+        header = file.read(min(length, 4096))
+        if b"op=\x03" in header and b"index_pos=" in header:
+            indexed = struct.unpack_from("<Q", header, header.index(b"index_pos=") + 10)[0] > 0
+        chunks += b"op=\x05" in header
+        if b"op=\x04" in header and body_length >= 12:
+            # Entries of the index behind a chunk: seconds, nanoseconds, place.
+            count += body_length // 12
+            for entry in (body, body + body_length - 12):
+                file.seek(entry)
+                seconds, nanoseconds = struct.unpack("<II", file.read(8))
+                ends = _extended(ends, [seconds * 1_000_000_000 + nanoseconds])
+        file.seek(body + body_length)
+    return "" if indexed else _said(chunks, count, size, ends)
+
+
+def _sqlite(head: bytes, size: int) -> str:
+    page: int = struct.unpack(">H", head[16:18])[0]
+    page = 65536 if page == 1 else page
+    pages = struct.unpack(">I", head[28:32])[0]
+    if pages == 0 or size >= pages * page:
+        return ""
+    return f"{size // page} of {pages} pages of its database are there"
+
+
+def _extended(ends: Sequence[int], times: Sequence[int]) -> list[int]:
+    return [min(*ends, *times, times[0]), max(*ends, *times, times[0])]
+
+
+def _said(chunks: int, count: int, size: int, ends: Sequence[int]) -> str:
+    seconds = (ends[1] - ends[0]) * 1e-9 if ends else 0.0
+    return f"{chunks} chunk(s) and {count} messages of the index, over {seconds:.3g} s, are whole in its {size} bytes"
+
+
+# Bag files on disk: their topics and raw messages; the only file that imports the optional package rosbags.
+
+METADATA = "metadata.yaml"
+
+MAX_METADATA_BYTES = 4_000_000
+MAX_ALIASES = 100
+MAX_CHUNK_BYTES = 1 << 30
+MAX_DEFINITIONS = 2000
+_ALIAS = re.compile(r"(?:^|[\s\[{,:-])[*&]\w+", re.MULTILINE)
+_IDENTIFIER = re.compile(r"[A-Za-z]\w*(/[A-Za-z]\w*)*")
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic of a bag: its name, message type, and the number of messages that the bag's index claims."""
+
+    name: str
+    kind: str
+    count: int
+
+
+class Bag:
+    """A ROS 1 bag, a rosbag2 folder, or a bare .mcap or .db3 file; opened anew for every pass over it.
+
+    kinds: message types that will be taken apart; `codecs` holds how, by topic, and `other_codecs` that of all other
+    topics whose type is defined.    definitions: files or folders of .msg files, for types that the bag does not
+    define.    checksums: whether damage to numbers would be noticed.
+
+    Raises InputError for what is no bag or lacks the definition of such a type, UnfitDataError for a truncated one.
+    """
+
+    def __init__(self, path: Path, kinds: Collection[str], definitions: Collection[Path] = ()) -> None:
+        self.path = path
+        self.further = read_definitions(definitions)
+        self.ros1 = path.suffix.lower() == ".bag"
+        if path.is_dir():
+            _check_folder(path)
+        with self._opened() as reader:
+            counts: dict[tuple[str, str], int] = {}
+            for one in reader.connections:
+                counts[one.topic, one.msgtype] = counts.get((one.topic, one.msgtype), 0) + one.msgcount
+            self.checksums = _has_checksums(reader)
+            self.topics = tuple(Topic(*key, count) for key, count in sorted(counts.items()))
+            self.codecs = {
+                one: Codec(self._typestore(reader, one), one.kind, self.ros1)
+                for one in self.topics
+                if one.kind in kinds
+            }
+            self.other_codecs, self.first_messages = self._others(reader, kinds)
+            self.seconds = 1e-9 * max(float(reader.duration), 0.0)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that the bag consists of."""
+        return bag_files(self.path)
+
+    def messages(self, topics: Collection[Topic]) -> Iterator[tuple[Topic, int, bytes]]:
+        """Yields (topic, time of reception in ns, serialised message) in the order of reception.
+
+        Raises UnfitDataError or InputError where the file is damaged.
+        """
+        wanted = {(one.name, one.kind): one for one in topics}
+        with self._opened() as reader:
+            connections = [one for one in reader.connections if (one.topic, one.msgtype) in wanted]
+            if not connections:
+                return
+            by_id = {id(one): wanted[one.topic, one.msgtype] for one in connections}
+            for connection, time, raw in reader.messages(connections):
+                topic = by_id.get(id(connection)) or wanted[connection.topic, connection.msgtype]
+                yield topic, time, raw
+
+    def _typestore(self, reader: Any, topic: Topic) -> Any:
+        from rosbags.typesys import Stores, get_typestore
+
+        known = get_typestore(Stores.ROS1_NOETIC if self.ros1 else Stores.ROS2_HUMBLE)
+        types = next(
+            (
+                found
+                for one in reader.connections
+                if (one.topic, one.msgtype) == (topic.name, topic.kind)
+                and (found := self._definitions(one)) is not None
+            ),
+            {},
+        )
+        if topic.kind not in types:
+            if topic.kind in known.fielddefs:
+                return known
+            raise InputError(
+                "unknown-schema",
+                found=f"no message definition of {topic.kind} (topic {topic.name})",
+                expected="definitions in the bag",
+                do="record with a newer ROS, or convert the bag with the definitions at hand",
+                place=Place(file=str(self.path)),
+            )
+        if all(name in known.fielddefs and known.fielddefs[name][1] == types[name][1] for name in types):
+            return known
+        # Definitions become Python code: nothing but names may come from the file.
+        for name, (_, entries) in types.items():
+            for text in (name, *(field for field, _ in entries)):
+                if not _IDENTIFIER.fullmatch(text):
+                    raise RefusedError(
+                        "schema-name",
+                        found=f"the name {text!r} in a message definition",
+                        expected="letters, digits and _",
+                        place=Place(file=str(self.path)),
+                    )
+        store = get_typestore(Stores.EMPTY)
+        store.register({name: ([], entries) for name, (_, entries) in types.items()})
+        return store
+
+    def _others(self, reader: Any, kinds: Collection[str]) -> tuple[dict[Topic, Codec], dict[Topic, bytes]]:
+        """How messages of other kinds lie in their bytes, and the first message of each topic; nothing of it is run."""
+        from rosbags.typesys import Stores, get_typestore
+
+        known = dict(get_typestore(Stores.ROS1_NOETIC if self.ros1 else Stores.ROS2_HUMBLE).fielddefs)
+        codecs: dict[Topic, Codec] = {}
+        first: dict[Topic, bytes] = {}
+        for topic in self.topics:
+            if topic.kind in kinds or not topic.count:
+                continue
+            # What is not defined, or cannot be read, holds no channels; what is wanted of it is reported later.
+            with suppress(InputError, UnfitDataError), _translated(self.path):
+                same = [
+                    one for one in reader.connections if (one.topic, one.msgtype) == (topic.name, topic.kind)
+                ]
+                types = next((one for one in map(self._definitions, same) if one is not None), {})
+                fields = {**self.further, **known, **types}
+                message = next(reader.messages(same), None) if topic.kind in fields else None
+                if message is not None:
+                    codecs[topic] = Codec(_Fields(fields), topic.kind, self.ros1)
+                    first[topic] = bytes(message[2])
+        return codecs, first
+
+    def _definitions(self, connection: Any) -> dict[str, Any] | None:
+        """Parsed message definitions that the bag holds for a connection, by type; None where there are none."""
+        try:
+            return _parsed(connection)
+        except Exception as error:  # whatever a parser of others makes of whatever is in the file
+            text = " ".join(str(error).split())[:160]
+            raise InputError(
+                "unknown-schema",
+                found=f"a definition of {connection.msgtype} (topic {connection.topic}) that cannot be read ({text})",
+                expected="one in the language of ROS messages",
+                place=Place(file=str(self.path)),
+            ) from error
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        readers = _readers(self.path)
+        with _translated(self.path), readers[0 if self.ros1 else 1](self.path) as reader:
+            _refuse_bombs(reader, self.path)
+            yield reader
+
+
+@dataclass(frozen=True, eq=False)
+class _Fields:
+    """Message types by name, as rosbags parses them, of which no code is made."""
+
+    fielddefs: Mapping[str, Any]
+
+
+class Codec:
+    """Messages of one type to objects and back, as rosbags does it."""
+
+    def __init__(self, store: Any, kind: str, ros1: bool) -> None:
+        self.store, self.kind, self.ros1 = store, kind, ros1
+
+    def decode(self, raw: bytes) -> Any:
+        """The message as an object; raises rosbags' errors."""
+        return (self.store.deserialize_ros1 if self.ros1 else self.store.deserialize_cdr)(raw, self.kind)
+
+    def encode(self, message: Any) -> bytes:
+        """The message as bytes."""
+        if self.ros1:
+            return bytes(self.store.serialize_ros1(message, self.kind))
+        return bytes(self.store.serialize_cdr(message, self.kind, little_endian=True))
+
+    def fields(self, kind: str) -> list[tuple[str, Any]]:
+        """Fields of a message type: (name, description of rosbags)."""
+        return [(name, description) for name, description in self.store.fielddefs[kind][1]]
+
+
+def read_definitions(paths: Collection[Path]) -> dict[str, Any]:
+    """Message types of .msg files by name, PACKAGE/msg/TYPE after the folders PACKAGE/msg/TYPE.msg or PACKAGE/TYPE.msg.
+
+    Raises InputError for files that are not there or no definitions.
+    """
+    found: dict[str, Any] = {}
+    for path in paths:
+        files = sorted(path.rglob("*.msg"))[:MAX_DEFINITIONS] if path.is_dir() else [path]
+        if not files or not path.exists():
+            raise InputError(
+                "definitions",
+                found="no .msg file" if path.exists() else "no such file",
+                expected="message definitions, PACKAGE/msg/TYPE.msg",
+                place=Place(file=str(path)),
+            )
+        for one in files:
+            folder = one.resolve().parent
+            package = folder.parent.name if folder.name == "msg" else folder.name
+            try:
+                from rosbags.typesys import get_types_from_msg
+
+                with one.open(encoding="utf-8") as file:
+                    found |= get_types_from_msg(file.read(MAX_METADATA_BYTES), f"{package}/msg/{one.stem}")
+            except ImportError:
+                _readers(one)
+            except Exception as error:  # whatever a parser of others makes of whatever is in the file
+                text = " ".join(str(error).split())[:160]
+                raise InputError(
+                    "definitions",
+                    found=f"a definition that cannot be read ({text})",
+                    expected="one in the language of ROS messages",
+                    place=Place(file=str(one)),
+                ) from error
+    return found
+
+
+def bag_files(path: Path) -> tuple[Path, ...]:
+    """The files of a bag: itself, or metadata.yaml and the storage files of a folder."""
+    if not path.is_dir():
+        return (path,)
+    endings = (".db3", ".mcap", ".db3.zstd", ".mcap.zstd")
+    return tuple(sorted(one for one in path.iterdir() if one.name == METADATA or one.name.endswith(endings)))
+
+
+def _readers(path: Path) -> tuple[Any, Any]:
+    try:
+        from rosbags.rosbag1 import Reader as Ros1Reader
+        from rosbags.rosbag2 import Reader as Ros2Reader
+    except ImportError as error:
+        raise ResourceError(
+            "no-rosbags",
+            found=f"no package '{error.name}'",
+            expected="rosbags, which reads ROS bags and MCAP files",
+            do="pip install 'dynid[bags]'",
+            place=Place(file=str(path)),
+        ) from error
+    return Ros1Reader, Ros2Reader
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Errors of rosbags, which parses what others wrote and raises whatever comes up, become ours."""
+    try:
+        yield
+    except DynidError:
+        raise
+    except MemoryError as error:
+        if sum(one.stat().st_size for one in bag_files(path)) > MAX_CHUNK_BYTES:
+            raise
+        raise _damaged(path, ValueError("a record longer than the file")) from error
+    except OSError as error:
+        if error.errno in (None, errno.EINVAL):  # of a decompressor, or of a place outside the file
+            raise _damaged(path, error) from error
+        raise ResourceError(
+            "file-unreadable",
+            found=f"'{error.strerror}'",
+            expected="a readable bag",
+            place=Place(file=str(error.filename or path)),
+        ) from error
+    except Exception as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> DynidError:
+    text = " ".join(str(error).split())[:200] or type(error).__name__
+    place = Place(file=str(path))
+    if "checksum" in text:
+        return UnfitDataError(
+            "checksum",
+            found=f"a damaged bag ({text})",
+            expected="the bytes that were recorded",
+            do="copy it again",
+            place=place,
+        )
+    intact = "" if "not supported" in text else intact_part(path)
+    if intact:
+        return UnfitDataError(
+            "truncated",
+            found=f"a damaged or truncated bag ({text}): {intact}",
+            expected="the whole file",
+            do="copy it again, or repair it (`ros2 bag reindex`, `rosbag reindex`, `mcap recover`)",
+            place=place,
+        )
+    return InputError(
+        "bag",
+        found=f"a bag that cannot be read ({text})",
+        expected="a ROS 1 bag, or a rosbag2 recording in MCAP or SQLite",
+        place=place,
+    )
+
+
+def _check_folder(path: Path) -> None:
+    place = Place(file=str(path / METADATA))
+    with (path / METADATA).open("rb") as file:
+        text = file.read(MAX_METADATA_BYTES + 1).decode("utf-8", "replace")
+    if len(text) > MAX_METADATA_BYTES or len(_ALIAS.findall(text)) > MAX_ALIASES:
+        raise RefusedError(
+            "metadata",
+            found="a metadata.yaml of huge size or with many aliases",
+            expected="that of a recording",
+            place=place,
+        )
+    root = path.resolve()
+    outside = [str(one.name) for one in bag_files(path) if root not in one.resolve().parents]
+    if outside or re.search(r"^\s*(?:-|path:)\s*['\"]?(?:/|.*\.\./)", text, re.MULTILINE):
+        raise RefusedError(
+            "bag-path",
+            found="a bag with files outside its folder" + (f" ({', '.join(outside)})" if outside else ""),
+            expected="all files within it",
+            place=place,
+        )
+
+
+def _has_checksums(reader: Any) -> bool:
+    storage = getattr(reader, "storage", None)
+    parts = getattr(storage, "storages", [storage])
+    return all(getattr(one, "chunks", ()) for one in parts) and all(
+        any(_chunk_checksum(one.path, chunk.chunk_start_offset)) for one in parts for chunk in one.chunks[:1]
+    )
+
+
+def _chunk_checksum(path: Path, start: int) -> bytes:
+    # Of MCAP: kind, length, two times and the size come before it.
+    with path.open("rb") as file:
+        file.seek(start + 9 + 24)
+        return file.read(4)
+
+
+def _refuse_bombs(reader: Any, path: Path) -> None:
+    storage = getattr(reader, "storage", None)
+    for one in getattr(storage, "storages", [storage]):
+        sizes = [chunk.uncompressed_size for chunk in getattr(one, "chunks", ())]
+        if max(sizes, default=0) > MAX_CHUNK_BYTES:
+            raise RefusedError(
+                "decompression",
+                found=f"a chunk of {max(sizes)} bytes",
+                expected=f"at most {MAX_CHUNK_BYTES}",
+                do="record with smaller chunks",
+                place=Place(file=str(path)),
+            )
+
+
+def _parsed(connection: Any) -> dict[str, Any] | None:
+    from rosbags.typesys import get_types_from_idl, get_types_from_msg
+
+    text, form = connection.msgdef.data, connection.msgdef.format.name
+    if form == "MSG":
+        return dict(get_types_from_msg(text, connection.msgtype))
+    if form != "IDL":
+        return None
+    ruler = "=" * 80 + "\n"
+    types: dict[str, Any] = {}
+    for part in text.split(ruler):
+        body = part.split("\n", 1)[1] if part.startswith("IDL: ") else part
+        if body.strip():
+            types |= get_types_from_idl(body)
+    return types

@@ -1,0 +1,507 @@
+"""Joint states out of raw messages: many of one layout at once, the others one by one."""
+
+from __future__ import annotations
+
+import copy
+import struct
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.errors import InputError, Place
+from dynid.base.records import dataclass
+from dynid.log.readers.bag_files import Codec, Topic
+
+Bytes = npt.NDArray[np.uint8]
+
+JOINT_STATE = "sensor_msgs/msg/JointState"
+CONTROLLER_STATE = "control_msgs/msg/JointTrajectoryControllerState"
+KINDS = (JOINT_STATE, CONTROLLER_STATE)
+FIELDS = ("position", "velocity", "effort")
+# Where each kind of message keeps names and numbers; of several names of a part the first that is there.
+_NAMES = {JOINT_STATE: "name", CONTROLLER_STATE: "joint_names"}
+_PARTS: dict[str, tuple[str, ...]] = {JOINT_STATE: (), CONTROLLER_STATE: ("feedback", "actual")}
+_ENDING = {
+    JOINT_STATE: FIELDS,
+    CONTROLLER_STATE: ("positions", "velocities", "effort"),
+}
+MAX_LAYOUTS = 64
+# Messages may end in padding up to this.
+ALIGNMENT = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Messages of a block that name the same joints.
+
+    rows (k,): their places in the block.    stamp (k,): header stamps in ns.    fields: (k, joints) for each of
+    position, velocity and effort that the messages hold.
+    """
+
+    rows: Int
+    names: tuple[str, ...]
+    stamp: Int
+    fields: Mapping[str, Float]
+
+    @property
+    def nbytes(self) -> int:
+        """Of all its numbers."""
+        return self.rows.nbytes + self.stamp.nbytes + sum(values.nbytes for values in self.fields.values())
+
+
+@dataclass(frozen=True, eq=False)
+class _Content:
+    """One message: what a Group holds of many."""
+
+    names: tuple[str, ...]
+    stamp: int
+    fields: Mapping[str, Float]
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Where messages with the same names and sizes keep their numbers.
+
+    template: one of them.    fixed: bytes that hold neither numbers nor padding, so must be those of the template.
+    stamp: offset of two 32-bit integers.    fields: offset and count of float64 numbers.
+    """
+
+    names: tuple[str, ...]
+    template: Bytes
+    fixed: Int
+    stamp: int
+    fields: Mapping[str, tuple[int, int]]
+
+    def matches(self, data: Bytes) -> Bool:
+        """Which messages (k, bytes) have this layout."""
+        return np.asarray((data[:, self.fixed] == self.template[self.fixed]).all(axis=1))
+
+    def group(self, rows: Int, data: Bytes) -> Group:
+        """Reads messages (k, bytes) of this layout."""
+
+        def numbers(at: int, count: int, kind: str) -> Any:
+            size = np.dtype(kind).itemsize * count
+            return np.ascontiguousarray(data[:, at : at + size]).view(kind)
+
+        seconds = numbers(self.stamp, 2, "<u4").astype(np.int64)
+        fields = {
+            name: numbers(at, count, "<f8").astype(np.float64) for name, (at, count) in self.fields.items()
+        }
+        return Group(rows, self.names, seconds[:, 0] * 1_000_000_000 + seconds[:, 1], fields)
+
+
+class _WrongMessage(Exception):
+    """What was found and what expected."""
+
+
+class Decoder:
+    """Reads the messages of one topic of joint states.
+
+    The first message of each layout is taken apart by rosbags, and its layout found by writing it again with other
+    numbers; messages that agree with it in every byte that is no number are read together. What has no layout that
+    reads that message as rosbags does is left to rosbags.
+    """
+
+    def __init__(self, codec: Codec, topic: Topic, path: Path) -> None:
+        self.codec, self.topic, self.path = codec, topic, path
+        self.layouts: dict[int, list[_Layout]] = {}
+        self.tries = 0
+
+    def decode(self, raws: Sequence[bytes], first: int = 0, seconds: Float | None = None) -> Iterator[Group]:
+        """Yields the messages in groups.
+
+        first: number of the first message.    seconds (k,): since the topic's first message; both for error messages.
+
+        Raises InputError, naming the message, for one that cannot be read.
+        """
+
+        def alone(row: int) -> _Content:
+            return self.content(raws[row], first + row, None if seconds is None else float(seconds[row]))
+
+        lengths = np.array([len(raw) for raw in raws], dtype=np.int64)
+        for length in np.unique(lengths).tolist():
+            rows = np.flatnonzero(lengths == length)
+            data = np.frombuffer(b"".join([raws[i] for i in rows.tolist()]), dtype=np.uint8).reshape(
+                -1, length
+            )
+            known = self.layouts.setdefault(length, [])
+            for layout in known:
+                same = layout.matches(data)
+                if same.any():
+                    yield layout.group(rows[same], data[same])
+                    rows, data = rows[~same], data[~same]
+            while len(rows):
+                if self.tries >= MAX_LAYOUTS:
+                    yield from (_alone(row, alone(row)) for row in rows.tolist())
+                    break
+                self.tries += 1
+                top = int(rows[0])
+                content = alone(top)
+                found = self._layout(raws[top], content)
+                if found is None:
+                    yield _alone(top, content)
+                    rows, data = rows[1:], data[1:]
+                    continue
+                known.append(found)
+                same = found.matches(data)
+                yield found.group(rows[same], data[same])
+                rows, data = rows[~same], data[~same]
+
+    def content(self, raw: bytes, number: int, seconds: float | None = None) -> _Content:
+        """One message as rosbags reads it; raises InputError with its number and time."""
+        try:
+            return self._content(self.codec.decode(raw))
+        except _WrongMessage as error:
+            found, expected = error.args
+        except Exception as error:  # whatever comes up in reading what others wrote
+            text = " ".join(str(error).split())[:160]
+            found, expected = f"that cannot be read ({text})", f"one of {self.topic.kind}"
+        raise InputError(
+            "message",
+            found=f"message {number} of topic {self.topic.name} {found}",
+            expected=expected,
+            place=Place(file=str(self.path), row=number, time=seconds),
+        )
+
+    def _content(self, message: Any) -> _Content:
+        names = tuple(str(name) for name in getattr(message, _NAMES[self.topic.kind]))
+        stamp = message.header.stamp
+        fields = {}
+        for name, (holder, ending) in self._holders(message).items():
+            values = np.asarray(getattr(holder, ending), dtype=np.float64)
+            if len(values) and len(values) != len(names):
+                raise _WrongMessage(f"with {len(names)} names and {len(values)} of {name}", "one a name")
+            if len(values):
+                fields[name] = values
+        # Seconds before 1970 do not occur: both kinds of bag are read as unsigned, as the layouts do.
+        return _Content(names, (stamp.sec & 0xFFFFFFFF) * 1_000_000_000 + stamp.nanosec, fields)
+
+    def _holders(self, message: Any) -> dict[str, tuple[Any, str]]:
+        kind = self.topic.kind
+        parts = _PARTS[kind]
+        holder = next((getattr(message, part) for part in parts if hasattr(message, part)), message)
+        return {name: (holder, ending) for name, ending in zip(FIELDS, _ENDING[kind], strict=True)}
+
+    def _layout(self, raw: bytes, content: _Content) -> _Layout | None:
+        try:
+            found = self._found_layout(raw, content)
+            if found is not None and _equal(
+                found.group(np.zeros(1, dtype=np.int64), _bytes(raw)[None]), content
+            ):
+                return found
+        except Exception:  # types that cannot be filled or written, whatever they are, are read one by one
+            return None
+        return None
+
+    def _found_layout(self, raw: bytes, content: _Content) -> _Layout | None:
+        codec, kind = self.codec, self.topic.kind
+        message = codec.decode(raw)
+        blank = copy.deepcopy(message)
+        _fill(codec, blank, kind, ones=False)
+        full = copy.deepcopy(message)
+        _fill(codec, full, kind, ones=True)
+        zeros, ones = codec.encode(blank), codec.encode(full)
+        if not len(zeros) == len(ones) <= len(raw) < len(zeros) + ALIGNMENT:
+            return None
+
+        def region(changed: Any) -> tuple[int, int]:
+            differs = np.flatnonzero(_bytes(codec.encode(changed)) != _bytes(zeros))
+            return (int(differs[0]), int(differs[-1]) + 1) if len(differs) else (0, 0)
+
+        stamped = copy.deepcopy(blank)
+        stamped.header.stamp = full.header.stamp
+        at, end = region(stamped)
+        if end - at != 8:
+            return None
+        fields = {}
+        for name in content.fields:
+            marked = copy.deepcopy(blank)
+            holder, ending = self._holders(marked)[name]
+            setattr(holder, ending, getattr(*self._holders(full)[name]))
+            first, last = region(marked)
+            if last - first != 8 * len(content.names):
+                return None
+            fields[name] = (first, len(content.names))
+        same = np.flatnonzero(_bytes(zeros) == _bytes(ones)).tolist()
+        fixed = np.array([at for at in same if self._matters(raw, at, content)], dtype=np.int64)
+        return _Layout(content.names, _bytes(raw), fixed, at, fields)
+
+    def _matters(self, raw: bytes, at: int, content: _Content) -> bool:
+        # Writers leave whatever was in memory between fields that must be aligned.
+        changed = bytearray(raw)
+        changed[at] ^= 0xFF
+        try:
+            found = self._content(self.codec.decode(bytes(changed)))
+        except Exception:  # what cannot be read any more mattered
+            return True
+        return not _same(found, content)
+
+
+def _alone(row: int, content: _Content) -> Group:
+    fields = {name: values[None] for name, values in content.fields.items()}
+    return Group(np.array([row]), content.names, np.array([content.stamp]), fields)
+
+
+def _equal(group: Group, content: _Content) -> bool:
+    fields = {name: values[0] for name, values in group.fields.items()}
+    return _same(_Content(group.names, int(group.stamp[0]), fields), content)
+
+
+def _same(one: _Content, other: _Content) -> bool:
+    return ((one.names, one.stamp, set(one.fields)) == (other.names, other.stamp, set(other.fields))) and all(
+        one.fields[name].tobytes() == values.tobytes() for name, values in other.fields.items()
+    )
+
+
+def _bytes(raw: bytes) -> Bytes:
+    return np.frombuffer(raw, dtype=np.uint8)
+
+
+_SIGNED = {f"int{bits}" for bits in (8, 16, 32, 64)}
+_UNSIGNED = {
+    "uint8": 255,
+    "byte": 255,
+    "char": 255,
+    "uint16": 2**16 - 1,
+    "uint32": 2**32 - 1,
+    "uint64": 2**64 - 1,
+}
+_NOT_A_NUMBER = float(np.frombuffer(b"\xff" * 8, dtype=np.float64)[0])
+
+
+def _fill(codec: Codec, message: Any, kind: str, ones: bool) -> None:
+    """Sets every bit of every number of a message, names and lengths apart, to 0 or 1."""
+    for name, (node, detail) in codec.fields(kind):
+        value = getattr(message, name)
+        if node == 1 and detail[0] != "string":
+            setattr(message, name, _filled(detail[0], ones))
+        elif node == 2:
+            _fill(codec, value, detail, ones)
+        elif node in (3, 4):
+            (inner, of), _ = detail
+            if isinstance(value, np.ndarray):
+                byte = 1 if value.dtype == np.bool_ else 255
+                filled = np.full(value.nbytes, byte * ones, dtype=np.uint8)
+                setattr(message, name, filled.view(value.dtype))
+            elif inner == 2:
+                for item in value:
+                    _fill(codec, item, of, ones)
+
+
+def _filled(kind: str, ones: bool) -> bool | int | float:
+    if kind == "bool":
+        return ones
+    if kind.startswith("float"):
+        return _NOT_A_NUMBER if ones else 0.0
+    return (-1 if kind in _SIGNED else _UNSIGNED[kind]) if ones else 0
+
+
+# Numbers out of messages of any type, such as motor states: every field by its path, motor_state[0].q.
+#
+# Messages are taken apart by their definitions alone; those of one layout are read together. Sources: OMG,
+# Common Data Representation (CORBA 3.3, part 2, 9.3), as ROS 2 writes it; ROS wiki, "Serialization", of ROS
+# 1.
+
+DYNAMIC_STATE = "control_msgs/msg/DynamicJointState"
+VALUE = "value"
+# Elements of a list that are looked at, and numbers of a message: more are pictures, point clouds and maps.
+MAX_WIDTH, MAX_NUMBERS, MAX_DEPTH = 512, 4096, 16
+_CODES = {
+    "bool": "u1", "byte": "u1", "octet": "u1", "char": "u1", "int8": "i1", "uint8": "u1", "int16": "i2",
+    "uint16": "u2", "int32": "i4", "uint32": "u4", "int64": "i8", "uint64": "u8", "float32": "f4", "float64": "f8",
+}  # fmt: skip
+_BASE, _NAME, _ARRAY, _SEQUENCE = 1, 2, 3, 4
+_STAMPS = (("header.stamp.sec", "header.stamp.nanosec"), ("stamp.sec", "stamp.nanosec"))
+
+
+class UnusableMessageError(Exception):
+    """A message that holds too much to be channels, or is cut off."""
+
+
+@dataclass(eq=False)
+class _Walk:
+    """Where a message keeps its numbers: path -> offset and type; and which of its bytes say so."""
+
+    codec: Codec
+    raw: bytes
+    at: int = 0
+    numbers: dict[str, tuple[int, str]] = field(default_factory=dict)
+    texts: dict[str, tuple[str, slice]] = field(default_factory=dict)
+    fixed: list[slice] = field(default_factory=list)
+
+    def message(self, kind: str) -> _Walk:
+        self.base = 0 if self.codec.ros1 else 4
+        if len(self.raw) < self.base:
+            raise UnusableMessageError("a message that is cut off")
+        self.order = "<" if self.codec.ros1 or self.raw[1] & 1 else ">"
+        self.at = self.base
+        self._fields(kind, "", 0)
+        return self
+
+    def _fields(self, kind: str, prefix: str, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise UnusableMessageError("a message nested too deeply")
+        for name, (node, detail) in self.codec.fields(kind):
+            self._value(node, detail, f"{prefix}{name}", depth)
+
+    def _value(self, node: int, detail: Any, path: str, depth: int) -> None:
+        if node == _BASE:
+            self._base(detail[0], path)
+        elif node == _NAME:
+            self._fields(detail, f"{path}.", depth + 1)
+        else:
+            (inner, of), count = detail
+            self._list(int(inner), of, int(count) if node == _ARRAY else self._count(), path, depth)
+
+    def _list(self, node: int, detail: Any, count: int, path: str, depth: int) -> None:
+        if node == _BASE and detail[0] in _CODES and count > MAX_WIDTH:
+            size = int(_CODES[detail[0]][1])
+            self._align(size)
+            self._skip(size * count)
+            return
+        if count > MAX_WIDTH:
+            raise UnusableMessageError(f"a list of {count} in {path}")
+        for i in range(count):
+            self._value(node, detail, f"{path}[{i}]", depth + 1)
+
+    def _base(self, kind: str, path: str) -> None:
+        if kind in ("string", "wstring"):
+            count = self._count() * (2 if kind == "wstring" else 1)
+            part = slice(self.at, self.at + count)
+            self._skip(count)
+            self.texts[path] = self.raw[part].rstrip(b"\0").decode("utf-8", "replace"), part
+            return
+        code = _CODES.get(kind)
+        if code is None:
+            raise UnusableMessageError(f"a number of type {kind}")
+        size = int(code[1])
+        self._align(size)
+        self.numbers[path] = self.at, self.order + code
+        if len(self.numbers) > MAX_NUMBERS:
+            raise UnusableMessageError(f"over {MAX_NUMBERS} numbers")
+        self._skip(size)
+
+    def _count(self) -> int:
+        self._align(4)
+        part = slice(self.at, self.at + 4)
+        self._skip(4)
+        self.fixed.append(part)
+        count: int = struct.unpack(self.order + "I", self.raw[part])[0]
+        if count > len(self.raw):  # every element takes a byte at least
+            raise UnusableMessageError(f"a length of {count}")
+        return count
+
+    def _align(self, size: int) -> None:
+        if not self.codec.ros1:
+            self.at += -(self.at - self.base) % size
+
+    def _skip(self, count: int) -> None:
+        self.at += count
+        if self.at > len(self.raw):
+            raise UnusableMessageError("a message that is cut off")
+
+
+@dataclass(frozen=True, eq=False)
+class _BagValuesLayout:
+    """Where messages of the same sizes keep the wanted numbers."""
+
+    template: Bytes
+    fixed: Any
+    stamp: tuple[tuple[int, str], tuple[int, str]] | None
+    numbers: dict[str, tuple[int, str]]
+
+    def group(self, rows: Any, data: Bytes) -> Group:
+        def column(at: int, code: str) -> Any:
+            return np.ascontiguousarray(data[:, at : at + int(code[2])]).view(code)[:, 0]
+
+        values = np.empty((len(data), len(self.numbers)))
+        for i, place in enumerate(self.numbers.values()):
+            values[:, i] = column(*place)
+        stamp = np.zeros(len(data), dtype=np.int64)
+        if self.stamp is not None:
+            seconds, rest = (column(*part).astype(np.int64) for part in self.stamp)
+            stamp = (seconds & 0xFFFFFFFF) * 1_000_000_000 + rest
+        return Group(rows, tuple(self.numbers), stamp, {VALUE: values})
+
+
+class ValueDecoder:
+    """Reads numbers of the messages of one topic.    wanted: their paths, None = all."""
+
+    def __init__(self, codec: Codec, topic: Topic, path: Path, wanted: Collection[str] | None = None) -> None:
+        self.codec, self.topic, self.path = codec, topic, path
+        self.wanted = None if wanted is None else frozenset(wanted)
+        self.layouts: dict[int, list[_BagValuesLayout]] = {}
+
+    def decode(self, raws: Sequence[bytes], first: int = 0, seconds: Float | None = None) -> Iterator[Group]:
+        """Yields the messages in groups.
+
+        first: number of the first message.    seconds (k,): since the topic's first message; both for error messages.
+
+        Raises InputError, naming the message, for one that cannot be read.
+        """
+        lengths = np.array([len(raw) for raw in raws], dtype=np.int64)
+        for length in np.unique(lengths).tolist():
+            rows = np.flatnonzero(lengths == length)
+            data = np.frombuffer(b"".join(raws[i] for i in rows.tolist()), np.uint8).reshape(
+                len(rows), length
+            )
+            known = self.layouts.setdefault(length, [])
+            for layout in known:
+                same = (data[:, layout.fixed] == layout.template[layout.fixed]).all(axis=1)
+                if same.any():
+                    yield layout.group(rows[same], data[same])
+                    rows, data = rows[~same], data[~same]
+            while len(rows):
+                top = int(rows[0])
+                layout = self.layout(raws[top], first + top, None if seconds is None else float(seconds[top]))
+                if len(known) < MAX_LAYOUTS:
+                    known.append(layout)
+                same = (data[:, layout.fixed] == layout.template[layout.fixed]).all(axis=1)
+                yield layout.group(rows[same], data[same])
+                rows, data = rows[~same], data[~same]
+
+    def layout(self, raw: bytes, number: int = 0, seconds: float | None = None) -> _BagValuesLayout:
+        """Where a message keeps its numbers; raises InputError with its number and time."""
+        try:
+            walk = _Walk(self.codec, raw).message(self.topic.kind)
+        except (UnusableMessageError, struct.error, KeyError, IndexError, RecursionError) as error:
+            raise InputError(
+                "message",
+                found=f"message {number} of topic {self.topic.name} that cannot be read ({error})",
+                expected=f"one of {self.topic.kind}",
+                place=Place(file=str(self.path), row=number, time=seconds),
+            ) from error
+        numbers, fixed = dict(walk.numbers), list(walk.fixed)
+        stamp = None
+        for names in _STAMPS:
+            if all(name in numbers for name in names):
+                stamp = numbers.pop(names[0]), numbers.pop(names[1])
+                break
+        if self.topic.kind == DYNAMIC_STATE:
+            numbers = _by_joint(walk)
+            fixed += [part for _, part in walk.texts.values()]
+        if self.wanted is not None:
+            numbers = {name: place for name, place in numbers.items() if name in self.wanted}
+        index = np.concatenate([np.arange(part.start, part.stop) for part in fixed] or [np.zeros(0)])
+        return _BagValuesLayout(np.frombuffer(raw, np.uint8), index.astype(np.int64), stamp, numbers)
+
+
+def _by_joint(walk: _Walk) -> dict[str, tuple[int, str]]:
+    """The numbers of a DynamicJointState as joint.interface."""
+    found = {}
+    for path, (name, _) in walk.texts.items():
+        if not path.startswith("joint_names["):
+            continue
+        part = f"interface_values{path.removeprefix('joint_names')}"
+        for i in range(MAX_WIDTH):
+            interface = walk.texts.get(f"{part}.interface_names[{i}]")
+            value = walk.numbers.get(f"{part}.values[{i}]")
+            if interface is None or value is None:
+                break
+            found[f"{name}.{interface[0]}"] = value
+    return found

@@ -1,0 +1,448 @@
+"""Text logs: one row a line, separated by whatever the file uses, streamed in blocks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.errors import InputError, Place
+from dynid.base.records import dataclass, few
+from dynid.base.tables import codes_of, numbers_of, reader_of
+from dynid.log.log import ColumnInfo, Text
+from dynid.log.readers.dialect import (
+    BLANK,
+    END_TAG,
+    MISSING,
+    Dialect,
+    bytes_with_plain_signs,
+    cut_off,
+    dialect_of,
+    numbers_without,
+    with_plain_signs,
+)
+
+# Text that is parsed at once.
+BLOCK_BYTES = 2_000_000
+# Of a line that is named.
+SHOWN = 60
+# Rows that have one number of cells where it is the header that is wrong.
+ROWS_OF_ONE_WIDTH = 1000
+# Columns that are listed.
+NAMED = 6
+_CASES = (str.lower, str.upper, str.title, str.capitalize)
+_TEXT_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_COMMENTS = (b"#", b"%", b"//")
+_BLANKS = re.compile(rb"[ \t]+")
+
+
+class CsvReader:
+    """Opens text files of numbers; it takes what no other reader claims by its first bytes."""
+
+    name = "csv"
+    suffixes = (".csv", ".tsv", ".txt", ".dat", ".log", ".asc")
+
+    def can_read(self, head: bytes) -> bool:
+        """Whether the first bytes are text."""
+        return b"\0" not in head or head.startswith(_TEXT_MARKS)
+
+    def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> CsvTable:
+        """Opens a file.
+
+        delimiter, decimal: None = as found.
+
+        Raises InputError if its header is ambiguous, or it is written otherwise than said.
+        """
+        known = path.stat()
+        dialect = _dialect(path, known.st_mtime_ns, known.st_size, delimiter, decimal)
+        return CsvTable(path, dialect, delimiter is None or decimal is None)
+
+
+@lru_cache(maxsize=64)
+def _dialect(path: Path, changed: int, size: int, delimiter: str | None, decimal: str | None) -> Dialect:
+    """How a file is written, found once: a log is opened several times.    changed, size: as it is now."""
+    return dialect_of(path, delimiter, decimal)
+
+
+class CsvTable:
+    """An open text file; its header line, or the last line of its comments, names the columns."""
+
+    row_count: int | None = None
+
+    def __init__(self, path: Path, dialect: Dialect, found: bool = False) -> None:
+        self.path, self.dialect = path, dialect
+        again = {one for others in dialect.twins.values() for one in others}
+        self.column_names = tuple(name for name in dialect.names if name not in again)
+        self.constants = dialect.stated
+        plain = dialect.delimiter == "," and dialect.decimal == "." and dialect.named
+        place = Place(file=str(path))
+        notes = [Diagnostic(Severity.NOTE, "dialect", dialect.words, place)] if found and not plain else []
+        self._units = {one: unit for one, unit in zip(dialect.names, dialect.in_cells, strict=False) if unit}
+        self._cut = cut_off(path, dialect)
+        if self._cut is not None and self._cut[1] != END_TAG:
+            shown = self._cut[1] if len(self._cut[1]) <= SHOWN else f"{self._cut[1][:SHOWN]}..."
+            count = self._cut[2]
+            text = f"the last line, '{shown}', has fewer cells than the rows and is left out"
+            if count > 1:
+                text = f"the last {count} lines, from '{shown}' on, have fewer cells than the rows and are left out"
+            notes.append(Diagnostic(Severity.WARNING, "last-line", text, place))
+        if self.unlike:
+            text = f"several columns of one name, which differ, are left out: {few(self.unlike, NAMED)}"
+            notes.append(Diagnostic(Severity.WARNING, "columns-of-one-name", text, place))
+        self.remarks = tuple(notes)
+
+    @property
+    def unlike(self) -> tuple[str, ...]:
+        """Names that several columns have which differ: which of them is meant nobody knows."""
+        return self.dialect.unlike
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Columns that begin with text."""
+        cells = zip(self.dialect.names, self.dialect.first, strict=False)
+        return tuple(name for name, cell in cells if not self.dialect.is_number(cell))
+
+    @property
+    def first_line(self) -> int:
+        """Number of the line of the first row, counted from 1."""
+        return self.dialect.head_lines + 1
+
+    def number(self, cell: str) -> float:
+        """The number of a cell, nan where missing; raises ValueError for text."""
+        return self.dialect.number(cell)
+
+    def info(self, column: str) -> ColumnInfo:
+        """The unit, where the file has a line of units."""
+        units = self.dialect.units
+        return ColumnInfo(unit=units[self.dialect.names.index(column)] if units else "")
+
+    def batches(
+        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[Mapping[str, Float | Text]]:
+        """Yields batches of the named columns; raises InputError naming row and column of a cell that is no number.
+
+        Raises it as well for columns of one name that differ.
+        """
+        twins = {name: self.dialect.twins[name] for name in columns if name in self.dialect.twins}
+        read = (*columns, *(one for others in twins.values() for one in others))
+        for batch in self._batches(read, rows, start, stop):
+            for name, others in twins.items():
+                if not all(_same(batch[name], batch[one]) for one in others):
+                    raise self.differing((name,))
+            yield {name: batch[name] for name in columns} if twins else batch
+
+    def differing(self, names: Sequence[str]) -> InputError:
+        """The error for columns of one name that are not the same."""
+        return self._error(
+            "duplicate-column",
+            f"column(s) {', '.join(names)} more than once, with other values",
+            "unique names, or the same values",
+            line=self.dialect.head_lines or None,
+            do="name them apart in the file",
+        )
+
+    def _batches(
+        self, columns: tuple[str, ...], rows: int, start: int, stop: int | None
+    ) -> Iterator[Mapping[str, Float | Text]]:
+        import pyarrow as pa
+        from pyarrow import csv as pacsv
+
+        blank = self.dialect.delimiter == BLANK
+
+        def parsed(block: bytes, kinds: Mapping[str, Any]) -> Any:
+            return pacsv.read_csv(
+                reader_of(block),
+                read_options=pacsv.ReadOptions(
+                    block_size=max(len(block), 1), use_threads=True, column_names=list(self.dialect.names)
+                ),
+                parse_options=pacsv.ParseOptions(
+                    delimiter="\t" if blank else self.dialect.delimiter,
+                    newlines_in_values=self.dialect.broken,
+                ),
+                convert_options=pacsv.ConvertOptions(
+                    include_columns=list(columns),
+                    column_types=dict(kinds),
+                    decimal_point=self.dialect.decimal,
+                    null_values=sorted({way(one) for one in MISSING for way in _CASES} | {"NaN", "-NaN"}),
+                    true_values=[],  # a name may be called True
+                    false_values=[],
+                ),
+            )
+
+        try:
+            kinds: dict[str, Any] = {}
+            position, texts = 0, set(self.texts)
+            for block in self._blocks():
+                if not kinds:
+                    # The types are guessed from the first block: a column that begins with whole numbers, or with
+                    # nothing, must not be held to that further down, and a name that is a date is still a name.
+                    for field in parsed(block, {}).schema:
+                        kinds[field.name] = field.type
+                        if pa.types.is_integer(field.type) or pa.types.is_null(field.type):
+                            kinds[field.name] = pa.float64()
+                        # Status words, 0x0627, are whole numbers to Arrow, until it is to read them as such.
+                        named = field.name in texts or field.name in self._units
+                        if pa.types.is_temporal(field.type) or named:
+                            kinds[field.name] = pa.string()
+                for batch in parsed(block, kinds).to_batches():
+                    for first in range(0, batch.num_rows, rows):
+                        piece = batch.slice(first, rows)
+                        a = max(start - position, 0)
+                        b = piece.num_rows if stop is None else min(stop - position, piece.num_rows)
+                        if b > a:
+                            yield {
+                                name: self._column(piece.column(name).slice(a, b - a), name, position + a)
+                                for name in columns
+                            }
+                        position += piece.num_rows
+                        if stop is not None and position >= stop:
+                            return
+        except MemoryError:
+            raise
+        except pa.ArrowException as error:
+            raise self._explained(error, columns) from error
+
+    def wrong_row(self, column: str) -> InputError | None:
+        """What is wrong with the first row whose cell of a column of numbers is none, None = nothing is."""
+        return self._wrong_row((column,)) if column in self.column_names else None
+
+    def _blocks(self) -> Iterator[bytes]:
+        """The rows as text of about BLOCK_BYTES, each a whole number of lines.
+
+        They are read here and not by a stream of Arrow's: its threads read ahead by calling Python, which ends in an
+        abort, or never, where the program ends before the file does.
+        """
+        rest = b""
+        with _Lines(self.path, self.dialect, self._cut and self._cut[0]) as lines:
+            while data := lines.read(BLOCK_BYTES):
+                rest += data
+                end = _whole_lines(rest, self.dialect.broken)
+                rows = self._without_remarks(bytes_with_plain_signs(rest[:end]), lines.head)
+                if rows.strip(b"\r\n"):
+                    yield rows
+                rest = rest[end:]
+        if (rows := self._without_remarks(bytes_with_plain_signs(rest), lines.head)).strip(b"\r\n"):
+            yield rows
+
+    def _without_remarks(self, text: bytes, head: _Head) -> bytes:
+        """Rows of a text: without lines of its head, which a recorder writes again, and without lines of comments."""
+        rows = head.away(text)
+        if self.dialect.broken or not any(mark in rows for mark in _COMMENTS):
+            return rows
+        return b"\n".join(line for line in rows.split(b"\n") if not line.lstrip().startswith(_COMMENTS))
+
+    def _remark(self, line: str) -> bool:
+        return not self.dialect.broken and line.lstrip().encode().startswith(_COMMENTS)
+
+    def _column(self, array: Any, name: str, first_row: int) -> Float | Text:
+        import pyarrow.types as kinds
+
+        if kinds.is_null(array.type):
+            return np.full(len(array), np.nan)
+        if name in self._units:
+            array = numbers_without(array, self._units[name], self.dialect.decimal, MISSING)
+        if kinds.is_string(array.type):
+            coded = array.dictionary_encode()
+            return Text(codes_of(coded.indices), tuple(str(value) for value in coded.dictionary.to_pylist()))
+        if not (kinds.is_floating(array.type) or kinds.is_integer(array.type)):
+            raise self._error(
+                "column-type", f"column '{name}' of type {array.type}", "numbers", row=first_row
+            )
+        return np.asarray(numbers_of(array), dtype=np.float64)
+
+    def _explained(self, error: Exception, columns: tuple[str, ...]) -> InputError:
+        # The fast reader says that something is wrong; a slow second look says where.
+        found = self._wrong_row(columns)
+        shown = " ".join(str(error).split())[:200]
+        return found or self._error("csv", shown, "a CSV file with one number a cell")
+
+    def _wrong_row(self, columns: tuple[str, ...]) -> InputError | None:
+        blank = self.dialect.delimiter == BLANK
+        count = len(self.dialect.names)
+        lines: Any = _Lines(self.path, self.dialect, self._cut and self._cut[0])
+        with io.TextIOWrapper(lines, "utf-8", "replace", newline="") as file:
+            plain = map(with_plain_signs, file)
+            written = (line for line in plain if not (lines.head.holds(line.encode()) or self._remark(line)))
+            reader = csv.reader(written, delimiter="\t" if blank else self.dialect.delimiter)
+            texts: dict[int, bool] = {}
+            row = -1
+            for cells in reader:
+                if not cells:
+                    continue
+                row += 1
+                line = reader.line_num + self.dialect.head_lines
+                if len(cells) != count:
+                    others = {len(one) for one in islice(reader, ROWS_OF_ONE_WIDTH) if one}
+                    if row == 0 and self.dialect.named and others == {len(cells)}:
+                        found = f"{count} names in the header and {len(cells)} cells in every row"
+                        do = "write a name for each column, and no more"
+                        return self._error("ragged-row", found, "as many of both", line=line, do=do)
+                    expected = f"{count}, as in the header" if self.dialect.named else f"{count}, as before"
+                    return self._error("ragged-row", f"{len(cells)} cells", expected, line=line, row=row)
+                for name in columns:
+                    i = self.dialect.names.index(name)
+                    good = self.dialect.is_number_of(i, cells[i])
+                    if row == 0:
+                        texts[i] = not good
+                    if not good and not texts.get(i, False):
+                        return self._text_cell(name, cells, row, line)
+        return None
+
+    def _text_cell(self, column: str, cells: Sequence[str], row: int, line: int) -> InputError:
+        """The error for a row with a cell that should be a number."""
+        cell = cells[self.dialect.names.index(column)]
+        found, expected, do = f"column '{column}' = '{cell}'", "a number", ""
+        if unit := self._units.get(column):
+            expected = f"a number in {unit}, as above, or in another unit of that quantity"
+        comma = self.dialect.decimal == "." and "," in cell and self.dialect.is_number(cell.replace(",", "."))
+        if comma and not any("." in one and self.dialect.is_number(one) for one in cells):
+            do = 'set decimal = "," under [log]'
+        if not any(self.dialect.is_number_of(k, one) for k, one in enumerate(cells)):
+            found = f"another line of names, {', '.join(cells)[:SHOWN]}"
+            expected = f"that of line {self.dialect.head_lines}, or rows of numbers"
+            do = "cut the file above that line: each part is a log of its own, and dynid takes several"
+        return self._error("text-cell", found, expected, line=line, row=row, do=do)
+
+    def _error(
+        self,
+        identifier: str,
+        found: str,
+        expected: str,
+        *,
+        line: int | None = None,
+        row: int | None = None,
+        do: str = "",
+    ) -> InputError:
+        return InputError(
+            identifier,
+            found=found,
+            expected=expected,
+            do=do,
+            place=Place(file=str(self.path), line=line, row=row),
+        )
+
+
+def refuse_unlike(table: Any, wanted: Collection[str] | None = None) -> None:
+    """Raises InputError for a text file that has columns of one name which differ, of these where they are given."""
+    if isinstance(table, CsvTable):
+        unlike = [name for name in table.unlike if wanted is None or name in wanted]
+        if unlike:
+            raise table.differing(unlike)
+
+
+def _same(one: Float | Text, other: Float | Text) -> bool:
+    """Whether two columns hold the same."""
+    if isinstance(one, Text) and isinstance(other, Text):
+        return [one.names[k] for k in one.codes] == [other.names[k] for k in other.codes]
+    if isinstance(one, Text) or isinstance(other, Text):
+        return False
+    return bool(np.array_equal(one, other, equal_nan=True))
+
+
+def _whole_lines(text: bytes, quoted: bool) -> int:
+    """Length of the lines of a text that are whole.    quoted: cells in quotes may hold ends of lines."""
+    end = text.rfind(b"\n") + 1
+    while quoted and end > 0 and text.count(b'"', 0, end) % 2:
+        end = text.rfind(b"\n", 0, end - 1) + 1
+    return end
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The lines above the first row, which a recorder that starts again writes again, or a little otherwise.
+
+    lines: their cells without blanks and quotes around them, and without empty ones at the end.
+    marks: the longest cell of each.
+    """
+
+    lines: frozenset[tuple[bytes, ...]]
+    marks: frozenset[bytes]
+    separator: bytes
+
+    @staticmethod
+    def of(written: Iterable[bytes], separator: bytes) -> _Head:
+        lines = frozenset(cells for line in written if (cells := _plain_cells(line, separator)))
+        return _Head(lines, frozenset(max(cells, key=len) for cells in lines), separator)
+
+    def holds(self, line: bytes) -> bool:
+        """Whether a line is one of them."""
+        return any(mark in line for mark in self.marks) and _plain_cells(line, self.separator) in self.lines
+
+    def away(self, text: bytes) -> bytes:
+        """A text without such lines."""
+        if not any(mark in text for mark in self.marks):
+            return text
+        return b"\n".join(line for line in text.split(b"\n") if not self.holds(line))
+
+
+def _plain_cells(line: bytes, separator: bytes) -> tuple[bytes, ...]:
+    cells = [cell.strip(b' \t\r\n"') for cell in line.split(separator)]
+    while cells and not cells[-1]:
+        cells.pop()
+    return tuple(cells)
+
+
+class _Lines(io.RawIOBase):
+    """The rows of a text file as UTF-8, from its first one on; runs of blanks are tabs where blanks separate.
+
+    end: offset of what is left out, None = nothing is.    head: the lines before the first row.
+    """
+
+    def __init__(self, path: Path, dialect: Dialect, end: int | None = None) -> None:
+        super().__init__()
+        self._end = end
+        plain = dialect.encoding in ("utf-8", "utf-8-sig")
+        self._dialect, self._blank = dialect, dialect.delimiter == BLANK
+        self._file: Any = path.open("rb") if plain else path.open(encoding=dialect.encoding, newline="")
+        head = [self._file.readline() for _ in range(dialect.head_lines)]
+        written = (bytes_with_plain_signs(self._as_utf8(line)) for line in head)
+        self.head = _Head.of(written, b"\t" if self._blank else dialect.delimiter.encode())
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """Whether it can be read: it can."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fills the buffer; 0 at the end."""
+        view = memoryview(buffer).cast("B")
+        if not self._rest:
+            self._rest = self._next(len(view))
+        count = min(len(view), len(self._rest))
+        view[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+    def close(self) -> None:
+        """Closes the file."""
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+    def _next(self, size: int) -> bytes:
+        size = max(size, 1) if self._end is None else min(max(size, 1), self._end - self._file.tell())
+        text = self._file.read(max(size, 0))
+        if not (self._blank or self._dialect.lists or self._dialect.grouped):
+            return self._as_utf8(text)
+        # Whole lines, so that blanks at their ends can be distinguished from those between cells, and lists be seen.
+        if self._end is None or self._file.tell() < self._end:
+            text += self._file.readline()
+        return self._as_utf8(text)
+
+    def _as_utf8(self, text: str | bytes) -> bytes:
+        data = text.encode() if isinstance(text, str) else bytes(text)
+        if self._dialect.lists or self._dialect.grouped:
+            lines = data.decode("utf-8", "replace").split("\n")
+            data = "\n".join(self._dialect.as_cells(line) for line in lines).encode()
+        if not self._blank:
+            return data
+        return b"\n".join(_BLANKS.sub(b"\t", line.strip()) for line in data.split(b"\n"))

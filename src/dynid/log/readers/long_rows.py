@@ -1,0 +1,676 @@
+"""Tables with a row for each joint, signal or event, pivoted to one row for each moment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.errors import InputError, Place
+from dynid.base.records import dataclass
+from dynid.log.clocks import Series
+from dynid.log.log import ColumnInfo, Table, Text
+from dynid.log.readers.parts import (
+    SeriesOnOneClock,
+    are_of_one_signal,
+    ascending,
+    clock_among,
+    first_rows,
+    has_each_signal_once,
+    is_called_clock,
+    numbers_of,
+)
+
+# Tables with a row for each joint, or signal, and moment, put side by side: one row for each moment.
+
+# A column that may say which joint a row is of.
+KEY = re.compile(
+    r"(?:(?:joint|motor|axis|actuator|servo|dof|can)[_ .-]?(?:name|id|index|idx|no|number|label)?s?|name|id)",
+    re.IGNORECASE,
+)
+# One that may say which signal a row is of, beside its one value.
+SIGNAL = re.compile(
+    r"_?(?:variable|signal|channel|field|topic|metric|measurement|quantity|series|key|name|tag)s?"
+    r"(?:[_ .-]?(?:name|id))?",
+    re.IGNORECASE,
+)
+# Rows that are looked at, and the most joints of a robot.
+_LOOKED_AT, MOST_JOINTS = 1024, 128
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How moments follow one another.
+
+    key: the column that names the joints, in the order in which `names` has them.    shared: columns of the moment.
+    clock: a shared column of numbers that is the same throughout a moment, where there is one.    signals: whether
+    they name signals, which are columns by these names, and not joints.
+    """
+
+    key: str
+    names: tuple[str, ...]
+    shared: tuple[str, ...]
+    clock: str | None
+    signals: bool = False
+
+
+def with_joints_side_by_side(table: Table) -> Table:
+    """The table; one whose rows are those of single joints with a row for each moment."""
+    for of_signals, pattern in ((False, KEY), (True, SIGNAL)):
+        for key in (name for name in table.column_names if pattern.fullmatch(name)):
+            others = tuple(name for name in table.column_names if name != key)
+            first = next(iter(table.batches((key, *others), _LOOKED_AT, 0, _LOOKED_AT)), None)
+            layout = None if first is None else _layout(key, first, of_signals)
+            if layout is not None:
+                return _SideBySide(table, layout)
+    return table
+
+
+def rearranged(
+    table: Table, keys: Iterable[tuple[str, bool]], of_key: Callable[[Table, str, bool], Table | None]
+) -> Table:
+    """The first table that a column makes of a table, or the table.
+
+    keys: columns that may say what a row is of, and whether that is a signal.    of_key: None = it says no such thing.
+    """
+    for key, of_signals in keys:
+        try:
+            found = of_key(table, key, of_signals)
+        except InputError:  # what is wrong with its columns is said where they are used
+            continue
+        if found is not None:
+            return found
+    return table
+
+
+def _layout(key: str, first: Mapping[str, Float | Text], of_signals: bool) -> _Layout | None:
+    cells = _cells(first[key])
+    if cells is None:
+        return None
+    names = tuple(dict.fromkeys(cells))
+    m = len(names)
+    # Each of the first moments has every joint once, in the same order.
+    if not 2 <= m <= MOST_JOINTS or len(cells) < 3 * m or tuple(cells[: 3 * m]) != names * 3:
+        return None
+    numbers = {name: values for name, values in first.items() if name != key and not isinstance(values, Text)}
+    clocks = [name for name, values in numbers.items() if _ascends(values)]
+    texts = [name for name, values in first.items() if name != key and isinstance(values, Text)]
+    start = np.arange(len(cells)) // m * m
+    same = [
+        name
+        for name, one in numbers.items()
+        if np.ptp(one) > 0 and np.array_equal(one[: 3 * m], one[start][: 3 * m])
+    ]
+    shared = [name for name in numbers if name in clocks or name in same]
+    if len(shared) == len(numbers):
+        return None
+    both = [name for name in clocks if name in same]
+    if of_signals and (len(numbers) - len(shared) != 1 or not isinstance(first[key], Text)):
+        return None
+    return _Layout(key, names, (*texts, *shared), both[0] if both else None, of_signals)
+
+
+def _cells(values: Float | Text) -> list[str] | None:
+    """Cells of a column of names, or of whole numbers; else None."""
+    if isinstance(values, Text):
+        return [values.names[code] if code >= 0 else "" for code in values.codes]
+    whole = np.isfinite(values) & (values == np.round(values))
+    return [str(int(one)) for one in values] if whole.all() else None
+
+
+def _ascends(values: Float) -> bool:
+    steps = np.diff(values)
+    return bool((steps >= 0).all() and (steps > 0).any())
+
+
+class _SideBySide:
+    """The table of moments: shared columns as they are, others as name[joint]."""
+
+    row_count: int | None = None
+
+    def __init__(self, table: Table, layout: _Layout) -> None:
+        self.path: Path = table.path
+        self._table, self._layout = table, layout
+        shown = shown_names(layout.names)
+        own = [name for name in table.column_names if name != layout.key and name not in layout.shared]
+        self._places = {
+            shown[k] if layout.signals else f"{name}[{shown[k]}]": (name, k)
+            for name in own
+            for k in range(len(layout.names))
+        }
+        self.column_names = (*layout.shared, *self._places)
+        of, count = "signal" if layout.signals else "joint", len(layout.names)
+        text = f"each row is one {of}'s, by '{layout.key}': the {count} of a moment are put side by side"
+        text += "" if layout.clock else ", at the time of the first of them"
+        note = Diagnostic(Severity.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
+        self.remarks = (*getattr(table, "remarks", ()), note)
+
+    def number(self, cell: str) -> float:
+        """The number of a cell."""
+        number = getattr(self._table, "number", float)
+        return float(number(cell))
+
+    def batches(
+        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[Mapping[str, Float | Text]]:
+        """Yields batches of the named columns; joints that a moment lacks are missing."""
+        at = 0
+        for part in self._moments(columns, rows):
+            count = len(next(iter(part.values()))[0]) if part else 0
+            a, b = max(start - at, 0), count if stop is None else min(stop - at, count)
+            if b > a:
+                yield {name: _as_column(codes[a:b], texts) for name, (codes, texts) in part.items()}
+            at += count
+            if stop is not None and at >= stop:
+                return
+
+    def _moments(
+        self, columns: tuple[str, ...], rows: int
+    ) -> Iterator[dict[str, tuple[Any, tuple[str, ...] | None]]]:
+        layout = self._layout
+        stored = [layout.key, *([layout.clock] if layout.clock else [])]
+        stored += [self._places[name][0] if name in self._places else name for name in columns]
+        wanted = tuple(dict.fromkeys(stored))
+        left: dict[str, Any] = {}
+        for batch in self._table.batches(wanted, rows * len(layout.names)):
+            whole = {name: _joined(left.get(name), batch[name]) for name in wanted}
+            begins = self._begins(whole)
+            edges = np.flatnonzero(begins)
+            cut = int(edges[-1]) if len(edges) else 0
+            left = {name: _cut(values, cut, None) for name, values in whole.items()}
+            if cut:
+                yield self._side_by_side(
+                    {k: _cut(v, 0, cut) for k, v in whole.items()}, begins[:cut], columns
+                )
+        if left and len(_column(left[layout.key])):
+            yield self._side_by_side(left, self._begins(left), columns)
+
+    def _begins(self, whole: Mapping[str, Any]) -> Bool:
+        """Whether a row is the first one of a moment: its joint comes no later than the last, or time is new."""
+        place = self._joint(whole[self._layout.key])
+        begins = np.ones(len(place), dtype=np.bool_)
+        begins[1:] = np.diff(place) <= 0
+        if self._layout.clock:
+            begins[1:] |= np.diff(_column(whole[self._layout.clock])) != 0
+        return begins
+
+    def _joint(self, values: Float | Text) -> Int:
+        """Places of the joints in the order of the layout; -1 = of none that its beginning has."""
+        place = {name: k for k, name in enumerate(self._layout.names)}
+        if isinstance(values, Text):
+            known = np.array([*(place.get(one, -1) for one in values.names), -1], dtype=np.int64)
+            return known[values.codes]
+        return np.array(
+            [place.get(str(int(one)), -1) if np.isfinite(one) else -1 for one in values], dtype=np.int64
+        )
+
+    def _side_by_side(
+        self, whole: Mapping[str, Any], begins: Bool, columns: Sequence[str]
+    ) -> dict[str, tuple[Any, tuple[str, ...] | None]]:
+        place, moment = self._joint(whole[self._layout.key]), np.cumsum(begins) - 1
+        count = int(moment[-1]) + 1 if len(moment) else 0
+        made: dict[str, tuple[Any, tuple[str, ...] | None]] = {}
+        for name in columns:
+            source, k = self._places.get(name, (name, -1))
+            values = whole[source]
+            texts = values.names if isinstance(values, Text) else None
+            plain = _column(values)
+            if k < 0:
+                made[name] = (plain[begins], texts)
+                continue
+            out = np.full(count, -1 if texts is not None else np.nan, dtype=plain.dtype)
+            own = place == k
+            out[moment[own]] = plain[own]
+            made[name] = (out, texts)
+        return made
+
+
+def shown_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of the joints; numbers that do not count from 0 or 1 do so from 1."""
+    if not all(name.isdigit() for name in names):
+        return tuple(names)
+    numbers = sorted(int(name) for name in names)
+    if numbers in (list(range(len(names))), list(range(1, len(names) + 1))):
+        return tuple(names)
+    return tuple(str(numbers.index(int(name)) + 1) for name in names)
+
+
+def _column(values: Float | Text) -> Any:
+    return values.codes if isinstance(values, Text) else values
+
+
+def _cut(values: Any, start: int, stop: int | None) -> Any:
+    return Text(values.codes[start:stop], values.names) if isinstance(values, Text) else values[start:stop]
+
+
+def _joined(before: Any, after: Any) -> Any:
+    if before is None or not len(_column(before)):
+        return after
+    if not isinstance(before, Text):
+        return np.concatenate([before, after])
+    place = {name: k for k, name in enumerate(dict.fromkeys((*before.names, *after.names)))}
+    codes = [
+        np.array([*(place[one] for one in part.names), -1], dtype=np.int64)[part.codes]
+        for part in (before, after)
+    ]
+    return Text(np.concatenate(codes), tuple(place))
+
+
+def _as_column(values: Any, texts: tuple[str, ...] | None) -> Float | Text:
+    return values if texts is None else Text(values, texts)
+
+
+# Tables with a row for each event, or for each change: empty cells where a channel reported nothing.
+#
+# A row for the sensors of one joint, or for one signal, says nothing of the others, which were measured at
+# other times. A row on change says that the others are what they were.
+
+# More cells of a channel are empty than would be masked, or interpolated, as single ones that were lost.
+_FEW = 0.01
+# Rows of single joints or channels have less of the channels than this share; where positions and efforts come in rows
+# of their own, the rows of the positions are those of the log.
+_PART = 0.5
+_WHOLE = 0.5  # of the first rows
+# Changes of a channel by its smallest step, within this factor, each way: so many do not come without as many rows in
+# which it stays what it is, unless such rows are left out.
+_CHANGES, _WITHIN = 20, 1.5
+# Channels with fewer values than this share of the most are states, which may begin late.
+_SLOW = 0.1
+# Values of a channel that tell more than its start.
+_LEAST = 10
+_ROWS = 32768
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a channel that are not empty: at (k,) rows ascending, values (k,)."""
+
+    at: Int
+    values: Float
+
+
+def with_cells_filled(table: Table) -> Table:
+    """The table; one whose rows each have a part of the channels with all of them in every row."""
+    if getattr(table, "streams", None) is not None:
+        return table
+    try:
+        return _filled(table) or table
+    except InputError:  # what is wrong with its columns is said where they are used
+        return table
+
+
+def _filled(table: Table) -> Table | None:
+    first = first_rows(table)
+    clock = next((name for name in first if is_called_clock(name) and is_clock(first[name])), None)
+    if clock is None or all(np.isnan(one).mean() <= _FEW or np.isnan(one).all() for one in first.values()):
+        return None
+    if _are_whole([~np.isnan(values) for name, values in first.items() if name != clock]):
+        return None  # a slow channel, or values that were lost: not worth reading all of a long log
+    columns = numbers_of(table, tuple(first))
+    t = columns.pop(clock)
+    columns = {name: values for name, values in columns.items() if np.isfinite(values).any()}
+    if not is_clock(t):
+        return None
+    present = {name: np.isfinite(values) for name, values in columns.items()}
+    partial = [name for name, there in present.items() if not there.all()]
+    if all((~present[name]).mean() <= _FEW for name in partial):
+        return None
+    cells = {name: Cells(np.flatnonzero(there), columns[name][there]) for name, there in present.items()}
+    # Some write all channels anew now and then, changed or not.
+    anew = np.all([present[name] for name in partial], axis=0)
+    told = [cells[name] for name in partial]
+    if any(
+        _is_on_change([np.diff(one.values)[~left_out[one.at[1:]]] for one in told])
+        for left_out in (np.zeros_like(anew), anew)
+    ):
+        return held(table, table.column_names, clock, t, cells)
+    if _is_of_parts(present, tuple(partial)):
+        return interpolated(table, table.column_names, clock, t, cells)
+    return None
+
+
+def _are_whole(present: Sequence[Bool]) -> bool:
+    """Whether most rows have all channels but slow ones."""
+    most = max(int(there.sum()) for there in present)
+    fast = [there for there in present if there.sum() >= _SLOW * most]
+    return bool(np.all(fast, axis=0).mean() > _WHOLE)
+
+
+def with_all_channels(table: Table, clock: str, t: Float, cells: Mapping[str, Cells]) -> Table | None:
+    """A table of rows of single channels, or single joints, with all of them in every row; None = they share no time.
+
+    cells: of each channel.    t: of the table's rows.
+    """
+    names = (clock, *cells)
+    changes = _is_on_change([np.diff(one.values) for one in cells.values()])
+    return (held if changes else interpolated)(table, names, clock, t, cells)
+
+
+def is_clock(t: Float) -> bool:
+    """Whether a column is complete, and time passes in it; events of one moment share it."""
+    return bool(np.isfinite(t).all() and len(t) > 1 and (np.diff(t) >= 0).all() and t[-1] > t[0])
+
+
+def _is_on_change(channels: Sequence[Float]) -> bool:
+    """Whether values are written where they change: none comes twice in a row, though smallest steps are many.
+
+    channels: steps from each value to the next one.
+    """
+    stepped = False
+    for steps in channels:
+        if (steps == 0).any():
+            return False
+        least = np.abs(steps).min(initial=np.inf)
+        up, down = ((sign * steps > 0) & (np.abs(steps) < _WITHIN * least) for sign in (1, -1))
+        stepped |= bool(min(up.sum(), down.sum()) >= _CHANGES)
+    return stepped
+
+
+def _is_of_parts(present: Mapping[str, Bool], partial: tuple[str, ...]) -> bool:
+    """Whether rows are those of single joints or channels, and none has half of all."""
+    masks = list(present.values())
+    counts = np.sum(masks, axis=0)
+    if counts.max() >= _PART * len(masks) or min(present[name].sum() for name in partial) < _LEAST:
+        return False
+    groups: dict[bytes, list[str]] = {}
+    for name in partial:
+        groups.setdefault(present[name].tobytes(), []).append(name)
+    return all(len(one) == 1 or _is_of_a_joint(one) for one in groups.values())
+
+
+def _is_of_a_joint(names: Sequence[str]) -> bool:
+    return has_each_signal_once(names) and not are_of_one_signal(names)
+
+
+def held(
+    table: Table, names: tuple[str, ...], clock: str, t: Float, cells: Mapping[str, Cells]
+) -> Table | None:
+    """The table with each value until the next one; None = channels share no time.    names: its columns."""
+    last = np.flatnonzero(np.append(np.diff(t) > 0, True))  # of the rows of a moment, all changes are made
+    most = max(len(one.at) for one in cells.values())
+    lasting = [one for one in cells.values() if len(one.at) >= _SLOW * most]
+    rows = last[last >= max(one.at[0] for one in lasting)]
+    filled = {clock: t[rows]}
+    for name, one in cells.items():
+        place = np.searchsorted(one.at, rows, side="right") - 1
+        filled[name] = np.where(place >= 0, one.values[np.maximum(place, 0)], np.nan)
+    said = "values are written where they change: each is held until the next one"
+    return _FilledCells(table, names, rows, filled, said) if len(rows) >= _LEAST else None
+
+
+def interpolated(
+    table: Table, names: tuple[str, ...], clock: str, t: Float, cells: Mapping[str, Cells]
+) -> Table | None:
+    """The table at the times of the slowest channel; None = they share no time.    names: its columns."""
+    series = {}
+    for name, one in cells.items():
+        stamps, order = np.unique(t[one.at], return_index=True)
+        series[name] = (Series(stamps, one.values[order]), one.at[order])
+    most = max(len(one.t) for one, _ in series.values())
+    fast = [name for name, (one, _) in series.items() if len(one.t) >= _SLOW * most]
+    slowest = min(fast, key=lambda name: len(series[name][0].t))
+    low, high = max(series[name][0].t[0] for name in fast), min(series[name][0].t[-1] for name in fast)
+    own, rows = series[slowest]
+    inside = (own.t >= low) & (own.t <= high)
+    times = own.t[inside]
+    said = (
+        f"rows have a part of the channels each: these are brought to the {len(times)} rows of '{slowest}' on straight "
+        "lines between two samples"
+    )
+    filled = {clock: times} | {name: one.at(times) for name, (one, _) in series.items()}
+    return _FilledCells(table, names, rows[inside], filled, said) if len(times) >= _LEAST else None
+
+
+class _FilledCells:
+    """Some rows of a table, with all of its channels.
+
+    names: of its columns.    rows: of the table.    numbers: those that are numbers.
+    """
+
+    def __init__(
+        self, table: Table, names: tuple[str, ...], rows: Int, numbers: Mapping[str, Float], said: str
+    ) -> None:
+        self.path: Path = table.path
+        self.column_names = names
+        self.row_count: int | None = len(rows)
+        self._table, self._rows, self._numbers = table, rows, numbers
+        note = Diagnostic(Severity.NOTE, "empty-cells", said, Place(file=str(table.path)))
+        self.remarks = (*getattr(table, "remarks", ()), note)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in ("first_line", "wrong_row", "extent"):  # of rows that are others
+            raise AttributeError(name)
+        return getattr(self._table, name)
+
+    def info(self, column: str) -> ColumnInfo:
+        """What the file says of a column."""
+        known = getattr(self._table, "info", None) if column in self._table.column_names else None
+        return ColumnInfo(unit=known(column).unit) if known is not None else ColumnInfo()
+
+    def batches(
+        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[Mapping[str, Float | Text]]:
+        """Yields batches of the named columns."""
+        end = len(self._rows) if stop is None else min(stop, len(self._rows))
+        others = self._others([name for name in columns if name not in self._numbers])
+        for first in range(start, end, rows):
+            part = slice(first, min(first + rows, end))
+            yield {
+                name: self._numbers[name][part] if name in self._numbers else _part(others[name], part)
+                for name in columns
+            }
+
+    def _others(self, names: list[str]) -> dict[str, Float | Text]:
+        """Columns without numbers, whole, in these rows; a word stays until the next one."""
+        found: dict[str, Float | Text] = {}
+        for name in names:
+            codes, words = [np.zeros(0, dtype=np.int64)], dict[str, int]()
+            for batch in self._table.batches((name,), _ROWS):
+                values = batch[name]
+                if not isinstance(values, Text):
+                    codes.append(np.full(len(values), -1))
+                    continue
+                known = np.array([words.setdefault(one, len(words)) for one in values.names] + [-1])
+                codes.append(known[values.codes])
+            whole = np.concatenate(codes)
+            at = np.maximum.accumulate(np.where(whole >= 0, np.arange(len(whole)), -1))
+            held = np.where(at >= 0, whole[at], -1)[self._rows]
+            found[name] = Text(held, tuple(words)) if words else np.full(len(self._rows), np.nan)
+        return found
+
+
+def _part(values: Float | Text, part: slice) -> Float | Text:
+    return Text(values.codes[part], values.names) if isinstance(values, Text) else values[part]
+
+
+# Tables with a row for each report of a joint, or for each value of a signal, in any order: all side by
+# side.
+#
+# Historians write a row for each change of a tag; buses a frame of a drive when it comes.
+
+_MIXED_ROWS_ROWS = 32768
+# Rows of reports follow one another in turn: so many are of another joint or signal than the row before.
+_IN_TURN = 0.5
+# Values of a channel from which its times can be known, and so many channels of which they are.
+_MIXED_ROWS_LEAST, _CHANNELS = 10, 2
+
+
+def with_reports_side_by_side(table: Table) -> Table:
+    """The table; one whose rows are reports of single joints, or signals, with all of them in every row."""
+    if getattr(table, "streams", None) is not None:
+        return table
+    keys = [
+        (name, of_signals)
+        for of_signals, pattern in ((False, KEY), (True, SIGNAL))
+        for name in table.column_names
+        if pattern.fullmatch(name)
+    ]
+    return rearranged(table, keys, _side_by_side)
+
+
+def _side_by_side(table: Table, key: str, of_signals: bool) -> Table | None:
+    first = first_rows(table)
+    clock = next((name for name in first if is_called_clock(name) and is_clock(first[name])), None)
+    signals = [name for name, values in first.items() if name not in (key, clock) and _varies(values)]
+    if clock is None or not signals or (of_signals and len(signals) > 1) or not has_each_signal_once(signals):
+        return None
+    codes, labels = _labels(table, key)
+    turns = np.diff(codes) != 0
+    if not _CHANNELS <= len(labels) <= MOST_JOINTS or turns.mean() < _IN_TURN or (codes < 0).any():
+        return None
+    shown = shown_names(labels)
+    whole = numbers_of(table, (clock, *signals))
+    t = whole.pop(clock)
+    if not is_clock(t):
+        return None
+    cells: dict[str, Cells] = {}
+    for name, values in whole.items():
+        for k, label in enumerate(shown):
+            at = np.flatnonzero((codes == k) & np.isfinite(values))
+            if len(at):
+                cells[label if of_signals else f"{name}[{label}]"] = Cells(at, values[at])
+    if sum(len(one.at) >= _MIXED_ROWS_LEAST for one in cells.values()) < _CHANNELS:
+        return None
+    return with_all_channels(table, clock, t, cells)
+
+
+def _varies(values: Float) -> bool:
+    known = values[np.isfinite(values)]
+    return bool(len(known) and np.ptp(known) > 0)
+
+
+def _labels(table: Table, key: str) -> tuple[Int, tuple[str, ...]]:
+    """The number of the label of each row, -1 = none, and the labels; too many are none."""
+    known: dict[str, int] = {}
+    found: list[Int] = [np.zeros(0, dtype=np.int64)]
+    for batch in table.batches((key,), _MIXED_ROWS_ROWS):
+        values = batch[key]
+        if isinstance(values, Text):
+            own = np.array(
+                [known.setdefault(name, len(known)) for name in values.names] + [-1], dtype=np.int64
+            )
+            found.append(own[values.codes])
+        else:
+            found.append(_numbered(values, known))
+        if len(known) > MOST_JOINTS:
+            return np.zeros(0, dtype=np.int64), ()
+    return np.concatenate(found), tuple(known)
+
+
+def _numbered(values: Float, known: dict[str, int]) -> Int:
+    numbers, places = np.unique(values, return_inverse=True)
+    if len(numbers) > MOST_JOINTS or not (np.isfinite(numbers) & (numbers == np.round(numbers))).all():
+        return np.full(len(values), -1, dtype=np.int64)
+    own = np.array([known.setdefault(str(int(one)), len(known)) for one in numbers], dtype=np.int64)
+    return own[places]
+
+
+# Tables with one series behind the other, the rows of a signal or a joint in one piece, put side by side.
+#
+# Foxglove's plots are exported so, and so is what pandas melts.
+
+_SERIES_IN_BLOCKS_ROWS = 32768
+# Rows of a block, at least; a robot has no more joints, and a plot no more series.
+_SERIES_IN_BLOCKS_LEAST, _MOST = 10, 128
+_OF_JOINTS = re.compile(
+    r"(?:joint|motor|axis|actuator|servo|dof)[_ .-]?(?:name|id|index|idx|no|number|label)?s?", re.IGNORECASE
+)
+_OF_SIGNALS = re.compile(
+    r"_?(?:variable|signal|channel|field|topic|metric|measurement|series|key|name|tag)s?(?:[_ .-]?(?:name|id))?",
+    re.IGNORECASE,
+)
+
+
+def with_blocks_side_by_side(table: Table) -> Table:
+    """The table; one of series one behind the other with a column for each."""
+    named = [(key, _OF_SIGNALS.fullmatch(key) is not None) for key in table.column_names]
+    keys = [(key, of_signals) for key, of_signals in named if of_signals or _OF_JOINTS.fullmatch(key)]
+    return rearranged(table, keys, _series_in_blocks_side_by_side)
+
+
+def _series_in_blocks_side_by_side(table: Table, key: str, of_signals: bool) -> Table | None:
+    first = next(
+        (batch[key] for batch in table.batches((key,), _SERIES_IN_BLOCKS_LEAST, 0, _SERIES_IN_BLOCKS_LEAST)),
+        None,
+    )
+    count = 0 if first is None else len(first.codes if isinstance(first, Text) else first)
+    if first is None or len({_name(first, k) for k in range(count)}) != 1:
+        return None
+    blocks = _blocks(batch[key] for batch in table.batches((key,), _SERIES_IN_BLOCKS_ROWS))
+    if blocks is None:
+        return None
+    whole = numbers_of(table, tuple(name for name in first_rows(table) if name != key))
+    looks = [{name: values[a:b] for name, values in whole.items()} for a, b in blocks.values()]
+    clocks = set.intersection(*({*ascending(one)} for one in looks))
+    clock = clock_among([name for name in whole if name in clocks])
+    # What is the same throughout each block numbers it.
+    numbering = {name for name in whole if all(len(np.unique(one[name])) == 1 for one in looks)}
+    signals = [name for name in whole if name not in clocks | numbering]
+    if clock is None or not signals:
+        return None
+    if not (len(signals) == 1 if of_signals else has_each_signal_once(signals)):
+        return None
+    # Recordings one behind the other go on, or are told apart by words that are none of these.
+    if max(one[clock][0] for one in looks) >= min(one[clock][-1] for one in looks):
+        return None
+    places = {
+        label if of_signals else f"{name}[{label}]": (label, name) for name in signals for label in blocks
+    }
+
+    def read(label: str, names: tuple[str, ...]) -> dict[str, Float]:
+        return {name: whole[name][slice(*blocks[label])] for name in names}
+
+    times = {label: read(label, (clock,))[clock] for label in blocks}
+    return _BlocksOnOneClock(table, times, places, read, clock, key)
+
+
+class _BlocksOnOneClock(SeriesOnOneClock):
+    """The blocks of a table; its file is that of the table."""
+
+    def __init__(
+        self,
+        table: Table,
+        times: Mapping[str, Float],
+        places: Mapping[str, tuple[str, str]],
+        read: Callable[[str, tuple[str, ...]], Mapping[str, Float]],
+        clock: str,
+        key: str,
+    ) -> None:
+        super().__init__(table.path, times, places, read, clock)
+        text = (
+            f"the rows of each {key} stand in one piece, {len(times)} one behind the other: they are put side by side, "
+            f"at the times of {self.rows_of}"
+        )
+        note = Diagnostic(Severity.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
+        self.remarks = (*getattr(table, "remarks", ()), note)
+
+
+def _blocks(batches: Iterator[Float | Text]) -> dict[str, tuple[int, int]] | None:
+    """First and last row of each name, None where one comes again.    batches: of the column of names."""
+    found: dict[str, tuple[int, int]] = {}
+    row, last = 0, None
+    for values in batches:
+        codes = values.codes if isinstance(values, Text) else values
+        starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]])).tolist()
+        for a, b in zip(starts, [*starts[1:], len(codes)], strict=True):
+            name = _name(values, a)
+            if name != last and (name in found or not name or len(found) == _MOST):
+                return None
+            found[name] = (found[name][0] if name == last else row + a, row + b)
+            last = name
+        row += len(codes)
+    return (
+        found if len(found) > 1 and all(b - a >= _SERIES_IN_BLOCKS_LEAST for a, b in found.values()) else None
+    )
+
+
+def _name(values: Float | Text, row: int) -> str:
+    """A cell of a column of names or numbers, "" = missing."""
+    if isinstance(values, Text):
+        return values.names[values.codes[row]] if values.codes[row] >= 0 else ""
+    return f"{values[row]:g}" if np.isfinite(values[row]) else ""

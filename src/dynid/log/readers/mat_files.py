@@ -1,0 +1,217 @@
+"""MATLAB's files: version 5 (of MATLAB 5 to 7) by a reader of its own, 7.3 as HDF5.
+
+No part of a file is believed to be larger than what holds it. scipy.io.loadmat is not used: it looks up kinds that the
+file names beyond the ends of its tables, and one damaged file in a thousand ends the process (scipy 1.17).
+Source: MathWorks, MAT-File Format, R2023a, chapter 1.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from dynid.base.errors import Place, RefusedError
+from dynid.log.readers.arrays import MAX_FIELDS, ArrayTable, Budget, StoredArray, damaged, fields_of, reading
+from dynid.log.readers.hdf5_files import matlab_table
+
+MAGIC_5, MAGIC_73 = b"MATLAB 5.0 MAT-file", b"MATLAB 7.3 MAT-file"
+HEADER_BYTES = 128
+# Of elements, table 1-1; of arrays, table 1-3.
+_NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+_TEXTS = {2: "latin-1", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
+_INT8, _INT32, _UINT32, _MATRIX, _COMPRESSED = 1, 5, 6, 14, 15
+_CELL, _STRUCT, _CHAR, _FIRST_NUMERIC, _LAST_NUMERIC = 1, 2, 4, 6, 15
+_COMPLEX, _OPAQUE = 0x800, 17
+_WORDS = {_CELL: "a cell array", 3: "an object", 5: "a sparse matrix", 16: "a function", _OPAQUE: "an object"}
+# Fields of the structs that Simulink's Scopes and blocks To Workspace save.
+_LABEL, _VALUES = "label", "values"
+MAX_DEPTH = 16
+# Elements of struct arrays that are looked into.
+MAX_ELEMENTS = 64
+
+
+class MatReader:
+    """Opens MATLAB files: arrays, and those in structs as s.name."""
+
+    name = "MATLAB"
+    suffixes = (".mat",)
+
+    def can_read(self, head: bytes) -> bool:
+        """Whether the first bytes are those of version 5 or 7.3."""
+        return head.startswith((MAGIC_5, MAGIC_73))
+
+    def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
+        """Opens a file; raises InputError for a damaged one, RefusedError for one that claims too much memory."""
+        with path.open("rb") as file:
+            newer = file.read(len(MAGIC_73)) == MAGIC_73
+        if newer:
+            return matlab_table(path)
+        with reading(path, "a MATLAB file"):
+            return _Version5(path).table()
+
+
+@dataclass
+class _Version5:
+    """Reads a file of version 5, variable by variable."""
+
+    path: Path
+    order: str = "<"
+    arrays: list[StoredArray] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def table(self) -> ArrayTable:
+        for data in self._variables():
+            self._matrix(data, "", 0)
+        return ArrayTable(self.path, self.arrays, self.left_out)
+
+    def _variables(self) -> Iterator[memoryview]:
+        budget = Budget(self.path)
+        with self.path.open("rb") as file:
+            order = {b"IM": "<", b"MI": ">"}.get(file.read(HEADER_BYTES)[126:128])
+            if order is None:
+                raise damaged(self.path, "a MATLAB file without its mark of byte order")
+            self.order = order
+            while tag := file.read(8):
+                if len(tag) < 8:
+                    raise damaged(self.path, "a MATLAB file that ends within a variable")
+                kind, size = struct.unpack(order + "II", tag)
+                data = file.read(min(size, budget.size))
+                if len(data) < size:
+                    raise damaged(self.path, f"a variable of {size} bytes where {len(data)} are left")
+                if kind == _COMPRESSED:
+                    kind, data = self._inflated(data, budget)
+                else:
+                    budget.spend(size, "a variable")
+                if kind == _MATRIX:
+                    yield memoryview(data)
+
+    def _inflated(self, data: bytes, budget: Budget) -> tuple[int, bytes]:
+        machine = zlib.decompressobj()
+        found = machine.decompress(data, budget.left + 1)
+        if len(found) > budget.left:
+            raise RefusedError(
+                "too-large",
+                found=f"compressed variables of over {budget.most} bytes in a file of {budget.size}",
+                expected=f"at most {budget.most}",
+                do="save the log without them, or with -v7.3",
+                place=Place(file=str(self.path)),
+            )
+        budget.spend(len(found), "a compressed variable")
+        if not machine.eof or len(found) < 8:
+            raise damaged(self.path, "a compressed variable that is cut off")
+        kind, size = struct.unpack(self.order + "II", found[:8])
+        if size > len(found) - 8:
+            raise damaged(self.path, f"a variable of {size} bytes where {len(found) - 8} are compressed")
+        return kind, found[8 : 8 + size]
+
+    def _matrix(self, data: memoryview, name: str, depth: int) -> None:
+        """Takes one array, and what is in it, into the account; name: where it is a part of another."""
+        if not data or len(self.arrays) + len(self.left_out) >= MAX_FIELDS:
+            return
+        if depth > MAX_DEPTH:
+            raise damaged(self.path, f"variables nested over {MAX_DEPTH} times")
+        parts = list(self._elements(data))
+        flags = self._whole_numbers(parts, 0, _UINT32)
+        kind = flags[0] & 0xFF if flags else 0
+        if kind not in (_CELL, _STRUCT, _CHAR, *range(_FIRST_NUMERIC, _LAST_NUMERIC + 1)):
+            place = 1 if kind == _OPAQUE else 2  # newer objects have no shape before their name
+            label = name or (bytes(parts[place][1]).decode("latin-1") if len(parts) > place else "")
+            self.left_out.append(f"{label}: {_WORDS.get(kind, 'of a kind that is not known')}")
+            return
+        shape = self._whole_numbers(parts, 1, _INT32)
+        if len(parts) < 3 or len(shape) < 2 or any(n < 0 for n in shape):
+            raise damaged(self.path, f"a variable of shape {shape}")
+        label = name or bytes(parts[2][1]).decode("latin-1")
+        if not label:  # MATLAB's own notes on its objects
+            return
+        if kind == _STRUCT:
+            self._struct(label, shape, parts[3:], depth)
+        elif kind == _CELL or not prod(shape):
+            self.left_out.append(f"{label}: {_WORDS[_CELL] if kind == _CELL else 'empty'}")
+        elif kind == _CHAR:
+            self.left_out.append(f"{label} = {self._text(parts[3:])}"[:60])
+        elif flags[0] & _COMPLEX:
+            self.left_out.append(f"{label}: complex numbers")
+        else:
+            self._numbers(label, shape, parts[3:])
+
+    def _numbers(self, label: str, shape: tuple[int, ...], parts: list[tuple[int, memoryview]]) -> None:
+        stored, data = parts[0] if parts else (0, memoryview(b""))
+        if stored not in _NUMBERS:
+            raise damaged(self.path, f"numbers of a kind {stored} that is not known in '{label}'")
+        dtype = np.dtype(self.order + _NUMBERS[stored])
+        if len(data) != prod(shape) * dtype.itemsize:
+            raise damaged(self.path, f"'{label}' of shape {shape} in {len(data)} bytes")
+        self.arrays += fields_of(label, np.frombuffer(data, dtype).reshape(shape, order="F"))
+
+    def _struct(
+        self, label: str, shape: tuple[int, ...], parts: list[tuple[int, memoryview]], depth: int
+    ) -> None:
+        length = self._whole_numbers(parts, 0, _INT32)
+        size = length[0] if len(length) == 1 else 0
+        if size < 1 or len(parts) < 2 or parts[1][0] != _INT8 or len(parts[1][1]) % size:
+            raise damaged(self.path, f"a struct '{label}' without names")
+        text = bytes(parts[1][1])
+        names = [text[i : i + size].split(b"\0")[0].decode("latin-1") for i in range(0, len(text), size)]
+        count, values = prod(shape), parts[2:]
+        if len(values) != count * len(names) or any(kind != _MATRIX for kind, _ in values):
+            raise damaged(self.path, f"a struct '{label}' of {len(values)} parts, not {count * len(names)}")
+        if count > MAX_ELEMENTS:
+            self.left_out.append(f"{label}: {count} structs")
+            return
+        labels = self._labels(names, [value for _, value in values], count)
+        for i, (_, value) in enumerate(values):
+            if labels:
+                # Of a Scope of Simulink: ScopeData.signals(1).values is ScopeData.q where that is its label.
+                if names[i % len(names)] == _VALUES:
+                    self._matrix(value, f"{label.rpartition('.')[0]}.{labels[i // len(names)]}", depth + 1)
+                continue
+            element = label if count == 1 else f"{label}({i // len(names) + 1})"  # as MATLAB counts
+            self._matrix(value, f"{element}.{names[i % len(names)]}", depth + 1)
+
+    def _labels(self, names: list[str], values: list[memoryview], count: int) -> list[str]:
+        """What a Scope calls its signals, [] = these structs are none, or not all of them have a name of their own."""
+        if count == 1 or _LABEL not in names or _VALUES not in names:
+            return []
+        cells = values[names.index(_LABEL) :: len(names)]
+        found = [
+            self._text(parts[3:]) if len(parts := list(self._elements(one))) > 3 else "" for one in cells
+        ]
+        found = [one.strip() for one in found]
+        return found if all(found) and len(set(found)) == count else []
+
+    def _text(self, parts: list[tuple[int, memoryview]]) -> str:
+        kind, data = parts[0] if parts else (0, memoryview(b""))
+        coding = _TEXTS.get(kind, "latin-1")
+        wide = {"<": "-le", ">": "-be"}[self.order] if coding in ("utf-16", "utf-32") else ""
+        return bytes(data).decode(coding + wide, "replace")
+
+    def _whole_numbers(self, parts: list[tuple[int, memoryview]], i: int, kind: int) -> tuple[int, ...]:
+        if i >= len(parts) or parts[i][0] != kind or len(parts[i][1]) % 4:
+            raise damaged(self.path, "a variable without its kind, shape or names")
+        data = parts[i][1]
+        found: tuple[int, ...] = struct.unpack(
+            f"{self.order}{len(data) // 4}{'I' if kind == _UINT32 else 'i'}", data
+        )
+        return found
+
+    def _elements(self, data: memoryview) -> Iterator[tuple[int, memoryview]]:
+        at = 0
+        while at + 8 <= len(data):
+            kind, size = struct.unpack(self.order + "II", data[at : at + 8])
+            if kind >> 16:  # up to four bytes lie in the tag itself
+                kind, size, start, end = kind & 0xFFFF, kind >> 16, at + 4, at + 8
+                if size > 4:
+                    raise damaged(self.path, f"{size} bytes in a tag for 4")
+            else:
+                start, end = at + 8, at + 8 + size + (-size % 8)
+                if start + size > len(data):
+                    raise damaged(self.path, f"{size} bytes where {len(data) - start} are left")
+            yield kind, data[start : start + size]
+            at = end

@@ -1,0 +1,430 @@
+"""PyTorch's files of tensors, as torch.save writes them: a zip archive whose index is pickled.
+
+The index is read by a small machine of its own that knows the instructions by which tensors, numbers, text, lists and
+dictionaries are written, and the names that build tensors. It imports and calls nothing that a file names; everything
+else is refused. Source: CPython, Lib/pickletools.py; PyTorch, torch/serialization.py and torch/_utils.py.
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.errors import Place, RefusedError
+from dynid.base.records import dataclass
+from dynid.log.readers.arrays import (
+    MAX_FIELDS,
+    SHOWN,
+    Array,
+    ArrayTable,
+    Budget,
+    StoredArray,
+    damaged,
+    fields_of,
+    reading,
+)
+from dynid.log.readers.numpy_files import ZIP_MAGIC, first_member
+
+INDEX = "data.pkl"
+# Tensors of a log are described in some hundred bytes each.
+MAX_INDEX_BYTES = 4_000_000
+MAX_DEPTH = 8
+_MOST_AXES = 32  # of any array of NumPy
+# In memory: a reference in a list, which is as large as a number of its array.
+_REFERENCE_BYTES = 8
+_STORAGES = {
+    "DoubleStorage": "f8", "FloatStorage": "f4", "HalfStorage": "f2", "BFloat16Storage": "bf16", "LongStorage": "i8",
+    "IntStorage": "i4", "ShortStorage": "i2", "CharStorage": "i1", "ByteStorage": "u1", "BoolStorage": "?",
+}  # fmt: skip
+_REBUILD = {("torch._utils", "_rebuild_tensor_v2"), ("torch._utils", "_rebuild_tensor")}
+_WRAPPED = {("torch._utils", "_rebuild_parameter")}
+_ORDERED = ("collections", "OrderedDict")
+_SIZE = ("torch", "Size")
+_MARK = object()
+
+
+@dataclass(frozen=True)
+class _Name:
+    """A name in the index; it stands for itself and is never looked up."""
+
+    module: str
+    name: str
+
+
+@dataclass(frozen=True)
+class _Storage:
+    """Where numbers are: a file of the archive."""
+
+    kind: str
+    key: str
+    count: int
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """A view of a storage."""
+
+    storage: _Storage
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class TorchReader:
+    """Opens files of tensors: torch.save of a tensor, or of dictionaries and lists of tensors."""
+
+    name = "PyTorch tensors"
+    suffixes = (".pt", ".pth")
+
+    def can_read(self, head: bytes) -> bool:
+        """Whether the first bytes are those of a zip archive with an index of tensors."""
+        return head.startswith(ZIP_MAGIC) and (
+            first_member(head).endswith(f"/{INDEX}") or f"/{INDEX}".encode() in head
+        )
+
+    def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
+        """Opens a file; raises InputError for a damaged one, RefusedError for one that holds more than tensors."""
+        with reading(path, "an archive of tensors"), zipfile.ZipFile(path) as archive:
+            return _Archive(path, archive).table()
+
+
+class _Archive:
+    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
+        self.path, self.archive, self.budget = path, archive, Budget(path)
+        members = {one.filename: one for one in archive.infolist()}
+        self.index = next((name for name in members if name.endswith(f"/{INDEX}")), "")
+        if not self.index:
+            raise damaged(path, f"an archive without {INDEX}")
+        self.root = self.index.removesuffix(INDEX)
+        self.members = members
+        self.storages: dict[str, Array] = {}
+        order = members.get(f"{self.root}byteorder")
+        self.big = order is not None and archive.open(order).read(8).strip() == b"big"
+
+    def table(self) -> ArrayTable:
+        info = self.members[self.index]
+        if info.file_size > MAX_INDEX_BYTES:
+            raise _refused(self.path, f"an index of {info.file_size} bytes", f"at most {MAX_INDEX_BYTES}")
+        with self.archive.open(info) as file:
+            content = _Machine(file.read(MAX_INDEX_BYTES), self.path, self.budget).run()
+        arrays: list[StoredArray] = []
+        left_out: list[str] = []
+        for name, value in _Expansion(self.budget).parts("", content, 0):
+            if len(arrays) + len(left_out) >= MAX_FIELDS:
+                raise _refused(self.path, f"over {MAX_FIELDS} entries", "the channels of a log")
+            if isinstance(value, _Tensor):
+                values = self.values(value, name)
+                arrays += fields_of(name or "tensor", values)
+            elif isinstance(value, np.ndarray):
+                arrays += fields_of(name, value)
+            else:
+                left_out.append(f"{name[:SHOWN]} = {_text(value)}"[:SHOWN])
+        return ArrayTable(self.path, arrays, left_out)
+
+    def values(self, tensor: _Tensor, name: str) -> Array:
+        what = f"tensor '{name[:SHOWN]}'"
+        if len(tensor.shape) > _MOST_AXES:
+            raise damaged(self.path, f"{what} of {len(tensor.shape)} axes")
+        sizes = (tensor.offset, *tensor.shape, *tensor.strides)
+        if len(tensor.shape) != len(tensor.strides) or any(
+            not isinstance(n, int) or isinstance(n, bool) or n < 0 for n in sizes
+        ):
+            raise damaged(self.path, f"{what} of shape {tensor.shape} and strides {tensor.strides}")
+        numbers = self.numbers(tensor.storage, what)
+        last = tensor.offset + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.strides, strict=True))
+        if prod(tensor.shape) and last >= len(numbers):
+            raise damaged(self.path, f"{what} that reaches beyond its {len(numbers)} numbers")
+        self.budget.spend(prod(tensor.shape) * 8, what)
+        if not prod(tensor.shape):
+            return np.zeros(tensor.shape)
+        step = numbers.itemsize
+        view = np.lib.stride_tricks.as_strided(
+            numbers[tensor.offset :], tensor.shape, tuple(s * step for s in tensor.strides), writeable=False
+        )
+        return np.ascontiguousarray(view)
+
+    def numbers(self, storage: _Storage, what: str) -> Array:
+        if storage.key in self.storages:
+            return self.storages[storage.key]
+        info = self.members.get(f"{self.root}data/{storage.key}")
+        bfloat = storage.kind == "bf16"
+        dtype = np.dtype("u2" if bfloat else storage.kind).newbyteorder(">" if self.big else "<")
+        size = storage.count * dtype.itemsize
+        if info is None or info.file_size < size or size < 0:
+            held = "no file" if info is None else f"{info.file_size} bytes"
+            raise damaged(self.path, f"{held} for {what}, which takes {size} bytes")
+        self.budget.spend(size, what)
+        with self.archive.open(info) as file:
+            data = file.read(size)
+            file.read(1)  # at the end of a file its checksum is looked at
+        values: Array = np.frombuffer(data, dtype=dtype)
+        if bfloat:  # the upper half of a 32-bit float
+            values = (values.astype(np.uint32) << 16).view(np.float32)
+        self.storages[storage.key] = values
+        return values
+
+
+class _Expansion:
+    """The entries of an index, one for each name; the index may refer to the same list many times.
+
+    Every reference spends the file's budget before anything is built for it, so that a small index that repeats a
+    long list or a long name is refused in time and memory that its size allows.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        # By the identity of a list: whether it is one of numbers, and the array. The index keeps all lists alive.
+        self.arrays: dict[int, Array | None] = {}
+
+    def parts(self, name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+        """Everything in nested dictionaries and lists, by dotted names; lists of numbers are arrays."""
+        self.budget.spend(len(name), f"the name '{name[:SHOWN]}'")
+        if isinstance(value, Mapping | list | tuple):
+            self.budget.spend(len(value) * _REFERENCE_BYTES, f"'{name[:SHOWN]}'")
+        if depth > MAX_DEPTH:
+            yield name, "nested too deeply"
+        elif isinstance(value, Mapping):
+            if not value:  # counted, so that nested ones come to an end
+                yield name, "empty"
+            for key, inner in value.items():
+                yield from self.parts(f"{name}.{key}" if name else str(key), inner, depth + 1)
+        elif isinstance(value, list | tuple):
+            if (numbers := self.numbers(value)) is not None:
+                yield name, numbers
+            elif any(isinstance(item, _Tensor | Mapping | list | tuple) for item in value):
+                for i, inner in enumerate(value):
+                    yield from self.parts(f"{name}({i})" if name else f"({i})", inner, depth + 1)
+            else:
+                yield name, ", ".join(map(_text, value[:16]))
+        else:
+            yield name, value
+
+    def numbers(self, values: Sequence[Any]) -> Array | None:
+        """The array of a list of numbers, shared by all its names; None for another list."""
+        key = id(values)
+        if key not in self.arrays:
+            numeric = len(values) > 1 and all(isinstance(value, int | float) for value in values)
+            self.arrays[key] = np.array(values, dtype=np.float64) if numeric else None
+        return self.arrays[key]
+
+
+def _text(value: Any) -> str:
+    """The beginning of a value's text, without making the whole of a long one."""
+    if isinstance(value, str):
+        return value[:SHOWN]
+    if isinstance(value, _Name):
+        return f"{value.module}.{value.name}"[:SHOWN]
+    if isinstance(value, _Storage):
+        return f"a storage of {value.kind}"
+    return str(value)[:SHOWN]
+
+
+def _refused(
+    path: Path, found: str, expected: str = "tensors, numbers, text, lists and dictionaries"
+) -> RefusedError:
+    return RefusedError(
+        "pickled",
+        found=f"{found} in the index of the file, which is not run",
+        expected=expected,
+        do="save tensors alone (torch.save of a dictionary of tensors), or numpy.savez",
+        place=Place(file=str(path)),
+    )
+
+
+@dataclass
+class _Machine:
+    """Runs the few instructions by which tensors are written; a stack, a memory, and nothing else."""
+
+    code: bytes
+    path: Path
+    budget: Budget
+    at: int = 0
+    stack: list[Any] = field(default_factory=list)
+    memory: dict[int, Any] = field(default_factory=dict)
+
+    def run(self) -> Any:
+        """What the index describes."""
+        while True:
+            place = self.at
+            code = self.take(1)
+            if code == b".":
+                return self.pop()
+            step = _STEPS.get(code)
+            if step is None:
+                raise _refused(self.path, f"instruction 0x{code.hex()} at byte {place}")
+            step(self)
+
+    def take(self, count: int) -> bytes:
+        data = self.code[self.at : self.at + count]
+        if count < 0 or len(data) < count:
+            raise damaged(self.path, f"an index that ends at byte {len(self.code)}")
+        self.at += count
+        return data
+
+    def skip(self, count: int) -> None:
+        self.take(count)
+
+    def number(self, form: str) -> Any:
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def line(self) -> str:
+        end = self.code.find(b"\n", self.at)
+        text = self.take(max(end - self.at, -1) + 1) if end >= 0 else self.take(len(self.code) + 1)
+        return text[:-1].decode("ascii", "replace")
+
+    def push(self, value: Any) -> None:
+        self.stack.append(value)
+
+    def pop(self) -> Any:
+        if not self.stack or self.stack[-1] is _MARK:
+            raise damaged(self.path, f"an index whose byte {self.at} takes what is not there")
+        return self.stack.pop()
+
+    def top(self) -> Any:
+        value = self.pop()
+        self.stack.append(value)
+        return value
+
+    def since_mark(self) -> list[Any]:
+        for i in range(len(self.stack) - 1, -1, -1):
+            if self.stack[i] is _MARK:
+                items = self.stack[i + 1 :]
+                del self.stack[i:]
+                return items
+        raise damaged(self.path, f"an index whose byte {self.at} ends what was not begun")
+
+    def load(self, key: int) -> None:
+        if key not in self.memory:
+            raise damaged(self.path, f"an index whose byte {self.at} speaks of what it does not hold")
+        self.push(self.memory[key])
+
+    def keep(self, key: int) -> None:
+        self.memory[key] = self.top()
+
+    def append(self, items: list[Any]) -> None:
+        target = self.top()
+        if not isinstance(target, list):
+            raise damaged(self.path, f"an index whose byte {self.at} appends to no list")
+        target.extend(items)
+
+    def set_items(self, items: list[Any]) -> None:
+        target = self.top()
+        if not isinstance(target, dict) or len(items) % 2:
+            raise damaged(self.path, f"an index whose byte {self.at} sets items of no dictionary")
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            if not isinstance(key, str | int | float | bool | None):
+                raise _refused(self.path, f"an entry under a {type(key).__name__}")
+            target[key] = value
+
+    def persistent(self) -> None:
+        found = self.pop()
+        if (
+            not isinstance(found, tuple)
+            or len(found) != 5
+            or found[0] != "storage"
+            or not isinstance(found[1], _Name)
+            or not isinstance(found[2], str)
+            or not isinstance(found[4], int)
+        ):
+            raise _refused(self.path, f"a reference at byte {self.at} to no storage of numbers")
+        kind = _STORAGES.get(found[1].name) if found[1].module == "torch" else None
+        if kind is None:
+            raise _refused(self.path, f"'{found[1].module}.{found[1].name}'")
+        self.push(_Storage(kind, found[2], found[4]))
+
+    def reduce(self) -> None:
+        arguments, called = self.pop(), self.pop()
+        if not isinstance(called, _Name) or not isinstance(arguments, tuple):
+            raise _refused(self.path, f"a call at byte {self.at} of what has no name")
+        name = called.module, called.name
+        if name in _REBUILD and len(arguments) >= 4 and isinstance(arguments[0], _Storage):
+            storage, offset, shape, strides = arguments[:4]
+            if isinstance(shape, tuple) and isinstance(strides, tuple):
+                self.push(_Tensor(storage, offset, shape, strides))
+                return
+        if name in _WRAPPED and arguments and isinstance(arguments[0], _Tensor):
+            self.push(arguments[0])
+        elif name == _ORDERED and not arguments:
+            self.push({})
+        elif name == _SIZE and len(arguments) == 1 and isinstance(arguments[0], tuple | list):
+            # A copy, unlike all else on the stack: a few bytes of the index may ask for many of a long list.
+            self.budget.spend(len(arguments[0]) * _REFERENCE_BYTES, "a torch.Size")
+            self.push(tuple(arguments[0]))
+        else:
+            raise _refused(self.path, f"a call of '{called.module}.{called.name}'")
+
+    def build(self) -> None:
+        # Attributes of an OrderedDict, as those of a module's state: no channels.
+        self.pop()
+        if not isinstance(self.top(), dict):
+            raise _refused(self.path, f"attributes at byte {self.at} of no dictionary")
+
+    def name(self, module: Any, name: Any) -> None:
+        if not isinstance(module, str) or not isinstance(name, str):
+            raise _refused(self.path, f"a name at byte {self.at} that is no text")
+        known = {*_REBUILD, *_WRAPPED, _ORDERED, _SIZE}
+        if (module, name) not in known and not (module == "torch" and (name in _STORAGES or name in _DTYPES)):
+            raise _refused(self.path, f"'{module}.{name}'")
+        self.push(_Name(module, name))
+
+    def text(self, count: int) -> None:
+        self.push(self.take(count).decode("utf-8", "surrogatepass"))
+
+    def tuple_of(self, count: int) -> None:
+        items = [self.pop() for _ in range(count)]
+        self.push(tuple(items[::-1]))
+
+
+_DTYPES = {
+    "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool",
+}  # fmt: skip
+
+
+def _stack_name(machine: _Machine) -> None:
+    name, module = machine.pop(), machine.pop()
+    machine.name(module, name)
+
+
+_STEPS: Mapping[bytes, Callable[[_Machine], None]] = {
+    b"\x80": lambda m: m.skip(1),  # PROTO
+    b"\x95": lambda m: m.skip(8),  # FRAME
+    b"(": lambda m: m.push(_MARK),
+    b")": lambda m: m.push(()),
+    b"t": lambda m: m.push(tuple(m.since_mark())),
+    b"\x85": lambda m: m.tuple_of(1),
+    b"\x86": lambda m: m.tuple_of(2),
+    b"\x87": lambda m: m.tuple_of(3),
+    b"]": lambda m: m.push([]),
+    b"a": lambda m: m.append([m.pop()]),
+    b"e": lambda m: m.append(m.since_mark()),
+    b"}": lambda m: m.push({}),
+    b"s": lambda m: m.set_items([m.pop(), m.pop()][::-1]),
+    b"u": lambda m: m.set_items(m.since_mark()),
+    b"N": lambda m: m.push(None),
+    b"\x88": lambda m: m.push(True),
+    b"\x89": lambda m: m.push(False),
+    b"J": lambda m: m.push(m.number("<i")),
+    b"K": lambda m: m.push(m.number("<B")),
+    b"M": lambda m: m.push(m.number("<H")),
+    b"\x8a": lambda m: m.push(int.from_bytes(m.take(m.number("<B")), "little", signed=True)),  # LONG1
+    b"G": lambda m: m.push(m.number(">d")),
+    b"X": lambda m: m.text(m.number("<I")),
+    b"\x8c": lambda m: m.text(m.number("<B")),
+    b"h": lambda m: m.load(m.number("<B")),
+    b"j": lambda m: m.load(m.number("<I")),
+    b"q": lambda m: m.keep(m.number("<B")),
+    b"r": lambda m: m.keep(m.number("<I")),
+    b"\x94": lambda m: m.keep(len(m.memory)),  # MEMOIZE
+    b"c": lambda m: m.name(m.line(), m.line()),
+    b"\x93": _stack_name,
+    b"Q": lambda m: m.persistent(),
+    b"R": lambda m: m.reduce(),
+    b"b": lambda m: m.build(),
+}

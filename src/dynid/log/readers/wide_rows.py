@@ -1,0 +1,270 @@
+"""Tables whose cells hold lists, whose channels have a clock each, or that are transposed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.errors import InputError, Place
+from dynid.base.units import number_of
+from dynid.log.log import ColumnInfo, Table, Text
+from dynid.log.readers.arrays import ArrayTable, Budget, StoredArray
+from dynid.log.readers.dialect import COMMENT
+from dynid.log.readers.json_files import with_plain_numbers
+from dynid.log.readers.parts import SeriesOnOneClock, ascending, first_rows, is_called_clock, numbers_of
+
+# Cells that hold a whole list, as pandas and bagpy write messages: one column for each of its numbers.
+
+# [1, 2], (1, 2), [1 2], array('d', [1, 2]), array([1, 2]), tensor([1, 2])
+_LIST = re.compile(
+    r"(?:(?:np\.|numpy\.)?(?:array|tensor)\((?:'\w',\s*)?)?[\[(]\s*(?P<inside>[^\[\]()]*?),?\s*[\])](?:[^\])]*\))?"
+)
+# 1 2 3, in a cell of its own
+_BARE = re.compile(r"[-+.\deE]+(?:\s+[-+.\deE]+)+")
+# 1.0,2.0 in a cell of its own: two numbers without points may be one with a decimal comma.
+_COMMAS = re.compile(r"[-+.\deE]+(?:[,;]\s*[-+.\deE]+){2,}|[-+\d]*\.[\deE+-]*[,;]\s*[-+\d]*\.[\deE+-]*")
+_BETWEEN = re.compile(r"\s*[,;]\s*|\s+")
+_MOST = 512
+
+
+def with_lists_apart(table: Table) -> Table:
+    """The table, with columns name[0], name[1], ... for a column of lists; name[JOINT] where another lists names."""
+    texts = tuple(getattr(table, "texts", ()))
+    first = next(iter(table.batches(texts, 1, 0, 1)), {}) if texts else {}
+    cells = {
+        name: values.names[int(values.codes[0])]
+        for name, values in first.items()
+        if isinstance(values, Text) and len(values.codes) and values.codes[0] >= 0
+    }
+    parts = {name: found for name, cell in cells.items() if (found := _parts(cell))}
+    numbers = {name: len(found) for name, found in parts.items() if _numbers(found, len(found)) is not None}
+    numbers = {name: count for name, count in numbers.items() if 1 <= count <= _MOST}
+    if not numbers:
+        return table
+    named = [
+        name for name, found in parts.items() if name not in numbers and len(set(found)) == len(found) > 1
+    ]
+    return _Lists(table, numbers, {name: tuple(parts[name]) for name in named[:1]})
+
+
+def _parts(cell: str) -> list[str]:
+    plain = with_plain_numbers(cell.strip())
+    if _BARE.fullmatch(plain):
+        return plain.split()
+    if _COMMAS.fullmatch(plain):
+        return _BETWEEN.split(plain)
+    found = _LIST.fullmatch(plain)
+    return [one.strip("'\"") for one in _BETWEEN.split(found["inside"]) if one] if found else []
+
+
+def _numbers(parts: list[str], count: int) -> list[float] | None:
+    if len(parts) != count:
+        return None
+    try:
+        return [number_of(one) for one in parts]
+    except ValueError:
+        return None
+
+
+class _Lists:
+    """A table with the numbers of lists as columns.
+
+    counts: how many numbers a cell of each column of lists holds.    names: what another one says of all equally long
+    ones, in every row, by its own name.
+    """
+
+    def __init__(self, table: Table, counts: Mapping[str, int], names: Mapping[str, tuple[str, ...]]) -> None:
+        self.path: Path = table.path
+        self._table, self._counts, self._names = table, counts, names
+        labels = next(iter(names.values()), ())
+        self._labelled = {name for name, count in counts.items() if count == len(labels)}
+        self._places = {
+            f"{name}[{labels[i] if name in self._labelled else i}]": (name, i)
+            for name, count in counts.items()
+            for i in range(count)
+        }
+        kept = (name for name in table.column_names if name not in counts)
+        self.column_names = (*kept, *self._places)
+        self.texts = tuple(name for name in getattr(table, "texts", ()) if name not in counts)
+        self.row_count = table.row_count
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def info(self, column: str) -> ColumnInfo:
+        """What the file says of a column."""
+        known = getattr(self._table, "info", None)
+        if column in self._places:
+            name, _ = self._places[column]
+            return ColumnInfo("float64", name)
+        return known(column) if known is not None else ColumnInfo()
+
+    def batches(
+        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[Mapping[str, Float | Text]]:
+        """Yields batches of the named columns; raises InputError for a list of another length or other names."""
+        sources = [self._places[name][0] if name in self._places else name for name in columns]
+        checked = list(self._names) if self._labelled & set(sources) else []
+        stored = tuple(dict.fromkeys((*sources, *checked)))
+        row = start
+        for batch in self._table.batches(stored, rows, start, stop):
+            for name in checked:
+                self._check(name, batch[name], row)
+            lists = {
+                name: self._numbers(name, batch[name], row)
+                for name in dict.fromkeys(sources)
+                if name in self._counts
+            }
+            yield {
+                name: lists[source][:, self._places[name][1]] if source in lists else batch[source]
+                for name, source in zip(columns, sources, strict=True)
+            }
+            one = batch[stored[0]]
+            row += len(one.codes) if isinstance(one, Text) else len(one)
+
+    def _numbers(self, name: str, values: Float | Text, row: int) -> Float:
+        count = self._counts[name]
+        if not isinstance(values, Text):
+            return np.full((len(values), count), np.nan)
+        table = np.full((len(values.names) + 1, count), np.nan)
+        for code, cell in enumerate(values.names):
+            found = _numbers(_parts(cell), count)
+            if found is None:
+                at = row + int(np.flatnonzero(values.codes == code)[0])
+                raise self._wrong(
+                    f"column '{name}' = '{cell[:60]}'", f"a list of {count} numbers, as before", at
+                )
+            table[code] = found
+        return table[values.codes]
+
+    def _check(self, name: str, values: Float | Text, row: int) -> None:
+        for code, cell in enumerate(values.names if isinstance(values, Text) else ()):
+            if tuple(_parts(cell)) != self._names[name]:
+                at = row + int(np.flatnonzero(values.codes == code)[0])  # type: ignore[union-attr]  # of text
+                raise self._wrong(
+                    f"column '{name}' = '{cell[:60]}'", "the same joints in the same order in every row", at
+                )
+
+    def _wrong(self, found: str, expected: str, row: int) -> InputError:
+        place = Place(file=str(self.path), row=row)
+        return InputError("list-cell", found=found, expected=expected, place=place)
+
+
+# Tables with a clock before each channel, or before those of each joint: time, q1, time, q2, ...
+
+# Two clocks may be those of two computers.
+_LEAST = 3
+
+
+def with_one_clock(table: Table) -> Table:
+    """The table; one whose channels have a clock each, or in groups of as many, on the first clock alone."""
+    try:
+        clocks = _clocks(table)
+        return table if clocks is None else _PairedClocks(table, clocks)
+    except InputError:  # they share no time, or have no rows in common
+        return table
+
+
+def _clocks(table: Table) -> tuple[int, ...] | None:
+    """The places of clocks that stand at even distances from the first column on; None = there are none."""
+    names = table.column_names
+    called = [k for k, name in enumerate(names) if is_called_clock(name)]
+    if len(called) < _LEAST or called[0] != 0:
+        return None
+    step = called[1]
+    if step < 2 or called != list(range(0, len(names), step)) or len(names) % step:
+        return None
+    first = first_rows(table)
+    known = {name: values[np.isfinite(values)] for name, values in first.items()}
+    return tuple(called) if {*ascending(known)} >= {names[k] for k in called} else None
+
+
+class _PairedClocks(SeriesOnOneClock):
+    """A table with its channels at the times of the first clock.    clocks: the places of the columns of time."""
+
+    def __init__(self, table: Table, clocks: tuple[int, ...]) -> None:
+        names, step = table.column_names, clocks[1]
+        self._table = table
+        places = {name: (names[k], name) for k in clocks for name in names[k + 1 : k + step]}
+        times = numbers_of(table, tuple(names[k] for k in clocks))
+        super().__init__(table.path, times, places, self._of_clock, names[0])
+        text = (
+            f"a clock before {'each channel' if step == 2 else 'the channels of each'}, {len(clocks)} in all"
+        )
+        if any(not np.array_equal(one, times[names[0]], equal_nan=True) for one in times.values()):
+            text += f": the channels are brought to the times of '{self.rows_of}' on straight lines"
+        self.remarks = (
+            *getattr(table, "remarks", ()),
+            Diagnostic(Severity.NOTE, "parts", text, Place(file=str(table.path))),
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._table, name)
+
+    @property
+    def streams(self) -> dict[str, tuple[str, ...]]:
+        """Its columns, without the clocks that are left out."""
+        return {"": self.column_names}
+
+    def info(self, column: str) -> ColumnInfo:
+        """What the file says of a column."""
+        known = getattr(self._table, "info", None)
+        return ColumnInfo(unit=known(column).unit) if known is not None else ColumnInfo()
+
+    def _of_clock(self, clock: str, names: tuple[str, ...]) -> Mapping[str, Float]:
+        return numbers_of(self._table, names)
+
+
+# Text tables that are turned: a line for each signal, as numpy.savetxt writes an array of signals by time.
+
+# Lines of a turned table, and cells of each: of a log there are more rows, and fewer columns.
+_MOST_LINES, _LEAST_CELLS = 128, 500
+_TIMES_LINES = 4
+_MOST_BYTES = 1 << 28
+_SIGNALS_IN_ROWS_BETWEEN = re.compile(r"\s*[,;\t]\s*|\s+")
+
+
+def signals_in_rows(path: Path) -> ArrayTable | None:
+    """The table of a file whose few long lines are one signal each, by name where they begin with one; else None.
+
+    Raises RefusedError for a file that is too large.
+    """
+    lines: list[str] = []
+    if path.stat().st_size > _MOST_BYTES:
+        return None
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        for line in file:
+            if line.strip() and not COMMENT.match(line):
+                lines.append(line.strip())
+            if len(lines) > _MOST_LINES or (lines and len(lines[-1]) < _LEAST_CELLS):
+                return None
+    Budget(path).spend(sum(map(len, lines)) * 8, "numbers")
+    rows = [[one for one in _SIGNALS_IN_ROWS_BETWEEN.split(line) if one] for line in lines]
+    count = len(rows[0]) if rows else 0
+    if len(rows) < 2 or count < max(_LEAST_CELLS, _TIMES_LINES * len(rows)) or {count} != {*map(len, rows)}:
+        return None
+    named = [_number(cells[0]) is None for cells in rows]
+    if any(named) and not (all(named) and len({cells[0] for cells in rows}) == len(rows)):
+        return None
+    values = [[_number(cell) for cell in cells[any(named) :]] for cells in rows]
+    if any(cell is None for cells in values for cell in cells):
+        return None
+    numbers = np.array(values, dtype=np.float64)
+    if not any(named):
+        return ArrayTable(path, [StoredArray.of("column", numbers)])
+    return ArrayTable(path, [StoredArray.of(cells[0], one) for cells, one in zip(rows, numbers, strict=True)])
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return number_of(cell)
+    except ValueError:
+        return None

@@ -1,0 +1,413 @@
+"""Physically consistent bodies from dynamic coefficients: a published or revealed table in, full parameters out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dynid.base import (
+    DynidError,
+    Float,
+    InputError,
+    InputErrors,
+    Place,
+    UsageError,
+    dataclass,
+    locked,
+    meant,
+    number_of,
+    read_bytes,
+)
+from dynid.estimate import FeasibleFit, parameter_spread
+from dynid.factor import structural_base
+from dynid.feasible import (
+    RULES,
+    ColumnBounds,
+    Distance,
+    Feasible,
+    PhysicalBodies,
+    all_conditions,
+    body_columns,
+    feasible_parameters,
+    l_curve_strength,
+)
+from dynid.papers.annealing import COORDINATES, Annealing, Box, annealed_parameters
+from dynid.papers.penalty import Penalised, Rule
+from dynid.robot import RobotModel
+from dynid.rows import TorqueRows
+from dynid.terms import Column, Of, RigidBody, RotorInertia, Terms
+
+MAX_BYTES = 4_000_000
+# Deviation of a coefficient that comes without one, over the table's root mean square.
+DEVIATION = 1e-3
+# Least deviation that counts, over that: a noiseless model reveals coefficients to fifteen digits.
+LEAST = 0.1
+# A printed factor is one of the robot's own if it rounds to the same: digits that formulas are written with.
+_DIGITS = 4
+_PART = re.compile(r"\s*([+-])?\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*\*?\s*)?([A-Za-z]+\d+)\s*")
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """C theta = y, with deviations.    formulas: (k,).    C: (k, p).    value, std: (k,)."""
+
+    formulas: tuple[str, ...]
+    C: Float
+    value: Float
+    std: Float
+
+    def __post_init__(self) -> None:
+        k = len(self.formulas)
+        object.__setattr__(self, "C", locked(self.C, (k, None), "C"))
+        for name in ("value", "std"):
+            object.__setattr__(self, name, locked(getattr(self, name), (k,), name))
+
+
+@dataclass(frozen=True, eq=False)
+class FeasibleCoefficients:
+    """Full parameters behind coefficients.    misfit: (k,) C theta - y.    strength: of the prior, 0 = none."""
+
+    robot: RobotModel
+    terms: Terms
+    coefficients: Coefficients
+    found: Feasible | Penalised
+    misfit: Float
+    strength: float
+
+    @property
+    def cost(self) -> float:
+        """Sum of the squared misfits, phi of Gaz et al. 2019."""
+        return float(np.sum(self.misfit**2))
+
+
+def feasible_from_coefficients(
+    robot: RobotModel, coefficients: Coefficients, terms: Terms | None = None, fit: FeasibleFit | None = None
+) -> FeasibleCoefficients:
+    """Min sum ((C theta - y) / std)^2 + strength distance(theta, prior) under the constraints of a feasible fit.
+
+    terms: rigid bodies without it.    fit: constraints, prior and strength ("l-curve" may choose it).
+    Raises SolverError naming constraints in conflict, UsageError for a strength that needs a log.
+    Source: Gaz et al. 2019, section V, as one convex program.
+    """
+    chosen, how = terms or Terms((RigidBody(),)), fit or FeasibleFit(strength=1.0)
+    columns = chosen.columns(robot)
+    if how.strength == "held-out":
+        raise UsageError(
+            "prior-strength", found="strength = 'held-out' without a log", expected="a number or 'l-curve'"
+        )
+    prior = np.array([column.prior for column in columns])
+    spread = parameter_spread(robot, columns, np.full(len(columns), np.nan))
+    A = coefficients.C / coefficients.std[:, None]
+    y = coefficients.value / coefficients.std
+
+    def solved(strength: float) -> Feasible:
+        return feasible_parameters(
+            A, y, columns, how.constraints(), prior, spread, strength, Distance(how.prior)
+        )
+
+    def point(strength: float) -> tuple[float, float]:
+        one = solved(strength)
+        return one.cost, one.distance
+
+    strength = l_curve_strength(point).strength if how.strength == "l-curve" else float(how.strength)
+    found = solved(strength)
+    misfit = coefficients.C @ found.parameters - coefficients.value
+    return FeasibleCoefficients(robot, chosen, coefficients, found, misfit, strength)
+
+
+def read_coefficients(path: str | Path, robot: RobotModel, terms: Terms | None = None) -> Coefficients:
+    """Reads a CSV file with the columns `formula` and `value`, and `std` or `half_width_95` if there.
+
+    A formula is a sum such as "Iyy2 + Izz1 - 0.0068 m4" of this robot's parameters. One that is a base parameter of the
+    robot with its factors rounded to four digits is taken with exact factors.
+    Raises InputErrors with the lines of all that is wrong.
+    """
+    chosen = terms or Terms((RigidBody(),))
+    columns = chosen.columns(robot)
+    text = read_bytes(path, "a CSV file of coefficients", MAX_BYTES).decode("utf-8-sig", "replace")
+    table = csv.DictReader(io.StringIO(text))
+    missing = {"formula", "value"} - set(table.fieldnames or ())
+    if missing:
+        raise InputError(
+            "missing-column",
+            found=f"no column {' and '.join(sorted(missing))}",
+            expected="formula, value, and std or half_width_95",
+            place=Place(file=str(path), line=1),
+        )
+    errors: list[DynidError] = []
+    formulas, rows, values, deviations = [], [], [], []
+    for line in _lines(table, Path(path)):
+        place = Place(file=str(path), line=table.line_num)
+        try:
+            rows.append(_row(line["formula"] or "", columns, place))
+            values.append(_number(line, "value", place))
+            deviations.append(_deviation(line, place))
+            formulas.append(line["formula"])
+        except InputError as error:
+            errors.append(error)
+    if errors:
+        raise InputErrors(errors[:50])
+    if not rows:
+        raise InputError(
+            "no-rows", found="no coefficient", expected="one a line", place=Place(file=str(path))
+        )
+    y = np.array(values)
+    usual = DEVIATION * max(float(np.sqrt(np.mean(y**2))), np.finfo(np.float64).tiny)
+    std = np.array([usual if math.isnan(one) else max(one, LEAST * usual) for one in deviations])
+    return Coefficients(tuple(formulas), _exact(np.array(rows), robot, chosen), y, std)
+
+
+def _lines(table: csv.DictReader[str], path: Path) -> Iterator[dict[str, str]]:
+    try:
+        yield from table
+    except csv.Error as error:
+        place = Place(file=str(path), line=table.line_num)
+        raise InputError("csv", found=str(error), expected="CSV", place=place) from error
+
+
+def _row(formula: str, columns: Sequence[Column], place: Place) -> Float:
+    row, position = np.zeros(len(columns)), 0
+    names = {column.name: i for i, column in enumerate(columns)}
+    while position < len(formula):
+        part = _PART.match(formula, position)
+        if part is None or (position > 0 and part[1] is None) or part[3] not in names:
+            at = formula[position : position + 30].strip()
+            raise InputError(
+                "formula",
+                found=f"'{at}' in the formula '{formula[:60]}'",
+                expected="a sum of parameters such as 'Iyy2 + Izz1 - 0.0068 m4'",
+                do="dynid inspect shows the robot's base parameters",
+                place=place,
+            )
+        row[names[part[3]]] += float(part[2] or 1.0) * (-1.0 if part[1] == "-" else 1.0)
+        position = part.end()
+    if not row.any():
+        raise InputError("formula", found="an empty formula", expected="a sum of parameters", place=place)
+    return row
+
+
+def _number(line: dict[str, str], key: str, place: Place) -> float:
+    try:
+        value = number_of(line[key])
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError("number", found=f"{key} = '{line[key]}'", expected="a finite number", place=place)
+    return value
+
+
+def _deviation(line: dict[str, str], place: Place) -> float:
+    for key, share in (("std", 1.0), ("half_width_95", 0.5)):
+        if line.get(key):
+            value = share * _number(line, key, place)
+            # What a noiseless model reveals has no deviation to speak of.
+            return value if value > 0 else math.nan
+    return math.nan
+
+
+def _exact(C: Float, robot: RobotModel, terms: Terms) -> Float:
+    B = structural_base(robot, terms, TorqueRows()).B
+    rounded = {tuple(_rounded(row)): row for row in B}
+    return np.array([rounded.get(tuple(_rounded(row)), row) for row in C])
+
+
+def _rounded(row: Float) -> list[float]:
+    return [float(f"{value:.{_DIGITS}g}") for value in row]
+
+
+def retrieval_lines(result: FeasibleCoefficients) -> list[str]:
+    """The result in words: cost, worst coefficients, bodies and what holds them."""
+    found, theta = result.found, result.found.parameters
+    count = len(result.misfit)
+    how = f"prior of strength {result.strength:g}"
+    if isinstance(found, Penalised):
+        met = found.costs[np.isfinite(found.costs)]
+        runs = f"{len(found.costs)} run{'s' * (len(found.costs) > 1)}"
+        how = f"best of {runs}, median {float(np.median(met)):.4g}, {len(met)} fulfil every rule"
+    lines = [f"{count} coefficients, sum of squared misfits {result.cost:.4g}, {how}"]
+    for i in np.argsort(-np.abs(result.misfit))[:5]:
+        value = result.coefficients.value[i]
+        lines.append(
+            f"  off by {result.misfit[i]: .3g} of {value: .4g}  {result.coefficients.formulas[i][:80]}"
+        )
+    lines.append("body, mass kg, centre of mass m, least eigenvalue of the pseudo-inertia")
+    for i, (name, least) in enumerate(zip(result.robot.body_names, found.least_eigenvalue, strict=True)):
+        m, *h = theta[10 * i : 10 * i + 4]
+        centre = ", ".join(f"{x / m: .4f}" for x in h)
+        lines.append(f"  {name:<20} {m:8.4f}   {centre}   {least:.2g}")
+    if isinstance(found, Feasible):
+        lines.append("held by: " + (", ".join(found.active) or "no constraint"))
+    return lines
+
+
+def parameters_csv(result: FeasibleCoefficients) -> bytes:
+    """Name, unit and value of every parameter."""
+    columns = result.terms.columns(result.robot)
+    lines = ["name,unit,value"]
+    lines += [
+        f"{c.name},{c.unit},{float(v)!r}" for c, v in zip(columns, result.found.parameters, strict=True)
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def terms_of(rotors: bool) -> Terms:
+    """Rigid bodies, with rotor inertias on request."""
+    return RigidBody() + RotorInertia() if rotors else Terms((RigidBody(),))
+
+
+# Bodies from dynamic coefficients by Algorithm 1 of Gaz et al. 2019, for rules that no convex program
+# holds.
+
+# A link's box holds its joint and the next ones, and this much more on every side, m.
+ROOM = 0.15
+# Least mass over the greatest: a body without mass has no centre.
+LEAST_MASS = 1e-3
+# Bounds of what is no body, over its description, where the description knows it and where it does not.
+WIDE, UNKNOWN = 10.0, 1e3
+
+
+def feasible_by_penalty(
+    robot: RobotModel,
+    coefficients: Coefficients,
+    terms: Terms | None = None,
+    fit: FeasibleFit | None = None,
+    *,
+    rules: Sequence[Rule] = (),
+    box: Box | None = None,
+    how: Annealing | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> FeasibleCoefficients:
+    """Min phi(p) + xi sum g(h(p)) within LB <= p <= UB, phi = sum ((C theta(p) - y) / std)^2 mean(std)^2.
+
+    Coefficients of equal deviation weigh one each, as in the paper.
+    fit: its total mass, limits and further constraints are rules here; its prior has no part in this method.
+    rules: any others.    box: LB and UB; None = `default_box`.
+    Raises SolverError naming the rules that no run fulfils.
+    Source: Gaz et al. 2019, Algorithm 1.
+    """
+    chosen, asked = terms or Terms((RigidBody(),)), fit or FeasibleFit(strength=1.0)
+    columns = chosen.columns(robot)
+    spread = parameter_spread(robot, columns, np.full(len(columns), np.nan))
+    held = [one for one in asked.constraints() if not isinstance(one, PhysicalBodies | ColumnBounds)]
+    weight = float(np.sqrt(np.mean(coefficients.std**2))) / coefficients.std
+    found = annealed_parameters(
+        coefficients.C * weight[:, None],
+        coefficients.value * weight,
+        columns,
+        box or default_box(robot, columns, asked.total_mass),
+        tuple(rules),
+        all_conditions(held, columns, spread),
+        how,
+        progress=progress,
+    )
+    misfit = coefficients.C @ found.parameters - coefficients.value
+    return FeasibleCoefficients(robot, chosen, coefficients, found, misfit, 0.0)
+
+
+def default_box(
+    robot: RobotModel, columns: Sequence[Column], total_mass: tuple[float, float] | None = None
+) -> Box:
+    """LB and UB from the description: masses up to the total one, centres near the links, inertias that follow.
+
+    A link's centre lies within ROOM of the box that holds its joint and the next ones.
+    Raises UsageError where neither a total mass nor the description bounds the masses.
+    """
+    masses = robot.inertia_prior[:, 0]
+    heaviest = total_mass[1] if total_mass is not None else float(np.nansum(masses)) or np.inf
+    if not np.isfinite(heaviest):
+        raise UsageError(
+            "box",
+            found="no bound of the masses",
+            expected="a total mass",
+            do="give --total-mass LEAST MOST, or --box",
+        )
+    lower, upper = np.zeros(len(columns)), np.zeros(len(columns))
+    for body, ten in enumerate(body_columns(tuple(columns))):
+        near = robot.T_parent_joint[robot.parent == body, :3, 3]
+        corners = np.vstack([np.zeros(3), near])
+        low, high = corners.min(axis=0) - ROOM, corners.max(axis=0) + ROOM
+        most = heaviest * float(((high - low) ** 2).sum()) / 4.0
+        lower[ten] = [LEAST_MASS * heaviest, *low, 0, -most, 0, -most, -most, 0]
+        upper[ten] = [heaviest, *high, *(most,) * 6]
+    for j, column in enumerate(columns):
+        if column.of is not Of.BODY:
+            size = WIDE * abs(column.prior) if np.isfinite(column.prior) and column.prior else UNKNOWN
+            lower[j], upper[j] = max(column.lower, -size), min(column.upper, size)
+    return Box(lower, upper)
+
+
+def read_box(path: Path, default: Box, columns: Sequence[Column]) -> Box:
+    """A box whose bounds a CSV file changes: `name,least,most`, with names such as m3, cx3, Icxx3 or Ia3.
+
+    m kg, cx, cy, cz m in the joint frame, Icxx, ..., Iczz kg m^2 about the centre of mass.
+    Raises InputErrors with the lines of all that is wrong.
+    """
+    places = {column.name: j for j, column in enumerate(columns) if column.of is not Of.BODY}
+    for body, ten in enumerate(body_columns(tuple(columns))):
+        places |= {f"{name}{body + 1}": int(j) for name, j in zip(COORDINATES, ten, strict=True)}
+    text = read_bytes(path, "a CSV file of bounds", MAX_BYTES).decode("utf-8-sig", "replace")
+    table = csv.DictReader(io.StringIO(text))
+    missing = {"name", "least", "most"} - set(table.fieldnames or ())
+    if missing:
+        raise InputError(
+            "missing-column",
+            found=f"no column {' and '.join(sorted(missing))}",
+            expected="name, least, most",
+            place=Place(file=str(path), line=1),
+        )
+    lower, upper = np.array(default.lower), np.array(default.upper)
+    errors: list[DynidError] = []
+    for line in table:
+        try:
+            j, bounds = _bounds(line, places, Place(file=str(path), line=table.line_num))
+            lower[j], upper[j] = bounds
+        except InputError as error:
+            errors.append(error)
+    if errors:
+        raise InputErrors(errors[:50])
+    return Box(lower, upper)
+
+
+def _bounds(line: dict[str, str], places: dict[str, int], place: Place) -> tuple[int, tuple[float, float]]:
+    name = (line["name"] or "").strip()
+    if name not in places:
+        raise InputError(
+            "unknown-parameter",
+            found=f"'{name}'",
+            expected="m1, cx1, cy1, cz1, Icxx1, ... or another parameter of the model",
+            do=meant(name, tuple(places)),
+            place=place,
+        )
+    try:
+        least, most = number_of(line["least"]), number_of(line["most"])
+    except (TypeError, ValueError):
+        least, most = np.nan, np.nan
+    if not (np.isfinite(least) and np.isfinite(most) and least <= most):
+        raise InputError(
+            "number",
+            found=f"least = '{line['least']}', most = '{line['most']}'",
+            expected="two finite numbers, the least first",
+            place=place,
+        )
+    return places[name], (least, most)
+
+
+def rules_by_name(names: Sequence[str]) -> tuple[Rule, ...]:
+    """Registered rules; raises UsageError for an unknown one."""
+    found = []
+    for name in names:
+        if name not in RULES:
+            raise UsageError(
+                "unknown-rule",
+                found=f"rule '{name}'",
+                expected="one of " + (", ".join(RULES.names()) or "none, as no plug-in has registered one"),
+                do=RULES.meant(name) or "name the module that registers it: --plugin my_rules.py",
+            )
+        found.append(Rule(name, RULES[name]))
+    return tuple(found)

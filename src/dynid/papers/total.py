@@ -1,0 +1,142 @@
+"""Total least squares: noise in the regressor as well as in the torque."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.base import Float, check_options, dataclass, eigh
+from dynid.estimate import (
+    WLS,
+    Estimate,
+    Regression,
+    Status,
+    completed,
+    encoder_noise,
+    interval_kind,
+    last_move,
+    most_rounds,
+    require_enough,
+    residual_sigma,
+)
+from dynid.factor import stack
+
+LEAST_TORQUE_SHARE = 0.05
+# Of the residual's and the noise's sizes: near one where the noise is what it is taken for.
+LEAST_RATIO = 0.5
+
+
+@dataclass(frozen=True)
+class TLS:
+    """Generalised total least squares: min sum_j [beta; -1]' G_j [beta; -1] / [beta; -1]' C_j [beta; -1].
+
+    G_j = [X y]'[X y] of joint j and C_j the covariance of the errors of [X y]: that of X is what noise of the encoders
+    makes in the columns after all filters (drawn and measured, see dynid.signals.noise), that of y what is left of the
+    residual. With it the shrinking of least squares under noisy regressors is gone to first order, and the answer is
+    consistent if the noise is what it is taken for. Without known noise of the columns it is weighted least squares.
+
+    position_noise: standard deviation of the encoders' noise in rad (m), one number or one a joint; None = measured in
+    the log's upper half of frequencies, where no arm moves.
+    Source: Van Huffel and Vandewalle 1991, ch. 10; Gautier, Vandanjon and Presse 1994 for robots.
+    """
+
+    position_noise: float | Sequence[float] | None = encoder_noise()
+    rounds: int = most_rounds(50)
+    tolerance: float = last_move(1e-6)
+    intervals: str = interval_kind()
+    name: str = "tls"
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def fit(self, regression: Regression) -> Estimate:
+        """Alternates between the smallest generalised eigenvector and the noise of the torque."""
+        require_enough(regression)
+        free = WLS().fit(regression)
+        source = regression.source
+        noise = None if source is None else source.column_noise(regression.base.mask, self.position_noise)
+        if noise is None:
+            text = (
+                f"{free.status.text}; no noise of the regressor is known, so this is weighted least squares"
+            )
+            return replace(free, method=self.name, status=Status(free.status.ok, text))
+        b = regression.base.rank
+        total = regression.factors.total
+        C = _over_base(regression, noise)
+        value, sigma = np.array(free.value), np.array(free.sigma)
+        ratio, change = 1.0, np.inf
+        for _ in range(self.rounds):
+            weights = 1.0 / sigma**2
+            R = stack(total, regression.base.independent, weights)
+            shared = [np.einsum("i,ij,j->", value, one, value) for one in C]
+            torque = [max(s**2 - x, LEAST_TORQUE_SHARE * s**2) for s, x in zip(sigma, shared, strict=True)]
+            errors = np.zeros((b + 1, b + 1))
+            for f, w, one, own in zip(total, weights, C, torque, strict=True):
+                errors[:b, :b] += w * f.count * one
+                errors[b, b] += w * f.count * own
+            new, ratio = smallest(R, errors)
+            change = float(np.linalg.norm(R[:b, :b] @ (new - value)) / np.sqrt(b))
+            value = new
+            sigma = residual_sigma(regression, value)
+            if change < self.tolerance * np.sqrt(regression.factors.count):
+                break
+        weights = 1.0 / sigma**2
+        R = stack(total, regression.base.independent, weights)[:b, :b]
+        moved = float(np.linalg.norm(R @ (value - free.value)) / np.sqrt(b))
+        status = _status(change < self.tolerance * np.sqrt(regression.factors.count), ratio, moved)
+        found = completed(self, regression, value, R, weights, sigma, 1.0, None, status)
+        # The bread of the corrected equations, G - ratio C, is smaller than that of least squares.
+        corrected = R.T @ R - ratio * sum(
+            w * f.count * one for w, f, one in zip(weights, total, C, strict=True)
+        )
+        stretch = np.linalg.solve(_positive(corrected, R), R.T @ R)
+        return replace(
+            found,
+            covariance=stretch @ found.covariance @ stretch.T,
+            textbook_covariance=stretch @ found.textbook_covariance @ stretch.T,
+        )
+
+
+def smallest(R: Float, errors: Float) -> tuple[Float, float]:
+    """Beta (b,) with [beta; -1] the eigenvector of (R'R, errors) of the least eigenvalue, and that eigenvalue.
+
+    R: (b + 1, b + 1) triangle of [X y].    errors: (b + 1, b + 1) covariance of the errors of [X y], summed over the
+    equations; it may be singular.
+    """
+    size = np.linalg.norm(R, axis=0)
+    size = np.where(size > 0, size, 1.0)
+    scaled = R / size
+    inner = errors / np.outer(size, size)
+    # errors v = (1 / lambda) R'R v: with R regular the greatest 1 / lambda is safe, errors need not be.
+    values, vectors = eigh(inner, scaled.T @ scaled + 1e-14 * np.eye(len(R)))
+    v = vectors[:, -1] / size
+    return -v[:-1] / v[-1], float(1.0 / values[-1])
+
+
+def _over_base(regression: Regression, noise: tuple[Float, ...]) -> list[Float]:
+    position = {int(c): i for i, c in enumerate(regression.base.independent)}
+    found = []
+    for factor, own in zip(regression.factors.total, noise, strict=True):
+        place = np.array([position[int(c)] for c in factor.columns])
+        whole = np.zeros((regression.base.rank,) * 2)
+        whole[np.ix_(place, place)] = own
+        found.append(whole)
+    return found
+
+
+def _positive(A: Float, R: Float) -> Float:
+    # Where noise is as strong as the signal the corrected matrix may lose its sign: then it is not stretched further.
+    values, vectors = eigh(A, R.T @ R)
+    back = (R.T @ R) @ vectors
+    return np.asarray((back * np.maximum(values, 0.1)) @ back.T)
+
+
+def _status(converged: bool, ratio: float, moved: float) -> Status:
+    text = f"corrected for noise of the regressor by {moved:.2g} standard deviations; least eigenvalue {ratio:.3g}"
+    if ratio < LEAST_RATIO:
+        text += ": the noise is taken for stronger than the residual allows; give the encoders' true position_noise"
+    if not converged:
+        text += "; not converged: lower the cut-off, or use 'didim'"
+    return Status(bool(converged and ratio >= LEAST_RATIO), text)

@@ -1,0 +1,421 @@
+"""Mesh files: where they lie, their points and triangles."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float, Int
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError
+from dynid.base.files import read_bytes
+from dynid.base.records import dataclass
+from dynid.robot.xml import Element, inside, numbers, present
+from dynid.spatial.algebra import rotation_quaternion
+
+# Packages of ROS by name: in named folders, above a file, and where the environment says.
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
+# How deep in a workspace packages are looked for, as repositories hold several.
+_DEPTH = 3
+# How far above a description its package may begin, as in package/urdf/robots/; and what descriptions include.
+_UP = 3
+_INCLUDED = (".xacro", ".urdf", ".xml", ".yaml", ".yml")
+_NAMED = b"<name>%s</name>"
+_MANIFEST = "package.xml"
+_MANIFEST_BYTES = 1_000_000
+
+
+def find_package(name: str, folder: Path, place: Place, named: Sequence[str] = ()) -> Path:
+    """The folder of a package.
+
+    named: folders of the user's, each a package, or holding packages. Then come a folder above `folder` of that name,
+    or of another one whose package.xml has the name, and packages (with a package.xml) beside one of those, then
+    ROS_PACKAGE_PATH, then share of AMENT_PREFIX_PATH.
+    Raises InputError if there is none.
+    """
+    if _NAME.fullmatch(name):
+        for candidate in _candidates(name, folder, named):
+            return candidate
+    looked = [f"above '{folder}'", *(f"in '{one}'" for one in named)]
+    raise InputError(
+        "package-missing",
+        found=f"no folder of the package '{name}' {' or '.join(looked)}",
+        expected="the package there, or on ROS_PACKAGE_PATH or AMENT_PREFIX_PATH",
+        do="name the folder that holds it: --packages DIR",
+        place=place,
+    )
+
+
+def file_of_package(name: str, within: str, folder: Path) -> Path | None:
+    """A file of a package whose folder is not found, where it lies as it does in the package; None if it does not.
+
+    within: its path in the package.    Folders of packages are renamed, and copied without their package.xml: the file
+    then lies in the same place of `folder`, of one above it, or of a folder of the package's name in these, which are
+    no more than _UP levels up. Folders that hold the user's own are none: any file of the machine would be in them.
+    """
+    if not _NAME.fullmatch(name) or Path(within).suffix.lower() not in _INCLUDED:
+        return None
+    folder = folder.resolve()
+    for above in (folder, *folder.parents)[: _UP + 1]:
+        if above != folder and (above == above.parent or Path.home().is_relative_to(above)):
+            break
+        for package in (above / name, above):
+            path = (package / within).resolve()
+            if path.is_relative_to(package) and _is_file(path):
+                return path
+    return None
+
+
+def _candidates(name: str, folder: Path, named: Sequence[str]) -> Iterator[Path]:
+    for one in named:
+        yield from _within(Path(one), name)
+    for above in (folder.resolve(), *folder.resolve().parents):
+        if above.name == name or _says(above, name):
+            yield above
+        # Without this file any folder of the machine, such as /etc, could be taken for a package.
+        if _is_file(above / name / _MANIFEST):
+            yield above / name
+    for workspace in _listed("ROS_PACKAGE_PATH"):
+        yield from _within(workspace, name)
+    for prefix in _listed("AMENT_PREFIX_PATH"):
+        if _is_folder(prefix / "share" / name):
+            yield prefix / "share" / name
+
+
+def _listed(variable: str) -> list[Path]:
+    return [Path(one) for one in os.environ.get(variable, "").split(os.pathsep) if one]
+
+
+def _within(folder: Path, name: str) -> Iterator[Path]:
+    # A folder that is the package or holds it, by the folder's name or by that in its package.xml.
+    if not _is_folder(folder):
+        return
+    if folder.resolve().name == name or _says(folder, name):
+        yield folder
+    if _is_folder(folder / name):
+        yield folder / name
+    level = [folder]
+    for _ in range(_DEPTH):
+        level = [child for one in level for child in _folders(one)]
+        for one in level:
+            if _is_file(one / _MANIFEST) and (one.name == name or _says(one, name)):
+                yield one
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        return sorted(one for one in folder.iterdir() if one.is_dir() and not one.name.startswith("."))
+    except OSError:
+        return []
+
+
+def _says(folder: Path, name: str) -> bool:
+    try:
+        with (folder / _MANIFEST).open("rb") as file:
+            return _NAMED % name.encode() in b"".join(file.read(_MANIFEST_BYTES).split())
+    except OSError:
+        return False
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+# Where the meshes that a description names lie, and what is said of those that cannot be read there.
+
+PACKAGE_SCHEMES = ("package://", "model://")
+NEEDED_FOR = "only the shapes of `dynid limits` and `dynid excite` are read from meshes"
+_LISTED = 4
+
+
+def mesh_path(name: str, folder: Path, place: Place, packages: Sequence[str] = ()) -> Path:
+    """Path of a mesh that a description in `folder` names; it need not exist.
+
+    packages: folders of the user's, see `find_package`; files may lie in them as well.
+    Raises RefusedError if the name is remote, or leads out of its folder or package, InputError if there is no such
+    package or the name is no path.
+    """
+    name = name.removeprefix("file://")
+    scheme = next((one for one in PACKAGE_SCHEMES if name.startswith(one)), None)
+    if scheme is None:
+        return inside(folder, name, place, packages)
+    package, _, within = name.removeprefix(scheme).partition("/")
+    return inside(find_package(package, folder, place, packages), within.lstrip("/"), place)
+
+
+def note_absent_meshes(
+    files: Iterable[tuple[str, Element]], folder: Path, diagnostics: Diagnostics, packages: Sequence[str] = ()
+) -> None:
+    """Notes which meshes of the named files are missing, outside the folder or remote; opens no file.
+
+    files: names and the elements that name them: meshes, and textures and the like, which nothing reads.
+    """
+    absent: dict[str, dict[str, Place]] = {}
+    lost: set[str] = set()  # packages that were looked for once, which may take a walk through a workspace
+    for name, element in files:
+        named = name.removeprefix("file://")
+        package = named.partition("://")[2].partition("/")[0] if named.startswith(PACKAGE_SCHEMES) else ""
+        found = "packaged" if package in lost else _absence(name, folder, element.place, packages)
+        if package and found == "packaged":
+            lost.add(package)
+        if found and element.tag == "mesh":
+            absent.setdefault(found, {}).setdefault(name, element.place)
+    for reason, places in absent.items():
+        identifier, text = _REASONS[reason]
+        text = f"{_mesh_files_listed(places)} {text.format(folder=folder)}; {NEEDED_FOR}"
+        diagnostics.note(identifier, text, next(iter(places.values())))
+
+
+_REASONS = {
+    "missing": ("mesh-missing", "not found"),
+    "packaged": ("mesh-missing", "not found in a package; --packages names a folder that holds it"),
+    "outside": (
+        "mesh-outside",
+        "outside '{folder}', where nothing is opened; --packages names further folders",
+    ),
+    "remote": ("mesh-remote", "on a network, from which nothing is fetched"),
+}
+
+
+def _absence(name: str, folder: Path, place: Place, packages: Sequence[str]) -> str:
+    try:
+        return "" if present(mesh_path(name, folder, place, packages)) else "missing"
+    except RefusedError as error:
+        return "remote" if error.identifier == "remote-file" else "outside"
+    except DynidError as error:  # no such package, or no name that a file can have
+        return "packaged" if error.identifier == "package-missing" else "missing"
+
+
+def _mesh_files_listed(names: Iterable[str]) -> str:
+    quoted = [f"'{name}'" for name in names]
+    more = len(quoted) - _LISTED
+    listed = ", ".join(quoted[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+    return f"mesh {listed} is" if len(quoted) == 1 else f"meshes {listed} are"
+
+
+# Mesh files: points of STL and OBJ, triangles of these and, through coal, of others.
+
+MAX_BYTES = 100_000_000
+# m: links are shorter, what is longer was drawn in millimetres.
+LONGEST = 20.0
+_FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+_HEADER = 84
+
+
+def mesh_points(path: Path) -> Float:
+    """All corners (k, 3) of an STL (text or binary) or OBJ file, in the file's own unit and frame.
+
+    Raises InputError with the line or facet of what is wrong, RefusedError for a file of more than 100 MB.
+    """
+    data = read_bytes(path, "a mesh, STL or OBJ", MAX_BYTES)
+    suffix = path.suffix.lower()
+    if suffix == ".obj":
+        points = _text_points(data, b"v", path)
+    elif suffix == ".stl":
+        points = _text_points(data, b"vertex", path) if _is_text(data) else _binary_points(data, path)
+    else:
+        raise _wrong(path, "mesh-format", f"a mesh with the suffix '{path.suffix}'", ".stl or .obj")
+    if len(points) < 4:
+        raise _wrong(path, "mesh-empty", f"{len(points)} corners", "at least four, that enclose a volume")
+    return points
+
+
+def mesh_triangles(path: Path) -> tuple[Float, Int]:
+    """Vertices (V, 3), in the file's own unit and frame, and triangles (T, 3) as indices of them.
+
+    STL and OBJ are read here, other formats (COLLADA, glTF, PLY, ...) through the package coal, where it is installed.
+    Raises InputError for a file that cannot be read, ResourceError where coal is needed and is not there.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (".stl", ".obj"):
+        return _triangles_by_coal(path)
+    points = mesh_points(path)
+    if suffix == ".stl":
+        whole = len(points) // 3
+        return points[: 3 * whole], np.arange(3 * whole, dtype=np.int64).reshape(-1, 3)
+    return points, _obj_triangles(path, len(points))
+
+
+def _is_text(data: bytes) -> bool:
+    # Binary files may begin with "solid" too: their size gives them away.
+    if data.lstrip()[:5].lower() != b"solid":
+        return False
+    return len(data) < _HEADER or len(data) != _HEADER + _FACET.itemsize * _count(data)
+
+
+def _count(data: bytes) -> int:
+    return int.from_bytes(data[80:_HEADER], "little")
+
+
+def _binary_points(data: bytes, path: Path) -> Float:
+    if len(data) < _HEADER:
+        raise _wrong(
+            path, "mesh-truncated", f"{len(data)} bytes", "an STL file: a header of 84 bytes, then facets"
+        )
+    count, there = _count(data), (len(data) - _HEADER) // _FACET.itemsize
+    if count > there:
+        raise _wrong(
+            path,
+            "mesh-truncated",
+            f"{there} of the {count} facets that the header announces",
+            "the whole file",
+        )
+    corners = np.frombuffer(data, _FACET, count, _HEADER)["corners"].astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(corners).all(axis=(1, 2)))
+    if len(bad):
+        raise _wrong(path, "mesh-number", f"nan or infinity in facet {bad[0] + 1}", "finite coordinates")
+    return np.asarray(corners.reshape(-1, 3))
+
+
+def _obj_triangles(path: Path, count: int) -> Int:
+    # Polygons are split as fans; a negative index counts back from the vertices read so far.
+    found: list[tuple[int, int, int]] = []
+    seen = 0
+    for number, line in enumerate(read_bytes(path, "a mesh, STL or OBJ", MAX_BYTES).splitlines(), 1):
+        words = line.split()
+        if not words or words[0] not in (b"v", b"f"):
+            continue
+        if words[0] == b"v":
+            seen += 1
+            continue
+        try:
+            indices = [int(word.split(b"/")[0]) for word in words[1:]]
+        except ValueError:
+            indices = []
+        corners = [i - 1 if i > 0 else seen + i for i in indices]
+        if len(corners) < 3 or not all(0 <= i < count for i in corners):
+            shown = line[:60].decode("ascii", "replace").strip()
+            raise _wrong(path, "mesh-face", f"'{shown}'", f"three or more of {count} vertices", number)
+        found += [(corners[0], a, b) for a, b in pairwise(corners[1:])]
+    return np.array(found, dtype=np.int64).reshape(-1, 3)
+
+
+def _triangles_by_coal(path: Path) -> tuple[Float, Int]:
+    try:
+        import coal
+    except ImportError as error:
+        raise ResourceError(
+            "no-coal",
+            found=f"a mesh of type '{path.suffix}'",
+            expected="STL or OBJ, or the package coal",
+            do="pip install coal",
+        ) from error
+    read_bytes(path, "a mesh", MAX_BYTES)
+    try:
+        model = coal.MeshLoader().load(str(path))
+    except (RuntimeError, ValueError) as error:
+        raise _wrong(path, "mesh", " ".join(str(error).split()), "a mesh with triangles") from error
+    faces = (model.tri_indices(i) for i in range(model.num_tris))
+    corners = [(face[0], face[1], face[2]) for face in faces]
+    points = np.array(model.vertices(), dtype=np.float64).reshape(-1, 3)
+    if not corners or not np.isfinite(points).all():
+        raise _wrong(path, "mesh", f"{len(corners)} triangles", "a mesh with triangles")
+    return points, np.array(corners, dtype=np.int64)
+
+
+def _text_points(data: bytes, keyword: bytes, path: Path) -> Float:
+    found: list[list[float]] = []
+    for number, line in enumerate(data.splitlines(), 1):
+        words = line.split()
+        if not words or words[0] != keyword:
+            continue
+        try:
+            point = [float(word) for word in words[1:4]]
+        except ValueError:
+            point = []
+        if len(point) != 3 or not np.isfinite(point).all():
+            shown = line[:60].decode("ascii", "replace").strip()
+            raise _wrong(path, "mesh-number", f"'{shown}'", "three finite coordinates", number)
+        found.append(point)
+    return np.array(found).reshape(-1, 3)
+
+
+def _wrong(path: Path, identifier: str, found: str, expected: str, line: int | None = None) -> InputError:
+    return InputError(identifier, found=found, expected=expected, place=Place(file=str(path), line=line))
+
+
+# Mesh assets of an MJCF file, in the frames of the geoms that use them.
+
+
+@dataclass(frozen=True)
+class MeshAssets:
+    """Mesh assets by name, the scales of their classes, and the folder that they lie in; each file is read once."""
+
+    assets: dict[str, Element]
+    scales: dict[str, Float]
+    folder: Path
+    start: str
+    packages: Sequence[str]
+    read_mesh: Callable[[Path], tuple[Float, Int]] = field(default_factory=lambda: cache(mesh_triangles))
+
+    @staticmethod
+    def of(root: Element, folder: Path, packages: Sequence[str]) -> MeshAssets:
+        """Those of a <mujoco> element whose includes are resolved; folder: of the file."""
+        settings: dict[str, str] = {}
+        for compiler in root.all("compiler"):
+            settings |= compiler.attributes
+        assets = [one for part in root.all("asset") for one in part.all("mesh")]
+        named = {
+            one.attributes.get("name") or Path(one.attributes.get("file", "")).stem: one for one in assets
+        }
+        scales: dict[str, Float] = {}
+        for default in root.all("default"):
+            _class_scales(default, np.ones(3), scales, "main")
+        start = settings.get("meshdir", settings.get("assetdir", ""))
+        return MeshAssets(named, scales, folder, start, packages)
+
+    def triangles(self, mesh: str) -> tuple[Float, Int]:
+        """Vertices (V, 3) in the geom's frame, shifted to refpos, turned to refquat, scaled, and triangles (T, 3)."""
+        asset = self.assets.get(mesh)
+        if asset is None or "file" not in asset.attributes:
+            raise InputError(
+                "shape",
+                found=f"mesh '{mesh}' without a file",
+                expected="an STL or OBJ file",
+                place=Place() if asset is None else asset.place,
+            )
+        file = asset.attributes["file"]
+        name = f"{self.start}/{file}" if self.start else file
+        vertices, triangles = self.read_mesh(inside(self.folder, name, asset.place, self.packages))
+        own = self.scales.get(asset.attributes.get("class", "main"), np.ones(3))
+        placed = (
+            (vertices - _vector(asset, "refpos", (0.0,) * 3))
+            @ rotation_quaternion(_vector(asset, "refquat", (1.0, 0.0, 0.0, 0.0)))
+            * _vector(asset, "scale", tuple(own.tolist()))
+        )
+        return np.asarray(placed), triangles
+
+
+def _class_scales(default: Element, inherited: Float, scales: dict[str, Float], name: str) -> None:
+    mesh = default.find("mesh")
+    own = inherited if mesh is None else _vector(mesh, "scale", tuple(inherited.tolist()))
+    scales[name] = own
+    for child in default.all("default"):
+        _class_scales(child, own, scales, child.attributes.get("class", ""))
+
+
+def _vector(element: Element, key: str, usual: tuple[Any, ...]) -> Float:
+    errors: list[DynidError] = []
+    values = np.array(numbers(element, key, len(usual), errors, usual))
+    if errors:
+        raise errors[0]
+    return values
