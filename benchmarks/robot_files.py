@@ -45,10 +45,12 @@ REASONS = {
     "mjcf": "MuJoCo refuses it as well",
     "mjcf-attach": "other models are attached (read once written out)",
     "xacro": "does not expand",
+    "xacro-unasked": "xacro in a file that is not named so (read with --xacro)",
+    "xacro-expression": "expressions of xacro that are no data",
     "unknown-link": "joints of links that do not exist",
 }
 # Reasons that hold although another program reads the file.
-OWN_RULES = {"outside-root", "joint-type", "mjcf-attach"}
+OWN_RULES = {"outside-root", "joint-type", "mjcf-attach", "xacro-unasked", "xacro-expression"}
 
 
 @dataclass(frozen=True)

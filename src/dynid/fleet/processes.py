@@ -60,8 +60,10 @@ def finished(
     """
     # Each with the number of processes that died of it.
     waiting = deque((task, 0) for task in tasks)
-    pool = [_Worker(function) for _ in range(workers)]
+    pool: list[_Worker] = []
     try:
+        while len(pool) < workers:
+            pool.append(_Worker(function))
         while waiting or any(worker.busy for worker in pool):
             asked: dict[Any, _Worker] = {
                 worker.connection: worker for worker in pool if worker.busy or not worker.ready

@@ -60,8 +60,8 @@ def require_asked(root: Element, path: Path, reading: Reading) -> None:
     raise RefusedError(
         "xacro-unasked",
         found=f"xacro (<{element.tag}>) in a file that is not named {_ENDING}",
-        expected="a plain description: expressions are evaluated only where that is asked for",
-        do="if you trust the file, add --xacro (in Python xacro=True)",
+        expected="a plain description",
+        do="if you trust the file, add --xacro (in Python xacro=True) or rename it to end in .xacro",
         place=Place(file=str(path), line=element.line),
     )
 
