@@ -37,17 +37,15 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from dynid.base.arrays import Float
-from dynid.cli.watch import MARGIN, NEXT_SECONDS
+from dynid.cli.watch import MARGIN, NEXT_SECONDS, information_left
 from dynid.excitation.collision import collision_model
-from dynid.excitation.criteria import Criterion, Information
-from dynid.excitation.design import Task
+from dynid.excitation.design import Criterion, Information, Task
 from dynid.excitation.excite import Current, bounds_of, described, fourier_basis, motion_of
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
-from dynid.excitation.precision import information_left, precision_of
 from dynid.excitation.settings import LimitsTable, MotionSettings, MotionTable, SearchTable
 from dynid.excitation.shapes import robot_shapes
-from dynid.fleet.watch import Watcher, WatchSettings
+from dynid.fleet.watch import Watcher, WatchSettings, precision_of
 from dynid.lab.rig import Rig, SensorFile
 from dynid.lab.setup import ControllerFile, IntegratorSection, PlantFile, Setup, build_plant
 from dynid.robot import load_example

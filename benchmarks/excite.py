@@ -27,8 +27,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from dynid.excitation.collision import collision_model
-from dynid.excitation.criteria import Criterion, Information
-from dynid.excitation.design import Problem, Task, draws, within
+from dynid.excitation.design import Criterion, Information, Problem, Task, draws, within
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
 from dynid.excitation.shapes import robot_shapes

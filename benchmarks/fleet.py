@@ -34,11 +34,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.fleet.analysis import TypeAnalysis, analyse
 from dynid.fleet.cluster import local_file
-from dynid.fleet.model import TypeModel
+from dynid.fleet.drift import TypeAnalysis, analyse
 from dynid.fleet.page import alarm_text
-from dynid.fleet.plan import FleetLog, Plan
+from dynid.fleet.plan import FleetLog, Plan, TypeModel
 from dynid.fleet.pool import State, Weights, days, fit_hierarchy, information
 from dynid.fleet.run import run_fleet
 from dynid.fleet.store import FleetStore

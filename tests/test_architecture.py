@@ -29,15 +29,33 @@ FLOORS = (
     ("terms", "layouts"),
     ("rows", "dynamics", "feasible", "simulation"),
     ("factor",),
-    ("excitation", "estimate"),
+    ("estimate",),
     ("choose", "diagnosis"),
     ("run",),
     ("identification", "report"),
-    ("online", "exporters", "verbs", "fleet"),
-    ("testing", "api", "app"),
+    ("exporters", "verbs"),
+    ("testing", "papers", "lab", "formats", "excitation", "fleet", "app"),
+    ("api",),
     ("cli",),
     ("__main__",),
 )
+# Rooms above the core that the core works without: they use its public names alone, and not one another. The core names
+# them in registries and tables of commands, as texts.
+SATELLITES = ("papers", "lab", "formats", "excitation", "fleet", "app")
+# A room is held in one view; in rooms that are catalogues every entry has a file.
+MOST_FILES = 14
+CATALOGUES = {
+    "terms",
+    "cli",
+    "verbs",
+    "estimate",
+    "robot",
+    "log/readers",
+    "excitation/formats",
+    "report/sections",
+} | {
+    "layouts"  # presets
+}
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "rooms.svg"
 OPTIONAL = {"mujoco", "pinocchio", "coal", "plotly", "clarabel", "rich"}
 
@@ -147,6 +165,46 @@ def test_only_its_own_room_and_the_entrance_import(name: str) -> None:
     allowed = {"cli": {"dynid.__main__"}, "testing": set()}[name]
     users = {one for one, others in loaded().items() if any(o.startswith(f"dynid.{name}") for o in others)}
     assert {one for one in users if not one.startswith((f"dynid.{name}", "dynid.cli"))} <= allowed
+
+
+@cache
+def shown(module: str) -> set[str]:
+    """Public names of a room or of a module: its `__all__`."""
+    assigned = (node for node in trees()[module].body if isinstance(node, ast.Assign))
+    lists = (node.value for node in assigned if ast.unparse(node.targets[0]) == "__all__")
+    return set(ast.literal_eval(next(lists, ast.Tuple([]))))
+
+
+def test_satellites_use_public_names_of_core_rooms_alone() -> None:
+    private = {
+        f"{name}: {node.module}.{alias.name}"
+        for name, tree in trees().items()
+        if room(name) in SATELLITES
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dynid.")
+        for alias in node.names
+        if room(str(node.module)) != room(name) and alias.name not in shown(str(node.module))
+    }
+    assert private == set()
+
+
+def test_the_core_works_without_its_satellites() -> None:
+    entrances = {*SATELLITES, "api", "cli", ""}
+    users = {
+        f"{name} -> {other}"
+        for name, others in uses().items()
+        for other in others
+        if room(name) not in entrances and room(other) in SATELLITES
+    }
+    assert users == set()
+
+
+def test_a_room_is_held_in_one_view() -> None:
+    files: dict[str, int] = {}
+    for path in SOURCE.rglob("*.py"):
+        folder = path.parent.relative_to(SOURCE).as_posix()
+        files[folder] = files.get(folder, 0) + 1
+    assert {room: n for room, n in files.items() if n > MOST_FILES and room not in CATALOGUES} == {}
 
 
 def test_heavy_packages_are_loaded_where_they_are_used() -> None:

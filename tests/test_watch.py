@@ -20,10 +20,9 @@ from scipy.signal import lfilter
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate.recursive import Forgetting
 from dynid.estimate.scores import rows_alike_of
-from dynid.excitation.precision import precision_of
+from dynid.fleet.page import Followed, trajectory_html
 from dynid.fleet.stream import RowStream, StreamRows, Thinner, watch_lines
-from dynid.fleet.watch import ResidualTrail, Watcher, WatchSettings
-from dynid.fleet.watch_page import Followed, trajectory_html
+from dynid.fleet.watch import ResidualTrail, Watcher, WatchSettings, precision_of
 from dynid.robot import load_example, load_robot
 from dynid.robot.model import RobotModel
 from dynid.rows import ElasticRows, PowerRows, TorqueRows

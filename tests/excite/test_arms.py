@@ -9,8 +9,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.excitation.collision import collision_model
-from dynid.excitation.criteria import Criterion, Information
-from dynid.excitation.design import Problem, Task, draws, within
+from dynid.excitation.design import Criterion, Information, Problem, Task, draws, within
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import design_motion, information_of, prior_theta
 from dynid.excitation.shapes import robot_shapes

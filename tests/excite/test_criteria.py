@@ -17,7 +17,7 @@ from dynid.base.parallel import ordered_map
 from dynid.excitation import criteria
 from dynid.excitation.collision import collision_model, points, segment_distance
 from dynid.excitation.constraints import SmoothBounds
-from dynid.excitation.criteria import Criterion, Information, focus_on
+from dynid.excitation.design import Criterion, Information, focus_on
 from dynid.excitation.gradient import MotionGradient
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import information_of, prior_theta

@@ -18,8 +18,7 @@ import pytest
 from dynid.base.errors import UsageError
 from dynid.base.options import options_of
 from dynid.excitation import plan
-from dynid.excitation.criteria import Criterion
-from dynid.excitation.design import solve
+from dynid.excitation.design import Criterion, solve
 from dynid.excitation.formats.urscript import urscript
 from dynid.excitation.plan import design_terms, information_after, information_of
 from dynid.excitation.settings import FILES, REMOVED_OPTIONS, Format, MotionSettings, times, write_motion

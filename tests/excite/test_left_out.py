@@ -12,7 +12,7 @@ from dynid.base.arrays import Float
 from dynid.excitation import gradient as left_out
 from dynid.excitation.design import Task
 from dynid.excitation.folder import Checks, checks_of
-from dynid.excitation.gradient import Whole, samples_at, stretches
+from dynid.excitation.gradient import Whole, stretches
 from dynid.excitation.limits import Bounds, MotionLimits, TorqueSpread, reserve_of
 from dynid.excitation.plan import (
     design_motion,
@@ -30,7 +30,7 @@ from dynid.factor.factor import stack
 from dynid.robot import load_example
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples
+from dynid.signals.samples import Samples, samples_at
 from dynid.terms.elastic import Compliance
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody

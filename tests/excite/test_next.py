@@ -11,8 +11,7 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.estimate import WLS
 from dynid.estimate.scores import rows_a_sample
-from dynid.excitation.criteria import shrinkage
-from dynid.excitation.design import Task
+from dynid.excitation.design import Task, shrinkage
 from dynid.excitation.excite import correlated_joints
 from dynid.excitation.limits import Bounds, MotionLimits
 from dynid.excitation.plan import design_motion, information_after

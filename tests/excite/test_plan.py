@@ -9,8 +9,7 @@ import pytest
 
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.excitation.collision import collision_model
-from dynid.excitation.criteria import Criterion
-from dynid.excitation.design import FINER, Problem, Task
+from dynid.excitation.design import FINER, Criterion, Problem, Task
 from dynid.excitation.excite import fourier_basis
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta

@@ -13,8 +13,7 @@ from scipy.signal import lfilter
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate.scores import Residuals, rows_a_sample
-from dynid.excitation.criteria import Criterion, loaded, payload_information, prediction_focus, shrinkage
-from dynid.excitation.design import Task
+from dynid.excitation.design import Criterion, Task, loaded, payload_information, prediction_focus, shrinkage
 from dynid.excitation.limits import Bounds, MotionLimits
 from dynid.excitation.plan import design_motion, information_of, prior_theta
 from dynid.kernel import inverse_dynamics

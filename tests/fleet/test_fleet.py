@@ -89,7 +89,7 @@ def reference(arm_run: Path, two_logs: Path, tmp_path_factory: pytest.TempPathFa
 
 
 def store_of(folder: Path, arm_run: Path) -> FleetStore:
-    from dynid.fleet.model import TypeModel
+    from dynid.fleet.plan import TypeModel
 
     return FleetStore.open(folder, {"arm": TypeModel.of_run("arm", arm_run)})
 
@@ -391,7 +391,7 @@ def test_names_of_strangers_stay_within_the_folder(arm_run: Path, two_logs: Path
     ("uri", "code"), [("file://{}", ""), ("file://{}.gone", "file-missing"), ("no://x", "uri")]
 )
 def test_logs_come_by_fsspec(arm_run: Path, two_logs: Path, uri: str, code: str) -> None:
-    from dynid.fleet.model import TypeModel
+    from dynid.fleet.plan import TypeModel
 
     path = two_logs / "a.parquet"
     log = FleetLog("arm", "s0", read_time(), uri.format(path))

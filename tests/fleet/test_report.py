@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.fleet.drift import effects_of
-from dynid.fleet.model import TypeModel
-from dynid.fleet.plan import FleetLog
+from dynid.fleet.plan import FleetLog, TypeModel
 from dynid.fleet.pool import Weights, days
 from dynid.fleet.store import FleetStore
 from dynid.fleet.task import LogRow, failed, packed, process, unpacked

@@ -12,9 +12,9 @@ import pytest
 import dynid
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings, settings_to_experiment
-from dynid.lab.open_loop import open_loop
 from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, StaticRows, TorqueRows
 from dynid.signals.settings import Preparation
+from dynid.simulation.open_loop import open_loop
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_robot, smooth_samples
 from dynid.verbs.schemes import compare_on_unseen, compare_schemes, scheme_lines

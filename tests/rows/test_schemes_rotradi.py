@@ -11,9 +11,9 @@ from dynid_studies.rotradi import POLE, TERMS, THETA, arm, exciting, full, measu
 from dynid.base.arrays import Float
 from dynid.estimate.recursive import RecursiveLeastSquares
 from dynid.factor.base import structural_base
-from dynid.lab.open_loop import open_loop
 from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, TorqueRows
 from dynid.signals.samples import Samples
+from dynid.simulation.open_loop import open_loop
 
 CUTOFF = POLE / (2 * np.pi)
 FILTERED_POWER = FilteredPowerRows(CUTOFF, 1, "zero")

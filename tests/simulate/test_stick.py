@@ -10,9 +10,9 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.kernel import forward_dynamics
-from dynid.lab.open_loop import first_stretch, open_loop
 from dynid.signals.samples import Samples
 from dynid.simulation.forward import ForwardModel, stick_slip
+from dynid.simulation.open_loop import first_stretch, open_loop
 from dynid.terms import Coulomb, DriveGain, KnownPayload, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_robot, smooth_samples
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -157,8 +158,6 @@ def excite(project: Project, form: Form) -> Command:
 
 def _plan(form: Form) -> str:
     """What differs from the defaults, as a plan file; "" = nothing."""
-    from dynid.excitation.settings import plan_text, settings_of
-
     asked: dict[str, dict[str, Any]] = {
         "motion": {"family": _chosen(form, "family", tuple(FAMILIES), "a family")},
         "search": {"seed": int(_number(form, "seed", 0, 2**31 - 1, whole=True))},
@@ -166,7 +165,12 @@ def _plan(form: Form) -> str:
     for table, name, high in (("limits", "share", 1.0), ("surroundings", "clearance", 1.0)):
         if _text(form, name):
             asked[table] = {name: float(_number(form, name, 0.001, high))}
-    return plan_text(settings_of(asked))
+    usual = {"family": next(iter(FAMILIES)), "seed": 0}
+    tables = {
+        table: [f"{key} = {json.dumps(value)}" for key, value in values.items() if value != usual.get(key)]
+        for table, values in asked.items()
+    }
+    return "\n".join("\n".join([f"[{table}]", *lines, ""]) for table, lines in tables.items() if lines)
 
 
 def watch(project: Project, form: Form) -> Command:

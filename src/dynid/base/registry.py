@@ -82,14 +82,16 @@ class _Home:
 
     def load(self) -> Any:
         """The kind."""
-        return getattr(import_module(self.module), self.name)
+        kind = getattr(import_module(self.module), self.name.removesuffix("()"))
+        return kind() if self.name.endswith("()") else kind
 
 
 class Registry(MutableMapping[str, Kind], Generic[Kind]):
     """The kinds of one sort: terms, rows, estimators, readers, constraints or commands.
 
     what: one of them in words.    group: of the entry points of installed packages.    builtin: dynid's own.
-    homes: module:name of further ones of dynid's own, which are loaded when they are asked for.
+    homes: module:name of further ones of dynid's own, which are loaded when they are asked for; module:Name() is an
+    object of that class.
     Its length and iteration are those of all kinds but installed ones; `in` and `[]` know these as well.
     """
 

@@ -72,6 +72,9 @@ _UNASKED = {
 }  # fmt: skip
 
 
+XACRO = "--xacro"
+
+
 class PlainCommand(TyperCommand):
     """A command that reads texts and paths without typer's types."""
 
@@ -80,10 +83,23 @@ class PlainCommand(TyperCommand):
         parameters = self.get_params(ctx)
         read_plainly(parameters)
         if any(parameter.name == "robot_xacro" for parameter in parameters):
-            from dynid.cli.options import with_bare_xacro  # loaded by the commands that have it
-
             args = with_bare_xacro(args)
         return super().parse_args(ctx, args)
+
+
+def with_bare_xacro(arguments: Sequence[str]) -> list[str]:
+    """The words of a command line, with an empty value after each `--xacro` that has none.
+
+    The parser takes the next word for the value, which may be the robot's file.
+    """
+    words = list(arguments)
+    for place in reversed([i for i, word in enumerate(words) if word == XACRO]):
+        name, equals, _ = words[place + 1].partition("=") if place + 1 < len(words) else ("", "", "")
+        if "--" in words[:place]:
+            continue
+        if not equals or name.startswith("-") or os.sep in name:
+            words[place] = f"{XACRO}="
+    return words
 
 
 def read_plainly(parameters: Iterable[Any]) -> None:

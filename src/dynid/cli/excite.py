@@ -58,8 +58,7 @@ def plan_data(plan: Sheet, settings: MotionSettings) -> dict[str, Any]:
 
 def lines(plan: Sheet, settings: MotionSettings) -> list[str]:
     """What is printed: what was not checked, figures, the tightest bound of each kind, the stages."""
-    from dynid.excitation.folder import checks_of
-    from dynid.excitation.page import ALL_TOLD
+    from dynid.excitation.folder import ALL_TOLD, checks_of
     from dynid.excitation.plan import Plan
     from dynid.excitation.torque_plan import TorquePlan
 
@@ -105,7 +104,7 @@ def _staged(plan: Sheet, settings: MotionSettings) -> list[str]:
 def _shrunk(plan: Sheet) -> str:
     import numpy as np
 
-    from dynid.excitation.criteria import shrinkage
+    from dynid.excitation.design import shrinkage
 
     seconds = plan.trajectory.duration
     motion = plan.trajectory.motion(np.linspace(0.0, seconds, STATES))
@@ -316,7 +315,7 @@ def _robot(
 
 def _known(model: RobotModel, settings: MotionSettings, diagnostics: Diagnostics) -> Current:
     from dynid.base.errors import Place
-    from dynid.excitation.criteria import Criterion
+    from dynid.excitation.design import Criterion
     from dynid.excitation.excite import correlated_joints, described, identified, per_joint
     from dynid.identification.experiment import Experiment
     from dynid.run.store import load
@@ -377,8 +376,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 
 def _write(plan: Sheet, out: Path, settings: MotionSettings, force: bool) -> tuple[Path, ...]:
-    from dynid.excitation.folder import write_plan
-    from dynid.excitation.page import plan_html
+    from dynid.excitation.folder import plan_html, write_plan
 
     return write_plan(plan, out, settings, plan_html(plan), force)
 

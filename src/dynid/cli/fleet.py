@@ -93,7 +93,7 @@ def command(
 
 def _report(folders: Sequence[str]) -> None:
     from dynid.base.errors import UsageError
-    from dynid.fleet.analysis import analyse
+    from dynid.fleet.drift import analyse
     from dynid.fleet.page import alarm_text, write_fleet_page
     from dynid.fleet.store import FleetStore
 

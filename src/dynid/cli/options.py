@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +28,6 @@ _FORMS = {
     "xacro": "[NAME=VALUE]",
 }  # fmt: skip
 _SEVERAL = ("lock", "packages", "xacro")
-_XACRO = "--xacro"
 
 
 def described_robot() -> Mapping[str, tuple[Described, str]]:
@@ -66,21 +64,6 @@ def values_of(values: Mapping[str, Any]) -> RobotOptions:
     if values["xacro"]:
         given["xacro"] = dict(_pairs("xacro", [text for text in values["xacro"] if text])) or True
     return given
-
-
-def with_bare_xacro(arguments: Sequence[str]) -> list[str]:
-    """The words of a command line, with an empty value after each `--xacro` that has none.
-
-    The parser takes the next word for the value, which may be the robot's file.
-    """
-    words = list(arguments)
-    for place in reversed([i for i, word in enumerate(words) if word == _XACRO]):
-        name, equals, _ = words[place + 1].partition("=") if place + 1 < len(words) else ("", "", "")
-        if "--" in words[:place]:
-            continue
-        if not equals or name.startswith("-") or os.sep in name:
-            words[place] = f"{_XACRO}="
-    return words
 
 
 def _gravity(text: str) -> list[float]:

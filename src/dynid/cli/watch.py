@@ -21,7 +21,9 @@ from dynid.cli.common import (
 from dynid.cli.options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
+    from dynid.base.arrays import Float
     from dynid.base.diagnostics import Diagnostics
+    from dynid.excitation.design import Information
     from dynid.fleet.stream import StreamRows
     from dynid.fleet.watch import Watcher, WatchSettings
     from dynid.identification.experiment import Experiment
@@ -107,10 +109,9 @@ def command(
     from dynid.base.errors import InputError, Place
     from dynid.estimate.recursive import Forgetting
     from dynid.excitation.folder import check_output
-    from dynid.excitation.precision import precision_of
     from dynid.fleet.rtde import rtde_rows
     from dynid.fleet.stream import watch_lines, watch_rows
-    from dynid.fleet.watch import WatchSettings
+    from dynid.fleet.watch import WatchSettings, precision_of
     from dynid.identification.experiment import Experiment
     from dynid.rows.automatic import AutomaticRows
     from dynid.rows.momentum import MomentumRows
@@ -205,8 +206,8 @@ def _files(out: Path | None) -> tuple[Path, Path] | None:
 
 
 def _report(watcher: Watcher, precision: float, whole: bool = False) -> None:
-    from dynid.excitation.precision import precision_of
     from dynid.fleet.kalman import KalmanWatcher
+    from dynid.fleet.watch import precision_of
 
     track, known = watcher.trajectory, precision_of(watcher, precision)
     value, std = track.value[-1], track.std[-1]
@@ -239,9 +240,7 @@ def _report(watcher: Watcher, precision: float, whole: bool = False) -> None:
 
 def _next(watcher: Watcher, folder: Path, plan: Path | None, precision: float) -> None:
     from dynid.excitation.excite import Current, bounds_of, motion_of
-    from dynid.excitation.folder import checks_of, write_plan
-    from dynid.excitation.page import plan_html
-    from dynid.excitation.precision import information_left
+    from dynid.excitation.folder import checks_of, plan_html, write_plan
     from dynid.excitation.settings import MotionSettings, MotionTable, read_plan_file
 
     short = MotionSettings(motion=MotionTable(seconds=NEXT_SECONDS))
@@ -255,7 +254,7 @@ def _next(watcher: Watcher, folder: Path, plan: Path | None, precision: float) -
 
 
 def _write(files: tuple[Path, Path], watcher: Watcher, method: str) -> None:
-    from dynid.fleet.watch_page import Followed, write_trajectory_page
+    from dynid.fleet.page import Followed, write_trajectory_page
     from dynid.log.own_columns import write_log
 
     table, page = files
@@ -303,3 +302,29 @@ def _growing(path: Path, wait: float) -> Iterator[str]:
                 return
             else:
                 sleep(0.05)
+
+
+def information_left(watcher: Watcher, asked: float) -> tuple[Information, Float]:
+    """The criterion of the next motion to record, and the estimate (p,) so far, dependent parameters as 0.
+
+    Raises UnfitDataError where the base parameters are not those of torque rows.
+    """
+    import numpy as np
+
+    from dynid.excitation.plan import information_known
+    from dynid.fleet.watch import precision_of
+
+    robot, base = watcher.robot, watcher.base
+    spread = watcher.spread if len(watcher.spread) == robot.n else np.full(robot.n, watcher.variance**0.5)
+    information = information_known(
+        robot,
+        watcher.settings.terms,
+        base,
+        watcher.estimate.root[:-1, :-1] / watcher.variance**0.5,
+        spread,
+        watcher.rows_a_second,
+        precision_of(watcher, asked).asked,
+    )
+    theta = np.zeros(len(base.names))
+    theta[base.independent] = watcher.trajectory.value[-1]
+    return information, theta

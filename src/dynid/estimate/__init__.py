@@ -7,36 +7,32 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    pass
+    from dynid.estimate.base_dynamics import BaseDynamics
     from dynid.estimate.catalogue import CATALOGUE
-    from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
+    from dynid.estimate.estimator import Estimate, Estimator, Regression, Status, require_enough
     from dynid.estimate.feasible import FeasibleFit
-    from dynid.estimate.instrumental import DIDIM
-
-    pass
-    from dynid.estimate.instrumental import IV
-
-    pass
-    from dynid.estimate.least_squares import OLS, WLS, Ridge
-
-    pass
+    from dynid.estimate.instrumental import DIDIM, IV
+    from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise, diverged, seconds_a_step
+    from dynid.estimate.least_squares import OLS, WLS, Ridge, completed, residual_sigma, solve
     from dynid.estimate.output_error import CLIE, CLOE, OE
     from dynid.estimate.prior import parameter_spread, regression_of
-    from dynid.estimate.recursive import ParameterTrajectory, RecursiveLeastSquares, TrajectoryRecorder
+    from dynid.estimate.recursive import (
+        Forgetting,
+        ParameterTrajectory,
+        RecursiveLeastSquares,
+        TrajectoryRecorder,
+    )
     from dynid.estimate.robust import IRLS
-    from dynid.estimate.scores import Residuals
+    from dynid.estimate.scores import (
+        Residuals,
+        beyond_noise,
+        noise_rows_a_sample,
+        rows_a_sample,
+        rows_alike_of,
+    )
     from dynid.estimate.servo_error import ServoOE
-    from dynid.estimate.source import LogSource
-
-    pass
-    from dynid.estimate.base_dynamics import BaseDynamics
-    from dynid.estimate.estimator import require_enough
-    from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise, diverged, seconds_a_step
-    from dynid.estimate.least_squares import completed, residual_sigma, solve
-    from dynid.estimate.recursive import Forgetting
-    from dynid.estimate.scores import beyond_noise, noise_rows_a_sample, rows_a_sample, rows_alike_of
     from dynid.estimate.simulated import SimulationProblem
-    from dynid.estimate.source import Places, piece_of
+    from dynid.estimate.source import LogSource, Places, piece_of
     from dynid.estimate.uncertainty import (
         LARGEST_LEVERAGE,
         BlockScores,

@@ -8,8 +8,7 @@ from dynid.base import lazily
 
 if TYPE_CHECKING:
     from dynid.excitation.collision import CollisionModel, collision_model, points
-    from dynid.excitation.criteria import Criterion, Information
-    from dynid.excitation.design import Task
+    from dynid.excitation.design import Criterion, Information, Task
     from dynid.excitation.folder import Checks, checks_of, write_plan
     from dynid.excitation.limits import Bounds, MotionLimits, Workspace
     from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from dynid.excitation.settings import MotionSettings, read_plan_file
     from dynid.excitation.shapes import RobotShapes, robot_shapes
 
-    pass
 
 __all__ = [
     "Bounds",
@@ -49,8 +47,7 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "collision": "CollisionModel collision_model points",
-        "criteria": "Criterion Information",
-        "design": "Task",
+        "design": "Criterion Information Task",
         "folder": "Checks checks_of write_plan",
         "limits": "Bounds MotionLimits Workspace",
         "plan": "Plan design_motion information_of prior_theta",

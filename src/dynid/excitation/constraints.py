@@ -11,11 +11,11 @@ import numpy as np
 
 from dynid.base import Float, Int, dataclass
 from dynid.excitation.collision import CollisionModel, has_coal, moved, placements, point_speed
-from dynid.excitation.gradient import Layout, MotionGradient, Whole, samples_at, stretches
+from dynid.excitation.gradient import Layout, MotionGradient, Whole, stretches
 from dynid.excitation.limits import Bounds, MotionLimits, TorqueSpread, Workspace
 from dynid.excitation.shapes import Link, Solids
 from dynid.robot import RobotModel
-from dynid.signals import Samples
+from dynid.signals import Samples, samples_at
 from dynid.terms import Terms
 from dynid.trajectories import Trajectory
 

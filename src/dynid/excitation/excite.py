@@ -14,19 +14,23 @@ import numpy.typing as npt
 from dynid.base import Float, Place, UsageError, dataclass, default_threads
 from dynid.estimate import beyond_noise, noise_rows_a_sample, rows_a_sample
 from dynid.excitation.collision import CollisionModel, collision_model
-from dynid.excitation.criteria import (
+from dynid.excitation.design import (
     Criterion,
     Information,
+    Problem,
+    Task,
+    check_size,
+    check_start,
+    draws,
     focus_on,
     loaded,
     payload_information,
     prediction_focus,
+    with_free_knots,
 )
-from dynid.excitation.design import Problem, Task, check_size, check_start, draws, with_free_knots
-from dynid.excitation.folder import check_output, write_plan
+from dynid.excitation.folder import check_output, plan_html, write_plan
 from dynid.excitation.gradient import Whole
 from dynid.excitation.limits import Bounds, MotionLimits, TorqueSpread, Workspace
-from dynid.excitation.page import plan_html
 from dynid.excitation.plan import (
     Progress,
     Sheet,

@@ -12,9 +12,10 @@ import numpy as np
 
 from dynid.base import Bool, Float, Int, dataclass
 from dynid.factor import random_states
-from dynid.kernel import Panels, pairs, torque_gradient, torque_lines
+from dynid.kernel import Panels
+from dynid.kernel.adjoint import pairs, torque_gradient, torque_lines
 from dynid.robot import RobotModel
-from dynid.signals import Samples
+from dynid.signals import Samples, samples_at
 from dynid.terms import (
     Column,
     JointTerm,
@@ -245,12 +246,6 @@ def stretches(trajectory: Trajectory, rate: float = RATE) -> Iterator[tuple[Samp
         low, last = max(first - BESIDE, 0), min(first + STRETCH, count)
         t = np.arange(low, min(last + BESIDE, count)) / rate
         yield samples_at(t, *trajectory.motion(t)), slice(first - low, last - low)
-
-
-def samples_at(t: Float, q: Float, dq: Float, ddq: Float) -> Samples:
-    """Samples of a motion, (T, n) each, at its times (T,) and their rate."""
-    rate = (len(t) - 1) / float(t[-1] - t[0]) if len(t) > 1 else RATE
-    return replace(Samples.from_motion(q, dq, ddq, rate=rate), t=t)
 
 
 @dataclass(frozen=True, eq=False)

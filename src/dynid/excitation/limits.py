@@ -24,11 +24,11 @@ from dynid.base import (
     locked_int,
 )
 from dynid.excitation.collision import CollisionModel, placements
-from dynid.excitation.gradient import Whole, samples_at, stretches
+from dynid.excitation.gradient import Whole, stretches
 from dynid.factor import BaseMap
 from dynid.kernel import Panels
 from dynid.robot import JointType, RobotModel
-from dynid.signals import Samples
+from dynid.signals import Samples, samples_at
 from dynid.terms import Terms
 from dynid.trajectories import Trajectory
 

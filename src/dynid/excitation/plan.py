@@ -23,10 +23,12 @@ from dynid.base import (
     uninterrupted,
 )
 from dynid.excitation.constraints import Margin, Verified, verified, with_whole_torque
-from dynid.excitation.criteria import Criterion, Figures, Information
 from dynid.excitation.design import (
     DENSER,
     SHARES,
+    Criterion,
+    Figures,
+    Information,
     Problem,
     Solution,
     Task,

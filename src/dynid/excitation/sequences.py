@@ -11,14 +11,13 @@ import numpy as np
 from dynid.base import Float, UnfitDataError, UsageError, dataclass, latin_hypercube
 from dynid.excitation.collision import point_speed
 from dynid.excitation.constraints import Margin, Verified, margins, room_at_rest, verified, with_whole_torque
-from dynid.excitation.criteria import Figures, Information
-from dynid.excitation.design import worst_broken
-from dynid.excitation.gradient import Whole, samples_at
+from dynid.excitation.design import Figures, Information, worst_broken
+from dynid.excitation.gradient import Whole
 from dynid.excitation.limits import Bounds
 from dynid.excitation.plan import Sheet, reserve_data
 from dynid.factor import base_of_matrix
 from dynid.robot import Limits, RobotModel
-from dynid.signals import Samples
+from dynid.signals import Samples, samples_at
 from dynid.terms import RigidBody
 from dynid.trajectories import SmoothMoves, TorqueMotion, Trajectory, friction_sweep, slowed, static_poses
 

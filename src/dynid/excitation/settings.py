@@ -32,7 +32,7 @@ from dynid.base import (
     validate,
     words_of,
 )
-from dynid.excitation.criteria import Criterion
+from dynid.excitation.design import Criterion
 from dynid.excitation.formats.motion import Motion, MotionFormat, check_fit
 from dynid.trajectories import Trajectory
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from dynid.base import Bool, Float, UnfitDataError, UsageError, dataclass, latin_hypercube
 from dynid.excitation.constraints import Margin, Verified, margins, verified
-from dynid.excitation.criteria import Figures, Information
-from dynid.excitation.design import SHARES, worst_broken
+from dynid.excitation.design import SHARES, Figures, Information, worst_broken
 from dynid.excitation.limits import Bounds
 from dynid.simulation import ForwardModel
 from dynid.trajectories import TorqueMotion, TorqueSinusoids

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    pass
-    from dynid.feasible.bodies import UNLIMITED, body_columns, least_eigenvalues
+    from dynid.feasible.bodies import UNLIMITED, body_columns, least_eigenvalues, plausible
     from dynid.feasible.catalogue import RULES
     from dynid.feasible.cones import Block, Cone, triangle
     from dynid.feasible.constraints import (
@@ -23,18 +22,11 @@ if TYPE_CHECKING:
         InsideHull,
         PhysicalBodies,
         TotalMass,
+        all_conditions,
     )
     from dynid.feasible.limits import enclosing_points
-
-    pass
-    from dynid.feasible.problem import Distance, Feasible, feasible_parameters
-    from dynid.feasible.refinement import Chart, refine
-
-    pass
-    from dynid.feasible.bodies import plausible
-    from dynid.feasible.constraints import all_conditions
-    from dynid.feasible.problem import l_curve_strength
-    from dynid.feasible.refinement import FAR
+    from dynid.feasible.problem import Distance, Feasible, feasible_parameters, l_curve_strength
+    from dynid.feasible.refinement import FAR, Chart, refine
 
 __all__ = [
     "FAR",

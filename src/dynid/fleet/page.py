@@ -8,12 +8,26 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup
 
-from dynid.fleet.analysis import LEAST_DAYS, TypeAnalysis
-from dynid.fleet.drift import CAUSES, DAYS_A_YEAR, FALSE_ALARM, Alarm, Course, projection
+from dynid.base import Float, Int, dataclass
+from dynid.estimate import ParameterTrajectory
+from dynid.factor import BaseMap
+from dynid.fleet.drift import (
+    CAUSES,
+    DAYS_A_YEAR,
+    FALSE_ALARM,
+    LEAST_DAYS,
+    Alarm,
+    Course,
+    TypeAnalysis,
+    projection,
+)
 from dynid.fleet.store import FleetStore
 from dynid.report import (
     CYCLE,
+    DASHES,
     GREY,
+    INK,
+    PALE,
     VERMILION,
     Axis,
     Chapter,
@@ -23,17 +37,24 @@ from dynid.report import (
     Trace,
     column_of,
     dots,
+    formula,
+    interval,
     labelled,
     level_line,
     line,
     number,
+    packed,
     page_html,
     percent,
     render,
     row_of,
+    short,
+    symbol,
     time_line,
     write_text,
 )
+from dynid.robot import RobotModel
+from dynid.terms import Column, Of
 
 # Robots with a figure of their own, and alarms that are listed; the tables hold all.
 _FIGURES, _LISTED = 12, 200
@@ -212,3 +233,215 @@ def _course(one: TypeAnalysis, course: Course) -> Figure:
         y = Axis(_UNITS[name], percent=name != "load")
         panels.append(Panel(tuple(traces), Axis(f"days since {course.days[0]}"), y, shapes=tuple(shapes)))
     return column_of(panels, 60 + 150 * len(panels))
+
+
+# Estimates that follow a running log, as a page: parameters and eigenvalues of P over time.
+
+MOST_POINTS = 400
+PER_ROW = 3
+DEVIATIONS = 1.96
+# Share of the time whose transients may leave a panel.
+BEGINNING = 0.25
+_STROKES = {"dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """What the page shows.
+
+    base: whose parameters the trajectory holds, of the model's columns.    method: in words.
+    seconds: of motion used.
+    """
+
+    robot: RobotModel
+    columns: tuple[Column, ...]
+    base: BaseMap
+    trajectory: ParameterTrajectory
+    method: str
+    seconds: float
+
+
+def write_trajectory_page(path: Path, followed: Followed) -> None:
+    """Writes one offline HTML page; it appears whole or not at all. Raises ResourceError if it cannot be written."""
+    write_text(path, trajectory_html(followed))
+
+
+def trajectory_html(followed: Followed) -> str:
+    """The page as text: parameters and eigenvalues of P over time, and the values at the end.
+
+    Source of the plots: Chavez-Olivares et al. 2012, Figures 2 and 3.
+    """
+    page = Page()
+    track = followed.trajectory
+    known = int((track.std[-1] < 0.1 * np.abs(track.value[-1])).sum())
+    intro = Markup(
+        '<p class="intro">{}; {} s of motion, {} base parameters, {} of them known to 10 %. Bands are 95 % intervals; '
+        "panels leave out what the first quarter overshoots.</p>"
+    ).format(followed.method, number(followed.seconds), len(track.names), known)
+    chapters = [
+        Chapter("parameters", "Parameters over time", intro + _parameters(followed, page)),
+        Chapter("eigenvalues", "Eigenvalues of P", _eigenvalues(track, page)),
+        Chapter("values", "Values at the end", _values(followed)),
+    ]
+    name = followed.robot.name or "robot"
+    return page_html(f"{name}: estimate over time", "Estimate over time", name, chapters, page)
+
+
+def _parameters(followed: Followed, page: Page) -> Markup:
+    html = Markup("")
+    for title, groups in _groups(followed):
+        html += Markup("<h3>{}</h3>").format(title)
+        for first in range(0, len(groups), PER_ROW):
+            some = groups[first : first + PER_ROW]
+            panels = [_panel(followed, name, members) for name, members in some]
+            # A last row that is not full keeps the width of the others.
+            panels += [_blank()] * (PER_ROW - len(panels) if len(groups) > PER_ROW else 0)
+            html += _keys(followed, some)
+            html += page.figure(
+                row_of(panels, 230), f"{title} over time: {', '.join(name for name, _ in some)}"
+            )
+    return html
+
+
+def _keys(followed: Followed, groups: list[tuple[str, list[int]]]) -> Markup:
+    """Which line is which parameter, panel by panel."""
+    html = Markup("")
+    for name, members in groups:
+        html += Markup('<span class="key"><b>{}</b></span>').format(name.replace("^2", "²"))
+        for i, member in enumerate(members):
+            color, dash = _look(i)
+            column = followed.columns[followed.base.independent[member]]
+            line = Markup(' stroke-dasharray="{}"').format(_STROKES[dash]) if dash in _STROKES else ""
+            html += Markup(
+                '<span class="key"><svg width="16" height="8" aria-hidden="true"><path d="M0 4 H16" stroke="{}" '
+                'stroke-width="2"{}/></svg>{}</span>'
+            ).format(color, line, symbol(column, followed.robot))
+    return Markup('<p class="legend">{}</p>').format(html)
+
+
+def _look(i: int) -> tuple[str, str]:
+    return CYCLE[i % len(CYCLE)], DASHES[(i // len(CYCLE)) % len(DASHES)]
+
+
+def _groups(followed: Followed) -> list[tuple[str, list[tuple[str, list[int]]]]]:
+    """Headings, each with panels: bodies by body and unit, other terms by term and unit over all joints."""
+    robot = followed.robot
+    bodies: dict[tuple[int, str], list[int]] = {}
+    others: dict[tuple[str, str], list[int]] = {}
+    for i, k in enumerate(followed.base.independent):
+        column = followed.columns[k]
+        if column.of is Of.BODY:
+            bodies.setdefault((column.owner, column.unit), []).append(i)
+        else:
+            others.setdefault((column.term, column.unit), []).append(i)
+    found = [
+        (
+            "Bodies",
+            [(f"{robot.body_names[owner]}, {unit}", members) for (owner, unit), members in bodies.items()],
+        ),
+        (
+            "Joints",
+            [(f"{term.replace('_', ' ')}, {unit}", members) for (term, unit), members in others.items()],
+        ),
+    ]
+    return [(title, groups) for title, groups in found if groups]
+
+
+def _panel(followed: Followed, name: str, members: list[int]) -> Panel:
+    track = followed.trajectory
+    index = _thinned(len(track.t))
+    t = track.t[index]
+    bands: list[Trace] = []
+    lines: list[Trace] = []
+    for i, member in enumerate(members):
+        lead = followed.columns[followed.base.independent[member]].name
+        color, dash = _look(i)
+        value, half = track.value[index, member], DEVIATIONS * track.std[index, member]
+        bands += _band(t, value - half, value + half, color)
+        texts = [f"{lead} {v:.4g} ± {h:.2g} at {s:.4g} s" for v, h, s in zip(value, half, t, strict=True)]
+        lines.append(labelled(line(t, value, lead, color, 1.4, dash), texts))
+    return Panel(
+        traces=tuple(bands + lines),
+        x=Axis("time, s"),
+        y=Axis("", span=_span(track, members)),
+        title=short(name.rsplit(", ", 1)[0], 16),
+    )
+
+
+def _blank() -> Panel:
+    return Panel(traces=(), x=Axis("", most_ticks=1), y=Axis("", most_ticks=1))
+
+
+def _span(track: ParameterTrajectory, members: list[int]) -> tuple[float, float]:
+    late = track.t >= track.t[0] + BEGINNING * (track.t[-1] - track.t[0])
+    value = track.value[late][:, members]
+    half = DEVIATIONS * track.std[-1, members]
+    low, high = float((value - half).min()), float((value + half).max())
+    margin = 0.08 * max(high - low, 1e-9)
+    return low - margin, high + margin
+
+
+def _band(t: Float, low: Float, high: Float, color: str) -> list[Trace]:
+    edge = {"type": "scatter", "mode": "lines", "x": packed(t), "line": {"width": 0}, "hoverinfo": "skip"}
+    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    filled = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.13)"}
+    return [edge | {"y": packed(low)}, edge | {"y": packed(high)} | filled]
+
+
+def _eigenvalues(track: ParameterTrajectory, page: Page) -> Markup:
+    index = _thinned(len(track.t))
+    t, values = track.t[index], np.maximum(track.eigenvalues[index], np.finfo(np.float32).tiny)
+    inner = [line(t, row, "", PALE, 0.8) | {"hoverinfo": "skip"} for row in values.T[1:-1]]
+    ends = [(values[:, 0], "greatest", INK), (values[:, -1], "least", GREY)]
+    outer = [
+        labelled(
+            line(t, row, name, color, 2.0),
+            [f"{name}: {v:.3g} at {s:.4g} s" for v, s in zip(row, t, strict=True)],
+        )
+        for row, name, color in ends
+    ]
+    low, high = float(values.min()), float(values.max())
+    panel = Panel(
+        traces=(*inner, *outer),
+        x=Axis("time, s"),
+        y=Axis("eigenvalue", log=True, span=(0.5 * low, 2.0 * high), most_ticks=9),
+    )
+    text = Markup(
+        '<p class="legend"><span class="line normal"></span>greatest '
+        '<span class="line residual" style="border-color:{}"></span>least '
+        '<span class="line pale"></span>those between</p><p class="intro">The greatest belongs to the combination of '
+        "parameters that is known least; it falls as the motion excites it, and grows where old rows are forgotten and "
+        "nothing new is learnt.</p>"
+    ).format(GREY)
+    return text + page.figure(row_of([panel], 340), "eigenvalues of the covariance over time")
+
+
+def _values(followed: Followed) -> Markup:
+    track, base = followed.trajectory, followed.base
+    rows = []
+    for i, (row, lead) in enumerate(zip(base.B, base.independent, strict=True)):
+        value, half = interval(float(track.value[-1, i]), DEVIATIONS * float(track.std[-1, i]))
+        known = _known_since(track, i)
+        rows.append(
+            {
+                "formula": formula(row, int(lead), followed.columns, followed.robot),
+                "unit": followed.columns[lead].unit,
+                "value": value,
+                "half": half,
+                "since": f"{number(known)} s" if np.isfinite(known) else "",
+            }
+        )
+    return render("trajectories.html.jinja", {"rows": rows})
+
+
+def _known_since(track: ParameterTrajectory, member: int) -> float:
+    """Time from which on a parameter has been known to 10 %; nan if it is not."""
+    good = track.std[:, member] < 0.1 * np.abs(track.value[:, member])
+    if not good[-1]:
+        return float("nan")
+    bad = np.flatnonzero(~good)
+    return float(track.t[bad[-1] + 1 if len(bad) else 0])
+
+
+def _thinned(count: int) -> Int:
+    return np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).round().astype(np.int64))

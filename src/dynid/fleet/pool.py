@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base import Bool, Float, dataclass, locked
-from dynid.fleet.model import TypeModel
+from dynid.fleet.plan import TypeModel
 from dynid.fleet.store import is_done
 from dynid.fleet.task import unpacked
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from dynid.base import claim, dataclass, default_threads
 from dynid.fleet.cluster import run_tasks
-from dynid.fleet.model import TypeModel
-from dynid.fleet.plan import Plan
+from dynid.fleet.plan import Plan, TypeModel
 from dynid.fleet.store import FleetStore
 from dynid.fleet.task import DONE, LogRow
 

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from dynid.base import InputError, Place, RefusedError, ResourceError, dataclass, staged_files, sweep
-from dynid.fleet.model import TypeModel, check_same
+from dynid.fleet.plan import TypeModel, check_same
 from dynid.fleet.task import DONE, LogRow
 
 FORMAT = 1

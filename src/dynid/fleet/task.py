@@ -15,8 +15,7 @@ import numpy as np
 from dynid.base import Diagnostics, DynidError, Float, Int, ResourceError, Severity, UnfitDataError, dataclass
 from dynid.estimate import LARGEST_LEVERAGE
 from dynid.factor import Factor, Factors
-from dynid.fleet.model import TypeModel
-from dynid.fleet.plan import FleetLog
+from dynid.fleet.plan import FleetLog, TypeModel
 from dynid.identification import Experiment, factors_of, open_log
 from dynid.log import file_hash
 

@@ -12,21 +12,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import SolverError, UsageError
-from dynid.base.registry import lazily
 from dynid.kernel import factoring, reference
 from dynid.kernel.panels import Panels, joint_columns
 from dynid.kernel.tree import Tree
-
-if TYPE_CHECKING:
-    from dynid.kernel.adjoint import pairs, torque_gradient, torque_lines
-    from dynid.kernel.multibody import diverged
 
 try:
     from dynid.kernel import _native  # type: ignore[attr-defined,unused-ignore]  # built or not
@@ -41,7 +36,6 @@ __all__ = [
     "backend",
     "cho_factor",
     "cho_solve",
-    "diverged",
     "equations_of_motion",
     "factor_torque",
     "filtered_panels",
@@ -55,14 +49,11 @@ __all__ = [
     "momentum_rate_regressor",
     "momentum_regressor",
     "nonlinear_effects",
-    "pairs",
     "potential_energy_regressor",
     "qr_panel",
     "solve_triangular",
     "solved",
     "stop_operator",
-    "torque_gradient",
-    "torque_lines",
     "torque_regressor",
     "using",
     "zero_phase",
@@ -524,12 +515,3 @@ def _joint_panels(
     lines, first = _lines(native, tree, quantity, q, dq, ddq, wanted, threads)
     values = tuple(lines[a:b] for a, b in pairwise(first))
     return Panels(joint_columns(tree, wanted), values)
-
-
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "adjoint": "pairs torque_gradient torque_lines",
-        "multibody": "diverged",
-    },
-)

@@ -28,6 +28,8 @@ from dynid.base.records import dataclass
 from dynid.kernel import _c, _check, _chosen, _whole, reference
 from dynid.kernel.tree import Tree
 
+__all__ = ["pairs", "torque_gradient", "torque_jacobian", "torque_lines"]
+
 
 def pairs(tree: Tree) -> tuple[Int, Int]:
     """Bodies i and joints j that move them, (P,) each: body by body, the joints from the root on."""

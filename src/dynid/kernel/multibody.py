@@ -16,6 +16,23 @@ from dynid.kernel import _chosen, _whole, equations_of_motion
 from dynid.kernel.handles import hold
 from dynid.kernel.tree import Tree
 
+__all__ = [
+    "Control",
+    "Held",
+    "Multibody",
+    "Parameter",
+    "Rollout",
+    "Slope",
+    "diverged",
+    "follow",
+    "parameter_table",
+    "raise_failure",
+    "rollout",
+    "stick",
+    "variation",
+    "variational",
+]
+
 
 class Slope(IntEnum):
     """What a parameter multiplies in the generalised force of its coordinates; the native kernel numbers them alike."""

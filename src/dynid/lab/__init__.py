@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING
 from dynid.base import lazily
 
 if TYPE_CHECKING:
-    from dynid.lab.open_loop import OpenLoop
     from dynid.lab.rig import Rig, SensorFile
     from dynid.lab.setup import Setup, build_plant, read_setup
 
-__all__ = ["OpenLoop", "Rig", "SensorFile", "Setup", "build_plant", "read_setup"]
+__all__ = [
+    "Rig",
+    "SensorFile",
+    "Setup",
+    "build_plant",
+    "read_setup",
+]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "open_loop": "OpenLoop",
         "rig": "Rig SensorFile",
         "setup": "Setup build_plant read_setup",
     },

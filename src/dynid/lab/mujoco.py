@@ -16,7 +16,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from dynid.base import Float, InputError, UsageError, dataclass
-from dynid.kernel import diverged
+from dynid.kernel.multibody import diverged
 from dynid.robot import load_mujoco
 from dynid.simulation import Controller, Coupling, Plant, SimulatedMotion, State, check_times, recorded
 from dynid.spatial import from_com, to_mjcf

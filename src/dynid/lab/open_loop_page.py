@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dynid.report import BLUE, INK, VERMILION, Axis, Figure, Panel, column_of, line
 
 if TYPE_CHECKING:
-    from dynid.lab.open_loop import OpenLoop
+    from dynid.simulation import OpenLoop
 
 
 def open_loop_figure(run: OpenLoop, joint: int) -> Figure:

@@ -10,19 +10,11 @@ from typing import Any
 
 from dynid.base.errors import InputError, Place, ResourceError
 from dynid.base.registry import Registry
-from dynid.formats.named_values import NamedValuesReader
-from dynid.formats.port_folders import PortFolderReader
-from dynid.formats.traces import TraceReader
-from dynid.formats.workbooks import WorkbookReader
-from dynid.formats.xml_messages import XmlMessagesReader
-from dynid.formats.yaml_files import EchoReader, YamlReader
 from dynid.log.log import LogReader, Table
 from dynid.log.readers.bag import BAG_READERS, BagReader, is_bag_folder, open_bag_folder
 from dynid.log.readers.bag_files import bag_files
 from dynid.log.readers.csv import CsvReader, CsvTable
 from dynid.log.readers.hdf5_files import Hdf5Reader
-from dynid.log.readers.json_files import JsonReader
-from dynid.log.readers.lerobot import LeRobotReader
 from dynid.log.readers.long_rows import (
     with_blocks_side_by_side,
     with_cells_filled,
@@ -48,7 +40,7 @@ from dynid.log.readers.wide_rows import signals_in_rows, with_lists_apart, with_
 
 # Asked in this order, registered ones first; the last one takes any text. A plug-in names its reader after the suffix
 # of the files, without the dot.
-_OWN: tuple[LogReader, ...] = (
+_BINARY: tuple[LogReader, ...] = (
     ParquetReader(),
     *BAG_READERS,
     NpzReader(),
@@ -56,20 +48,24 @@ _OWN: tuple[LogReader, ...] = (
     MatReader(),
     Hdf5Reader(),
     TorchReader(),
-    WorkbookReader(),
-    LeRobotReader(),
-    PortFolderReader(),
-    JsonReader(),
-    EchoReader(),
-    YamlReader(),
-    XmlMessagesReader(),
-    TraceReader(),
-    NamedValuesReader(),
-    CsvReader(),
 )
+_TEXT_AND_FOLDERS = {
+    "workbook": "dynid.formats.workbooks:WorkbookReader()",
+    "LeRobot data set": "dynid.log.readers.lerobot:LeRobotReader()",
+    "YARP dump": "dynid.formats.port_folders:PortFolderReader()",
+    "JSON": "dynid.log.readers.json_files:JsonReader()",
+    "printed messages": "dynid.formats.yaml_files:EchoReader()",
+    "YAML": "dynid.formats.yaml_files:YamlReader()",
+    "XML messages": "dynid.formats.xml_messages:XmlMessagesReader()",
+    "CODESYS trace": "dynid.formats.traces:TraceReader()",
+    "named values": "dynid.formats.named_values:NamedValuesReader()",
+    "csv": "dynid.log.readers.csv:CsvReader()",
+}
 # Endings that say how a file is written, and not what it holds: an installed reader may know better.
 _ANYBODYS = (".json", ".jsonl", ".yaml", ".yml", ".xml", ".txt", ".log")
-READERS: Registry[LogReader] = Registry("reader", "dynid.readers", {one.name: one for one in _OWN})
+READERS: Registry[LogReader] = Registry(
+    "reader", "dynid.readers", {reader.name: reader for reader in _BINARY}, _TEXT_AND_FOLDERS
+)
 
 
 # What is no log, by its first bytes: what it is, and what to do with it.

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from dynid.report.html import Chapter, page_html, write_text
     from dynid.report.section import Page, render
     from dynid.report.text import formula, interval, number, percent, short, symbol
+    from dynid.run.result import Identification
 
 if TYPE_CHECKING:
-    from dynid.run.result import Identification
+    pass
 
 __all__ = [
     "BLUE",

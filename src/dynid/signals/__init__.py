@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dynid.signals.noise import MotionNoise
     from dynid.signals.parallel import ParallelFilter
     from dynid.signals.prepare import Prepared
-    from dynid.signals.samples import Samples, poses_at_rest
+    from dynid.signals.samples import Samples, poses_at_rest, samples_at
     from dynid.signals.settings import Preparation
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Prepared",
     "Samples",
     "poses_at_rest",
+    "samples_at",
     "zero_phase_filter",
 ]
 
@@ -31,7 +32,7 @@ __getattr__, __dir__ = lazily(
         "noise": "MotionNoise",
         "parallel": "ParallelFilter",
         "prepare": "Prepared",
-        "samples": "Samples poses_at_rest",
+        "samples": "Samples poses_at_rest samples_at",
         "settings": "Preparation",
     },
 )

@@ -488,3 +488,13 @@ def _still(ends: Float, least: int, longest: float) -> Bool:
 def own_samples(samples: Samples) -> Bool:
     """Samples (T,) of a batch that are in no other one: overlap with neighbouring batches left out, rest not."""
     return np.asarray(np.any([samples.keep, *samples.left_out.values()], axis=0))
+
+
+# Hz, that samples of a single moment are given: nothing is differentiated along them.
+LONE_RATE = 1000.0
+
+
+def samples_at(t: Float, q: Float, dq: Float, ddq: Float) -> Samples:
+    """Samples of a motion, (T, n) each, at its times (T,) and their rate."""
+    rate = (len(t) - 1) / float(t[-1] - t[0]) if len(t) > 1 else LONE_RATE
+    return replace(Samples.from_motion(q, dq, ddq, rate=rate), t=t)

@@ -7,24 +7,47 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.simulation.control import GravityPD, Tabulated, pd_gains
-    from dynid.simulation.forward import ForwardModel
-    from dynid.simulation.integrate import FixedStep
-    from dynid.simulation.motion import SimulatedMotion, follow, sample_times, simulate
-    from dynid.simulation.plant import Coupling, Dahl, Elasticity, Friction, LuGre, SmoothFriction
-
-    pass
-    from dynid.simulation.plant import Plant, State
-
-    pass
-    pass
-    from dynid.simulation.control import ComputedTorque, Controller, TorqueTable
-    from dynid.simulation.forward import Hold, stick_slip
-    from dynid.simulation.integrate import Adaptive, Integrator, check_budget, check_times, steps_between
+    from dynid.simulation.control import (
+        ComputedTorque,
+        Controller,
+        GravityPD,
+        Tabulated,
+        TorqueTable,
+        pd_gains,
+    )
+    from dynid.simulation.forward import ForwardModel, Hold, stick_slip
+    from dynid.simulation.integrate import (
+        Adaptive,
+        FixedStep,
+        Integrator,
+        check_budget,
+        check_times,
+        steps_between,
+    )
     from dynid.simulation.loop import extra_of, measured_coordinates, measured_motion
     from dynid.simulation.mechanism import Mechanism
-    from dynid.simulation.motion import fastest_mode, recorded
-    from dynid.simulation.plant import SMOOTHING, FunctionLoad, Load
+    from dynid.simulation.motion import (
+        SimulatedMotion,
+        fastest_mode,
+        follow,
+        recorded,
+        sample_times,
+        simulate,
+    )
+    from dynid.simulation.open_loop import OpenLoop
+    from dynid.simulation.plant import (
+        SMOOTHING,
+        Coupling,
+        Dahl,
+        Elasticity,
+        Friction,
+        FunctionLoad,
+        Load,
+        LuGre,
+        Plant,
+        SmoothFriction,
+        State,
+    )
     from dynid.simulation.sensors import (
         Chain,
         Dropout,
@@ -63,6 +86,7 @@ __all__ = [
     "Mechanism",
     "Noise",
     "NoiseRatio",
+    "OpenLoop",
     "Plant",
     "Ripple",
     "Sensor",
@@ -96,6 +120,7 @@ __getattr__, __dir__ = lazily(
         "loop": "extra_of measured_coordinates measured_motion",
         "mechanism": "Mechanism",
         "motion": "SimulatedMotion fastest_mode follow recorded sample_times simulate",
+        "open_loop": "OpenLoop",
         "plant": (
             "Coupling Dahl Elasticity Friction FunctionLoad Load LuGre Plant SMOOTHING SmoothFriction State"
         ),

@@ -18,7 +18,6 @@ from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostic, Diagnostics
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
-from dynid.excitation.gradient import samples_at
 from dynid.factor.base import BaseMap, structural_base
 from dynid.identification.pipeline import identify
 from dynid.kernel import backend
@@ -30,6 +29,7 @@ from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.run.result import Identification
 from dynid.run.store import staged_run, write_tables
+from dynid.signals.samples import samples_at
 from dynid.simulation.motion import inverse
 from dynid.simulation.sensors import Encoder, TorqueSensor
 from dynid.terms.catalogue import DEFAULT_TERMS

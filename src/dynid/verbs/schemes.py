@@ -21,7 +21,6 @@ from dynid.factor.factor import Block
 from dynid.factor.folds import LEAST_BLOCKS, Candidate, Comparison, compare, folds_of, too_few_blocks
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
-from dynid.lab.open_loop import OpenLoop, first_stretch, open_loop
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.rows.energy import EnergyRows, FilteredPowerRows, PowerRows
@@ -33,6 +32,7 @@ from dynid.run.result import Identification
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.simulation.forward import Hold
+from dynid.simulation.open_loop import OpenLoop, first_stretch, open_loop
 from dynid.terms.term import CATALOGUE, Terms
 from dynid.terms.transmission import placed_at
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base import Float
-from dynid.lab.open_loop import OpenLoop, open_loop
 from dynid.report.figures import (
     BLUE,
     CYCLE,
@@ -21,6 +20,7 @@ from dynid.report.figures import (
 )
 from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, TorqueRows
 from dynid.signals import Samples
+from dynid.simulation.open_loop import OpenLoop, open_loop
 from dynid_studies.rotradi import (
     COUNTS,
     JOINTS,

@@ -18,8 +18,16 @@ from dynid.feasible import (
     least_eigenvalues,
     refine,
 )
-from dynid.papers.annealing import Annealing, Box, annealed_parameters
-from dynid.papers.penalty import Bodies, Penalised, Rule, Search, penalised_parameters
+from dynid.papers import (
+    Annealing,
+    Bodies,
+    Box,
+    Penalised,
+    Rule,
+    Search,
+    annealed_parameters,
+    penalised_parameters,
+)
 from dynid.report.figures import BLUE, GREY, VERMILION, Axis, Panel, bars, line, row_of
 from dynid.spatial import from_com, pseudo_inertia
 from dynid_studies.panda import (

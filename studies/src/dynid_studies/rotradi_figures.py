@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base import Float
-from dynid.lab.open_loop import OpenLoop
 from dynid.report.figures import (
     BLUE,
     CYCLE,
@@ -21,6 +20,7 @@ from dynid.report.figures import (
     row_of,
 )
 from dynid.signals import Samples
+from dynid.simulation.open_loop import OpenLoop
 from dynid_studies.outline import outline
 from dynid_studies.rotradi import JOINTS, LENGTH, NAMES, THETA, arm
 from dynid_studies.rotradi_schemes import Fit

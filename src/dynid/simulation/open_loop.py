@@ -10,7 +10,7 @@ import numpy as np
 from dynid.base import Float, UnfitDataError, UsageError, dataclass, locked
 from dynid.robot import RobotModel
 from dynid.signals import Samples
-from dynid.simulation import ForwardModel, Hold, stick_slip
+from dynid.simulation.forward import ForwardModel, Hold, stick_slip
 from dynid.terms import Scale, Terms
 
 __all__ = ["OpenLoop", "open_loop"]
