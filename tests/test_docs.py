@@ -310,7 +310,7 @@ def test_tables_made_from_settings_are_in_step() -> None:
 
 @pytest.mark.parametrize(
     ("page", "title", "model"),
-    [("robot-file.md", title, model) for title, model in ROBOT_TABLES.items()]
+    [("robot-keys.md", title, model) for title, model in ROBOT_TABLES.items()]
     + [("simulation.md", title, model) for title, model in SIMULATION_TABLES.items()],
 )
 def test_tables_of_keys_agree_with_the_schema(page: str, title: str, model: type[BaseModel]) -> None:
