@@ -1,6 +1,8 @@
 """Do repeated runs of one robot agree? Base parameters of real logs, pair by pair, and what dynid says of each case.
 
-    python benchmarks/agreement.py [--data FOLDER] [--write docs/agreement.md] [--figure docs/images/agreement.svg]
+    python benchmarks/agreement.py [--data FOLDER] [--write PAGE] [--figure docs/images/agreement.svg]
+
+PAGE is docs/is-my-model-good.md.
 
 Every run is made twice: by weighted least squares with the default terms, offsets included, at the cut-off that is
 known for the log (that of benchmarks/real.py), and by the default settings, which choose model and cut-off. The

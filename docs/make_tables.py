@@ -1,4 +1,4 @@
-"""Writes what pages take from elsewhere: keys in experiment.md and excitation.md, options, the index in findings.md.
+"""Writes what pages take from elsewhere: keys in experiment.md and motion-file.md, options, the index in findings.md.
 
 python docs/make_tables.py: rewrites these pages.    A test holds them in step.
 """
@@ -210,7 +210,7 @@ def index_of(name: str) -> str:
 
 PAGES = {
     "experiment.md": experiment_page,
-    "excitation.md": plan_page,
+    "motion-file.md": plan_page,
     "cli.md": command_page,
     "findings.md": findings_page,
 }

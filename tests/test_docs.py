@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -309,7 +310,7 @@ def test_tables_made_from_settings_are_in_step() -> None:
 
 @pytest.mark.parametrize(
     ("page", "title", "model"),
-    [("robot-file.md", title, model) for title, model in ROBOT_TABLES.items()]
+    [("robot-keys.md", title, model) for title, model in ROBOT_TABLES.items()]
     + [("simulation.md", title, model) for title, model in SIMULATION_TABLES.items()],
 )
 def test_tables_of_keys_agree_with_the_schema(page: str, title: str, model: type[BaseModel]) -> None:
@@ -616,6 +617,17 @@ def test_links_lead_somewhere() -> None:
 def test_every_page_is_on_the_map() -> None:
     linked = set(re.findall(r"\]\(([\w-]+\.md)", TEXTS["index.md"]))
     assert {page.name for page in PAGES} - {"index.md"} == linked
+
+
+def test_the_python_reference_has_every_public_name() -> None:
+    """And the module itself or the name, on one of the pages that the site makes from docstrings."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in sorted((DOCS / "reference").glob("*.md")))
+    whole = set(re.findall(r"^::: ([\w.]+)\n(?!    options)", text + "\n", re.MULTILINE))
+    for module in ("dynid", "dynid.terms", "dynid.rows", "dynid.estimate", "dynid.dynamics", "dynid.testing"):
+        if module not in whole:
+            for name in import_module(module).__all__:
+                listed = re.search(rf"^(::: {re.escape(module)}\.|        - ){name}$", text, re.MULTILINE)
+                assert listed, f"{module}.{name} is on no page of docs/reference"
 
 
 def test_files_named_in_the_design_exist() -> None:

@@ -51,7 +51,7 @@ def test_all_holds_every_extra_of_users() -> None:
 
 def test_the_doctor_and_the_page_of_packages_know_every_extra() -> None:
     extras = set(PROJECT["project"]["optional-dependencies"]) - {"browser", "docs", "test", "dev"}
-    page = (ROOT / "docs/packages.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/index.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `dynid\[(\w+)\]`", page, re.MULTILINE)) == extras
     assert set(EXTRAS) == extras - {"all"}
 

@@ -17,12 +17,15 @@ from dynid.robot import load_example
 from tests.log.bags import states, write_bag
 
 ROOT = Path(__file__).resolve().parents[2]
-UR10E, PANDA = "tutorial-ur10e.md", "tutorial-panda.md"
+UR10E, PANDA = "tutorial-ur10e.md", "tutorial-ur10e.md: a Panda"
+PANDA_TITLE = "## A Panda, from a bag\n"
 
 
 def text_of(page: str) -> str:
-    """A page."""
-    return (ROOT / "docs" / page).read_text(encoding="utf-8")
+    """A page's part about one robot."""
+    text = (ROOT / "docs" / UR10E).read_text(encoding="utf-8")
+    ur10e, panda = text.split(PANDA_TITLE)
+    return panda if page == PANDA else ur10e
 
 
 def commands(page: str) -> list[list[str]]:

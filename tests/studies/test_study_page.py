@@ -236,12 +236,12 @@ def test_svg_draws_bars_and_errors() -> None:
 
 
 def test_pages_in_the_documentation_are_whole_and_listed() -> None:
-    index = (DOCS / "studies.md").read_text(encoding="utf-8")
+    index = (DOCS / "studies" / "README.md").read_text(encoding="utf-8")
     folders = sorted(folder for folder in (DOCS / "studies").iterdir() if folder.is_dir())
     assert folders
     for folder in folders:
         assert folder.name in STUDIES
-        assert f"](studies/{folder.name}/README.md)" in index
+        assert f"]({folder.name}/README.md)" in index
         data = json.loads((folder / "results.json").read_text(encoding="utf-8"))
         assert (data["kind"], data["study"], data["full"]) == ("study", folder.name, True)
         assert [name for name, result in data["results"].items() if not result["ok"]] == []

@@ -60,7 +60,8 @@ def test_acceptance_of_the_specification(data: dict[str, Any]) -> None:
     assert found["momentum_0.0001"] < 6e-4 < 0.2 * found["pipeline_0.0001"]
     assert found["momentum_0.001"] < 6e-3 < 0.02 * found["pipeline_0.001"]
     assert found["momentum_0.003"] < 1.9e-2 < 0.02 * found["pipeline_0.003"]
-    assert found["momentum_20dB"] < 20.0
+    assert found["median_20dB"] < found["momentum_20dB"]
+    assert found["median"] < 0.1 * found["unsigned"]
 
 
 def test_misprints_are_shown_to_matter(data: dict[str, Any]) -> None:

@@ -280,7 +280,10 @@ class LogSection(Strict):
         None,
         "keys as `[log.velocity]`, for all joints of `motor_position` or none; its `side` and `sign` hold",
     )
-    temperature: TimedEntry | None = key(None, "keys as `[log.velocity]`; read, used by no built-in term")
+    temperature: TimedEntry | None = key(
+        None,
+        "keys as `[log.velocity]`; used by the term `rotor_compensation` (`heat`) and to test friction for drift",
+    )
     extra: dict[str, ExtraEntry] = key(doc="see `[log.extra]`", kind="tables by name", default_factory=dict)
     trajectory: str | None = key(
         None,

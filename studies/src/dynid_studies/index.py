@@ -16,6 +16,12 @@ from dynid_studies.run import KIND, study_module
 
 MARK = "dynid-study-index"
 TITLE = "Studies: papers, and what comes out here"
+INTRO = """\
+Each study runs the experiment of a paper from the paper's own numbers through the public interface, and shows
+every printed figure with the recomputed one. Where a print is wrong the page says so, with the evidence. A page counts
+the results that have a bound; a result without a bound is shown and promises nothing.
+
+`dynid study` lists the studies (package `dynid-studies`); `dynid study NAME` runs one in minutes, `--full` in full."""
 HEAD = ("study", "paper", "run", "within bounds", "not in bounds", "explained differences")
 _PAGE = Markup(
     """<!doctype html>
@@ -116,11 +122,17 @@ def _path(folder: Path, markdown: bool) -> Path:
 
 
 def _markdown(entries: tuple[Entry, ...]) -> str:
-    lines = [f"# {TITLE}", f"<!-- {MARK} -->", "| " + " | ".join(HEAD) + " |", "|" + " --- |" * len(HEAD)]
+    lines = [
+        f"# {TITLE}",
+        f"<!-- {MARK} -->",
+        INTRO,
+        "| " + " | ".join(HEAD) + " |",
+        "|" + " --- |" * len(HEAD),
+    ]
     for entry in entries:
         cells = (f"[{entry.name}]({entry.name}/README.md)", *entry.cells())
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n\n".join(lines[:2]) + "\n\n" + "\n".join(lines[2:]) + "\n"
+    return "\n\n".join(lines[:3]) + "\n\n" + "\n".join(lines[3:]) + "\n"
 
 
 def _html(entries: tuple[Entry, ...]) -> str:

@@ -12,7 +12,7 @@ from dynid.base import Float
 from dynid.estimate import OLS, WLS, Estimate, FeasibleFit, Regression
 from dynid.factor import stack
 from dynid.feasible import UNLIMITED
-from dynid.report.figures import CYCLE, DASHES, Axis, Figure, Panel, line, row_of
+from dynid.report.figures import CYCLE, Axis, Figure, Panel, dots, row_of
 from dynid.robot import RobotModel
 from dynid.rows import MotorRows, TorqueRows
 from dynid.signals import Samples
@@ -174,9 +174,11 @@ def two_steps(static: Estimate, regression: Regression) -> Float:
 
 
 def _methods(mse: Mapping[str, Float]) -> Figure:
-    at = np.arange(1.0, 7.0)
+    # Markers side by side: joints are categories, and a line between them would mean nothing.
+    shift = np.linspace(-0.3, 0.3, len(mse))
     traces = tuple(
-        line(at, values, name, CYCLE[i], 1.8, DASHES[i % 3]) for i, (name, values) in enumerate(mse.items())
+        dots(np.arange(1.0, 7.0) + shift[i], values, name, CYCLE[i], 8.0, 1.0)
+        for i, (name, values) in enumerate(mse.items())
     )
     flat = np.concatenate(list(mse.values()))
     axis = Axis("squared error, (N m)²", log=True, span=(0.5 * float(flat.min()), 2 * float(flat.max())))

@@ -31,6 +31,7 @@ from dynid_studies.zollo_pipeline import (
     relative_errors,
     signed_mean,
     unsigned_mean,
+    unsigned_median,
 )
 from dynid_studies.zollo_puma import puma_study
 from dynid_studies.zollo_tables import TABLE_1, TABLE_2, UNITS
@@ -190,7 +191,13 @@ def _errors_1(
 ) -> None:
     ours, ideal, forward, sure = (relative_errors(x, real) for x in (stribeck, coulomb, late, exact))
     page.results(
-        "Normalised mean errors",
+        "Median errors of the 14 parameters, without sign",
+        reported("median_printed", "the printed table", unsigned_median(of_print)),
+        reported("median", "here, friction (43)", unsigned_median(ours)),
+        reported("median_coulomb", "here, Coulomb friction", unsigned_median(ideal)),
+    )
+    page.results(
+        "Normalised mean errors, as in the paper",
         near(
             "signed_printed",
             "signed mean of the printed table",
@@ -251,11 +258,12 @@ def _table_2(page: StudyPage, arm: Arm, base: BaseMap, run: Run, draws: int) -> 
         plain = Samples.from_motion(x[:, :2], v[:, :2], a[:, :2], m.tau)
         return replace(plain, theta=x[:, 2:], dtheta=v[:, 2:], ddtheta=a[:, 2:])
 
-    signed, unsigned = {}, {}
+    signed, unsigned, median = {}, {}, {}
     for ratio in (*TABLE_2, np.inf):
         errors = [relative_errors(fitted(arm, base, noisy(ratio, s)), real) for s in range(draws)]
         signed[ratio] = float(np.mean([signed_mean(e) for e in errors]))
         unsigned[ratio] = unsigned_mean(np.array(errors))
+        median[ratio] = unsigned_median(np.array(errors))
     page.text(
         f"""Mean of {draws} draws. The ratios can only be decibels: the error that noise in the regressor makes grows
         tenfold in 10 dB. The print's {TABLE_2[70]:g} at 70 dB and {TABLE_2[80]:g} at 80 dB are
@@ -264,10 +272,11 @@ def _table_2(page: StudyPage, arm: Arm, base: BaseMap, run: Run, draws: int) -> 
     )
     page.table(
         "Table 2: error by signal-to-noise ratio",
-        ("ratio", "printed", "here, unsigned", "here, signed", "difference, unsigned"),
+        ("ratio", "here, median", "printed", "here, unsigned", "here, signed", "difference, unsigned"),
         [
             (
                 f"{ratio} dB" if np.isfinite(ratio) else "no noise",
+                median[ratio],
                 TABLE_2.get(int(ratio)) if np.isfinite(ratio) else 0.103,
                 unsigned[ratio],
                 signed[ratio],
@@ -275,7 +284,7 @@ def _table_2(page: StudyPage, arm: Arm, base: BaseMap, run: Run, draws: int) -> 
             )
             for ratio in unsigned
         ],
-        digits=(4, 4, 4, 4, 3),
+        digits=(4, 4, 4, 4, 4, 3),
         name="table2",
     )
     page.results("Unsigned mean errors", *_bounded_2(unsigned))
@@ -283,13 +292,13 @@ def _table_2(page: StudyPage, arm: Arm, base: BaseMap, run: Run, draws: int) -> 
 
 def _bounded_2(found: dict[float, float]) -> list[Result]:
     why = {
-        20: "At 20 dB single draws and motions differ by tens; nothing near the print comes out. Bounds: a factor of "
-        "3 around the 17 of an independent computation on another motion.",
+        20: "At 20 dB single draws and motions differ by tens, so that no bound follows from the noise. An estimate of "
+        "zeros has an error of 1: at 20 dB this method tells less than that.",
         70: f"The print's {TABLE_2[70]:g} and {TABLE_2[80]:g} at 70 and 80 dB do not come out of its method: at 70 dB "
         f"noise costs {found[70] - found[200]:.1g}.",
     }
     bounds = {
-        20: (17.0 / 3.0, 3.0 * 17.0),
+        20: (1.0, np.inf),
         70: (0.12, 0.16),
         80: (0.125, 0.135),
         100: (0.122, 0.132),

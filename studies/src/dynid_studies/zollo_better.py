@@ -15,7 +15,7 @@ from dynid.signals import Preparation, Samples
 from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Terms, Viscous, ZolloFriction
 from dynid_studies.study import StudyPage, at_most, reported
 from dynid_studies.zollo_arms import FRICTION, WIDTH, Arm, Stribeck, paper_map
-from dynid_studies.zollo_pipeline import COUNT, Run, relative_errors
+from dynid_studies.zollo_pipeline import COUNT, Run, relative_errors, unsigned_mean, unsigned_median
 from dynid_studies.zollo_tables import TABLE_1
 
 MODEL = RigidBody() + SpinningRotor() + Coulomb(WIDTH) + Viscous() + Stiffness()
@@ -79,8 +79,11 @@ def _friction(page: StudyPage, arm: Arm, found: Identification) -> None:
     page.text(
         """The coefficients of (43) are linear, f4 and f6 are not: they are estimated by variable projection, everything
         else eliminated at each trial. Positions pass a filter of 150 Hz; rows are momentum rows, columns and torque
-        filtered alike; no sample is left out. f2 to f6 hang together: on motions with other reversals than this one,
-        single coefficients may come out far apart for the same curve, while the dynamic parameters stay as good."""
+        filtered alike; no sample is left out. f2 to f6 are strongly correlated: on motions with other reversals than
+        this one, single coefficients may differ widely for the same curve, while the dynamic parameters stay as good.
+
+        The model has the friction law of the plant, only its coefficients are unknown. The improvement over the paper
+        therefore shows that the law can be identified, not how well it fits the friction of a real arm."""
     )
     errors = np.abs(relative_errors(of_table_1(found), paper_map()[0] @ arm.theta))
     page.table(
@@ -94,6 +97,7 @@ def _friction(page: StudyPage, arm: Arm, found: Identification) -> None:
     )
     page.results(
         "Friction by variable projection",
+        reported("better_median", "median error of the 14 parameters", unsigned_median(errors)),
         at_most(
             "better_mean", "unsigned mean error of the 14 parameters", float(errors.mean()), 0.014, 0.103
         ),
@@ -174,18 +178,19 @@ def _twenty_decibels(page: StudyPage, arm: Arm, run: Run, draws: int) -> None:
     errors = []
     for seed in range(draws):
         found = identified(arm, logged(arm, run, tenth, seed), MODEL, NOISY_CUTOFF, NOISY)
-        errors.append(float(np.abs(relative_errors(of_table_1(found), real)).mean()))
+        errors.append(relative_errors(of_table_1(found), real))
     page.text(
         f"""Table 2's 20 dB are a tenth of each signal, more than the springs' deflection. On the same motion with
-        friction (43), positions alone with that noise, median of {draws} draws; rows and filters as above."""
+        friction (43), positions alone with that noise, {draws} draws; rows and filters as above."""
     )
     page.results(
-        "Mean error of the 14 parameters at 20 dB",
-        at_most(
+        "Error of the 14 parameters at 20 dB, momentum rows",
+        reported("median_20dB", "median over parameters and draws", unsigned_median(np.array(errors))),
+        reported(
             "momentum_20dB",
-            "momentum rows",
-            float(np.median(errors)),
-            20.0,
-            explanation="An estimate of nothing but zeros would have 1: at 20 dB neither method knows friction.",
+            "mean over parameters, median over draws",
+            float(np.median([unsigned_mean(error) for error in errors])),
+            explanation="An estimate of zeros has an error of 1. Where the mean is near 1 or above, some parameters, "
+            "those of friction first, are not identified. No bound: none was stated before the first run.",
         ),
     )

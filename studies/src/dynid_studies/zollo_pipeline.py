@@ -157,3 +157,8 @@ def signed_mean(errors: Float) -> float:
 def unsigned_mean(errors: Float) -> float:
     """Mean of the errors' sizes."""
     return float(np.abs(errors).mean())
+
+
+def unsigned_median(errors: Float) -> float:
+    """Median of the errors' sizes: parameters near zero, whose relative error is large, do not decide it."""
+    return float(np.median(np.abs(errors)))
