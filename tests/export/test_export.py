@@ -236,7 +236,7 @@ def test_a_folder_without_permission_and_a_full_disk(
     there = tmp_path / "m.c"
     there.write_text("mine")
     with monkeypatch.context() as patch:
-        patch.setattr("dynid.exporters.export.os.access", lambda *_: False)
+        patch.setattr("os.access", lambda *_: False)
         with pytest.raises(ResourceError, match="no permission"):
             export(identified, tmp_path / "m.json")
     written = []

@@ -53,7 +53,7 @@ def lazily(
             return getattr(import_module(there[name]), name)
         raise AttributeError(f"module '{package}' has no attribute '{name}'")
 
-    return get, lambda: sorted(modules)
+    return get, lambda: sorted({*modules, *getattr(import_module(package), "__all__", ())})
 
 
 # The version of the package; pyproject.toml has the same.

@@ -285,10 +285,13 @@ def _solved(gram: Float, right: Float, columns: Int, size: Float) -> tuple[Float
             G[np.ix_(own, own)] += A / s**2
             b[own] += r / s**2
     length = np.sqrt(np.diag(G))
-    scale = np.where(length > 0, 1.0 / np.where(length > 0, length, 1.0), 0.0)
+    # A column that is only rounding in motion is unknown, however long it is at rest.
+    scale = 1.0 / np.maximum(length, max(RIDGE * float(length.max()), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(scale[:, None] * G * scale)
     root = scale[:, None] * vectors / np.sqrt(np.maximum(values, 0.0) + RIDGE)
-    return root @ (root.T @ b), root
+    # What rounding leaves of the right-hand side along directions without information would be multiplied by 1 / RIDGE.
+    informed = root[:, values > RIDGE]
+    return informed @ (informed.T @ b), root
 
 
 @dataclass(frozen=True)
