@@ -16,8 +16,7 @@ from pydantic import BaseModel
 
 from dynid.base import diagnostics as explanation
 from dynid.base.toml import words_of
-from dynid.cli.options import described_robot
-from dynid.cli.options import described
+from dynid.cli.options import described, described_robot
 from dynid.excitation import settings as plan_file
 from dynid.identification import schema
 from dynid.log import mapping as section
