@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.robot.drive import ServoSettings
 from dynid.robot.load import load_robot
 from dynid.robot.model import RobotModel
+from dynid.robot.options import ServoSettings
 
 # s: of simulation, of the drives' controllers, of commands and log, and from the computer to the servo.
 STEP, TICK, ROW, BUS = 2e-4, 1e-3, 0.02, 0.015

@@ -16,8 +16,8 @@ from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.lab.replay import Replay, replay
 from dynid.log.read import Log
 from dynid.robot import load_robot
-from dynid.robot.drive import ServoSettings
 from dynid.robot.model import RobotModel
+from dynid.robot.options import ServoSettings
 from dynid.run.result import Identification
 from tests.command_line import Run
 from tests.servo_plant import ARMATURE, DAMPING, FRICTION, KD, KP, Recording, recorded, robot_file

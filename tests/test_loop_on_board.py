@@ -14,8 +14,9 @@ from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.lab.replay import replay
 from dynid.robot import load_robot
-from dynid.robot.drive import Servo, ServoSettings
+from dynid.robot.drive import Servo
 from dynid.robot.model import RobotModel
+from dynid.robot.options import ServoSettings
 from dynid.robot.serial import robot_from_dict, robot_to_dict
 from dynid.run.result import Identification
 from tests.servo_plant import (

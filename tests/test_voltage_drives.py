@@ -13,8 +13,9 @@ from dynid.exporters.export import export
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.robot import load_robot
-from dynid.robot.drive import ServoSettings, servo_over
+from dynid.robot.drive import servo_over
 from dynid.robot.model import RobotModel
+from dynid.robot.options import ServoSettings
 from dynid.robot.serial import robot_from_dict, robot_to_dict
 from tests.command_line import Run
 from tests.servo_plant import ARMATURE, DAMPING, FRICTION, ROW, STEP, Recording, arm_text, robot_file

@@ -12,7 +12,8 @@ from dynid.base.errors import UsageError
 from dynid.exporters.formats import Request, files_of
 from dynid.log.mapping import LogSection, MotorCalibration, moved, read_calibration
 from dynid.robot import load_robot
-from dynid.robot.model import Reading, RobotModel
+from dynid.robot.model import RobotModel
+from dynid.robot.options import Reading
 from dynid.terms import RigidBody
 from dynid.terms.term import Terms
 from dynid.terms.zero_offset import ZeroOffset

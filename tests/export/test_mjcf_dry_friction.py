@@ -12,7 +12,7 @@ import pytest
 from dynid.exporters.mjcf import edit_mjcf, new_mjcf
 from dynid.exporters.model import ExportModel
 from dynid.robot.load import load_robot
-from dynid.robot.model import Reading
+from dynid.robot.options import Reading
 
 COULOMB = 0.3
 SLIDER = """

@@ -18,7 +18,7 @@ from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.robot import load_robot
-from dynid.robot.model import Reading
+from dynid.robot.options import Reading
 from dynid.robot.xml import parse
 from dynid.run.result import Identification
 from dynid.spatial.inertia import from_com

@@ -28,7 +28,8 @@ from dynid.exporters.model import held_springs, note_left_out, turned_zeros
 from dynid.exporters.sdf import new_sdf
 from dynid.exporters.urdf import new_urdf
 from dynid.robot import load_robot
-from dynid.robot.model import Reading, RobotModel
+from dynid.robot.model import RobotModel
+from dynid.robot.options import Reading
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, Offset, OnMotor, RigidBody, RotorInertia, Terms, TorsionSpring, Viscous
 from dynid.terms.exports import spring_torque

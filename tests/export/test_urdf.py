@@ -20,7 +20,7 @@ from dynid.exporters.xml_edit import scan
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
 from dynid.robot.load import lock_joints
-from dynid.robot.model import Reading
+from dynid.robot.options import Reading
 from dynid.robot.urdf import lint
 from dynid.robot.xml import parse
 from dynid.signals.samples import Samples

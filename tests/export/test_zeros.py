@@ -13,7 +13,8 @@ from dynid.exporters import ExportModel
 from dynid.exporters.mjcf import edit_mjcf, new_mjcf
 from dynid.exporters.model import turned_zeros
 from dynid.robot import load_robot
-from dynid.robot.model import JointType, Reading
+from dynid.robot.model import JointType
+from dynid.robot.options import Reading
 from tests.export.models import model_of
 from tests.robot_files import ROBOTS
 

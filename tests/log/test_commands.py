@@ -13,8 +13,9 @@ from dynid.base.errors import InputError
 from dynid.log.conversion import delayed, slopes
 from dynid.log.log import RawChunk
 from dynid.log.read import Log
-from dynid.robot.drive import Servo, ServoSettings
+from dynid.robot.drive import Servo
 from dynid.robot.model import RobotModel
+from dynid.robot.options import ServoSettings
 from dynid.testing.motion import two_joints
 
 T, STEP = 400, 0.004

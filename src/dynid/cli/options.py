@@ -13,9 +13,8 @@ import typer
 from dynid.base.errors import UsageError
 from dynid.base.options import Described, options_of
 from dynid.cli.common import Values, with_options
-from dynid.identification.settings import Blocks
-from dynid.robot.drive import ServoSettings
-from dynid.robot.model import Reading
+from dynid.identification.blocks import Blocks
+from dynid.robot.options import Reading, ServoSettings
 from dynid.signals.settings import Preparation
 
 # Options of every command that reads a robot: the keys of [robot] in an experiment file, one option each.

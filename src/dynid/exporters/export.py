@@ -22,7 +22,8 @@ from dynid.exporters.model import ExportModel, c_identifier, peak_speeds, reache
 from dynid.identification.experiment import Experiment
 from dynid.identification.logs import held_out_log
 from dynid.log.read import Log
-from dynid.robot.model import Reading, RobotModel
+from dynid.robot.model import RobotModel
+from dynid.robot.options import Reading
 from dynid.robot.xacro import is_xacro
 from dynid.robot.xml import MAX_BYTES, parse
 from dynid.run.result import Identification

@@ -27,7 +27,8 @@ from dynid.log.mapping import PERCENT, LogSection, calibration_json, channel_map
 from dynid.robot.formats import read_robot_file
 from dynid.robot.load import lock_joints
 from dynid.robot.mjcf import read_mjcf, refused_by_mujoco
-from dynid.robot.model import Reading, RobotModel
+from dynid.robot.model import RobotModel
+from dynid.robot.options import Reading
 from dynid.robot.urdf import read_urdf
 from dynid.robot.xml import parse
 from dynid.terms.exports import spring_torque

@@ -18,7 +18,8 @@ from dynid.exporters.model import ExportModel, held_springs, kept_share, shared_
 from dynid.exporters.urdf import join, require_same_tree
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
 from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_mjcf
-from dynid.robot.model import JointType, Reading
+from dynid.robot.model import JointType
+from dynid.robot.options import Reading
 from dynid.robot.xml import parse
 from dynid.spatial.algebra import placement, rotation_quaternion
 from dynid.spatial.inertia import from_com, symmetric, to_com, transformed

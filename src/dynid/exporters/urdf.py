@@ -25,7 +25,8 @@ from dynid.exporters.model import (
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
 from dynid.robot.links import LinkTree, children_of
 from dynid.robot.load import Locked
-from dynid.robot.model import JointType, Reading, RobotModel
+from dynid.robot.model import JointType, RobotModel
+from dynid.robot.options import Reading
 from dynid.robot.urdf import WORLD, lint, read_urdf
 from dynid.spatial.algebra import rotation_about, rotation_rpy
 from dynid.spatial.inertia import six, symmetric, transformed

@@ -14,7 +14,8 @@ from dynid.base.errors import DynidError, InputError, Place, RefusedError, Usage
 from dynid.feasible.constraints import BodyMass, CentreHalfSpaces, Convex, InsideEllipsoid, InsideHull
 from dynid.robot.formats import read_description
 from dynid.robot.meshes import LONGEST, mesh_points
-from dynid.robot.model import Reading, RobotModel
+from dynid.robot.model import RobotModel
+from dynid.robot.options import Reading
 from dynid.robot.shapes import Geometry, described_shapes, spread_directions
 from dynid.robot.xml import inside
 from dynid.spatial.algebra import rotation_rpy

@@ -31,9 +31,9 @@ from dynid.identification.settings import Settings, default_estimator, needs_of
 from dynid.log.clocks import Selection
 from dynid.log.mapping import channel_map, read_calibration
 from dynid.log.read import Log, read_log
-from dynid.robot.drive import ServoSettings
 from dynid.robot.load import read_robot
-from dynid.robot.model import Reading, RobotModel
+from dynid.robot.model import RobotModel
+from dynid.robot.options import Reading, ServoSettings
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_from_spec
 from dynid.rows.rows import Rows

@@ -16,11 +16,10 @@ from dynid.base.options import Described, constrained, options_of
 from dynid.base.toml import Strict, key, model_of, words_of
 from dynid.estimate import CATALOGUE
 from dynid.feasible.catalogue import CATALOGUE as CONSTRAINTS
-from dynid.identification.settings import Blocks
+from dynid.identification.blocks import Blocks
 from dynid.log.clocks import Selection
 from dynid.log.mapping import LogSection
-from dynid.robot.drive import ServoSettings
-from dynid.robot.model import Reading
+from dynid.robot.options import Reading, ServoSettings
 from dynid.rows.catalogue import CATALOGUE as ROWS
 from dynid.signals.settings import FASTEST, LONGEST, Preparation
 from dynid.terms.catalogue import CATALOGUE as TERMS

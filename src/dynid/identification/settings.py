@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import asdict, field, replace
 from typing import Any
 
 from dynid.base.diagnostics import claim_codes
-from dynid.base.options import check_options, option
 from dynid.base.records import dataclass
 from dynid.base.registry import Need, fields_of, named_for
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.feasible import FeasibleFit
 from dynid.feasible.catalogue import constraint_to_spec
+from dynid.identification.blocks import Blocks
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_to_spec
 from dynid.rows.rows import Rows
@@ -21,37 +20,6 @@ from dynid.terms.catalogue import DEFAULT_TERMS, needs_of_terms, terms_to_spec
 from dynid.terms.term import Terms
 
 __all__ = ["DEFAULT_TERMS", "Settings", "default_estimator", "needs_of", "settings_to_experiment"]
-
-
-# Blocks of time: what intervals and held-out scores are built from.
-
-MOST_FOLDS = 1000
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Blocks:
-    """How a log is cut into blocks and folds.
-
-    Raises UsageError for values out of range.
-    """
-
-    folds: int = option(
-        5,
-        "folds for held-out blocks, contiguous or of parts of a motion that repeats",
-        least=2,
-        most=MOST_FOLDS,
-    )
-    seed: int = option(0, "of the random states for the structural base", least=0, most=2**32 - 1)
-    block_seconds: float | None = option(
-        None,
-        "length of a block; without it a sixtieth of the log (of its motion where the robot stands for most of it), at "
-        "least eight periods of the cut-off (if short, two); of a motion that repeats a thirtieth to a tenth of it",
-        unit="s",
-        above=0,
-    )
-
-    def __post_init__(self) -> None:
-        check_options(self)
 
 
 # Methods that need the equations' factors alone, so that dozens of models cost little; the others read every sample.

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from dynid.robot.load import load_example, load_robot, read_robot
     from dynid.robot.meshes import mesh_triangles, note_absent_meshes
     from dynid.robot.mjcf import compiled, load_mujoco
-    from dynid.robot.model import JointType, Limits, Mounting, Reading, RobotModel
+    from dynid.robot.model import JointType, Limits, Mounting, RobotModel
+    from dynid.robot.options import Reading
     from dynid.robot.serial import describe, robot_from_dict, robot_to_dict
     from dynid.robot.shapes import DescribedShape, Geometry, Kind, Shape, by_link, described_shapes
     from dynid.robot.urdf import duplicate, unit_axis
@@ -90,7 +91,8 @@ __getattr__, __dir__ = lazily(
         "load": "load_example load_robot read_robot",
         "meshes": "mesh_triangles note_absent_meshes",
         "mjcf": "compiled load_mujoco",
-        "model": "JointType Limits Mounting Reading RobotModel",
+        "options": "Reading",
+        "model": "JointType Limits Mounting RobotModel",
         "serial": "describe robot_from_dict robot_to_dict",
         "shapes": "DescribedShape Geometry Kind Shape by_link described_shapes",
         "urdf": "duplicate unit_axis",

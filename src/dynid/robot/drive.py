@@ -6,14 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
-from typing import Literal
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int, locked
 from dynid.base.errors import InputError, UnfitDataError, UsageError
-from dynid.base.options import check_options, option
 from dynid.base.records import dataclass
+from dynid.robot.options import PerJoint, ServoSettings
 
 # Four-bar linkages between a motor and its joint: a transmission whose ratio depends on the position.
 
@@ -125,88 +124,6 @@ class FourBar:
 
 def _wrapped(angle: Float) -> Float:
     return np.asarray(np.remainder(angle + np.pi, 2 * np.pi) - np.pi)
-
-
-# What a user says of the drives' position controllers: options of the command line, keys of `[drive]`.
-
-# One number for all joints, one a joint in the robot's order, or a table by joint.
-PerJoint = float | tuple[float, ...] | dict[str, float]
-_KIND = "a number, a list of one a joint, or a table joint -> number ({})"
-# s; a drive whose command takes longer to act is no servo.
-LONGEST_DELAY = 1.0
-
-
-@dataclass(frozen=True)
-class ServoSettings:
-    """The drives' position controllers: tau = sat(kp e(q_des - q) + kd (dq_des - dq) + tau_ff).
-
-    `dynid.robot.drive.Servo` says what they do. A drive that applies a voltage u V, u = sat(duty_gain e), to a motor of
-    constant Kt and resistance R, both as the joint sees them, makes tau = Kt (u V - Kt dq) / R: the same law with
-    kp = duty_gain stall_torque and the limit stall_torque = Kt V / R, less stall_torque / no_load_speed times dq.
-    What is None stays as the robot's description has it.    Raises UsageError for a delay out of range.
-    """
-
-    kp: PerJoint | None = option(
-        None,
-        "stiffness of the position controllers; without it those of the description's position actuators",
-        unit="N m/rad or N/m",
-        kind=_KIND.format("N m/rad or N/m"),
-    )
-    kd: PerJoint | None = option(
-        None, "their damping", unit="N m s/rad or N s/m", kind=_KIND.format("N m s/rad or N s/m")
-    )
-    effort_limit: PerJoint | None = option(
-        None, "greatest torque that they ask for", unit="N m or N", kind=_KIND.format("N m or N")
-    )
-    dead_band: PerJoint | None = option(
-        None,
-        "errors of position up to this size make no torque",
-        unit="rad or m",
-        kind=_KIND.format("rad or m"),
-    )
-    stall_torque: PerJoint | None = option(
-        None,
-        "of a drive that applies a voltage and no current, as hobby servos do: torque at rest under its whole supply "
-        "voltage V, Kt V / R; it is the limit of the torque",
-        unit="N m or N",
-        kind=_KIND.format("N m or N"),
-    )
-    no_load_speed: PerJoint | None = option(
-        None,
-        "speed of such a drive without load under its whole voltage, V / Kt: what its back-EMF takes off, "
-        "stall_torque / no_load_speed, counts to viscous friction",
-        unit="rad/s or m/s",
-        kind=_KIND.format("rad/s or m/s"),
-    )
-    duty_gain: PerJoint | None = option(
-        None,
-        "share of its voltage that it applies per error of position; with stall_torque it stands for kp",
-        unit="1/rad or 1/m",
-        kind=_KIND.format("1/rad or 1/m"),
-    )
-    delay: float | Literal["auto"] | None = option(
-        None,
-        "how much later than it was logged a row's command begins to act; auto: found in the log, as it is without it",
-        unit="s",
-        least=0.0,
-        most=LONGEST_DELAY,
-    )
-    hold: float | Literal["auto"] | None = option(
-        None,
-        "for how long it acts until the next one takes over; auto: from row to row, as it is without it",
-        unit="s",
-        least=0.0,
-        most=LONGEST_DELAY,
-    )
-    loop: Literal["computer", "drive"] | None = option(
-        None,
-        "where the position loop is closed: in a computer that sends torques, so that the delay is one of the whole "
-        "torque, or on board of the drive, where commands alone are late; without it by a computer in logs whose rows "
-        "take less than 10 ms, on board in slower ones",
-    )
-
-    def __post_init__(self) -> None:
-        check_options(self, "drive")
 
 
 # Position controllers of drives: the torque that a command makes, for logs in which no torque was measured.

@@ -12,7 +12,8 @@ from dynid.base.errors import InputError, Place
 from dynid.base.files import read_bytes
 from dynid.base.records import dataclass
 from dynid.base.registry import Registry
-from dynid.robot.model import Reading, RobotModel
+from dynid.robot.model import RobotModel
+from dynid.robot.options import Reading
 from dynid.robot.xacro import expanded, expanded_before, is_xacro, require_asked
 from dynid.robot.xml import MAX_BYTES, Element, read_xml
 

@@ -15,7 +15,8 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, RefusedError
 from dynid.base.records import dataclass, few
 from dynid.robot.drive import Drive
-from dynid.robot.model import JointType, Limits, Reading, RobotModel
+from dynid.robot.model import JointType, Limits, RobotModel
+from dynid.robot.options import Reading
 from dynid.robot.xml import Element
 from dynid.spatial.inertia import symmetric, transformed
 

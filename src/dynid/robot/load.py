@@ -16,7 +16,8 @@ from dynid.base.errors import InputError, Place
 from dynid.base.records import dataclass
 from dynid.robot.drive import Drive
 from dynid.robot.formats import read_robot_file
-from dynid.robot.model import JointType, Limits, Reading, RobotModel, path_to_base
+from dynid.robot.model import JointType, Limits, RobotModel, path_to_base
+from dynid.robot.options import Reading
 from dynid.spatial.algebra import placement, rotation_about
 from dynid.spatial.inertia import transformed
 

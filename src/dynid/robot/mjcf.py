@@ -31,7 +31,8 @@ from dynid.robot.links import (
     warn_filled_in,
 )
 from dynid.robot.mjcf_lint import check_mjcf
-from dynid.robot.model import JointType, Limits, Reading, RobotModel
+from dynid.robot.model import JointType, Limits, RobotModel
+from dynid.robot.options import Reading
 from dynid.robot.xml import Element
 from dynid.spatial.algebra import placement, rotation_about, rotation_quaternion
 from dynid.spatial.inertia import from_com, from_mjcf, symmetric, transformed

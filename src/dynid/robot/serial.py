@@ -10,7 +10,8 @@ import numpy as np
 
 from dynid.base.arrays import Float, finite_or_none
 from dynid.robot.drive import Drive, FourBar, Servo, TorqueSide
-from dynid.robot.model import JointType, Limits, Reading, RobotModel
+from dynid.robot.model import JointType, Limits, RobotModel
+from dynid.robot.options import Reading
 
 # A robot as plain JSON data and back, so that a run folder needs no other file.
 

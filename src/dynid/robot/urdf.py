@@ -25,7 +25,8 @@ from dynid.robot.links import (
     model_of_links,
 )
 from dynid.robot.meshes import note_absent_meshes
-from dynid.robot.model import Reading, RobotModel
+from dynid.robot.model import RobotModel
+from dynid.robot.options import Reading
 from dynid.robot.xml import Element, number, numbers
 from dynid.spatial.algebra import placement, rotation_rpy
 from dynid.spatial.inertia import from_com, symmetric, transformed

@@ -14,7 +14,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError
 from dynid.base.files import read_bytes
 from dynid.robot.meshes import file_of_package, find_package
-from dynid.robot.model import Reading
+from dynid.robot.options import Reading
 from dynid.robot.xacro_expressions import FUNCTIONS, XACRO_FUNCTIONS, Expressions, plain_functions
 from dynid.robot.xml import MAX_BYTES, Element, parse
 
