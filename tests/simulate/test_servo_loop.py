@@ -12,7 +12,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.errors import SolverError
 from dynid.kernel import using
 from dynid.kernel.multibody import Control, Held, rollout
-from dynid.log.conversion import Commands
+from dynid.recording import Commands
 from dynid.robot.drive import Servo
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

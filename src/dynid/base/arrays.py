@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Any, TypeVar
+import threading
+from collections.abc import Iterator, Mapping
+from io import FileIO
+from tempfile import TemporaryFile
+from typing import Any, Generic, TypeVar, cast
+from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -76,3 +82,95 @@ def _locked(array: Array, shape: tuple[int | None, ...], name: str) -> Array:
         raise UsageError("array-shape", found=f"{name} of shape {array.shape}", expected=f"shape {wanted}")
     array.setflags(write=False)
     return array
+
+
+# Records of arrays in a temporary file: written once, read as often as they are needed.
+
+Record = TypeVar("Record")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """Where an array lies in the file; `by_column` where its columns are contiguous."""
+
+    offset: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    by_column: bool
+
+
+class SpilledRecords(Generic[Record]):
+    """Dataclass records of arrays in a temporary file, which is deleted when they are no longer used.
+
+    The file lies in the folder that TMPDIR names, or else in the system's. Records come back bit by bit, with the
+    memory layout that their arrays had.
+
+    Parameters
+    ----------
+    kind : type
+        Dataclass of the records.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written or was cut short.
+
+    """
+
+    def __init__(self, kind: type[Record]) -> None:
+        self._kind = kind
+        self._names = [field.name for field in dataclasses.fields(cast(Any, kind)) if field.init]
+        self._file: FileIO | None = None
+        self._lock = threading.Lock()
+        self._end = 0
+        self._records: list[dict[str, Any]] = []
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def add(self, record: Record) -> int:
+        """Append a record and return its index."""
+        if self._file is None:
+            self._file = TemporaryFile(prefix="dynid-", buffering=0)  # noqa: SIM115  # closed with this object
+            finalize(self, self._file.close)
+        self._records.append({name: self._stored(getattr(record, name)) for name in self._names})
+        return len(self._records) - 1
+
+    def __getitem__(self, index: int) -> Record:
+        return self._kind(**{name: self._loaded(value) for name, value in self._records[index].items()})
+
+    def __iter__(self) -> Iterator[Record]:
+        for index in range(len(self._records)):
+            yield self[index]
+
+    def _stored(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: self._stored(entry) for key, entry in value.items()}
+        if not isinstance(value, np.ndarray) or self._file is None:
+            return value
+        by_column = value.flags.f_contiguous and not value.flags.c_contiguous
+        place = _Place(self._end, value.dtype, value.shape, by_column)
+        rows = np.ascontiguousarray(value.T if by_column else value)
+        rest = memoryview(rows.reshape(-1).view(np.uint8).data)
+        with self._lock:
+            self._file.seek(self._end)
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        self._end += value.nbytes
+        return place
+
+    def _loaded(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: self._loaded(entry) for key, entry in value.items()}
+        if not isinstance(value, _Place) or self._file is None:
+            return value
+        array = np.empty(value.shape[::-1] if value.by_column else value.shape, value.dtype)
+        rest = memoryview(array.reshape(-1).view(np.uint8).data)
+        with self._lock:
+            self._file.seek(value.offset)
+            while rest:
+                count = self._file.readinto(rest)
+                if not count:
+                    raise OSError("a temporary file of dynid was cut short")
+                rest = rest[count:]
+        return array.T if value.by_column else array

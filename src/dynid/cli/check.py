@@ -116,7 +116,7 @@ def _with_effort(log: Log, seed: int, diagnostics: Diagnostics) -> Log:
     from dynid.identification.commands import with_found_servo
 
     servo = log.robot.drive.servo
-    if not log.mapping.commanded or (servo is not None and servo.known):
+    if not log.channels.commanded or (servo is not None and servo.known):
         return log
     return replace(log, robot=with_found_servo(log.robot, log, seed, 1, diagnostics))
 

@@ -163,6 +163,7 @@ GROUPS: Mapping[str, Sequence[tuple[str, bool]]] = {
         ("excite", True),
         ("watch", True),
         ("average", False),
+        ("convert", True),
     ),
     "Many robots": (("fleet", True),),
     "Static poses, springs, known models": (

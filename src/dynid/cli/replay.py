@@ -32,7 +32,7 @@ def command(
     wanted = experiment.data.validate_on or experiment.data.train
     log = open_log(experiment, logs, stored.robot, wanted, diagnostics)
     servo = stored.robot.drive.servo
-    if servo is not None and servo.known and log.mapping.commanded:
+    if servo is not None and servo.known and log.channels.commanded:
         found: Replay | TorqueReplay = replay(stored, log, diagnostics)
     else:
         found = replay_torque(stored, log)

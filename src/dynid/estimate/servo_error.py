@@ -18,7 +18,7 @@ from dynid.estimate.simulated import SETTLING, STRETCHES, SimulationProblem, thi
 from dynid.estimate.source import Places
 from dynid.estimate.uncertainty import interval_kind, last_move, most_rounds, sought_play
 from dynid.factor.base import BaseMap
-from dynid.log.conversion import Commands
+from dynid.recording import Commands
 from dynid.robot.drive import Servo
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

@@ -15,7 +15,7 @@ from dynid.base.records import dataclass
 from dynid.estimate.estimator import Piece, Regression, Source
 from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Block, Factor, Factors, merged
-from dynid.log.conversion import Commands
+from dynid.recording import Commands
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import group_joints
 from dynid.signals.coherence import choose_cutoff

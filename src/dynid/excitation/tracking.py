@@ -10,7 +10,7 @@ from scipy.signal import correlate
 
 from dynid.base import Float, Place, UnfitDataError, dataclass, locked
 from dynid.log import Log
-from dynid.log import Trajectory as Recorded
+from dynid.recording import Trajectory as Recorded
 from dynid.trajectories import Trajectory, parts_of
 
 GRID_RATE, LONGEST_GRID = 50.0, 400_000

@@ -67,7 +67,7 @@ def examine(
     misread = check_guidance(analysis, diagnostics) or check_wiring(analysis, diagnostics)
     # What a known friction lacks may have either sign, and so may the friction of torque that is turned throughout.
     if not all_turned(diagnostics) and not any(term.knows_friction for term in terms):
-        check_negative_friction(analysis, diagnostics, call.log.mapping.commanded)
+        check_negative_friction(analysis, diagnostics, call.log.channels.commanded)
     diagnosed = beside(
         lambda: diagnose(analysis), call.threads
     )  # while the lag is estimated and blocks are held out
@@ -306,7 +306,7 @@ def _of_commands(settings: Settings, log: Log) -> Settings:
     z1_pace 64 in place of 21 (`dynid replay`).
     """
     by_default = settings.terms is None and settings.automatic is None
-    return replace(settings, automatic=False) if log.mapping.commanded and by_default else settings
+    return replace(settings, automatic=False) if log.channels.commanded and by_default else settings
 
 
 def _with_torque(

@@ -12,7 +12,8 @@ import numpy as np
 
 from dynid.base import Diagnostics, Float, SolverError, UsageError, dataclass
 from dynid.exporters import ExportModel, new_mjcf
-from dynid.log import Log, Trajectory
+from dynid.log import Log
+from dynid.recording import Trajectory
 from dynid.robot import Servo, compiled, load_mujoco
 from dynid.run import Identification
 
@@ -84,7 +85,7 @@ def replay(run: Identification, log: Log, diagnostics: Diagnostics | None = None
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     servo = run.robot.drive.servo
-    if servo is None or not servo.known or not log.mapping.commanded:
+    if servo is None or not servo.known or not log.channels.commanded:
         raise UsageError(
             "no-command",
             found="a log, or a run, without commands and gains",

@@ -213,7 +213,7 @@ def held_torque(
 def _torque_texture(prepared: Prepared, windows: Sequence[Window]) -> tuple[float, float]:
     # Share of rows that repeat all torques while something moves; noise of the roughest torque over its deviation.
     n, measured = prepared.joints, prepared.settings.velocity == "measured"
-    first = 2 * n if measured and prepared.log.mapping.velocity else n
+    first = 2 * n if measured and prepared.log.channels.velocity else n
     same, rough = [], []
     for window in windows:
         tau, q = window.lines[first : first + n], window.lines[:n]
@@ -357,7 +357,7 @@ def _noisy(choice: RowsChoice, prepared: Prepared) -> str:
     ]
     if asked:
         return f"{text}. To judge the model, leave {' and '.join(asked)} at auto"
-    if settings.velocity == "differentiate" and not prepared.log.mapping.velocity:
+    if settings.velocity == "differentiate" and not prepared.log.channels.velocity:
         return (
             f"{text}. Filters cannot take it away: log velocities as well, or positions at a finer resolution"
         )
@@ -391,7 +391,7 @@ def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared
         )
         rows = FilteredPowerRows(cutoff=_cutoff(noise), hold="zero")
         return RowsChoice(rows, reason, evidence, noise.worst <= TRUSTED_SHARE)
-    motors = prepared.log.mapping.motor_position
+    motors = prepared.log.channels.motor_position
     both = (
         "; motor positions are given to the drives' terms, and rigid rows keep no spring: rows = 'elastic' finds it"
         if motors

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float, SpilledRecords
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.parallel import Progress, ordered_map, pass_threads
 from dynid.base.records import dataclass, listed
@@ -34,7 +34,7 @@ from dynid.signals.first_look import EVIDENCE_SAMPLES
 from dynid.signals.noise import seen_travel
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.repetition import Motion, same_motion
-from dynid.signals.samples import BRIEF_BINS, REST, Samples, Spilled, Stand, WithPast, stands
+from dynid.signals.samples import BRIEF_BINS, REST, Samples, Stand, WithPast, stands
 from dynid.signals.settings import Preparation
 from dynid.terms.friction import HALF
 from dynid.terms.term import Terms
@@ -438,7 +438,7 @@ def read_samples(
     watch, drive = LogWatch(prepared.log, diagnostics, balanced), prepared.log.robot.drive
     expected = sample_bytes(prepared)
     kept: list[Samples] = []
-    spilled = Spilled() if expected >= CACHE_BYTES else None
+    spilled = SpilledRecords(Samples) if expected >= CACHE_BYTES else None
     still = 0.0
     processed = ordered_map(prepared.process, prepared.windows(watch), threads)
     for samples in WithPast(processed, drive):

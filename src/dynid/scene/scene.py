@@ -14,8 +14,8 @@ from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.kernel.bodies import Bodies
-from dynid.log.log import Trajectory
 from dynid.log.read import Log
+from dynid.recording import Trajectory
 from dynid.robot.model import RobotModel
 from dynid.robot.shapes import Geometry
 from dynid.scene.surface import Shapes, Surface, shapes_of, simplified

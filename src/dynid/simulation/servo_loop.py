@@ -11,7 +11,7 @@ from dynid.base.errors import SolverError, UnfitDataError
 from dynid.base.records import dataclass
 from dynid.kernel import solved
 from dynid.kernel.multibody import Control, Held, rollout
-from dynid.log.conversion import Commands
+from dynid.recording import Commands
 from dynid.robot.drive import Servo
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

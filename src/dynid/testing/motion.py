@@ -13,7 +13,7 @@ from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import influence, structural_base
 from dynid.factor.blocking import Blocking
-from dynid.log.conversion import Commands
+from dynid.recording import Commands
 from dynid.robot.drive import Drive, Servo
 from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows

@@ -25,8 +25,9 @@ from dynid.factor.factor import Block, Factor, Factors
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings, settings_to_experiment
 from dynid.log.files import open_table
-from dynid.log.log import RawChunk, Text
+from dynid.log.log import Text
 from dynid.log.read import Log
+from dynid.recording import RawChunk
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import StaticRows
 from dynid.run.result import Identification
