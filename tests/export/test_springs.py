@@ -24,7 +24,7 @@ from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
 from dynid.exporters.export import export_parameters
 from dynid.exporters.mjcf import NotEditable, edit_mjcf, new_mjcf, samples_npz
-from dynid.exporters.model import held_springs, note_left_out, turned_zeros
+from dynid.exporters.model import exportable_springs, note_left_out, with_zero_offsets
 from dynid.exporters.sdf import new_sdf
 from dynid.exporters.urdf import new_urdf
 from dynid.robot import load_robot
@@ -308,7 +308,7 @@ def test_springs_follow_positions_as_logged_where_a_joints_zero_is_off(own: bool
     theta = np.append(model_of(robot).inertia.ravel(), [8.0, -3.0, 90.0, 4.0])
     zeros = np.array([0.2, 0.03, -0.1, 0.0])
     model = ExportModel.of_terms(robot, terms, theta)
-    model = replace(model, robot=turned_zeros(robot, zeros), zeros=zeros)
+    model = replace(model, robot=with_zero_offsets(robot, zeros), zeros=zeros)
     data = edit_mjcf(model, path, Reading())[0] if own else new_mjcf(model)
     # Bodies stand further than the log says by the zeros; springs were identified along the log's positions.
     q, dq, ddq = states(robot)
@@ -363,7 +363,7 @@ def test_what_a_format_cannot_hold_is_told_with_its_size(tmp_path: Path) -> None
     unit = "N" if robot.prismatic[0] else "N m"
     assert f"up to 8.5 {unit} on the log's motion" in warning.text
     assert "MJCF, SDF and C can hold it" in warning.text
-    assert held_springs(model, several=False) == list(model.springs)
+    assert exportable_springs(model, several=False) == list(model.springs)
 
 
 def test_springs_without_stiffness_are_offsets_and_negative_ones_no_springs(tmp_path: Path) -> None:

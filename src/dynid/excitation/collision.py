@@ -42,13 +42,13 @@ def segment_distance(a0: Float, a1: Float, b0: Float, b1: Float) -> tuple[Float,
     uu, vv, uv = _dot(u, u), _dot(v, v), _dot(u, v)
     uw, vw = _dot(u, w), _dot(v, w)
     det = uu * vv - uv**2
-    inner = np.clip(_over(uv * vw - vv * uw, det), 0.0, 1.0)
-    zero, one = np.zeros_like(uu), np.ones_like(uu)
+    inner = np.clip(_divided(uv * vw - vv * uw, det), 0.0, 1.0)
+    zero, unit = np.zeros_like(uu), np.ones_like(uu)
     tries = []
-    for s in (inner, zero, one):
-        tries.append((s, np.clip(_over(vw + s * uv, vv), 0.0, 1.0)))
-    for t in (zero, one):
-        tries.append((np.clip(_over(t * uv - uw, uu), 0.0, 1.0), t))
+    for s in (inner, zero, unit):
+        tries.append((s, np.clip(_divided(vw + s * uv, vv), 0.0, 1.0)))
+    for t in (zero, unit):
+        tries.append((np.clip(_divided(t * uv - uw, uu), 0.0, 1.0), t))
     S, T = np.stack([s for s, _ in tries]), np.stack([t for _, t in tries])
     gap = w + S[..., None] * u - T[..., None] * v
     best = np.argmin(_dot(gap, gap), axis=0)[None]
@@ -62,7 +62,7 @@ def _dot(a: Float, b: Float) -> Float:
     return np.asarray((a * b).sum(axis=-1))
 
 
-def _over(a: Float, b: Float) -> Float:
+def _divided(a: Float, b: Float) -> Float:
     return np.asarray(np.divide(a, b, out=np.zeros_like(a), where=b > 1e-14))
 
 
@@ -101,15 +101,15 @@ def _cuts(soup: Float) -> list[tuple[float, tuple[Float, Float]]]:
     # Volume gained by each plane across a soup of triangles (F, 3, 3), and the two soups that it leaves.
     points = soup.reshape(-1, 3)
     axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2]
-    before, found = _volume(soup), []
+    before, cuts = _volume(soup), []
     for axis in axes:
         along = points @ axis
         low, high = float(along.min()), float(along.max())
         for share in CUTS:
             pair = _clipped(soup, axis, low + share * (high - low))
-            if all(len(one) for one in pair):
-                found.append((before - sum(_volume(one) for one in pair), pair))
-    return found
+            if all(len(half) for half in pair):
+                cuts.append((before - sum(_volume(half) for half in pair), pair))
+    return cuts
 
 
 def _clipped(soup: Float, axis: Float, offset: float) -> tuple[Float, Float]:
@@ -247,14 +247,14 @@ def moved(robot: RobotModel, placed: tuple[Float, Float], body: Int, x: Float) -
     """
     R, p = placed
     axes = np.einsum("tiab,ib->tia", R, robot.axis)
-    J = _turning(axes, x, p)
+    J = _rotation_jacobian(axes, x, p)
     slides = np.flatnonzero(robot.tree.prismatic)
     J[:, :, :, slides] = axes[:, slides].transpose(0, 2, 1)[:, None]
-    J *= _carries(robot, body)[None, :, None, :]
+    J *= _moved_by(robot, body)[None, :, None, :]
     return J @ robot.projection if robot.has_mimic else J
 
 
-def _turning(axes: Float, x: Float, origin: Float) -> Float:
+def _rotation_jacobian(axes: Float, x: Float, origin: Float) -> Float:
     # axis x (point - origin of the axis), (T, P, 3, nb).
     a = axes.transpose(0, 2, 1)[:, None]
     r = x[..., None] - origin.transpose(0, 2, 1)[:, None]
@@ -264,7 +264,7 @@ def _turning(axes: Float, x: Float, origin: Float) -> Float:
     return J
 
 
-def _carries(robot: RobotModel, body: Int) -> Bool:
+def _moved_by(robot: RobotModel, body: Int) -> Bool:
     # Whether a joint moves a point, (P, nb).
     moves = np.zeros((len(body), robot.n_bodies), dtype=np.bool_)
     for k, i in enumerate(body):
@@ -297,10 +297,10 @@ def point_speed(
     spun = turning * rates[:, path, None]
     before = np.cumsum(spun, axis=1) - spun
     slope = np.cross(turning, after) + np.cross(before, J)
-    found = np.zeros((2, len(q), robot.n_bodies))
-    found[0][:, path] = np.einsum("tx,tkx->tk", way, slope)
-    found[1][:, path] = np.einsum("tx,tkx->tk", way, J)
-    return speed, found[0] @ robot.projection, found[1] @ robot.projection
+    gradient = np.zeros((2, len(q), robot.n_bodies))
+    gradient[0][:, path] = np.einsum("tx,tkx->tk", way, slope)
+    gradient[1][:, path] = np.einsum("tx,tkx->tk", way, J)
+    return speed, gradient[0] @ robot.projection, gradient[1] @ robot.projection
 
 
 # Convex parts are compared exactly where their capsules come closer than the clearance and this much, m.
@@ -395,24 +395,24 @@ class CollisionModel:
         T, G = len(R), len(self.links)
         best = np.empty((T, G), dtype=np.int64)
         for g in range(G):
-            own = np.flatnonzero(self.group == g)
-            best[:, g] = own[d[:, own].argmin(axis=1)]
+            candidates = np.flatnonzero(self.group == g)
+            best[:, g] = candidates[d[:, candidates].argmin(axis=1)]
         rows = np.arange(T)[:, None]
         return Nearest(d[rows, best], normal[rows, best], a[rows, best], b[rows, best])
 
     def _bounds(self, R: Float, p: Float) -> tuple[Float, Float, Float, Float]:
         # Lower bounds (T, K) by the capsules, or by a capsule's middle and an obstacle's box.
         ends = np.empty((2, len(R), len(self.parts), 3))
-        for n, one in enumerate(self.parts):
-            for end, x in zip(ends, (one.capsule.start, one.capsule.end), strict=True):
-                end[:, n] = x if one.body < 0 else R[:, one.body] @ x + p[:, one.body]
-        radius = np.array([one.capsule.radius for one in self.parts])
+        for n, part in enumerate(self.parts):
+            for end, x in zip(ends, (part.capsule.start, part.capsule.end), strict=True):
+                end[:, n] = x if part.body < 0 else R[:, part.body] @ x + p[:, part.body]
+        radius = np.array([part.capsule.radius for part in self.parts])
         i, j = self.pairs[:, 0], self.pairs[:, 1]
         d, normal, s, t = segment_distance(ends[0][:, i], ends[1][:, i], ends[0][:, j], ends[1][:, j])
         a = ends[0][:, i] + s[..., None] * (ends[1] - ends[0])[:, i] - radius[i][:, None] * normal
         b = ends[0][:, j] + t[..., None] * (ends[1] - ends[0])[:, j] + radius[j][:, None] * normal
         d = d - radius[i] - radius[j]
-        boxes = {n: one.box for n, one in enumerate(self.parts) if one.box is not None}
+        boxes = {n: part.box for n, part in enumerate(self.parts) if part.box is not None}
         for k in np.flatnonzero(np.isin(j, list(boxes))):
             frame, half = boxes[int(j[k])]
             x, y = ends[0][:, i[k]], ends[1][:, i[k]]
@@ -440,9 +440,9 @@ class CollisionModel:
         import coal
 
         hulls = []
-        for one in self.parts:
+        for part in self.parts:
             corners = coal.StdVec_Vec3s()
-            for x in one.corners:
+            for x in part.corners:
                 corners.append(x)
             hulls.append(coal.Convex.convexHull(corners, True, "Qt"))
         request = coal.DistanceRequest()
@@ -451,9 +451,9 @@ class CollisionModel:
 
     def solids(self) -> Solids:
         """The solids themselves in the collision library; raises ImportError where it is not installed."""
-        own = self.shapes.shapes if self.shapes is not None else ()
+        link_shapes = self.shapes.shapes if self.shapes is not None else ()
         pairs = [((a, int(i)), (b, int(j))) for (a, b), (i, j) in zip(self.links, self.bodies, strict=True)]
-        return Solids.of((*own, *self.obstacles), pairs)
+        return Solids.of((*link_shapes, *self.obstacles), pairs)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what belongs to one process."""
@@ -494,10 +494,10 @@ def collision_model(
         of.setdefault((part.link, part.body), []).append(n)
     links = list(of)
     chosen = [
-        (one, other)
-        for k, one in enumerate(links)
+        (first, other)
+        for k, first in enumerate(links)
         for other in links[k + 1 :]
-        if not _neighbours(robot, one[1], other[1])
+        if not _neighbours(robot, first[1], other[1])
     ]
     groups = [(a[0], b[0], a[1], b[1], [(i, j) for i in of[a] for j in of[b]]) for a, b in chosen]
     groups += [
@@ -525,18 +525,18 @@ def _with_rules(robot: RobotModel, whole: CollisionModel, clearance: float, betw
     apart = whole.shapes is not None and whole.exact
     if apart:
         room = _exact_room(robot, whole, room, clearance)
-    own = np.arange(len(whole.links)) < between
-    keep = np.where(own & (room < clearance + ROOM), ROOM_SHARE * np.maximum(room, 0.0), clearance)
-    overlap = own & (room <= 0)
-    coarse = np.zeros(len(own), dtype=np.bool_)
+    of_links = np.arange(len(whole.links)) < between
+    keep = np.where(of_links & (room < clearance + ROOM), ROOM_SHARE * np.maximum(room, 0.0), clearance)
+    overlap = of_links & (room <= 0)
+    coarse = np.zeros(len(of_links), dtype=np.bool_)
     if not whole.exact:
-        keep = np.full(len(own), clearance)
+        keep = np.full(len(of_links), clearance)
         rng = np.random.default_rng(0)
         low, high = (np.where(np.isfinite(x), x, y) for x, y in (
             (robot.limits.lower, -np.pi), (robot.limits.upper, np.pi)))  # fmt: skip
         free = whole.distances(robot, rng.uniform(low, high, (POSES, robot.n)), jacobian=False)[0]
-        coarse = own & ((free < clearance).mean(axis=0) > OFTEN)
-    if own.any() and (coarse | overlap)[own].all() and coarse.any():
+        coarse = of_links & ((free < clearance).mean(axis=0) > OFTEN)
+    if of_links.any() and (coarse | overlap)[of_links].all() and coarse.any():
         raise UsageError(
             "capsules",
             found=f"capsules of which every pair comes closer than {clearance:g} m in most poses",
@@ -564,11 +564,11 @@ def _with_rules(robot: RobotModel, whole: CollisionModel, clearance: float, betw
 
 def _exact_room(robot: RobotModel, whole: CollisionModel, room: Float, clearance: float) -> Float:
     # Hulls hold more than the solids themselves: near pairs are measured on those.
-    solids, found = whole.solids(), np.array(room)
+    solids, measured = whole.solids(), np.array(room)
     placed = placements(robot, reference_poses(robot))
     for g in np.flatnonzero(room < clearance + NEAR):
-        found[g] = max(solids.distance(placed, t, int(g)) for t in range(len(placed[0])))
-    return found
+        measured[g] = max(solids.distance(placed, t, int(g)) for t in range(len(placed[0])))
+    return measured
 
 
 def _fields(model: CollisionModel) -> dict[str, Any]:
@@ -586,8 +586,10 @@ def _model(
         links=tuple((a, b) for a, b, *_ in groups),
         bodies=np.array([(i, j) for _, _, i, j, _ in groups], dtype=np.int64).reshape(-1, 2),
         clearance=clearance,
-        pairs=np.array([pair for *_, own in groups for pair in own], dtype=np.int64).reshape(-1, 2),
-        group=np.repeat(np.arange(len(groups)), [len(own) for *_, own in groups]),
+        pairs=np.array([pair for *_, part_pairs in groups for pair in part_pairs], dtype=np.int64).reshape(
+            -1, 2
+        ),
+        group=np.repeat(np.arange(len(groups)), [len(part_pairs) for *_, part_pairs in groups]),
         exact=exact,
     )
 

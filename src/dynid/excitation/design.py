@@ -167,10 +167,10 @@ class Information:
         layout, lines = self._regressor(q, dq, ddq)
         value, F = self._smooth(layout, lines, seconds)
         weights = np.empty_like(lines)
-        for pairs, own, weight in zip(
+        for pairs, span, weight in zip(
             _pairs(self.base, layout), layout.spans, self._weights(len(q), seconds), strict=True
         ):
-            _product(F.take(pairs) * (2.0 * weight**2), lines[own], out=weights[own])
+            _product(F.take(pairs) * (2.0 * weight**2), lines[span], out=weights[span])
         return value, self.chain.of_lines(q, dq, ddq, layout, lines, weights)
 
     @cached_property
@@ -192,22 +192,22 @@ class Information:
     def _triangle(self, layout: Layout, lines: Float, seconds: float) -> Float:
         T = lines.shape[1]
         rows = [] if self.recorded is None else [np.asarray(self.recorded)]
-        places = _places(self.base, layout)
-        for own, weight in zip(layout.spans, self._weights(T, seconds), strict=True):
+        places = _base_indices(self.base, layout)
+        for span, weight in zip(layout.spans, self._weights(T, seconds), strict=True):
             W = np.zeros((T, self.base.rank))
-            W[:, places[own]] = lines[own].T * weight
+            W[:, places[span]] = lines[span].T * weight
             rows.append(W)
         return np.asarray(np.linalg.qr(np.concatenate(rows), mode="r"))
 
     def _smooth(self, layout: Layout, lines: Float, seconds: float) -> tuple[float, Float]:
         # Value, and dvalue/dM for M = W'W / T. Squaring W costs digits, so it is done only where enough are left.
         weights, b = self._weights(lines.shape[1], seconds) ** 2, self.base.rank
-        M = gathered_gram(lines, layout.ends, _places(self.base, layout), weights, b)
+        M = gathered_gram(lines, layout.ends, _base_indices(self.base, layout), weights, b)
         if self.recorded is not None:
             M += self.recorded.T @ self.recorded
         D = self._lengths(np.sqrt(M.diagonal()))
         N = M / D / D[:, None]
-        split = _split(N)
+        split = _inverse_factors(N)
         if split is None:
             R = self._triangle(layout, lines, seconds)
             D = self._lengths(np.linalg.norm(R, axis=0))
@@ -295,7 +295,7 @@ def _power_mean(A: Float, power: int) -> tuple[float, Float]:
     return float(np.log(top) + np.log(total) / power), S / (total * top)
 
 
-def _split(N: Float) -> tuple[Float, Float, float] | None:
+def _inverse_factors(N: Float) -> tuple[Float, Float, float] | None:
     # H and K with N^-1 = K = H'H, and log det N; None where N does not hold enough digits.
     U, failed = dpotrf(N, lower=0, clean=1)
     if failed:
@@ -308,7 +308,7 @@ def _split(N: Float) -> tuple[Float, Float, float] | None:
 
 
 @lru_cache(maxsize=32)
-def _places(base: BaseMap, layout: Layout) -> Int:
+def _base_indices(base: BaseMap, layout: Layout) -> Int:
     # The base parameter (R,) of each line.
     place = np.full(len(base.names), -1)
     place[base.independent] = np.arange(base.rank)
@@ -318,7 +318,7 @@ def _places(base: BaseMap, layout: Layout) -> Int:
 @lru_cache(maxsize=32)
 def _pairs(base: BaseMap, layout: Layout) -> tuple[Int, ...]:
     # By joint, where the products of each two of its lines stand in a matrix (b, b).
-    places = (_places(base, layout)[own] for own in layout.spans)
+    places = (_base_indices(base, layout)[span] for span in layout.spans)
     return tuple(at[:, None] * base.rank + at for at in places)
 
 
@@ -378,7 +378,7 @@ def payload_information(information: Information) -> Information:
     Raises UnfitDataError if the model has no rigid bodies, or something was recorded without the payload.
     """
     robot, terms = information.robot, information.terms
-    own = payload_columns(robot, terms)
+    first = payload_columns(robot, terms)
     if information.recorded is not None:
         raise UnfitDataError(
             "payload-recorded",
@@ -390,7 +390,7 @@ def payload_information(information: Information) -> Information:
     panels = terms.torque_regressor(robot, samples)
     W = panels.dense(len(information.base.names)).reshape(-1, len(information.base.names))
     seen = np.zeros(W.shape[1], dtype=np.bool_)
-    seen[own : own + 10] = True
+    seen[first : first + 10] = True
     base = base_of_matrix(np.where(seen, W, 0.0), information.base.names, STRUCTURAL_TOLERANCE)
     return replace(information, base=base)
 
@@ -416,9 +416,9 @@ def loaded(robot: RobotModel, terms: Terms, theta: Float, mass: float, centre: F
         raise UsageError("payload-mass", found=f"a payload of {mass} kg", expected="0 or more")
     x, y, z = centre
     inertia = [y * y + z * z, -x * y, x * x + z * z, -x * z, -y * z, x * x + y * y]
-    own = payload_columns(robot, terms)
+    first = payload_columns(robot, terms)
     more = np.array(theta)
-    more[own : own + 10] += mass * np.array([1.0, x, y, z, *inertia])
+    more[first : first + 10] += mass * np.array([1.0, x, y, z, *inertia])
     return more
 
 
@@ -647,7 +647,7 @@ def solve(problem: Problem, X: Float, iterations: int, watch: Watch | None = Non
     """
     first = problem.exact(X)
     begun = X if problem.task.keeps(X) else None
-    best, count = _searched(problem, X, iterations, watch)
+    best, count = _search(problem, X, iterations, watch)
     fits = [problem.shrunk(best, DENSER), begun]
     if begun is not None:
         fits.append(problem.toward(begun, best, DENSER))
@@ -656,7 +656,7 @@ def solve(problem: Problem, X: Float, iterations: int, watch: Watch | None = Non
     return Solution(fit, problem.exact(fit), first, count)
 
 
-def _searched(problem: Problem, X: Float, iterations: int, watch: Watch | None) -> tuple[Float, int]:
+def _search(problem: Problem, X: Float, iterations: int, watch: Watch | None) -> tuple[Float, int]:
     # The best motion within the bounds on the finer grid, and how many iterations it took.
     best, best_value, count = np.array(X), problem.exact(X), 0
     cached: tuple[bytes, tuple[Float, Float]] | None = None
@@ -753,9 +753,9 @@ def resized(X: Float, share: float) -> Float:
     return np.concatenate([X[:1], share * X[1:]])
 
 
-def worst_broken(found: tuple[Margin, ...], tolerance: float = 0.0) -> Margin | None:
+def worst_broken(all_margins: tuple[Margin, ...], tolerance: float = 0.0) -> Margin | None:
     """The bound that is broken most, None where all hold."""
-    worst = min(found, key=lambda m: m.margin)
+    worst = min(all_margins, key=lambda m: m.margin)
     return worst if worst.margin < -tolerance else None
 
 
@@ -787,12 +787,12 @@ def drawn_knots(basis: SplineBasis, count: int, seed: int = 0) -> list[SplineBas
     Intervals are LEAST of a uniform one and random shares of the rest, so that no stretch asks for endless jerk.
     """
     rng = np.random.default_rng(seed)
-    found = [basis]
+    families = [basis]
     for _ in range(count):
         shares = LEAST / basis.pieces + (1.0 - LEAST) * rng.dirichlet(np.ones(basis.pieces))
         inner: Float = basis.duration * np.cumsum(shares)[:-1]
-        found.append(SplineBasis(basis.duration, basis.pieces, tuple(float(x) for x in inner)))
-    return found
+        families.append(SplineBasis(basis.duration, basis.pieces, tuple(float(x) for x in inner)))
+    return families
 
 
 def with_free_knots(task: Task, count: int, seed: int = 0) -> Task:
@@ -809,9 +809,9 @@ def with_free_knots(task: Task, count: int, seed: int = 0) -> Task:
     check_size(task)
     check_start(task)
     tried = [replace(task, basis=basis) for basis in drawn_knots(task.basis, count, seed)]
-    return min(tried, key=lambda one: _reached(one, seed))
+    return min(tried, key=lambda candidate: _value_after_search(candidate, seed))
 
 
-def _reached(task: Task, seed: int) -> float:
+def _value_after_search(task: Task, seed: int) -> float:
     problem = Problem(task)
     return solve(problem, draws(problem, CANDIDATES, seed)[0], ITERATIONS).value

@@ -139,13 +139,16 @@ def correlated_joints(run: Identification) -> tuple[str, ...]:
 
 def _deviation(run: Identification) -> Float:
     # Held-out error counts where it is larger: it is what a motion that was not fitted will show.
-    every = [one.scores.rms for one in (run.training, *run.validations)]
+    every = [part.scores.rms for part in (run.training, *run.validations)]
     return np.asarray(np.nanmax(np.stack(every), axis=0))
 
 
 def _check_same(robot: RobotModel, run: Identification, place: Place | None) -> None:
-    own = [column.name for column in run.terms.columns(robot)]
-    if own != [column.name for column in run.estimate.columns] or run.robot.joint_names != robot.joint_names:
+    names = [column.name for column in run.terms.columns(robot)]
+    if (
+        names != [column.name for column in run.estimate.columns]
+        or run.robot.joint_names != robot.joint_names
+    ):
         raise UsageError(
             "run-robot",
             found=f"a run of the robot '{run.robot.name}' with other joints or parameters",
@@ -182,8 +185,8 @@ def check_output_settings(settings: MotionSettings, robot: RobotModel) -> tuple[
     output, motion = settings.output, settings.motion
     forms = tuple(Format(form) for form in output.formats)
     times(motion.seconds / min(output.stages, default=1.0), output.rate)
-    for one in forms:
-        one.check(robot.joint_names, motion.family == "torque-sines")
+    for wanted_form in forms:
+        wanted_form.check(robot.joint_names, motion.family == "torque-sines")
     return forms
 
 
@@ -224,43 +227,43 @@ def bounds_of(robot: RobotModel, settings: MotionSettings, current: Current) -> 
 
 def _collision(robot: RobotModel, settings: MotionSettings) -> CollisionModel:
     radius, around = settings.shapes.radius, settings.surroundings
-    own = robot_shapes(robot, None if radius is None else np.atleast_1d(radius))
+    link_shapes = robot_shapes(robot, None if radius is None else np.atleast_1d(radius))
     last = robot.n_bodies - 1
-    held = tuple(_solid(one, last) for one in settings.tool.solids)
-    shapes = replace(own, shapes=(*own.shapes, *held))
+    tool_shapes = tuple(_solid(entry, last) for entry in settings.tool.solids)
+    shapes = replace(link_shapes, shapes=(*link_shapes.shapes, *tool_shapes))
     obstacles = [
         Shape(
-            one.label or f"obstacle {number}",
+            entry.label or f"obstacle {number}",
             -1,
             "box",
-            placement(rotation_rpy(np.array(one.rpy)), np.array(one.xyz)),
-            one.size,
+            placement(rotation_rpy(np.array(entry.rpy)), np.array(entry.xyz)),
+            entry.size,
         )
-        for number, one in enumerate(around.obstacles, 1)
+        for number, entry in enumerate(around.obstacles, 1)
     ]
     return collision_model(robot, shapes, around.clearance, obstacles)
 
 
-def _solid(one: SolidTable, body: int) -> Shape:
-    frame = placement(rotation_rpy(np.array(one.rpy)), np.array(one.xyz))
-    if one.mesh is not None:
-        vertices, triangles = mesh_triangles(Path(one.mesh))
-        return Shape("tool", body, "mesh", frame, (), one.scale * vertices, triangles)
-    if one.box is not None:
-        return Shape("tool", body, "box", frame, one.box)
-    if one.cylinder is not None:
-        return Shape("tool", body, "cylinder", frame, one.cylinder)
-    return Shape("tool", body, "sphere", frame, (float(one.sphere or 0.0),))
+def _solid(solid: SolidTable, body: int) -> Shape:
+    frame = placement(rotation_rpy(np.array(solid.rpy)), np.array(solid.xyz))
+    if solid.mesh is not None:
+        vertices, triangles = mesh_triangles(Path(solid.mesh))
+        return Shape("tool", body, "mesh", frame, (), solid.scale * vertices, triangles)
+    if solid.box is not None:
+        return Shape("tool", body, "box", frame, solid.box)
+    if solid.cylinder is not None:
+        return Shape("tool", body, "cylinder", frame, solid.cylinder)
+    return Shape("tool", body, "sphere", frame, (float(solid.sphere or 0.0),))
 
 
 def per_joint(value: PerJoint | None, robot: RobotModel, name: str) -> Float | None:
     """One number for all joints, or one each, as (n,); raises UsageError for another count."""
     if value is None:
         return None
-    found = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    if len(found) not in (1, robot.n):
-        raise UsageError(name, found=f"{len(found)} of {name}", expected=f"1 or {robot.n}")
-    return np.broadcast_to(found, (robot.n,)).copy()
+    values = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    if len(values) not in (1, robot.n):
+        raise UsageError(name, found=f"{len(values)} of {name}", expected=f"1 or {robot.n}")
+    return np.broadcast_to(values, (robot.n,)).copy()
 
 
 def motion_of(
@@ -282,7 +285,7 @@ def motion_of(
     if wanted.family == "poses":
         return poses_plan(information, bounds, wanted.poses, search.seed)
     if wanted.family == "torque-sines":
-        return _commanded(settings, information, bounds, home, following)
+        return _torque_motion(settings, information, bounds, home, following)
     basis = _basis(wanted)
     task = Task(basis, focused(information, wanted.focus, bounds, basis, home), bounds, home)
     if wanted.free_knots:
@@ -295,11 +298,11 @@ def motion_of(
         workers=search.workers or default_threads(),
         progress=following.progress,
         stop=following.stop,
-        first=None if following.resume is None else _resumed(task, following.resume),
+        first=None if following.resume is None else _earlier_coefficients(task, following.resume),
     )
 
 
-def _commanded(
+def _torque_motion(
     settings: MotionSettings,
     information: Information,
     bounds: Bounds,
@@ -320,11 +323,11 @@ def _commanded(
 
 
 def _check_family(wanted: MotionTable, following: Following) -> None:
-    own = wanted.family == "spline" and wanted.motions == 1
+    plain_spline = wanted.family == "spline" and wanted.motions == 1
     searched = wanted.family in ("fourier", "spline")
     there: Mapping[str, bool] = {
         "motion.knots": wanted.knots is not None and wanted.family != "spline",
-        "motion.free_knots": wanted.free_knots > 0 and not own,
+        "motion.free_knots": wanted.free_knots > 0 and not plain_spline,
         "--resume": following.resume is not None and not searched,
         "motion.motions": wanted.motions != 1 and not searched,
         "motion.focus": bool(wanted.focus) and wanted.family in ("sweep", "poses"),
@@ -359,16 +362,16 @@ def fourier_basis(
     )
 
 
-def _resumed(task: Task, folder: Path) -> Float:
-    found, robot = read_motion(folder), task.information.robot
-    if found.joints and found.joints != robot.joint_names:
+def _earlier_coefficients(task: Task, folder: Path) -> Float:
+    earlier, robot = read_motion(folder), task.information.robot
+    if earlier.joints and earlier.joints != robot.joint_names:
         raise UsageError(
             "resume",
-            found=f"a plan of the joints {', '.join(found.joints)}",
+            found=f"a plan of the joints {', '.join(earlier.joints)}",
             expected=", ".join(robot.joint_names),
             place=Place(file=str(folder)),
         )
-    return coefficients_of(task.basis, found.trajectory)
+    return coefficients_of(task.basis, earlier.trajectory)
 
 
 def focused(
@@ -385,11 +388,13 @@ def focused(
     if focus[0] == "payload":
         return payload_information(information)
     named = focus[0].partition(":")[2]
-    predicted = _motion_named(information, named) if named else _drawn(information, bounds, basis, home)
+    predicted = (
+        _planned_motion(information, named) if named else _random_motions(information, bounds, basis, home)
+    )
     return replace(information, focus=prediction_focus(information, predicted))
 
 
-def _motion_named(information: Information, path: str) -> list[tuple[Float, Float, Float]]:
+def _planned_motion(information: Information, path: str) -> list[tuple[Float, Float, Float]]:
     trajectory = read_motion(Path(path)).trajectory
     if joints_of(trajectory) != information.robot.n:
         raise UsageError(
@@ -398,18 +403,18 @@ def _motion_named(information: Information, path: str) -> list[tuple[Float, Floa
     return [trajectory.motion(np.linspace(0.0, trajectory.duration, 1000))]
 
 
-def _drawn(
+def _random_motions(
     information: Information, bounds: Bounds, basis: Basis, home: Float | None
 ) -> list[tuple[Float, Float, Float]]:
     task = Task(basis, information, bounds, home)
     check_size(task)
     check_start(task)
     problem = Problem(task)
-    found = []
+    motions = []
     for X in draws(problem, 2 * PREDICTED, 1)[:PREDICTED]:
         q, dq, ddq = (B @ X for B in problem.values[:3])
-        found.append((q, dq, ddq))
-    return found
+        motions.append((q, dq, ddq))
+    return motions
 
 
 def excite(
@@ -457,7 +462,7 @@ def excite(
     """
     if run is not None and after is not None:
         raise UsageError("run", found="run and after", expected="one of them", do="after takes the model too")
-    own = (
+    given = (
         MotionSettings()
         if plan is None
         else plan
@@ -465,14 +470,14 @@ def excite(
         else read_plan_file(plan)
     )
     settings = with_values(
-        own,
+        given,
         motion={"seconds": seconds, "harmonics": harmonics, "frequency": frequency, "start": _numbers(start)},
         limits={"share": share},
         surroundings={"floor": floor, "box": _numbers(box), "clearance": clearance},
         tool={"point": _numbers(tool), "payload": payload},
         shapes={"radius": _numbers(radius)},
         search={
-            "starts": starts, "iterations": iterations, "seed": seed, "workers": workers or own.search.workers or 1,
+            "starts": starts, "iterations": iterations, "seed": seed, "workers": workers or given.search.workers or 1,
         },
         output={"formats": None if formats is None else tuple(formats)},
     )  # fmt: skip

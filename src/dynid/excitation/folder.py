@@ -66,7 +66,7 @@ class Checks:
         """The first line of every output: what could not be checked, in short, or how all of it was."""
         if not self.missing:
             return self.in_full
-        short = [_short(one) for one in self.missing[:THINGS]]
+        short = [_shortened(text) for text in self.missing[:THINGS]]
         more = len(self.missing) - len(short)
         rest = f"; {more} more" if more else ""
         return NOT_CHECKED + "; ".join(short) + rest + ("" if (*short,) == self.missing else WHERE)
@@ -80,7 +80,7 @@ def checks_of(plan: Sheet) -> Checks:
     if collision is None:
         missing.append("whether the arm hits itself")
     else:
-        missing += _unsure(collision)
+        missing += _unchecked_shapes(collision)
     walls = bounds.workspace is not None and bool(bounds.workspace.names)
     if not walls and (collision is None or not collision.obstacles):
         missing.append("surroundings (no floor, wall or obstacle is given)")
@@ -97,65 +97,65 @@ def checks_of(plan: Sheet) -> Checks:
         missing.append(f"torque of {', '.join(robot.joint_names[j] for j in unlimited)} (no limit is given)")
     if isinstance(plan, TorquePlan):
         missing.append("the end, where the arm still moves: hold it with its controller")
-    return Checks(tuple(missing), tuple(_notes(collision, plan.verified) + _left_out(plan)))
+    return Checks(tuple(missing), tuple(_notes(collision, plan.verified) + _terms_left_out(plan)))
 
 
-def _left_out(plan: Sheet) -> list[str]:
+def _terms_left_out(plan: Sheet) -> list[str]:
     whole = Whole(plan.information.terms)
     if not whole.names:
         return []
-    said = f"the search leaves out what differentiates along time: {', '.join(whole.names)}"
+    text = f"the search leaves out what differentiates along time: {', '.join(whole.names)}"
     if whole.checked and plan.bounds.theta is not None and not isinstance(plan, TorquePlan):
-        said += f"; the final motion keeps torque limits with {', '.join(whole.checked)} at {RATE:g} Hz"
-    return [said]
+        text += f"; the final motion keeps torque limits with {', '.join(whole.checked)} at {RATE:g} Hz"
+    return [text]
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     # Without a long reason in brackets, and of a list of names the first.
-    what, bracket, reason = text.partition(" (")
-    first, *names = what.split(", ")
+    subject, bracket, reason = text.partition(" (")
+    first, *names = subject.split(", ")
     if len(names) >= NAMES + 1:
-        what = f"{', '.join([first, *names[: NAMES - 1]])} and {len(names) + 1 - NAMES} more"
-    return what + (bracket + reason if len(reason) <= REASON else "")
+        subject = f"{', '.join([first, *names[: NAMES - 1]])} and {len(names) + 1 - NAMES} more"
+    return subject + (bracket + reason if len(reason) <= REASON else "")
 
 
-def _unsure(collision: CollisionModel) -> list[str]:
-    shapes, found = collision.shapes, []
+def _unchecked_shapes(collision: CollisionModel) -> list[str]:
+    shapes, unchecked = collision.shapes, []
     if shapes is not None:
         if shapes.derived:
-            radius = max(one.size[0] for one in shapes.shapes if one.link in shapes.derived)
+            radius = max(shape.size[0] for shape in shapes.shapes if shape.link in shapes.derived)
             which = "none could be read: its links" if shapes.kind == "derived" else ", ".join(shapes.derived)
-            found.append(
+            unchecked.append(
                 f"the robot's own shapes ({which} are taken as capsules from joint to joint, of {radius:.3f} m radius)"
             )
-        found += list(shapes.faults)
+        unchecked += list(shapes.faults)
     if collision.overlapping:
-        found.append(
+        unchecked.append(
             f"{', '.join(collision.overlapping)} (they overlap in the zero pose and all others tried)"
         )
     if collision.closer:
-        found.append(f"the clearance of {', '.join(collision.closer)} (they stand closer by themselves)")
+        unchecked.append(f"the clearance of {', '.join(collision.closer)} (they stand closer by themselves)")
     if collision.coarse:
         derived = shapes is not None and bool(shapes.derived)
         why = "" if derived else f"; {EXTRA} for their own shapes"
-        found.append(f"{', '.join(collision.coarse)} (their capsules come too close in most poses{why})")
-    return found
+        unchecked.append(f"{', '.join(collision.coarse)} (their capsules come too close in most poses{why})")
+    return unchecked
 
 
 def _notes(collision: CollisionModel | None, verified: Verified | None) -> list[str]:
     if collision is None:
         return []
-    found = []
+    notes = []
     if collision.shapes is not None:
         kind, made_up = collision.shapes.kind, collision.shapes.derived
         beside = f" and capsules in place of {_listed(made_up)}" if made_up and kind != "derived" else ""
-        found.append(f"checked on the robot's {kind} shapes{beside}")
+        notes.append(f"checked on the robot's {kind} shapes{beside}")
     if verified is not None and verified.nearest is not None:
-        found.append(
+        notes.append(
             f"the final motion again at {verified.rate:g} Hz by {verified.library}: "
             f"least distance {1000 * verified.nearest.distance:.1f} mm ({verified.nearest.pair})"
         )
-    return found
+    return notes
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -233,7 +233,7 @@ def write_stored(
         form.check(planned.joints, commanded)
     try:
         shares = [float(stage["share"]) for stage in data.get("stages", ())] or [1.0]
-        missing = tuple(str(one) for one in data.get("not_checked", ()))
+        missing = tuple(str(entry) for entry in data.get("not_checked", ()))
         rate = float(data.get("settings", {}).get("output", {}).get("rate", OutputTable().rate))
     except (TypeError, ValueError, LookupError, AttributeError) as error:
         raise InputError(
@@ -304,7 +304,7 @@ def _files_of_unlisted_plan(folder: Path) -> list[str] | None:
     if _plan_data(folder) is None:
         return None
     motions = [Path(name) for name in FILES.values()]
-    parts = [one.name for name in motions for one in folder.glob(f"{name.stem}-[0-9]*{name.suffix}")]
+    parts = [path.name for name in motions for path in folder.glob(f"{name.stem}-[0-9]*{name.suffix}")]
     numbered = [name for name in parts if re.fullmatch(r".+-\d+\.\w+", name)]
     return ["plan.json", "picture.html", "trajectory.json", *FILES.values(), *numbered]
 
@@ -317,13 +317,13 @@ def _plan_data(folder: Path) -> dict[str, Any] | None:
     return data if isinstance(data, dict) and data.get("kind") == "plan" else None
 
 
-def _nothing(_folder: Path) -> None:
+def _no_unlisted_files(_folder: Path) -> None:
     # Every folder of motions has a manifest.
     return None
 
 
 PLAN = FolderKind("plan", _files_of_unlisted_plan)
-MOTION = FolderKind("motion", _nothing)
+MOTION = FolderKind("motion", _no_unlisted_files)
 
 
 def _text(path: Path, text: str) -> None:
@@ -422,14 +422,14 @@ def _distances_shown(plan: Sheet, t: Float, q: Float, page: Page) -> Markup:
 
     from dynid.report import CYCLE, VERMILION, Axis, Panel, column_of, level_line, line
 
-    found = sorted(_distances(plan, q), key=lambda one: float(one[1].min()))
-    if not found:
+    distances = sorted(_distances(plan, q), key=lambda curve: float(curve[1].min()))
+    if not distances:
         return Markup("<p>No distances were kept: neither surroundings nor shapes of the arm were given.</p>")
     # The nearest bound of the room is shown, even where many pairs of links come nearer.
-    room = next((k for k, one in enumerate(found) if one[0].startswith(_ROOM)), None)
+    room = next((k for k, curve in enumerate(distances) if curve[0].startswith(_ROOM)), None)
     chosen = set(range(MOST_PAIRS)) if room is None or room < MOST_PAIRS else {*range(MOST_PAIRS - 1), room}
-    shown = [one for k, one in enumerate(found) if k in chosen]
-    rest = [one for k, one in enumerate(found) if k not in chosen]
+    shown = [curve for k, curve in enumerate(distances) if k in chosen]
+    rest = [curve for k, curve in enumerate(distances) if k not in chosen]
     curves = tuple(line(t, 1e3 * values, name, CYCLE[k]) for k, (name, values, _) in enumerate(shown))
     asked = sorted({1e3 * bound for _, _, bound in shown})
     panel = Panel(
@@ -452,14 +452,16 @@ def _distances(plan: Sheet, q: Float) -> list[tuple[str, Float, float]]:
 
     robot, bounds = plan.information.robot, plan.bounds
     placed = placements(robot, q)
-    found: list[tuple[str, Float, float]] = []
+    distances: list[tuple[str, Float, float]] = []
     if (collision := bounds.collision) is not None and collision.links:
         free = collision.nearest(placed).distance
-        found += [(name, free[:, k], float(collision.clearance[k])) for k, name in enumerate(collision.names)]
+        distances += [
+            (name, free[:, k], float(collision.clearance[k])) for k, name in enumerate(collision.names)
+        ]
     if (space := bounds.workspace) is not None and len(space.names):
         room = (space.offset - space.reach(placed)[0]).min(axis=1)
-        found += [(f"{_ROOM}{name}", room[:, h], bounds.clearance) for h, name in enumerate(space.names)]
-    return found
+        distances += [(f"{_ROOM}{name}", room[:, h], bounds.clearance) for h, name in enumerate(space.names)]
+    return distances
 
 
 def _room(margin: Margin) -> str:
@@ -486,8 +488,12 @@ def _joint_figure(plan: Sheet, joint: int) -> Figure:
         predicted := bounds.torque(robot, Whole(information.terms).model, samples_at(t, q, dq, ddq))
     ) is not None:
         tau, kept = predicted
-        own, kept = tau[:, joint], kept[:, joint]
-        reserve = (band(t, own - kept, own + kept, "torque with what is kept in reserve", BLUE, 0.25),)
+        joint_torque, kept = tau[:, joint], kept[:, joint]
+        reserve = (
+            band(
+                t, joint_torque - kept, joint_torque + kept, "torque with what is kept in reserve", BLUE, 0.25
+            ),
+        )
         room = limits.torque[joint]
         curves.append((f"torque, {effort}", tau, (-room, room) if np.isfinite(room) else ()))
     panels = tuple(

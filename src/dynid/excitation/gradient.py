@@ -76,16 +76,16 @@ class TermLines:
             term.seen(Samples.from_motion(*motion)),
             np.ones(term.parameter_count(robot), dtype=np.bool_),
         )
-        joints = np.repeat(np.arange(robot.n), [len(own) for own in panels.columns])
-        found = TermLines(robot, term, joints, np.concatenate(panels.columns), ())
+        joints = np.repeat(np.arange(robot.n), [len(entries) for entries in panels.columns])
+        term_lines = TermLines(robot, term, joints, np.concatenate(panels.columns), ())
         if term.motion_slopes(robot, Samples.from_motion(*motion)) is not None:
-            return found
+            return term_lines
         exchanged = [_exchanged(motion, kind, joint) for kind in range(3) for joint in range(robot.n)]
-        before, *after = np.split(found._values([motion, *exchanged]), 1 + len(exchanged), axis=1)
+        before, *after = np.split(term_lines._values([motion, *exchanged]), 1 + len(exchanged), axis=1)
         dust = ROUNDING * np.abs(before).max(axis=1, initial=0.0)
         rows = [np.flatnonzero(np.abs(lines - before).max(axis=1) > dust) for lines in after]
-        inputs = [Input(*divmod(i, robot.n), own) for i, own in enumerate(rows) if len(own)]
-        return replace(found, together=_apart(inputs))
+        inputs = [Input(*divmod(i, robot.n), entries) for i, entries in enumerate(rows) if len(entries)]
+        return replace(term_lines, together=_independent_groups(inputs))
 
     def places(self, joints: Int, columns: Int) -> Int:
         """Which of the lines are those (r,) of some joints and parameters."""
@@ -98,17 +98,17 @@ class TermLines:
         if self._latest and all(a is b for a, b in zip(self._latest[0][0], motion, strict=True)):
             return self._latest[0][1]
         known = self.term.motion_slopes(self.robot, self.term.seen(Samples.from_motion(*motion)))
-        found = self._differences(motion) if known is None else known
-        self._latest[:] = [(motion, found)]
-        return found
+        derivatives = self._differences(motion) if known is None else known
+        self._latest[:] = [(motion, derivatives)]
+        return derivatives
 
     def contracted(self, motion: Motion, places: Int, weights: Float) -> Float:
         """Derivatives (c, 3, n, T) of sums of some lines (r,) times weights (c, r, T)."""
         slopes = self.slopes(motion)
         total = np.zeros((len(weights), *slopes.shape[:2], slopes.shape[3]))
-        for c, own in enumerate(weights):
-            used = np.flatnonzero(own.any(axis=1))
-            for k, weight in zip(places[used], own[used], strict=True):
+        for c, weight_lines in enumerate(weights):
+            used = np.flatnonzero(weight_lines.any(axis=1))
+            for k, weight in zip(places[used], weight_lines[used], strict=True):
                 total[c] += slopes[:, :, k] * weight
         return total
 
@@ -125,8 +125,8 @@ class TermLines:
         values = self._values(shifted).reshape(-1, len(self.together), 2, T)
         slopes = (values[:, :, 0] - values[:, :, 1]) / (2.0 * STEP)
         for k, group in enumerate(self.together):
-            for one in group:
-                total[one.kind, one.joint, one.rows] = slopes[one.rows, k]
+            for value in group:
+                total[value.kind, value.joint, value.rows] = slopes[value.rows, k]
         return total
 
     def _values(self, motions: Sequence[Motion]) -> Float:
@@ -134,8 +134,8 @@ class TermLines:
         q, dq, ddq = (np.concatenate(parts) for parts in zip(*motions, strict=True))
         samples = Samples.from_motion(q, dq, ddq)
         every = np.ones(self.term.parameter_count(self.robot), dtype=np.bool_)
-        found = self.term.torque_regressor(self.robot, self.term.seen(samples), every)
-        return np.concatenate(found.values)
+        panels = self.term.torque_regressor(self.robot, self.term.seen(samples), every)
+        return np.concatenate(panels.values)
 
 
 def _states(robot: RobotModel) -> Motion:
@@ -153,20 +153,20 @@ def _exchanged(motion: Motion, kind: int, joint: int) -> Motion:
 
 def _shifted(motion: Motion, group: tuple[Input, ...], step: float) -> Motion:
     q, dq, ddq = changed = [np.array(part) for part in motion]
-    for one in group:
-        changed[one.kind][:, one.joint] += step
+    for value in group:
+        changed[value.kind][:, value.joint] += step
     return q, dq, ddq
 
 
-def _apart(inputs: Sequence[Input]) -> tuple[tuple[Input, ...], ...]:
+def _independent_groups(inputs: Sequence[Input]) -> tuple[tuple[Input, ...], ...]:
     # Greedily: each joins the first group none of whose lines it moves.
     groups: list[list[Input]] = []
-    for one in inputs:
-        free = (group for group in groups if not any(np.intersect1d(one.rows, x.rows).size for x in group))
+    for value in inputs:
+        free = (group for group in groups if not any(np.intersect1d(value.rows, x.rows).size for x in group))
         group = next(free, None)
         if group is None:
             groups.append(group := [])
-        group.append(one)
+        group.append(value)
     return tuple(map(tuple, groups))
 
 
@@ -225,9 +225,9 @@ class Whole:
     def added(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
         """Torque (T, n) of these terms alone, for values (p,) of all parameters."""
         total = np.zeros((len(samples), robot.n))
-        for (term, own), back in zip(self.terms.with_values(robot, theta), self.model, strict=True):
-            if back is not term and own.any():
-                total += back.torque(robot, back.seen(samples), own)
+        for (term, values), back in zip(self.terms.with_values(robot, theta), self.model, strict=True):
+            if back is not term and values.any():
+                total += back.torque(robot, back.seen(samples), values)
         return total
 
     def parameters(self, robot: RobotModel) -> Bool:
@@ -288,14 +288,14 @@ class Layout:
     def of(chain: MotionGradient, columns: tuple[Int, ...]) -> Layout:
         """The layout of given columns."""
         whole, parts, first, robot = np.concatenate(columns), [], 0, chain.robot
-        joints = np.repeat(np.arange(robot.n), [len(own) for own in columns])
+        joints = np.repeat(np.arange(robot.n), [len(indices) for indices in columns])
         for k, (term, width) in enumerate(zip(chain.terms, chain.widths, strict=True)):
             rows = np.flatnonzero((whole >= first) & (whole < first + width))
-            own = whole[rows] - first
+            indices = whole[rows] - first
             if len(rows):
                 free = term.of_bodies and not robot.has_mimic
-                slots = _slots(robot, rows, joints[rows], own) if free else None
-                parts.append(Part(term, rows, joints[rows], own, slots, chain.lines[k]))
+                slots = _slots(robot, rows, joints[rows], indices) if free else None
+                parts.append(Part(term, rows, joints[rows], indices, slots, chain.lines[k]))
             first += width
         return Layout(columns, tuple(parts))
 
@@ -344,20 +344,20 @@ class MotionGradient:
 
     def layout(self, columns: tuple[Int, ...]) -> Layout:
         """Where lines of the given columns stand, by joint; one object for the same columns."""
-        return _layout(self, tuple(own.tobytes() for own in columns))
+        return _layout(self, tuple(indices.tobytes() for indices in columns))
 
     def of_contractions(self, q: Float, dq: Float, ddq: Float, layout: Layout, weights: Float) -> Float:
         """Gradients (c, 3, T, n) of the sums of the regressor's lines times weights (c, R, T)."""
-        samples, found = Samples.from_motion(q, dq, ddq), np.zeros((len(weights), 3, *q.shape))
+        samples, gradients = Samples.from_motion(q, dq, ddq), np.zeros((len(weights), 3, *q.shape))
         values = np.empty((layout.ends[-1], len(q)))
         for part in layout.parts:
             if _basis_of(part.term) is not None:
                 values[part.rows] = self._basis(part, samples)
-        for one, own in zip(found, weights, strict=True):
+        for gradient, weight in zip(gradients, weights, strict=True):
             # Most of them weigh few samples, those next to a bound.
-            at = np.flatnonzero(own.any(axis=0))
-            one[:, at] = self._of_formulas(q[at], dq[at], ddq[at], layout, values[:, at], own[:, at])
-        return found + self._of_others((q, dq, ddq), layout, weights)
+            at = np.flatnonzero(weight.any(axis=0))
+            gradient[:, at] = self._by_formulas(q[at], dq[at], ddq[at], layout, values[:, at], weight[:, at])
+        return gradients + self._by_differences((q, dq, ddq), layout, weights)
 
     def of_lines(
         self, q: Float, dq: Float, ddq: Float, layout: Layout, values: Float, weights: Float
@@ -366,10 +366,10 @@ class MotionGradient:
 
         Of the values only those of terms whose slope is known by formula are read.
         """
-        found = self._of_formulas(q, dq, ddq, layout, values, weights)
-        return np.asarray(found + self._of_others((q, dq, ddq), layout, weights[None])[0])
+        gradient = self._by_formulas(q, dq, ddq, layout, values, weights)
+        return np.asarray(gradient + self._by_differences((q, dq, ddq), layout, weights[None])[0])
 
-    def _of_formulas(
+    def _by_formulas(
         self, q: Float, dq: Float, ddq: Float, layout: Layout, values: Float, weights: Float
     ) -> Float:
         total = np.zeros((3, self.robot.n, len(q)))
@@ -382,7 +382,7 @@ class MotionGradient:
                     total[slope[0], part.joints] += slope[1] * weights[part.rows]
         return total.transpose(0, 2, 1)
 
-    def _of_others(self, motion: tuple[Float, Float, Float], layout: Layout, weights: Float) -> Float:
+    def _by_differences(self, motion: tuple[Float, Float, Float], layout: Layout, weights: Float) -> Float:
         total = np.zeros((len(weights), 3, self.robot.n, len(motion[0])))
         for part in layout.parts:
             if part.lines is not None:
@@ -429,10 +429,12 @@ class MotionGradient:
         dense[part.joints, part.columns] = weights[part.rows]
         body, joint = pairs(robot.tree)
         dense = np.tensordot(robot.projection, dense, axes=1)
-        own = dense.reshape(robot.n_bodies, robot.n_bodies, 10, len(q))[joint, body].reshape(-1, len(q))
-        slots = np.arange(len(own)).reshape(-1, 10)
-        found = torque_gradient(robot.tree, *robot.tree_motion(q, dq, ddq), slots, own)
-        return np.asarray(robot.projection.T @ found)
+        weight_lines = dense.reshape(robot.n_bodies, robot.n_bodies, 10, len(q))[joint, body].reshape(
+            -1, len(q)
+        )
+        slots = np.arange(len(weight_lines)).reshape(-1, 10)
+        gradient = torque_gradient(robot.tree, *robot.tree_motion(q, dq, ddq), slots, weight_lines)
+        return np.asarray(robot.projection.T @ gradient)
 
 
 def _basis_of(term: Term) -> MotionBasis | None:
@@ -447,7 +449,7 @@ def _is_known(term: Term) -> bool:
 
 @lru_cache(maxsize=32)
 def _layout(chain: MotionGradient, columns: tuple[bytes, ...]) -> Layout:
-    return Layout.of(chain, tuple(np.frombuffer(one, dtype=np.int64) for one in columns))
+    return Layout.of(chain, tuple(np.frombuffer(data, dtype=np.int64) for data in columns))
 
 
 @lru_cache(maxsize=32)

@@ -104,13 +104,16 @@ class TorqueSpread:
 
     def about(self, robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> tuple[Float, Float]:
         """Torque of the model with parameters theta (p,) along a motion, and its deviations, (T, n) each."""
-        found = self.panels(robot, terms, samples)
+        panels = self.panels(robot, terms, samples)
         # The lines of the regressor give the torque, too, but of bodies, whose recursion is quicker.
-        bodies = [np.full(len(own), term.of_bodies) for term, own in terms.with_values(robot, theta)]
+        bodies = [
+            np.full(len(coefficients), term.of_bodies)
+            for term, coefficients in terms.with_values(robot, theta)
+        ]
         rest = np.where(self._known & ~np.concatenate(bodies), 0.0, theta)
         tau = terms.torque(robot, samples, rest)
         sigma = np.empty_like(tau)
-        for j, (columns, values) in enumerate(zip(found.columns, found.values, strict=True)):
+        for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
             tau[:, j] += (theta - rest)[columns] @ values
             sigma[:, j] = self._std(j, columns, values)[0]
         return tau, sigma
@@ -169,53 +172,64 @@ class MotionLimits:
         """
         if not 0 < share <= 1:
             raise UsageError("limit-share", found=f"a share of {share}", expected="above 0 and at most 1")
-        own = robot.limits
+        robot_limits = robot.limits
         turn = np.array([robot.joint_types[i] is JointType.CONTINUOUS for i in robot.independent_bodies])
-        low = _given(lower, np.where(turn & ~np.isfinite(own.lower), -np.pi, own.lower))
-        high = _given(upper, np.where(turn & ~np.isfinite(own.upper), np.pi, own.upper))
-        speed = _given(velocity, own.velocity)
-        push = _given(acceleration, speed / SPEED_UP_SECONDS)
-        _complete(robot, low, high, speed)
+        low = _given_or_default(
+            lower, np.where(turn & ~np.isfinite(robot_limits.lower), -np.pi, robot_limits.lower)
+        )
+        high = _given_or_default(
+            upper, np.where(turn & ~np.isfinite(robot_limits.upper), np.pi, robot_limits.upper)
+        )
+        speed = _given_or_default(velocity, robot_limits.velocity)
+        push = _given_or_default(acceleration, speed / SPEED_UP_SECONDS)
+        _require_limits(robot, low, high, speed)
         inside = 0.5 * (1.0 - share) * (high - low)
         limits = MotionLimits(
             low + inside,
             high - inside,
             share * speed,
             share * push,
-            share * _given(jerk, push / JERK_SECONDS),
-            share * _given(torque, own.effort),
+            share * _given_or_default(jerk, push / JERK_SECONDS),
+            share * _given_or_default(torque, robot_limits.effort),
         )
         limits.check(robot)
         return limits
 
     def partial_share(self, robot: RobotModel, share: float = 1.0) -> tuple[str, ...]:
         """What lies above `share` of the description's own limits, in words."""
-        own, wider = robot.limits, []
+        robot_limits, wider = robot.limits, []
         for j, name in enumerate(robot.joint_names):
-            pairs = [("velocity", self.velocity[j], share * own.velocity[j])]
+            pairs = [("velocity", self.velocity[j], share * robot_limits.velocity[j])]
             pairs += (
-                [("torque", self.torque[j], share * own.effort[j])] if np.isfinite(self.torque[j]) else []
+                [("torque", self.torque[j], share * robot_limits.effort[j])]
+                if np.isfinite(self.torque[j])
+                else []
             )
-            if np.isfinite([own.lower[j], own.upper[j]]).all():
-                middle, half = 0.5 * (own.upper[j] + own.lower[j]), 0.5 * (own.upper[j] - own.lower[j])
+            if np.isfinite([robot_limits.lower[j], robot_limits.upper[j]]).all():
+                middle, half = (
+                    0.5 * (robot_limits.upper[j] + robot_limits.lower[j]),
+                    0.5 * (robot_limits.upper[j] - robot_limits.lower[j]),
+                )
                 pairs.append(("position", max(self.upper[j] - middle, middle - self.lower[j]), share * half))
-            wider += [f"{what} of '{name}'" for what, here, there in pairs if here > there * (1 + 1e-9)]
+            wider += [
+                f"{quantity} of '{name}'" for quantity, here, there in pairs if here > there * (1 + 1e-9)
+            ]
         return tuple(wider)
 
     def check(self, robot: RobotModel) -> None:
         """Raises UnfitDataError naming the joint and the limit that leaves no motion."""
         for j, name in enumerate(robot.joint_names):
             if not self.lower[j] < self.upper[j]:
-                raise _empty(
+                raise _no_room_error(
                     name, f"positions from {self.lower[j]:g} to {self.upper[j]:g}", "lower below upper"
                 )
             for quantity in ("velocity", "acceleration", "jerk", "torque"):
                 value = getattr(self, quantity)[j]
                 if not value > 0:
-                    raise _empty(name, f"a {quantity} limit of {value:g}", "a positive one")
+                    raise _no_room_error(name, f"a {quantity} limit of {value:g}", "a positive one")
 
 
-def _given(value: npt.ArrayLike | None, otherwise: Float) -> Float:
+def _given_or_default(value: npt.ArrayLike | None, otherwise: Float) -> Float:
     if value is None:
         return otherwise
     array = np.asarray(value, dtype=np.float64)
@@ -224,16 +238,16 @@ def _given(value: npt.ArrayLike | None, otherwise: Float) -> Float:
     return np.broadcast_to(array, otherwise.shape).astype(np.float64)
 
 
-def _empty(joint: str, found: str, expected: str) -> UnfitDataError:
-    return UnfitDataError("infeasible-limits", found=found, expected=expected, place=Place(joint=joint))
+def _no_room_error(joint: str, finding: str, expected: str) -> UnfitDataError:
+    return UnfitDataError("infeasible-limits", found=finding, expected=expected, place=Place(joint=joint))
 
 
-def _complete(robot: RobotModel, low: Float, high: Float, speed: Float) -> None:
+def _require_limits(robot: RobotModel, low: Float, high: Float, speed: Float) -> None:
     missing = [
-        f"'{name}' ({', '.join(what)})"
+        f"'{name}' ({', '.join(quantities)})"
         for j, name in enumerate(robot.joint_names)
         if (
-            what := [
+            quantities := [
                 kind
                 for kind, there in (
                     ("position", np.isfinite([low[j], high[j]]).all()),
@@ -358,8 +372,8 @@ class Workspace:
         T, bodies, H = len(R), self.bodies, len(self.names)
         far, where = np.full((T, len(bodies), H), -np.inf), np.zeros((T, len(bodies), H, 3))
         for k, i in enumerate(bodies):
-            own = np.flatnonzero(self.body == i)
-            local, radius = self.local[own], self.radius[own]
+            point_indices = np.flatnonzero(self.body == i)
+            local, radius = self.local[point_indices], self.radius[point_indices]
             for h in range(H):
                 normal = self.normal[h]
                 along = (normal @ R[:, i]) @ local.T + radius
@@ -385,10 +399,10 @@ def _points(
             continue
         exact = part.box is None and len(part.corners) > 0
         round_ = np.stack([part.capsule.start, part.capsule.end])
-        own = part.corners if exact else round_
-        bodies.append(np.full(len(own), part.body))
-        local.append(own)
-        radius.append(np.zeros(len(own)) if exact else np.full(2, part.capsule.radius))
+        vertices = part.corners if exact else round_
+        bodies.append(np.full(len(vertices), part.body))
+        local.append(vertices)
+        radius.append(np.zeros(len(vertices)) if exact else np.full(2, part.capsule.radius))
     return np.concatenate(bodies), np.concatenate(local), np.concatenate(radius)
 
 
@@ -480,18 +494,18 @@ class Reserve:
         """Plain data for plan.json."""
         joints = [
             {
-                "joint": one.joint,
-                "peak": one.peak,
-                "largest": one.largest,
-                "share_of_limit": one.share if math.isfinite(one.limit) else None,
+                "joint": reserve.joint,
+                "peak": reserve.peak,
+                "largest": reserve.largest,
+                "share_of_limit": reserve.share if math.isfinite(reserve.limit) else None,
             }
-            | ({"left_out": one.left_out} if self.left_out else {})
-            for one in self.joints
+            | ({"left_out": reserve.left_out} if self.left_out else {})
+            for reserve in self.joints
         ]
         known = {"sigmas": self.sigmas, "rate": self.rate, "drawn": self.drawn, "within": self.within}
         left_out = {"left_out": list(self.left_out)} if self.left_out else {}
-        found = {"kind": self.kind, "share": self.share, "joints": joints}
-        return found | (known if self.drawn else {}) | left_out
+        plain = {"kind": self.kind, "share": self.share, "joints": joints}
+        return plain | (known if self.drawn else {}) | left_out
 
 
 def reserve_of(robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Trajectory) -> Reserve | None:
@@ -504,23 +518,23 @@ def reserve_of(robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Traj
     good, change = np.ones(DRAWS, dtype=np.bool_), np.zeros((0, DRAWS))
     if spread is not None:
         change = spread.root @ np.random.default_rng(0).standard_normal((spread.root.shape[1], DRAWS))
-    for samples, own in _looked_at(whole, trajectory):
+    for samples, inner in _reserve_samples(whole, trajectory):
         if (predicted := bounds.torque(robot, whole.model, samples)) is None:
             return None
-        tau, kept = (part[own] for part in predicted)
+        tau, kept = (part[inner] for part in predicted)
         peak, largest = (np.maximum(a, np.abs(b).max(axis=0)) for a, b in ((peak, tau), (largest, kept)))
         if whole.checked:
-            added = whole.added(robot, samples, np.asarray(bounds.theta))[own]
+            added = whole.added(robot, samples, np.asarray(bounds.theta))[inner]
             more = np.maximum(more, np.abs(added).max(axis=0))
         if spread is not None:
             panels = spread.panels(robot, whole.model, samples)
             for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
-                torque = tau[:, j, None] + values[:, own].T @ change[columns]
+                torque = tau[:, j, None] + values[:, inner].T @ change[columns]
                 good &= np.abs(torque).max(axis=0) <= limit[j]
     numbers = zip(
         robot.joint_names, peak.tolist(), largest.tolist(), limit.tolist(), more.tolist(), strict=True
     )
-    joints = tuple(JointReserve(*one) for one in numbers)
+    joints = tuple(JointReserve(*row) for row in numbers)
     if spread is None:
         return Reserve("share", 0.0, bounds.uncertainty, 0.0, joints, left_out=whole.checked)
     kind = "covariance and share" if bounds.uncertainty > 0 else "covariance"
@@ -529,7 +543,7 @@ def reserve_of(robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Traj
     )
 
 
-def _looked_at(whole: Whole, trajectory: Trajectory) -> Iterable[tuple[Samples, slice]]:
+def _reserve_samples(whole: Whole, trajectory: Trajectory) -> Iterable[tuple[Samples, slice]]:
     if whole.checked:
         return stretches(trajectory)
     t = np.linspace(0.0, trajectory.duration, RESERVE_STATES)

@@ -157,8 +157,8 @@ class Sheet(Protocol):
 def reserve_data(plan: Sheet) -> dict[str, Any]:
     """How the torque limits of a plan allow for what is not known, as plain data."""
     information = plan.information
-    found = reserve_of(information.robot, information.terms, plan.bounds, plan.trajectory)
-    return {} if found is None else {"torque_reserve": found.describe()}
+    reserve = reserve_of(information.robot, information.terms, plan.bounds, plan.trajectory)
+    return {} if reserve is None else {"torque_reserve": reserve.describe()}
 
 
 def _basis_data(basis: Basis) -> dict[str, Any]:
@@ -248,12 +248,12 @@ def design_motion(
     problem = Problem(task)
     drawn = draws(problem, candidates, seed)
     check_rank(problem, drawn[0])
-    given = [] if first is None else [_within(problem, first)]
+    given = [] if first is None else [_start_within_bounds(problem, first)]
     fits = (fit for X in drawn if (fit := problem.shrunk(X, DENSER)) is not None)
     chosen = [*given, *islice(fits, starts - len(given))] or drawn[:starts]
     level = problem.exact(chosen[0])
     if workers == 1 or len(chosen) == 1:
-        solutions, stopped = _one_by_one(problem, chosen, iterations, progress, stop)
+        solutions, stopped = _in_this_process(problem, chosen, iterations, progress, stop)
     else:
         solutions, stopped = _in_processes(
             task, chosen, iterations, min(workers, len(chosen)), progress, stop
@@ -261,14 +261,14 @@ def design_motion(
     if not solutions:
         fit = problem.shrunk(chosen[0], DENSER)
         solutions = [Solution(chosen[0] if fit is None else fit, level, level, 0)]
-    X, found, checked = _safest(task, solutions)
+    X, margins, checked = _safest(task, solutions)
     return Plan(
         task=task,
         trajectory=BasisTrajectory(task.basis, X),
         figures=problem.figures(X),
         value=problem.exact(X),
         first=level,
-        margins=found,
+        margins=margins,
         starts=len(solutions),
         iterations=sum(solution.iterations for solution in solutions),
         stopped=stopped,
@@ -296,7 +296,7 @@ def coefficients_of(basis: Basis, trajectory: Trajectory) -> Float:
     return np.asarray(X)
 
 
-def _within(problem: Problem, X: Float) -> Float:
+def _start_within_bounds(problem: Problem, X: Float) -> Float:
     fit = problem.shrunk(X)
     if fit is None:
         raise UnfitDataError(
@@ -311,21 +311,23 @@ def _within(problem: Problem, X: Float) -> Float:
 def _safest(task: Task, solutions: list[Solution]) -> tuple[Float, tuple[Margin, ...], Verified | None]:
     # Ties go to the earlier start, whatever process was quicker; a motion that breaks a bound is never given out.
     worst: object = None
-    for solution in sorted(solutions, key=lambda one: one.value):
+    for solution in sorted(solutions, key=lambda candidate: candidate.value):
         for share in (1.0, *SHARES):
             X = resized(solution.X, share)
-            found = task.margins(X)
-            worst = min(found, key=lambda m: m.margin)
+            margins = task.margins(X)
+            worst = min(margins, key=lambda m: m.margin)
             if worst.margin < 0:
                 continue
             trajectory, information = BasisTrajectory(task.basis, X), task.information
-            found = with_whole_torque(information.robot, information.terms, task.bounds, trajectory, found)
-            worst = min(found, key=lambda m: m.margin)
+            margins = with_whole_torque(
+                information.robot, information.terms, task.bounds, trajectory, margins
+            )
+            worst = min(margins, key=lambda m: m.margin)
             if worst.margin < 0:
                 continue
             checked = verified(information.robot, task.bounds, trajectory)
             if checked is None or checked.broken is None:
-                return X, found, checked
+                return X, margins, checked
             worst = f"{checked.broken}, by {checked.library} at {checked.rate:g} Hz"
     raise UnfitDataError(
         "infeasible-limits",
@@ -335,7 +337,7 @@ def _safest(task: Task, solutions: list[Solution]) -> tuple[Float, tuple[Margin,
     )
 
 
-def _one_by_one(
+def _in_this_process(
     problem: Problem, chosen: list[Float], iterations: int, progress: Progress | None, stop: Stop | None
 ) -> tuple[list[Solution], bool]:
     solutions: list[Solution] = []
@@ -354,7 +356,7 @@ def _one_by_one(
         solutions.append(solve(problem, X, iterations, watch))
         done = (k + 1) * iterations
         if progress is not None:
-            progress(done, iterations * len(chosen), min(one.value for one in solutions))
+            progress(done, iterations * len(chosen), min(solution.value for solution in solutions))
     return solutions, stop is not None and stop()
 
 
@@ -370,7 +372,7 @@ def _worker(ended: Any, done: Any, best: Any) -> None:
     _SHARED.update(ended=ended, done=done, best=best)
 
 
-def _solve_there(task: Task, X: Float, iterations: int, kernel: str) -> Solution:
+def _solve_in_worker(task: Task, X: Float, iterations: int, kernel: str) -> Solution:
     mine = 0
 
     def watch(value: float) -> bool:
@@ -401,7 +403,7 @@ def _in_processes(
     kernel = "numpy" if backend() == "numpy" else "native"
     with ended(ProcessPoolExecutor(workers, context, _worker, (stopped, done, best))) as pool:
         with uninterrupted():
-            running = [pool.submit(_solve_there, task, X, iterations, kernel) for X in chosen]
+            running = [pool.submit(_solve_in_worker, task, X, iterations, kernel) for X in chosen]
         while True:
             _, waiting = wait(running, timeout=POLL_SECONDS)
             if progress is not None:
@@ -413,7 +415,7 @@ def _in_processes(
         solutions = [future.result() for future in running]
         # On the densest grid motions may have become smaller, and worse than the search thought.
         if progress is not None:
-            progress(done.value, iterations * len(chosen), min(one.value for one in solutions))
+            progress(done.value, iterations * len(chosen), min(solution.value for solution in solutions))
         return solutions, stopped.is_set()
 
 
@@ -457,22 +459,28 @@ def information_known(
     Raises UnfitDataError where the base parameters are not those of torque rows.
     """
     information = information_of(robot, terms, noise)
-    apart = _apart(information, base.independent)
+    apart = _is_left_out(information, base.independent)
     if not np.array_equal(base.independent[~apart], information.base.independent):
         raise UnfitDataError(
             "factor-model", found="base parameters of other rows", expected="those of torque rows"
         )
     criterion = Criterion.LOGDET if asked is None else Criterion.PRECISION
-    own = None if asked is None else asked[~apart]
-    return replace(information, recorded=_rest(recorded, apart), rate=rate, asked=own, criterion=criterion)
+    asked_here = None if asked is None else asked[~apart]
+    return replace(
+        information,
+        recorded=_without_columns(recorded, apart),
+        rate=rate,
+        asked=asked_here,
+        criterion=criterion,
+    )
 
 
 def _triangle(information: Information, factors: Factors) -> Float:
     base, robot = information.base, information.robot
-    found = np.unique(np.concatenate([factor.columns for factor in factors.total]))
-    apart = found[_apart(information, found)]
+    recorded_columns = np.unique(np.concatenate([factor.columns for factor in factors.total]))
+    apart = recorded_columns[_is_left_out(information, recorded_columns)]
     columns = np.concatenate([apart, base.independent])
-    if factors.group_names != robot.joint_names or not np.isin(found, columns).all():
+    if factors.group_names != robot.joint_names or not np.isin(recorded_columns, columns).all():
         raise UnfitDataError(
             "factor-model",
             found="factors of other rows or another model",
@@ -483,12 +491,12 @@ def _triangle(information: Information, factors: Factors) -> Float:
     return np.asarray(R[k:-1, k:-1])
 
 
-def _apart(information: Information, columns: Int) -> Bool:
+def _is_left_out(information: Information, columns: Int) -> Bool:
     # Which of some parameters are of terms that the search leaves out.
     return np.asarray(Whole(information.terms).parameters(information.robot)[columns])
 
 
-def _rest(R: Float, apart: Bool) -> Float:
+def _without_columns(R: Float, apart: Bool) -> Float:
     # The triangle of what equations say of the other parameters, whatever the value of those apart.
     if not apart.any():
         return R

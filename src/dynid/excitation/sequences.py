@@ -126,13 +126,13 @@ def poses_plan(
             expected=f"{count}",
             do="loosen the bounds, or ask for fewer poses",
         )
-    chain = _held(robot, bounds, np.stack(chosen), approach, hold)
+    chain = _pose_moves(robot, bounds, np.stack(chosen), approach, hold)
     return _checked(
         information, bounds, chain, "poses", "loosen that bound, or draw others with another seed"
     )
 
 
-def _held(robot: RobotModel, bounds: Bounds, poses: Float, approach: float, hold: float) -> SmoothMoves:
+def _pose_moves(robot: RobotModel, bounds: Bounds, poses: Float, approach: float, hold: float) -> SmoothMoves:
     limits = bounds.limits
     return static_poses(
         robot, poses, approach, hold, 0.5, np.array(limits.acceleration), np.array(limits.jerk)
@@ -155,7 +155,10 @@ def _greedy(
         reached = None
         for i in order:
             way = np.stack([*chosen[-1:], drawn[i]])
-            if worst_broken(_margins(information, bounds, _held(robot, bounds, way, approach, 0.0))) is None:
+            if (
+                worst_broken(_margins(information, bounds, _pose_moves(robot, bounds, way, approach, 0.0)))
+                is None
+            ):
                 reached = i
                 break
         if reached is None:
@@ -189,7 +192,7 @@ def _with_room(robot: RobotModel, information: Information, bounds: Bounds, home
     # The range of every joint round home in which the arm can rest, the other joints at home.
     limits = bounds.limits
     lower, upper = np.array(limits.lower), np.array(limits.upper)
-    bad = worst_broken(_standing(information, bounds, home))
+    bad = worst_broken(_margins_at_rest(information, bounds, home))
     if bad is not None:
         raise UnfitDataError(
             "start-pose",
@@ -208,7 +211,7 @@ def _with_room(robot: RobotModel, information: Information, bounds: Bounds, home
     return replace(robot, limits=Limits(lower, upper, limits.velocity, limits.torque))
 
 
-def _standing(information: Information, bounds: Bounds, pose: Float) -> tuple[Margin, ...]:
+def _margins_at_rest(information: Information, bounds: Bounds, pose: Float) -> tuple[Margin, ...]:
     q, zero = pose[None], np.zeros((1, len(pose)))
     return margins(information.robot, information.terms, bounds, np.zeros(1), q, zero, zero, zero)
 
@@ -226,9 +229,9 @@ def _margins(information: Information, bounds: Bounds, chain: SmoothMoves) -> tu
 def _checked(
     information: Information, bounds: Bounds, chain: SmoothMoves, family: str, advice: str
 ) -> MovesPlan:
-    found = _margins(information, bounds, chain)
-    found = with_whole_torque(information.robot, information.terms, bounds, chain, found)
-    bad = worst_broken(found, tolerance=TOLERANCE)
+    chain_margins = _margins(information, bounds, chain)
+    chain_margins = with_whole_torque(information.robot, information.terms, bounds, chain, chain_margins)
+    bad = worst_broken(chain_margins, tolerance=TOLERANCE)
     if bad is not None:
         raise UnfitDataError(
             "infeasible-limits",
@@ -246,7 +249,7 @@ def _checked(
         )
     t = np.arange(0.0, chain.duration, 1.0 / FIGURES_RATE)
     figures = information.figures(*chain.motion(t), chain.duration)
-    return MovesPlan(information, bounds, chain, figures, found, family, verified=checked)
+    return MovesPlan(information, bounds, chain, figures, chain_margins, family, verified=checked)
 
 
 # The motion at several speeds, slow ones first, each with what it will ask of the arm.
@@ -293,11 +296,11 @@ def stages_of(plan: Sheet, shares: Sequence[float]) -> tuple[tuple[Stage, Trajec
     every = sorted({*shares, 1.0})
     if isinstance(plan.trajectory, TorqueMotion):
         every = [1.0]
-    found = []
+    stages = []
     for share in every:
         motion = plan.trajectory if share == 1 else slowed(plan.trajectory, share)
-        found.append((stage_of(plan, motion, share), motion))
-    return tuple(found)
+        stages.append((stage_of(plan, motion, share), motion))
+    return tuple(stages)
 
 
 def stage_of(plan: Sheet, motion: Trajectory, share: float) -> Stage:
@@ -317,17 +320,17 @@ def stage_of(plan: Sheet, motion: Trajectory, share: float) -> Stage:
         torque_share = float((reach / limits.torque)[:, known].max()) if known.any() else np.nan
         power = float(np.abs(tau * dq).sum(axis=1).max())
     if share == 1:
-        found = plan.margins
+        stage_margins = plan.margins
     else:
         jerk = np.gradient(ddq, t, axis=0)
         # Distances do not depend on speed: those of the full speed hold.
         places = [m for m in plan.margins if m.what in OF_PLACE]
         free = replace(bounds, workspace=None, collision=None)
-        own = margins(robot, terms, free, t, q, dq, ddq, jerk)
-        found = (*(m for m in own if m.what != "position"), *places)
+        slow_margins = margins(robot, terms, free, t, q, dq, ddq, jerk)
+        stage_margins = (*(m for m in slow_margins if m.what != "position"), *places)
     tightest = tuple(
-        min((m for m in found if m.what == what), key=lambda m: m.margin)
-        for what in dict.fromkeys(m.what for m in found)
+        min((m for m in stage_margins if m.what == kind), key=lambda m: m.margin)
+        for kind in dict.fromkeys(m.what for m in stage_margins)
     )
     ends = np.abs(dq[[0, -1]]) / limits.velocity, np.abs(ddq[[0, -1]]) / limits.acceleration
     return Stage(
@@ -338,5 +341,5 @@ def stage_of(plan: Sheet, motion: Trajectory, share: float) -> Stage:
         torque_share,
         power,
         tightest,
-        bool(max(float(one.max()) for one in ends) < REST),
+        bool(max(float(end.max()) for end in ends) < REST),
     )

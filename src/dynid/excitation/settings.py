@@ -116,7 +116,7 @@ def write_motion(
         with TemporaryDirectory(dir=path.parent, prefix=".motion-") as scratch:
             writer.write(motion, Path(scratch) / path.name)
             for made in sorted(Path(scratch).iterdir()):
-                _moved(made, path.parent / made.name)
+                _move(made, path.parent / made.name)
     except OSError as error:
         raise ResourceError(
             "cannot-write", found=f"'{path}': {error.strerror}", expected="a folder that can be written"
@@ -124,7 +124,7 @@ def write_motion(
     return path
 
 
-def _moved(made: Path, place: Path) -> None:
+def _move(made: Path, place: Path) -> None:
     if place.is_dir():
         remove(place)
     made.replace(place)
@@ -224,7 +224,7 @@ class SolidTable:
 
     def __post_init__(self) -> None:
         check_options(self, "tool.solids")
-        given = [one for one in ("box", "sphere", "cylinder", "mesh") if getattr(self, one) is not None]
+        given = [kind for kind in ("box", "sphere", "cylinder", "mesh") if getattr(self, kind) is not None]
         if len(given) != 1:
             raise UsageError(
                 "tool-solid",
@@ -353,17 +353,17 @@ class MotionSettings:
 
     def plain(self) -> dict[str, dict[str, Any]]:
         """What differs from the defaults, table by table, as TOML can hold it."""
-        found: dict[str, dict[str, Any]] = {}
+        tables: dict[str, dict[str, Any]] = {}
         for table in fields(self):
-            own, usual = getattr(self, table.name), getattr(MotionSettings(), table.name)
+            given, usual = getattr(self, table.name), getattr(MotionSettings(), table.name)
             values = {
-                one.name: _plain(getattr(own, one.name))
-                for one in fields(own)
-                if getattr(own, one.name) != getattr(usual, one.name)
+                entry.name: _plain(getattr(given, entry.name))
+                for entry in fields(given)
+                if getattr(given, entry.name) != getattr(usual, entry.name)
             }
             if values:
-                found[table.name] = values
-        return found
+                tables[table.name] = values
+        return tables
 
 
 # What `dynid excite` took as an option of its own before it took a plan file, and the key that took its place.
@@ -385,16 +385,16 @@ REMOVED_OPTIONS: Mapping[str, str] = {
 def _plain(value: Any) -> Any:
     if isinstance(value, SolidTable | ObstacleTable):
         return {
-            one.name: _plain(getattr(value, one.name))
-            for one in fields(value)
-            if getattr(value, one.name) != one.default
+            item.name: _plain(getattr(value, item.name))
+            for item in fields(value)
+            if getattr(value, item.name) != item.default
         }
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 # motion.toml: read and checked, written, and its JSON schema.
 
-_TABLES = {one.name: type(getattr(MotionSettings(), one.name)) for one in fields(MotionSettings)}
+_TABLES = {table.name: type(getattr(MotionSettings(), table.name)) for table in fields(MotionSettings)}
 # Lists of tables: the dataclasses of their entries, and the models of those.
 WITHIN = {"obstacles": ObstacleTable, "solids": SolidTable}
 ENTRIES = {
@@ -450,17 +450,18 @@ def settings_of(
     checked = validate(MotionFile, dict(data), lines or {}, file)
     made = {name: kind(**_values(getattr(checked, name))) for name, kind in _TABLES.items()}
     settings = MotionSettings(**made)
-    return settings if folder is None else _placed(settings, folder)
+    return settings if folder is None else _with_paths_in(settings, folder)
 
 
-def _placed(settings: MotionSettings, folder: Path) -> MotionSettings:
+def _with_paths_in(settings: MotionSettings, folder: Path) -> MotionSettings:
     known = {
-        one.name: str(folder / value)
-        for one in fields(settings.known)
-        if (value := getattr(settings.known, one.name)) is not None
+        entry.name: str(folder / value)
+        for entry in fields(settings.known)
+        if (value := getattr(settings.known, entry.name)) is not None
     }
     solids = tuple(
-        one if one.mesh is None else replace(one, mesh=str(folder / one.mesh)) for one in settings.tool.solids
+        entry if entry.mesh is None else replace(entry, mesh=str(folder / entry.mesh))
+        for entry in settings.tool.solids
     )
     return replace(
         settings, known=replace(settings.known, **known), tool=replace(settings.tool, solids=solids)
@@ -476,7 +477,7 @@ def _values(section: Strict) -> dict[str, Any]:
 
 
 def _tuple(value: Any) -> Any:
-    return tuple(_tuple(one) for one in value) if isinstance(value, list | tuple) else value
+    return tuple(_tuple(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 def plan_text(settings: MotionSettings) -> str:
@@ -493,9 +494,9 @@ def plan_text(settings: MotionSettings) -> str:
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {_toml(one)}" for name, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(_toml(one) for one in value) + "]"
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -523,4 +524,4 @@ def template_text(schema_file: str) -> str:
 
 
 def _listed(value: Any) -> Any:
-    return [_listed(one) for one in value] if isinstance(value, tuple) else value
+    return [_listed(item) for item in value] if isinstance(value, tuple) else value

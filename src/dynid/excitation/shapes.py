@@ -51,22 +51,24 @@ def robot_shapes(robot: RobotModel, radius: Float | None = None) -> RobotShapes:
     bare: set[int] = set()
     shapes: list[Shape] = []
     kinds: set[str] = set()
-    for link, own in by_link(described_shapes(robot)).items():
-        made, kind = _first_readable(link, own, faults)
+    for link, link_shapes in by_link(described_shapes(robot)).items():
+        made, kind = _first_readable(link, link_shapes, faults)
         shapes += made
         kinds |= {kind} if made else set()
-        bare |= set() if made else {own[0].body}
-    said = tuple(f"the {what} ({why})" for why, of in faults.items() for what in _counted(of))
+        bare |= set() if made else {link_shapes[0].body}
+    fault_texts = tuple(
+        f"the {shape_text} ({why})" for why, of in faults.items() for shape_text in _counted(of)
+    )
     if not any(shape.body >= 0 for shape in shapes):
-        return RobotShapes.made_up(derived_shapes(robot), said)
+        return RobotShapes.made_up(derived_shapes(robot), fault_texts)
     # A link that is there and has no shape would be kept from nothing.
     capsules = [shape for shape in derived_shapes(robot) if shape.body in bare] if bare else []
     whole = (*shapes, *capsules)
-    return RobotShapes(whole, " and ".join(sorted(kinds)), said, _links(capsules))
+    return RobotShapes(whole, " and ".join(sorted(kinds)), fault_texts, _links(capsules))
 
 
 def _links(shapes: Sequence[Shape]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.link for one in shapes))
+    return tuple(dict.fromkeys(shape.link for shape in shapes))
 
 
 def _counted(faults: Sequence[tuple[Geometry, str]]) -> list[str]:
@@ -85,7 +87,7 @@ def _first_readable(
     # The collision shapes of a link if all of them can be read, then the visual ones.
     for kind in _KINDS:
         try:
-            made = [_simple(one.read()) for one in described if one.geometry == kind]
+            made = [_simple(shape.read()) for shape in described if shape.geometry == kind]
         except RefusedError:
             raise
         except DynidError as error:
@@ -170,22 +172,22 @@ class Solids:
 
     def distance(self, placed: tuple[Float, Float], t: int, pair: int) -> float:
         """Distance of a pair at a sample, m; 0 or less where they touch."""
-        first, second = (self._placed(one, placed, t) for one in self.pairs[pair])
+        first, second = (self._placed(link, placed, t) for link in self.pairs[pair])
         return min(self._between(a, b) for a in first for b in second)
 
     def height(self, link: Link, space: tuple[Any, Any], placed: tuple[Float, Float], t: int) -> float:
         """Distance of a link from a half-space, m; below 0 inside."""
-        return min(self._between(one, space) for one in self._placed(link, placed, t))
+        return min(self._between(solid, space) for solid in self._placed(link, placed, t))
 
     def _placed(self, link: Link, placed: tuple[Float, Float], t: int) -> list[tuple[Any, Any]]:
         body = link[1]
-        found = []
+        solids = []
         for geometry, frame in self.links[link]:
             R, p = frame[:3, :3], frame[:3, 3]
             if body >= 0:
                 R, p = placed[0][t, body] @ R, placed[0][t, body] @ p + placed[1][t, body]
-            found.append((geometry, self.coal.Transform3s(R, p)))
-        return found
+            solids.append((geometry, self.coal.Transform3s(R, p)))
+        return solids
 
     def _between(self, a: tuple[Any, Any], b: tuple[Any, Any]) -> float:
         self.result.clear()

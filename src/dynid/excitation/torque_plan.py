@@ -55,7 +55,7 @@ def swing(
     B, n = len(candidates), len(start)
     h = float(t[1] - t[0]) / substeps
     q, dq = np.tile(start, (B, 1)), np.zeros((B, n))
-    found = np.zeros((3, B, len(t), n))
+    motion = np.zeros((3, B, len(t), n))
     fine = np.ones(B, dtype=np.bool_)
     with np.errstate(over="ignore", invalid="ignore"):
         for i in range(len(t)):
@@ -63,16 +63,16 @@ def swing(
                 fine[:] = False
                 break
             M, c = model.equations(q, dq)
-            ddq = _solved(M, torque[i * substeps] - c)
+            ddq = _solve(M, torque[i * substeps] - c)
             off = ~(np.isfinite(ddq).all(axis=1) & (np.abs(dq).max(axis=1) < RUNAWAY))
             if off.any():
                 fine &= ~off
                 q[off], dq[off], ddq[off] = start, 0.0, 0.0
-            found[:, :, i] = q, dq, ddq
+            motion[:, :, i] = q, dq, ddq
             if i + 1 < len(t):
                 for k in range(i * substeps, (i + 1) * substeps):
                     q, dq = _step(model, q, dq, torque[k], torque[k + 1], h)
-    return Swings(found[0], found[1], found[2], fine)
+    return Swings(motion[0], motion[1], motion[2], fine)
 
 
 def _step(model: ForwardModel, q: Float, dq: Float, now: Float, then: Float, h: float) -> tuple[Float, Float]:
@@ -82,16 +82,16 @@ def _step(model: ForwardModel, q: Float, dq: Float, now: Float, then: Float, h: 
     A = M.copy()
     diagonal = np.arange(q.shape[1])
     A[:, diagonal, diagonal] += GAMMA * h * damping
-    k1 = _solved(A, now - c)
+    k1 = _solve(A, now - c)
     p1 = dq + GAMMA * h * k1
     M1, c1 = model.equations(q + h * p1, dq + h * k1)
-    a1 = _solved(M1, then - c1)
-    k2 = _solved(A, (M @ (a1 - 2.0 * k1)[..., None])[..., 0])
+    a1 = _solve(M1, then - c1)
+    k2 = _solve(A, (M @ (a1 - 2.0 * k1)[..., None])[..., 0])
     p2 = dq + h * k1 - 2.0 * p1 + GAMMA * h * k2
     return q + h * (1.5 * p1 + 0.5 * p2), dq + h * (1.5 * k1 + 0.5 * k2)
 
 
-def _solved(A: Float, b: Float) -> Float:
+def _solve(A: Float, b: Float) -> Float:
     try:
         return np.asarray(np.linalg.solve(A, b[..., None])[..., 0])
     except np.linalg.LinAlgError:
@@ -103,7 +103,7 @@ def _solved(A: Float, b: Float) -> Float:
 
 def _table(candidates: Sequence[TorqueSinusoids], t: Float, substeps: int) -> Float:
     times = np.linspace(t[0], t[-1], (len(t) - 1) * substeps + 1)
-    return np.stack([one.torque(times) for one in candidates], axis=1)
+    return np.stack([candidate.torque(times) for candidate in candidates], axis=1)
 
 
 # What torque sinusoids have to keep: the model's motion under them, its variants, and the margins to all
@@ -176,7 +176,7 @@ class TorqueTask:
     @cached_property
     def pose(self) -> Float:
         """Where it starts at rest, (n,)."""
-        return _lowest(self) if self.start is None else np.asarray(self.start, dtype=np.float64)
+        return _lowest_pose(self) if self.start is None else np.asarray(self.start, dtype=np.float64)
 
     @cached_property
     def offset(self) -> Float:
@@ -223,8 +223,8 @@ class TorqueTask:
         q, dq, ddq = motion
         free = replace(self.bounds, theta=None, spread=None)
         jerk = np.gradient(ddq, t, axis=0) if smooth else None
-        found = margins(information.robot, information.terms, free, t, q, dq, ddq, jerk)
-        return (*found, *_torque_margins(self, sines))
+        motion_margins = margins(information.robot, information.terms, free, t, q, dq, ddq, jerk)
+        return (*motion_margins, *_torque_margins(self, sines))
 
 
 def check_start(task: TorqueTask) -> None:
@@ -235,8 +235,8 @@ def check_start(task: TorqueTask) -> None:
     q, zero = task.pose[None], np.zeros((1, n))
     information = task.information
     exact = replace(task.bounds, uncertainty=0.0, spread=None)
-    found = margins(information.robot, information.terms, exact, np.zeros(1), q, zero, zero, zero)
-    bad = worst_broken(found)
+    start_margins = margins(information.robot, information.terms, exact, np.zeros(1), q, zero, zero, zero)
+    bad = worst_broken(start_margins)
     if bad is not None:
         raise UnfitDataError(
             "start-collides" if bad.what == "self-collision" else "start-pose",
@@ -248,12 +248,14 @@ def check_start(task: TorqueTask) -> None:
 
 def _torque_margins(task: TorqueTask, sines: TorqueSinusoids) -> list[Margin]:
     tau, limit = sines.torque(task.times), task.bounds.limits.torque
-    found = []
+    torque_margins = []
     for j, name in enumerate(task.information.robot.joint_names):
         i = int(np.abs(tau[:, j]).argmax())
         room = float(1.0 - abs(tau[i, j]) / limit[j])
-        found.append(Margin("torque", name, float(tau[i, j]), float(limit[j]), room, float(task.times[i])))
-    return found
+        torque_margins.append(
+            Margin("torque", name, float(tau[i, j]), float(limit[j]), room, float(task.times[i]))
+        )
+    return torque_margins
 
 
 def _variants(task: TorqueTask) -> list[Float]:
@@ -262,7 +264,7 @@ def _variants(task: TorqueTask) -> list[Float]:
     if bounds.spread is not None:
         root = bounds.spread.root
         return [theta + root @ rng.standard_normal(root.shape[1]) for _ in range(VARIANTS)]
-    found = []
+    variants = []
     for _ in range(VARIANTS):
         wrong = 1.0 + bounds.uncertainty * rng.uniform(-1.0, 1.0, len(theta))
         first = 0
@@ -272,11 +274,11 @@ def _variants(task: TorqueTask) -> list[Float]:
                 # Whole bodies heavier or lighter, so that each variant is physically consistent.
                 wrong[first : first + width] = np.repeat(wrong[first : first + width : 10], 10)
             first += width
-        found.append(theta * wrong)
-    return found
+        variants.append(theta * wrong)
+    return variants
 
 
-def _lowest(task: TorqueTask) -> Float:
+def _lowest_pose(task: TorqueTask) -> Float:
     # Downhill by gravity's torque from the middle, a step short of the limits, so that it can swing to both sides.
     limits, model = task.bounds.limits, task.models[0]
     middle, half = 0.5 * (limits.lower + limits.upper), 0.5 * (limits.upper - limits.lower)
@@ -365,12 +367,12 @@ def design_torque(
     first, done = np.inf, 0
     broken: list[Margin] = []
     for generation in range(generations):
-        found, refused = _judged(task, drawn, stop if parents else None)
+        accepted, refused = _best_sizes(task, drawn, stop if parents else None)
         broken += refused
-        parents = sorted([*parents, *found], key=lambda one: one[0])[:KEPT]
+        parents = sorted([*parents, *accepted], key=lambda candidate: candidate[0])[:KEPT]
         done = generation + 1
         if not parents:
-            raise _nothing(broken)
+            raise _no_torque_error(broken)
         first = parents[0][0] if generation == 0 else first
         if progress is not None:
             progress(done * starts * AN_ITERATION, starts * iterations, parents[0][0])
@@ -384,27 +386,27 @@ def design_torque(
     return _verified(task, parents, first, done, stop is not None and stop())
 
 
-def _judged(
+def _best_sizes(
     task: TorqueTask, drawn: Float, stop: Stop | None
 ) -> tuple[list[tuple[float, Float]], list[Margin]]:
     # Criterion and variables of the candidates at their best size within all bounds; what the smallest ones break.
     tried = [np.concatenate([size * x[:1], x[1:]]) for x in drawn for size in SIZES]
     sines = [task.sines(x) for x in tried]
     swings = task.swung(task.models[0], sines, stop=stop)
-    found: list[tuple[float, Float]] = []
+    accepted: list[tuple[float, Float]] = []
     refused: list[Margin] = []
     if stop is not None and stop():
-        return found, refused
+        return accepted, refused
     for first in range(0, len(tried), len(SIZES)):
-        own: list[tuple[float, Float]] = []
+        sizes_within: list[tuple[float, Float]] = []
         for b in range(first, first + len(SIZES)):
             motion = swings.q[b], swings.dq[b], swings.ddq[b]
             bad = worst_broken(task.margins(sines[b], motion))
             if swings.fine[b] and bad is None:
-                own.append((_value(task, motion), tried[b]))
-        found += [min(own, key=lambda one: one[0])] if own else []
-        refused += [bad] if not own and bad is not None else []
-    return found, refused
+                sizes_within.append((_value(task, motion), tried[b]))
+        accepted += [min(sizes_within, key=lambda candidate: candidate[0])] if sizes_within else []
+        refused += [bad] if not sizes_within and bad is not None else []
+    return accepted, refused
 
 
 def _value(task: TorqueTask, motion: Motion) -> float:
@@ -425,10 +427,10 @@ def _verified(
     broken: list[Margin] = []
     close = ""
     for _, x in parents:
-        found = _largest(task, x, broken)
-        if found is None:
+        largest = _largest_within_bounds(task, x, broken)
+        if largest is None:
             continue
-        sines, motion, kept = found
+        sines, motion, kept = largest
         table = TorqueMotion(sines, 1.0 / RATE, *motion)
         checked = verified(task.information.robot, task.bounds, table)
         if checked is not None and checked.broken is not None:
@@ -437,10 +439,10 @@ def _verified(
         figures = task.information.figures(*motion, task.duration)
         value = _value(task, motion)
         return TorquePlan(task, table, figures, kept, value, first, generations, stopped, checked)
-    raise _nothing(broken, close)
+    raise _no_torque_error(broken, close)
 
 
-def _largest(
+def _largest_within_bounds(
     task: TorqueTask, x: Float, broken: list[Margin]
 ) -> tuple[TorqueSinusoids, Motion, tuple[Margin, ...]] | None:
     # The largest share of the torque that every model answers within the bounds; what it breaks is noted.
@@ -448,32 +450,34 @@ def _largest(
     every = [task.swung(model, candidates, finer=1 if k else 2) for k, model in enumerate(task.models)]
     coarse = task.swung(task.models[0], candidates)
     for b, sines in enumerate(candidates):
-        motions = [(one.q[b], one.dq[b], one.ddq[b]) for one in every]
-        kept = _least([task.margins(sines, motion, smooth=k == 0) for k, motion in enumerate(motions)])
+        motions = [(swings.q[b], swings.dq[b], swings.ddq[b]) for swings in every]
+        kept = _tightest_margins(
+            [task.margins(sines, motion, smooth=k == 0) for k, motion in enumerate(motions)]
+        )
         bad = worst_broken(kept)
         if bad is not None:
             broken.append(bad)
             continue
         agree = np.abs(coarse.q[b] - every[0].q[b]).max() <= EXACT * max(1.0, np.abs(every[0].q[b]).max())
-        if agree and all(one.fine[b] for one in every):
+        if agree and all(swings.fine[b] for swings in every):
             return sines, motions[0], kept
     return None
 
 
-def _least(every: list[tuple[Margin, ...]]) -> tuple[Margin, ...]:
-    found: dict[tuple[str, str], list[Margin]] = {}
-    for margin in (margin for one in every for margin in one):
+def _tightest_margins(every: list[tuple[Margin, ...]]) -> tuple[Margin, ...]:
+    by_bound: dict[tuple[str, str], list[Margin]] = {}
+    for margin in (margin for model_margins in every for margin in model_margins):
         # Which point comes nearest to a plane differs from model to model.
         where = margin.where.split(" at the ")[-1]
-        found.setdefault((margin.what, where), []).append(margin)
-    return tuple(min(same, key=lambda m: m.margin) for same in found.values())
+        by_bound.setdefault((margin.what, where), []).append(margin)
+    return tuple(min(same, key=lambda m: m.margin) for same in by_bound.values())
 
 
-def _nothing(broken: list[Margin], close: str = "") -> UnfitDataError:
-    what = close if close or not broken else f"; broken: {min(broken, key=lambda m: -m.margin)}"
+def _no_torque_error(broken: list[Margin], close: str = "") -> UnfitDataError:
+    reason = close if close or not broken else f"; broken: {min(broken, key=lambda m: -m.margin)}"
     return UnfitDataError(
         "infeasible-limits",
-        found=f"no torque that the model and its variants answer within the bounds, however small{what}",
+        found=f"no torque that the model and its variants answer within the bounds, however small{reason}",
         expected="a pose that the arm falls back to, or friction that holds it",
         do="give a hanging motion.start, shorten motion.seconds, or loosen that bound",
     )

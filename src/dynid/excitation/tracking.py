@@ -67,10 +67,10 @@ def track(
         raise UnfitDataError(
             "plan-not-found", found=f"{len(t)} usable rows", expected="a record of the motion", place=where
         )
-    start = _refined(planned, t, q, _coarse(planned, t, q))
+    start = _refined_start(planned, t, q, _coarse_start(planned, t, q))
     inside = (t >= start) & (t <= start + planned.duration)
     if inside.sum() < 10:
-        raise _another("a log that holds nothing of the planned motion", where)
+        raise _not_the_plan_error("a log that holds nothing of the planned motion", where)
     at = t[inside] - start
     wanted, speed, _ = planned.motion(at)
     error = q[inside] - wanted
@@ -79,7 +79,7 @@ def track(
     unexplained = float((error[:, varies].var(axis=0)).sum() / np.maximum((size[varies] ** 2).sum(), 1e-300))
     if not varies.any() or unexplained > ANOTHER:
         share = f"{100 * unexplained:.0f} %" if varies.any() else "all"
-        raise _another(f"a log in which {share} of the motion differs from the plan", where)
+        raise _not_the_plan_error(f"a log in which {share} of the motion differs from the plan", where)
     worst = np.abs(error).argmax(axis=0)
     rms = np.sqrt((error**2).mean(axis=0))
     delay, offset = _by_joint(speed, error)
@@ -107,20 +107,20 @@ def track_any(
     Raises UnfitDataError if the log holds none of them.
     """
     parts = parts_of(planned)
-    found: list[Tracking] = []
+    matches: list[Tracking] = []
     refused: UnfitDataError | None = None
     start = 0.0
-    for number, one in enumerate([planned, *(parts if len(parts) > 1 else ())]):
+    for number, motion in enumerate([planned, *(parts if len(parts) > 1 else ())]):
         try:
-            tracking = track(one, joint_names, t, q, place)
+            tracking = track(motion, joint_names, t, q, place)
         except UnfitDataError as error:
             refused = refused or error
         else:
-            found.append(tracking if number == 0 else _of_whole(tracking, number, start, planned.duration))
-        start += one.duration if number else 0.0
-    if refused is not None and not found:
+            matches.append(tracking if number == 0 else _of_whole(tracking, number, start, planned.duration))
+        start += motion.duration if number else 0.0
+    if refused is not None and not matches:
         raise refused
-    return min(found, key=lambda tracking: tracking.unlike)
+    return min(matches, key=lambda tracking: tracking.unlike)
 
 
 def _of_whole(tracking: Tracking, part: int, start: float, duration: float) -> Tracking:
@@ -132,17 +132,17 @@ def _of_whole(tracking: Tracking, part: int, start: float, duration: float) -> T
     )
 
 
-def _another(found: str, place: Place) -> UnfitDataError:
+def _not_the_plan_error(finding: str, place: Place) -> UnfitDataError:
     return UnfitDataError(
         "plan-not-found",
-        found=found,
+        found=finding,
         expected="the motion of the plan",
         do="check which plan was run, units and joint order",
         place=place,
     )
 
 
-def _coarse(planned: Trajectory, t: Float, q: Float) -> float:
+def _coarse_start(planned: Trajectory, t: Float, q: Float) -> float:
     # sum (q_k - p_(k+s))^2 over the log's grid for every shift s of the plan, which rests at both ends.
     length = t[-1] - t[0] + planned.duration
     step = max(1.0 / GRID_RATE, length / LONGEST_GRID)
@@ -165,7 +165,7 @@ def _coarse(planned: Trajectory, t: Float, q: Float) -> float:
     return float(t[0] - (best - L) * step)
 
 
-def _refined(planned: Trajectory, t: Float, q: Float, start: float) -> float:
+def _refined_start(planned: Trajectory, t: Float, q: Float, start: float) -> float:
     for _ in range(ROUNDS):
         at = t - start
         near = (at >= 0) & (at <= planned.duration)
@@ -211,16 +211,18 @@ def recorded_positions(log: Log, trajectory: Recorded) -> tuple[Float, Float]:
     return np.concatenate(times), np.concatenate(positions)
 
 
-def union_missing(found: list[Tracking]) -> Float:
+def union_missing(records: list[Tracking]) -> Float:
     """Spans (k, 2) of plan time that none of several records holds."""
-    if not found:
+    if not records:
         return np.zeros((0, 2))
-    duration = found[0].duration
-    edges = np.unique(np.concatenate([[0.0, duration], *(one.missing.ravel() for one in found)]))
+    duration = records[0].duration
+    edges = np.unique(np.concatenate([[0.0, duration], *(record.missing.ravel() for record in records)]))
     spans: list[tuple[float, float]] = []
     for low, high in pairwise(edges):
         middle = 0.5 * (low + high)
-        if all(((one.missing[:, 0] <= middle) & (middle <= one.missing[:, 1])).any() for one in found):
+        if all(
+            ((record.missing[:, 0] <= middle) & (middle <= record.missing[:, 1])).any() for record in records
+        ):
             spans = (
                 [*spans[:-1], (spans[-1][0], high)]
                 if spans and spans[-1][1] == low

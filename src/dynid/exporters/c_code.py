@@ -54,7 +54,7 @@ class _Writer:
         self.n, self.nb = self.robot.n, self.robot.n_bodies
         self.shares = [(c, k) for c in self.model.curves for k in range(len(c.coefficients))]
         self.tilts = () if model.tilt is None else tuple(model.tilt.values.tolist())
-        self.springs = [value for one in model.springs for value in (one.stiffness, one.preload)]
+        self.springs = [value for spring in model.springs for value in (spring.stiffness, spring.preload)]
         further = len(self.shares) + len(model.mixed) + len(self.tilts) + len(self.springs)
         self.count = 10 * self.nb + 4 * self.n + further
         self.inertia, self.rotor = reduced(model)
@@ -85,8 +85,8 @@ class _Writer:
         ]
         return CFiles("\n".join(source) + "\n", "\n".join(self._header()) + "\n")
 
-    def _title(self, what: str) -> list[str]:
-        lines = [f"/* {what} of the robot '{c_comment(self.robot.name)}', written by dynid.", " *"]
+    def _title(self, subject: str) -> list[str]:
+        lines = [f"/* {subject} of the robot '{c_comment(self.robot.name)}', written by dynid.", " *"]
         lines += [f" * q[{j}]: {c_comment(name)}" for j, name in enumerate(self.robot.joint_names)]
         lines += [
             " *",
@@ -149,22 +149,22 @@ class _Writer:
         lines = [f"const double {self.prefix}_parameters[{self.macro}_NP] = {{"]
         for body, pi in zip(self.robot.body_names, m.inertia, strict=True):
             lines.append(f"    {', '.join(_number(x) for x in pi)}, /* {c_comment(body)} */")
-        for what, values in (
+        for label, values in (
             ("rotors", m.rotor),
             ("viscous", m.viscous),
             ("Coulomb", m.coulomb),
             ("offset", m.offset),
         ):
-            lines.append(f"    {', '.join(_number(values[j]) for j in range(n))}, /* {what} */")
+            lines.append(f"    {', '.join(_number(values[j]) for j in range(n))}, /* {label} */")
         for curve, k in self.shares:
             joint = c_comment(self.robot.joint_names[curve.joint])
             lines.append(f"    {_number(curve.coefficients[k])}, /* {curve.term.name} of {joint} */")
         lines += [f"    {_number(part.value)}, /* {part.term}, {part.basis.value} */" for part in m.mixed]
         lines += [f"    {_number(value)}, /* tilt */" for value in self.tilts]
-        for one in m.springs:
-            joints = " + ".join(c_comment(self.robot.joint_names[j]) for j in one.joints)
+        for spring in m.springs:
+            joints = " + ".join(c_comment(self.robot.joint_names[j]) for j in spring.joints)
             lines.append(
-                f"    {_number(one.stiffness)}, {_number(one.preload)}, /* {one.term} of {joints} */"
+                f"    {_number(spring.stiffness)}, {_number(spring.preload)}, /* {spring.term} of {joints} */"
             )
         return [*lines, "};", ""]
 
@@ -220,9 +220,9 @@ class _Writer:
                         M[i][j] = g.add(M[i][j], g.mul(g.constant(factor), entry))
         for part in self.model.mixed:
             if part.basis is MotionBasis.ACCELERATION:
-                own = part.value * np.outer(part.out, part.weights)
-                for i, j in zip(*np.nonzero(own), strict=True):
-                    M[i][j] = g.add(M[i][j], g.constant(float(own[i, j])))
+                contribution = part.value * np.outer(part.out, part.weights)
+                for i, j in zip(*np.nonzero(contribution), strict=True):
+                    M[i][j] = g.add(M[i][j], g.constant(float(contribution[i, j])))
         outputs = [(f"M[{n * i + j}]", M[i][j]) for i in range(n) for j in range(n)]
         return self._function(
             g, "mass_matrix", ("q",), outputs, result="M", size=f"{self.macro}_N * {self.macro}_N"
@@ -237,8 +237,8 @@ class _Writer:
             tau = g.add(tau, g.mul(g.constant(float(m.coulomb[j])), g.variable(self._sign(j))))
             for curve, k in self.shares:
                 if curve.joint == j:
-                    own = g.variable(curve.c_texts(f"dq[{j}]")[k])
-                    tau = g.add(tau, g.mul(g.constant(float(curve.coefficients[k])), own))
+                    basis_value = g.variable(curve.c_texts(f"dq[{j}]")[k])
+                    tau = g.add(tau, g.mul(g.constant(float(curve.coefficients[k])), basis_value))
             total.append(g.add(tau, g.constant(float(m.offset[j]))))
         self._add_mixed(g, total, (MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE))
         return self._function(g, "friction", ("dq",), [(f"tau[{j}]", t) for j, t in enumerate(total)])
@@ -250,9 +250,9 @@ class _Writer:
         for i, part in enumerate(self.model.mixed):
             value = g.constant(part.value) if first is None else g.variable(f"pi[{first + i}]")
             if part.basis in bases:
-                own = g.mul(value, share(part, g))
+                contribution = g.mul(value, share(part, g))
                 for j in np.flatnonzero(part.out):
-                    tau[j] = g.add(tau[j], g.mul(g.constant(float(part.out[j])), own))
+                    tau[j] = g.add(tau[j], g.mul(g.constant(float(part.out[j])), contribution))
 
     def _add_tilt(self, recursion: Recursion, tau: list[int], values: Sequence[int]) -> None:
         # Weights of the nominal bodies under what the tilts add to gravity, and the pattern of the first body.
@@ -270,11 +270,11 @@ class _Writer:
 
     def _add_springs(self, g: Graph, tau: list[int], values: Sequence[int]) -> None:
         # Stiffness and preload of each, in turn.
-        for i, one in enumerate(self.model.springs):
-            q = [g.variable(f"q[{j}]") for j in one.joints]
-            weights = [g.constant(float(one.weights[j])) for j in one.joints]
+        for i, spring in enumerate(self.model.springs):
+            q = [g.variable(f"q[{j}]") for j in spring.joints]
+            weights = [g.constant(float(spring.weights[j])) for j in spring.joints]
             force = g.add(g.mul(values[2 * i], g.dot(weights, q)), values[2 * i + 1])
-            for j, weight in zip(one.joints, weights, strict=True):
+            for j, weight in zip(spring.joints, weights, strict=True):
                 tau[j] = g.add(tau[j], g.mul(weight, force))
 
     def _sign(self, j: int) -> str:
@@ -367,7 +367,7 @@ class _Writer:
         size: str = "",
     ) -> list[str]:
         body, inputs = statements(g, outputs)
-        unused = [a for a in arguments if not any(_reads(one, a) for one in inputs)]
+        unused = [a for a in arguments if not any(_reads(text, a) for text in inputs)]
         return [
             f"void {self.prefix}_{name}({self._arguments(arguments)}, double {result}[{size or self.macro + '_N'}])",
             "{",

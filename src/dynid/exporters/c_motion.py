@@ -21,7 +21,7 @@ from dynid.terms.exports import MotionBasis, c_number, spring_slopes
 
 def declarations(prefix: str) -> list[str]:
     """Lines for the header."""
-    return _named(_text("motion.h"), prefix)
+    return _with_names(_text("motion.h"), prefix)
 
 
 def functions(model: ExportModel, prefix: str) -> list[str]:
@@ -31,14 +31,14 @@ def functions(model: ExportModel, prefix: str) -> list[str]:
         _text("motion.c").replace("SLOPES", "".join(slopes)).replace("ENERGY", "".join(_spring_energy(model)))
     )
     text = _text("algebra.c") + "\n" + motion
-    return [*_tables(model, prefix), "", *_named(text, prefix), ""]
+    return [*_tables(model, prefix), "", *_with_names(text, prefix), ""]
 
 
 def _text(name: str) -> str:
     return (files("dynid.exporters") / "c" / name).read_text(encoding="utf-8")
 
 
-def _named(text: str, prefix: str) -> list[str]:
+def _with_names(text: str, prefix: str) -> list[str]:
     return text.rstrip("\n").replace("PREFIX", prefix).replace("MACRO", prefix.upper()).split("\n")
 
 
@@ -98,10 +98,10 @@ def _spring_slopes(model: ExportModel) -> list[str]:
 
 def _spring_energy(model: ExportModel) -> list[str]:
     lines = []
-    for one in model.springs:
-        a = "(" + " + ".join(f"{c_number(one.weights[j])} * q[{j}]" for j in one.joints) + ")"
+    for spring in model.springs:
+        a = "(" + " + ".join(f"{c_number(spring.weights[j])} * q[{j}]" for j in spring.joints) + ")"
         lines.append(
-            f"    energy += (0.5 * {c_number(one.stiffness)} * {a} + {c_number(one.preload)}) * {a};\n"
+            f"    energy += (0.5 * {c_number(spring.stiffness)} * {a} + {c_number(spring.preload)}) * {a};\n"
         )
     return lines
 
@@ -123,7 +123,9 @@ def self_test(model: ExportModel, prefix: str) -> list[str]:
         "checks", f"4 * {prefix.upper()}_N", np.concatenate([q, dq, ddq, model.torque(q, dq, ddq)], axis=1)
     )
     motion = _c_test_table("motions", f"20 + 3 * {prefix.upper()}_N", _motion(model, q, dq, ddq))
-    sound = ", ".join(str(int(one)) for one in np.linalg.cond(model.mass_matrix(q)) < _CONDITION)
+    sound = ", ".join(
+        str(int(well_conditioned)) for well_conditioned in np.linalg.cond(model.mass_matrix(q)) < _CONDITION
+    )
     text = _TEXT.replace("SOUND", sound).replace("COUNT", str(_CHECKS))
     text = text.replace("POINT", ", ".join(map(repr, _POINT)))
     lines = text.replace("PREFIX", prefix).replace("MACRO", prefix.upper()).rstrip("\n").split("\n")

@@ -182,14 +182,14 @@ def held_out_error(run: Identification, consistent: bool = True) -> Float:
     base, model = run.estimate.base, _model(run, consistent)
     # The run does not keep the strength of consistent bodies beside its estimate: fits are compared with their like.
     beside = consistent and len(run.estimate.consistent) > 0
-    whole = estimator.fit(regression).full_vector if beside else _full(run, base.reduce(model))
+    whole = estimator.fit(regression).full_vector if beside else _full_parameters(run, base.reduce(model))
 
     def missed(some: Factors, theta: Float) -> Float:
         return np.array([factor.residual_square(theta) for factor in some.total])
 
     seen = judged_equations(factors, parts)
     count = np.array([max(factor.count, 1) for factor in seen.total])
-    fitted = missed(seen, _full(run, base.reduce(model)))
+    fitted = missed(seen, _full_parameters(run, base.reduce(model)))
     square, worse = np.zeros(len(count)), -missed(seen, whole)
     for fold in parts:
         training = replace(regression, factors=factors.subset(fold.training.tolist()))
@@ -236,7 +236,7 @@ def _widened(run: Identification, drawn: Float, error: Float, seed: int) -> Floa
     unit = np.zeros(len(columns))
     for j in np.flatnonzero(free):
         torque = max(
-            float(np.sum((factor.R[:, :-1] @ _full(run, base.B[:, j])[factor.columns]) ** 2))
+            float(np.sum((factor.R[:, :-1] @ _full_parameters(run, base.B[:, j])[factor.columns]) ** 2))
             / max(factor.count, 1)
             for factor in total
         )
@@ -292,7 +292,7 @@ def _variances(run: Identification, thetas: Float) -> Float:
     )
 
 
-def _full(run: Identification, beta: Float) -> Float:
+def _full_parameters(run: Identification, beta: Float) -> Float:
     theta = np.zeros(len(run.estimate.columns))
     theta[run.estimate.base.independent] = beta
     return theta
@@ -371,8 +371,8 @@ def _projected(run: Identification, drawn: Float, spread: Float) -> Float:
     values, vectors = np.linalg.eigh(estimate.textbook_covariance / np.outer(size, size))
     whiten = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
     prior = np.array([column.prior for column in columns])
-    A, held, rotors = whiten @ estimate.base.B, _constrained(run).constraints(), rotors_known(columns)
-    setting = Setting.of(columns, held, prior, spread, rotors)
+    A, constraints, rotors = whiten @ estimate.base.B, _constrained(run).constraints(), rotors_known(columns)
+    setting = Setting.of(columns, constraints, prior, spread, rotors)
     return np.array(
         [nearest(A, A @ theta, setting, _PRIOR_WEIGHT, Distance.ENTROPIC).parameters for theta in drawn]
     )

@@ -56,7 +56,7 @@ def check_targets(
             refuse_existing(
                 target, f"choose another {option}" + (", or --force to replace it" if force is False else "")
             )
-        folder = next(one for one in target.resolve().parents if one.exists())
+        folder = next(parent for parent in target.resolve().parents if parent.exists())
         if not folder.is_dir():
             raise ResourceError(
                 "cannot-write",
@@ -160,7 +160,7 @@ def export(
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     to, source = Path(to), None if source is None else Path(source)
-    chosen = _kind(to, kind)
+    chosen = _format_of(to, kind)
     if thresholds is not None and chosen != "c":
         raise UsageError(
             "thresholds-format", found=f"thresholds of external torque for {chosen}", expected="C code"
@@ -192,7 +192,7 @@ def export(
     outputs = [path for target in targets for path in _outputs(target, chosen)]
     check_targets(outputs, _inputs(run.robot, source), force, "--to")
     draw = partial(sample_parameters, run, ensemble, seed, not allow_unphysical, posterior, width)
-    drawn = _drawn(run, draw, unseen, sink) if ensemble else None
+    drawn = _draw_ensemble(run, draw, unseen, sink) if ensemble else None
     thetas, moved = run.estimate.parameters[None], None
     if drawn is not None:
         thetas = drawn.parameters
@@ -249,7 +249,7 @@ def export_parameters(
     """Writes a model without a run: terms with parameters theta (p,).    Everything else as for `export`."""
     sink = diagnostics if diagnostics is not None else Diagnostics()
     to, source = Path(to), None if source is None else Path(source)
-    chosen = _kind(to, kind)
+    chosen = _format_of(to, kind)
     check_targets(_outputs(to, chosen), _inputs(robot, source), force, "--to")
     origin = edited_source(robot, source, chosen)
     reading = _reading(robot, root)
@@ -267,7 +267,7 @@ def _inputs(robot: RobotModel, source: Path | None) -> list[Path]:
     return [path for path in (source, Path(robot.source) if robot.source else None) if path is not None]
 
 
-def _drawn(
+def _draw_ensemble(
     run: Identification, draw: Callable[[], Ensemble], unseen: Log | None, diagnostics: Diagnostics
 ) -> Ensemble:
     drawn = draw()
@@ -275,22 +275,22 @@ def _drawn(
     return drawn if log is None else spread_on(run, drawn, log, diagnostics)
 
 
-def _kind(to: Path, kind: str | None) -> str:
-    found = kind or _SUFFIXES.get(to.suffix.lower(), "")
-    if found not in FORMATS:
+def _format_of(to: Path, kind: str | None) -> str:
+    chosen = kind or _SUFFIXES.get(to.suffix.lower(), "")
+    if chosen not in FORMATS:
         raise UsageError(
             "export-format",
             found=f"format '{kind}'" if kind else f"a target with the suffix '{to.suffix}'",
             expected="one of " + ", ".join(FORMATS),
             do="name it with --format",
         )
-    if found == "c" and not set(to.name) <= set(
+    if chosen == "c" and not set(to.name) <= set(
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
     ):
         raise UsageError(
             "c-file-name", found=f"file name {to.name!r}", expected="letters, digits, '_', '-' and '.' alone"
         )
-    return found
+    return chosen
 
 
 def edited_source(robot: RobotModel, source: Path | None, kind: str) -> Path | None:
@@ -299,12 +299,12 @@ def edited_source(robot: RobotModel, source: Path | None, kind: str) -> Path | N
         return None
     if source is not None:
         return source
-    own = Path(robot.source)
-    if own.suffix.lower() not in _EDITED[kind] or not own.is_file():
+    robot_file = Path(robot.source)
+    if robot_file.suffix.lower() not in _EDITED[kind] or not robot_file.is_file():
         return None
     # A file that ends in .xml may hold either; one that is to be expanded does not hold the numbers.
-    element = parse(read_bytes(own, "a robot", MAX_BYTES), str(own))
-    return own if element.tag == _ROOTS[kind] and not is_xacro(element) else None
+    element = parse(read_bytes(robot_file, "a robot", MAX_BYTES), str(robot_file))
+    return robot_file if element.tag == _ROOTS[kind] and not is_xacro(element) else None
 
 
 def _numbered(to: Path, count: int) -> list[Path]:
@@ -316,7 +316,7 @@ def _outputs(target: Path, kind: str) -> list[Path]:
     return [target, target.with_suffix(".h")] if kind == "c" else [target]
 
 
-def _shares(values: Float) -> str:
+def _percentages(values: Float) -> str:
     return ", ".join(f"{100 * value:.3g}" for value in values)
 
 
@@ -327,17 +327,21 @@ def summary_lines(exported: Exported, run: Identification) -> list[str]:
     if exported.moved is not None:
         lines.append(
             "closest physically consistent bodies; change of the torque on the fitted motion, %: "
-            + _shares(exported.moved)
+            + _percentages(exported.moved)
         )
     if exported.ensemble is not None:
-        lines.append(f"spread of the torque on the fitted motion, %: {_shares(exported.ensemble.spread)}")
+        lines.append(
+            f"spread of the torque on the fitted motion, %: {_percentages(exported.ensemble.spread)}"
+        )
         if len(exported.ensemble.held_out):
-            lines.append(f"set by the error on held-out blocks, %: {_shares(exported.ensemble.held_out)}")
+            lines.append(
+                f"set by the error on held-out blocks, %: {_percentages(exported.ensemble.held_out)}"
+            )
         unseen = exported.ensemble.unseen
         if unseen is not None:
             names = few(unseen.trajectories, 3)
-            lines.append(f"spread on unseen {names}, % by joint: {_shares(unseen.spread)}")
-            lines.append(f"error of the estimate there, % by joint: {_shares(unseen.error)}")
+            lines.append(f"spread on unseen {names}, % by joint: {_percentages(unseen.spread)}")
+            lines.append(f"error of the estimate there, % by joint: {_percentages(unseen.error)}")
     if any(path.suffix == ".c" for path in exported.files):
         name = c_identifier(run.robot.name)
         lines.append(f"functions {name}_torque, {name}_inverse_dynamics, ...; test: -DDYNID_TEST_MAIN")

@@ -178,26 +178,26 @@ def _text(node: Node, operands: list[tuple[str, int]]) -> tuple[str, int]:
     if node.kind == "call":
         return f"{node.text}({operands[0][0]})", _ATOM
     if node.kind == "neg":
-        return f"-{_at_least(operands[0], _PRODUCT)}", _SUM
+        return f"-{_bracketed(operands[0], _PRODUCT)}", _SUM
     if node.kind == "mul":
-        return f"{_at_least(operands[0], _PRODUCT)} * {_at_least(operands[1], _ATOM)}", _PRODUCT
+        return f"{_bracketed(operands[0], _PRODUCT)} * {_bracketed(operands[1], _ATOM)}", _PRODUCT
     sign = "+" if node.kind == "add" else "-"
-    return f"{operands[0][0]} {sign} {_at_least(operands[1], _PRODUCT)}", _SUM
+    return f"{operands[0][0]} {sign} {_bracketed(operands[1], _PRODUCT)}", _SUM
 
 
-def _at_least(operand: tuple[str, int], rank: int) -> str:
-    text, own = operand
-    return text if own >= rank else f"({text})"
+def _bracketed(operand: tuple[str, int], rank: int) -> str:
+    text, operand_rank = operand
+    return text if operand_rank >= rank else f"({text})"
 
 
 def _live(graph: Graph, outputs: Iterable[int]) -> list[int]:
     live: set[int] = set()
     stack = list(outputs)
     while stack:
-        one = stack.pop()
-        if one not in live:
-            live.add(one)
-            stack.extend(graph.nodes[one].operands)
+        node = stack.pop()
+        if node not in live:
+            live.add(node)
+            stack.extend(graph.nodes[node].operands)
     return sorted(live)
 
 
@@ -238,8 +238,8 @@ def motors_of(parts: Sequence[Mixed]) -> tuple[list[Motor], list[Mixed]]:
     for part in parts:
         key = tuple(part.weights.tolist())
         if part.basis in _OF_MOTOR and np.array_equal(part.out, part.weights):
-            one, name = motors.get(key, Motor(part.weights)), _OF_MOTOR[part.basis]
-            motors[key] = replace(one, **{name: getattr(one, name) + part.value})
+            motor, name = motors.get(key, Motor(part.weights)), _OF_MOTOR[part.basis]
+            motors[key] = replace(motor, **{name: getattr(motor, name) + part.value})
         else:
             left.append(part)
     return list(motors.values()), left
@@ -254,9 +254,9 @@ def on_one_branch(robot: RobotModel, weights: Float) -> bool:
 def motor_faults(motors: Sequence[Motor]) -> tuple[str, ...]:
     """What no real motor has, one sentence each."""
     return tuple(
-        f"motor {i}: {what} {value:.4g}"
+        f"motor {i}: {label} {value:.4g}"
         for i, motor in enumerate(motors, 1)
-        for what, value in (
+        for label, value in (
             ("rotor inertia", motor.inertia),
             ("viscous friction", motor.viscous),
             ("coulomb friction", motor.coulomb),
@@ -361,7 +361,7 @@ class Recursion:
     def mass_matrix(self, inertia: Sequence[Sequence[int]]) -> dict[tuple[int, int], int]:
         """Entries (i, j) of the tree's mass matrix with i an ancestor of j or j itself."""
         v, n = self.v, self.tree.n
-        composite = [list(one) for one in inertia]
+        composite = [list(parameters) for parameters in inertia]
         for i in reversed(range(n)):
             parent = int(self.tree.parent[i])
             if parent >= 0:

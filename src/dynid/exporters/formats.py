@@ -16,7 +16,13 @@ from dynid.dynamics.observer import Thresholds
 from dynid.exporters.c_code import write_c
 from dynid.exporters.expression import motors_of, on_one_branch
 from dynid.exporters.mjcf import NotEditable, edit_mjcf, new_mjcf, samples_npz
-from dynid.exporters.model import ExportModel, beyond_joints, held_springs, note_left_out, without
+from dynid.exporters.model import (
+    ExportModel,
+    beyond_joints,
+    beyond_robot_file,
+    exportable_springs,
+    note_left_out,
+)
 from dynid.exporters.sdf import new_sdf, parameters_of
 from dynid.exporters.tables import actuators_json, model_json, table
 from dynid.exporters.urdf import edit_urdf, new_urdf, unlocked
@@ -69,7 +75,7 @@ def files_of(request: Request, target: Path, theta: Float) -> dict[Path, bytes]:
 
 def _urdf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     model = model.straightened(request.diagnostics)
-    note_left_out(model, "URDF", without(model, rotor=True), request.diagnostics)
+    note_left_out(model, "URDF", beyond_robot_file(model, rotor=True), request.diagnostics)
     if not np.allclose(model.robot.gravity, (0.0, 0.0, -9.81), atol=1e-12):
         gravity = ", ".join(f"{g:g}" for g in model.robot.gravity)
         request.diagnostics.warn(
@@ -78,7 +84,7 @@ def _urdf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
     if request.source is None:
         data = new_urdf(model)
     else:
-        whole, notes = _whole(request, model, request.source)
+        whole, notes = _with_locked_joints(request, model, request.source)
         data, further = edit_urdf(whole, request.source, request.reading)
         _warn_shared((*notes, *further), request.diagnostics)
         placed = place_urdf(data, request.source, target)
@@ -86,7 +92,7 @@ def _urdf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
         data = placed.data
     if _physical(request, model.unphysical()):
         again = read_urdf(parse(data, str(target)), target, request.reading, Diagnostics())
-        _require_same(model, _held(again, model.robot), target)
+        _require_same(model, _with_same_locks(again, model.robot), target)
     return {target: data}
 
 
@@ -95,8 +101,10 @@ def _mjcf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
     motors = motors_of(model.mixed)[0]
     apart = any(motor.inertia and not on_one_branch(model.robot, motor.weights) for motor in motors)
     further = ["the inertia of motors whose joints lie on two branches"] if apart else []
-    springs = held_springs(model, several=True)
-    note_left_out(model, "MJCF", [*without(model, rotor=False), *further], request.diagnostics, springs)
+    springs = exportable_springs(model, several=True)
+    note_left_out(
+        model, "MJCF", [*beyond_robot_file(model, rotor=False), *further], request.diagnostics, springs
+    )
     source = request.source
     physical = _physical(request, model.unphysical())
     try:
@@ -105,9 +113,9 @@ def _mjcf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
         if source is None:
             data = new_mjcf(model)
         else:
-            whole, notes = _whole(request, model, source)
+            whole, notes = _with_locked_joints(request, model, source)
             data, shared = edit_mjcf(whole, source, request.reading)
-            data = _loading(request, data, source, target, physical and request.in_mujoco)
+            data = _accepted_by_mujoco(request, data, source, target, physical and request.in_mujoco)
             _warn_shared((*notes, *shared), request.diagnostics)
     except NotEditable as reason:
         request.diagnostics.warn(
@@ -117,7 +125,7 @@ def _mjcf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
     if physical:
         reading = request.reading if source is not None else Reading()
         again = read_mjcf(parse(data, str(target)), target, reading, Diagnostics())
-        again = again if source is None else _held(again, model.robot)
+        again = again if source is None else _with_same_locks(again, model.robot)
         _require_same(model, again, target)
         _require_same_springs(model, again, target)
     return {target: data}
@@ -131,24 +139,28 @@ def samples_of(request: Request, target: Path, thetas: Float) -> bytes:
     return samples_npz(models, request.source or target, reading, request.diagnostics)
 
 
-def _whole(request: Request, model: ExportModel, source: Path) -> tuple[ExportModel, tuple[str, ...]]:
+def _with_locked_joints(
+    request: Request, model: ExportModel, source: Path
+) -> tuple[ExportModel, tuple[str, ...]]:
     # The model with the joints of the file that it holds, which stay as they are described.
     if not model.robot.locked:
         return model, ()
     described = read_robot_file(source, request.reading, Diagnostics())
-    held = {name: value for name, value in model.robot.locked.items() if name in described.joint_names}
-    return unlocked(model, described, lock_joints(described, held)) if held else (model, ())
+    locked_joints = {
+        name: value for name, value in model.robot.locked.items() if name in described.joint_names
+    }
+    return unlocked(model, described, lock_joints(described, locked_joints)) if locked_joints else (model, ())
 
 
-def _held(again: RobotModel, robot: RobotModel) -> RobotModel:
-    held = {name: value for name, value in robot.locked.items() if name in again.joint_names}
-    return lock_joints(again, held).robot if held else again
+def _with_same_locks(again: RobotModel, robot: RobotModel) -> RobotModel:
+    locked_joints = {name: value for name, value in robot.locked.items() if name in again.joint_names}
+    return lock_joints(again, locked_joints).robot if locked_joints else again
 
 
 def _sdf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     model = model.straightened(request.diagnostics)
-    springs = held_springs(model, several=False)
-    note_left_out(model, "SDF", without(model, rotor=True), request.diagnostics, springs)
+    springs = exportable_springs(model, several=False)
+    note_left_out(model, "SDF", beyond_robot_file(model, rotor=True), request.diagnostics, springs)
     data = new_sdf(model)
     if _physical(request, model.unphysical()):
         inertia, frames = parameters_of(data)
@@ -173,7 +185,7 @@ def _note_absent(placed: Placed, target: Path, diagnostics: Diagnostics) -> None
     )
 
 
-def _loading(request: Request, data: bytes, source: Path, target: Path, checked: bool) -> bytes:
+def _accepted_by_mujoco(request: Request, data: bytes, source: Path, target: Path, checked: bool) -> bytes:
     # MuJoCo reads the shapes as well: a file that it refuses for their sake is written without them.
     placed = place_mjcf(data, source, target)
     refusal = refused_by_mujoco(placed.data.decode(), target.resolve().parent) if checked else ""
@@ -269,8 +281,8 @@ def _require_same(model: ExportModel, again: RobotModel, target: Path) -> None:
     order = _order(robot, again)
     wanted = _rigid(robot, model.inertia, motion)[:, order]
     q, dq, ddq = (np.ascontiguousarray(part[:, order]) for part in motion)
-    found = _rigid(replace(again, gravity=robot.gravity), again.inertia_prior, (q, dq, ddq))
-    _require_close(found, wanted, target)
+    reread = _rigid(replace(again, gravity=robot.gravity), again.inertia_prior, (q, dq, ddq))
+    _require_close(reread, wanted, target)
 
 
 def _require_same_springs(model: ExportModel, again: RobotModel, target: Path) -> None:
@@ -282,12 +294,12 @@ def _require_same_springs(model: ExportModel, again: RobotModel, target: Path) -
         return
     order = [robot.tree_joint_names.index(name) for name in again.joint_names]
     at = robot.tree_motion(q, q, q)[0][:, order]
-    found = spring_torque(described_springs(again), at) @ robot.projection[order]
-    _require_close(found, spring_torque(held_springs(model, several=False), q), target)
+    reread = spring_torque(described_springs(again), at) @ robot.projection[order]
+    _require_close(reread, spring_torque(exportable_springs(model, several=False), q), target)
 
 
-def _require_close(found: Float, wanted: Float, target: Path) -> None:
-    worst = float(np.abs(found - wanted).max())
+def _require_close(reread: Float, wanted: Float, target: Path) -> None:
+    worst = float(np.abs(reread - wanted).max())
     if not worst <= _AGREE * max(float(np.abs(wanted).max()), 1.0):
         raise SolverError(
             "export-differs",

@@ -14,7 +14,14 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.records import dataclass
 from dynid.exporters.expression import motors_of, on_one_branch
-from dynid.exporters.model import ExportModel, held_springs, kept_share, shared_text, unique, xml_name
+from dynid.exporters.model import (
+    ExportModel,
+    exportable_springs,
+    kept_share,
+    scaled_inertia_text,
+    unique,
+    xml_name,
+)
 from dynid.exporters.urdf import join, require_same_tree
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
 from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_mjcf
@@ -95,9 +102,9 @@ class _Writer:
         robot, model = self.robot, self.model
         kind = "slide" if robot.joint_types[i] is JointType.PRISMATIC else "hinge"
         text = f'<joint name={quoteattr(self.joints[i])} type="{kind}" axis="{join(robot.axis[i])}"'
-        own = robot.tree_joint_names[i]
-        if own in robot.joint_names:
-            j = robot.joint_names.index(own)
+        joint_name = robot.tree_joint_names[i]
+        if joint_name in robot.joint_names:
+            j = robot.joint_names.index(joint_name)
             bounds = robot.limits.lower[j], robot.limits.upper[j]
             if np.isfinite(bounds).all() and bounds[0] < bounds[1]:
                 text += f' range="{join(bounds)}"'
@@ -110,7 +117,7 @@ class _Writer:
                 ("frictionloss", model.coulomb),
             ):
                 text += f' {key}="{float(values[j])!r}"'
-            text += self._dry(float(model.coulomb[j]))
+            text += self._dry_friction(float(model.coulomb[j]))
             stiffness, rest = (float(values[j]) for values in self.springs)
             if stiffness:
                 text += f' stiffness="{stiffness!r}" springref="{rest!r}"'
@@ -130,13 +137,14 @@ class _Writer:
     def _springs(self) -> list[str]:
         # Over several joints.
         lines, count = [], 0
-        for one in held_springs(self.model, several=True):
-            if len(one.joints) > 1:
+        for spring in exportable_springs(self.model, several=True):
+            if len(spring.joints) > 1:
                 count += 1
                 # A length of -1 would mean that of the configuration at 0.
-                rest = one.rest if one.rest != -1.0 else float(np.nextafter(-1.0, 0.0))
+                rest = spring.rest if spring.rest != -1.0 else float(np.nextafter(-1.0, 0.0))
                 lines += self._fixed(
-                    f'name="spring{count}" stiffness="{one.stiffness!r}" springlength="{rest!r}"', one.weights
+                    f'name="spring{count}" stiffness="{spring.stiffness!r}" springlength="{rest!r}"',
+                    spring.weights,
                 )
         return lines
 
@@ -147,12 +155,12 @@ class _Writer:
             armature = motor.inertia if on_one_branch(robot, motor.weights) else 0.0
             lines += self._fixed(
                 f'name="motor{i}" armature="{armature!r}" damping="{motor.viscous!r}"'
-                f' frictionloss="{motor.coulomb!r}"{self._dry(motor.coulomb)}',
+                f' frictionloss="{motor.coulomb!r}"{self._dry_friction(motor.coulomb)}',
                 motor.weights,
             )
         return lines
 
-    def _dry(self, coulomb: float) -> str:
+    def _dry_friction(self, coulomb: float) -> str:
         return "" if self.soft or coulomb <= 0 else "".join(f' {key}="{x}"' for key, x in DRY.items())
 
     def _followers(self) -> list[tuple[int, list[int]]]:
@@ -271,9 +279,9 @@ def edit_mjcf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
         raise NotEditable("bodies or joints that do not stand in the file one by one")
     edits = Edits(data)
     compilers = [tag.attributes for tag in tags.walk() if tag.name == "compiler"]
-    degrees = not any(one.get("angle") == "radian" for one in compilers)
+    degrees = not any(compiler.get("angle") == "radian" for compiler in compilers)
     stiffness, rest = model.springs_of_joints()
-    if any(len(one.joints) > 1 for one in model.springs):
+    if any(len(compiler.joints) > 1 for compiler in model.springs):
         raise NotEditable("springs over several joints need tendons")
     if stiffness.any() and compiled.model.opt.disableflags & compiled.mujoco.mjtDisableBit.mjDSBL_SPRING:
         raise NotEditable("springs are disabled in the file")
@@ -308,19 +316,19 @@ def _refuse(root: Tag) -> None:
 def _places(root: Tag) -> list[_Place]:
     # MuJoCo numbers bodies and joints in the order of the file.
     bodies = [tag for world in root.all("worldbody") for tag in world.walk() if tag.name == "body"]
-    found = []
+    places = []
     for number, tag in enumerate(bodies, 1):
-        own = list(_own(tag))
-        inertial = next((one for one in own if one.name == "inertial"), None)
-        joints = tuple(one for one in own if one.name in ("joint", "freejoint"))
-        found.append(_Place(number, tag, inertial, joints))
-    return found
+        elements = list(_elements_of(tag))
+        inertial = next((element for element in elements if element.name == "inertial"), None)
+        joints = tuple(element for element in elements if element.name in ("joint", "freejoint"))
+        places.append(_Place(number, tag, inertial, joints))
+    return places
 
 
-def _own(body: Tag) -> Iterator[Tag]:
+def _elements_of(body: Tag) -> Iterator[Tag]:
     for child in body.children:
         if child.name == "frame":
-            yield from _own(child)
+            yield from _elements_of(child)
         elif child.name != "body":
             yield child
 
@@ -374,19 +382,19 @@ def _edit_body(
             edits.set(tag, "diaginertia", "0 0 0")
     if share == 1.0:
         return []
-    for child in (one for one in fixed if one not in compiled.filled_in):
+    for child in (fixed_body for fixed_body in fixed if fixed_body not in compiled.filled_in):
         _set_inertial(edits, places[child - 1], share * _inertia_of(compiled, child), compiled)
-    return [shared_text(model.robot.body_names[i], share, kept, whole)]
+    return [scaled_inertia_text(model.robot.body_names[i], share, kept, whole)]
 
 
 def _fixed_to(compiled: CompiledMjcf, body: int) -> list[int]:
     m = compiled.model
-    own = [
+    children = [
         child
         for child in range(body + 1, m.nbody)
         if int(m.body_parentid[child]) == body and int(m.body_jntnum[child]) == 0
     ]
-    return own + [below for child in own for below in _fixed_to(compiled, child)]
+    return children + [below for child in children for below in _fixed_to(compiled, child)]
 
 
 def _welded(compiled: CompiledMjcf, body: int) -> Float:

@@ -162,9 +162,9 @@ class ExportModel(Dynamics):
         tilt: Lean | None = None
         missing: list[str] = []
         zeros = np.zeros(robot.n)
-        for term, own in terms.with_values(robot, theta):
-            pieces = term.exported(robot, own)
-            zeros = zeros + term.zeros(robot, own)
+        for term, coefficients in terms.with_values(robot, theta):
+            pieces = term.exported(robot, coefficients)
+            zeros = zeros + term.zeros(robot, coefficients)
             if pieces is None:
                 missing.append(term.name)
             for piece in pieces or ():
@@ -186,7 +186,7 @@ class ExportModel(Dynamics):
                 elif isinstance(piece, LeftOut):
                     missing.append(piece.what)
         model = ExportModel(
-            robot=turned_zeros(robot, zeros),
+            robot=with_zero_offsets(robot, zeros),
             inertia=np.array(
                 [value for c, value in zip(columns, theta, strict=True) if c.of is Of.BODY]
             ).reshape(robot.n_bodies, 10),
@@ -213,12 +213,12 @@ class ExportModel(Dynamics):
         """
         offset = np.array(self.offset)
         kept = []
-        for one in self.springs:
-            if one.stiffness == 0.0 and len(one.joints) == 1:
-                offset += one.preload * one.weights
-            elif one.stiffness or one.preload:
-                kept.append(one)
-        stiff = [i for i, one in enumerate(kept) if one.stiffness]
+        for spring in self.springs:
+            if spring.stiffness == 0.0 and len(spring.joints) == 1:
+                offset += spring.preload * spring.weights
+            elif spring.stiffness or spring.preload:
+                kept.append(spring)
+        stiff = [i for i, spring in enumerate(kept) if spring.stiffness]
         if stiff and offset.any():
             W = np.column_stack([kept[i].weights for i in stiff])
             taken = np.linalg.lstsq(W, offset, rcond=None)[0]
@@ -232,21 +232,21 @@ class ExportModel(Dynamics):
     def springs_of_joints(self) -> tuple[Float, Float]:
         """Stiffness and position without torque, (n,) each, of springs that span one joint; 0 where there is none."""
         k, c = np.zeros(self.robot.n), np.zeros(self.robot.n)
-        for one in self.springs:
-            if len(one.joints) == 1:
-                k += one.stiffness * one.weights**2
-                c += one.preload * one.weights
+        for spring in self.springs:
+            if len(spring.joints) == 1:
+                k += spring.stiffness * spring.weights**2
+                c += spring.preload * spring.weights
         return k, np.divide(-c, k, out=np.zeros_like(c), where=k != 0)
 
     @property
     def dynamics(self) -> Dynamics:
         """The dynamics alone."""
-        return Dynamics(**{one.name: getattr(self, one.name) for one in fields(Dynamics)})
+        return Dynamics(**{item.name: getattr(self, item.name) for item in fields(Dynamics)})
 
     @property
     def described(self) -> RobotModel:
         """The robot as its description says, without the zeros."""
-        return turned_zeros(self.robot, -self.zeros)
+        return with_zero_offsets(self.robot, -self.zeros)
 
     def straightened(self, diagnostics: Diagnostics) -> ExportModel:
         """The model with viscous and Coulomb friction and an offset in place of its curves, as close as they come.
@@ -277,20 +277,22 @@ class ExportModel(Dynamics):
 
     def unphysical(self) -> tuple[str, ...]:
         """What no real robot has, one sentence each: eigenvalues of bodies, negative friction and rotors."""
-        found = [
+        faults = [
             body_fault(name, pi)
             for name, pi in zip(self.robot.body_names, self.inertia, strict=True)
             if not is_physical(pi, BORDER)
         ]
-        for what in ("rotor", "viscous", "coulomb"):
-            label = "rotor inertia" if what == "rotor" else f"{what} friction"
-            found += [
+        for quantity in ("rotor", "viscous", "coulomb"):
+            label = "rotor inertia" if quantity == "rotor" else f"{quantity} friction"
+            faults += [
                 f"joint '{self.robot.joint_names[j]}': {label} {value:.4g}"
-                for j, value in enumerate(getattr(self, what))
+                for j, value in enumerate(getattr(self, quantity))
                 if value < 0
             ]
-        found += [f"spring of {spring_text(self.robot, one)}" for one in self.springs if one.stiffness < 0]
-        return (*found, *motor_faults(motors_of(self.mixed)[0]))
+        faults += [
+            f"spring of {spring_text(self.robot, spring)}" for spring in self.springs if spring.stiffness < 0
+        ]
+        return (*faults, *motor_faults(motors_of(self.mixed)[0]))
 
 
 def kept_share(whole: Float, fixed: Float) -> float:
@@ -307,19 +309,19 @@ def kept_share(whole: Float, fixed: Float) -> float:
     return _SPARE * low
 
 
-def shared_text(name: str, share: float, fixed: Float, whole: Float) -> str:
+def scaled_inertia_text(name: str, share: float, fixed: Float, whole: Float) -> str:
     """What a file says of parts whose inertias were scaled down."""
-    said = (
+    text = (
         f"what is fixed to '{name}' weighs {fixed[0]:.3g} kg in the description, of {whole[0]:.3g} kg identified in "
         f"all, and leaves no possible rest: it is written with {100 * share:.2g} % of its inertia"
     )
     if fixed[0] >= whole[0]:
-        return f"{said}. Likely the robot did not carry it while the log was recorded, or not all of it"
+        return f"{text}. Likely the robot did not carry it while the log was recorded, or not all of it"
     # Centre and shape of a last body are seldom seen in full, so that this says nothing of the parts.
-    return f"{said}, and '{name}' with the rest: both together are as identified"
+    return f"{text}, and '{name}' with the rest: both together are as identified"
 
 
-def mimicked(robot: RobotModel, i: int, kind: str) -> tuple[int, float]:
+def followed_joint(robot: RobotModel, i: int, kind: str) -> tuple[int, float]:
     """Find the joint that a joint of the tree follows, for formats where it can follow one alone.
 
     Parameters
@@ -357,7 +359,7 @@ def mimicked(robot: RobotModel, i: int, kind: str) -> tuple[int, float]:
     return j, float(robot.projection[i, j])
 
 
-def turned_zeros(robot: RobotModel, zeros: Float) -> RobotModel:
+def with_zero_offsets(robot: RobotModel, zeros: Float) -> RobotModel:
     """The robot whose joints (n,) stand further by so much, rad or m, at the same positions."""
     if not zeros.any():
         return robot
@@ -391,10 +393,10 @@ def reached_positions(run: Identification) -> Float:
     return np.array([known.get(name, (np.nan, np.nan)) for name in run.robot.joint_names], dtype=np.float64)
 
 
-def without(model: ExportModel, rotor: bool) -> list[str]:
+def beyond_robot_file(model: ExportModel, rotor: bool) -> list[str]:
     """What a robot description cannot hold of a model; rotor: whether inertias of rotors and motors are among it."""
-    found = ["rotor inertia"] if rotor and model.rotor.any() else []
-    return [*found, *beyond_joints(model, not rotor), *(["offset"] if model.offset.any() else [])]
+    missing = ["rotor inertia"] if rotor and model.rotor.any() else []
+    return [*missing, *beyond_joints(model, not rotor), *(["offset"] if model.offset.any() else [])]
 
 
 def beyond_joints(model: ExportModel, motors: bool = False) -> list[str]:
@@ -402,18 +404,18 @@ def beyond_joints(model: ExportModel, motors: bool = False) -> list[str]:
 
     motors: whether inertia and friction of motors that move several joints are held.
     """
-    found = [MEMORY] if model.distance.any() else []
-    found += dict.fromkeys(part.term for part in (motors_of(model.mixed)[1] if motors else model.mixed))
-    return found if model.tilt is None else [*found, model.tilt.term.name]
+    effects = [MEMORY] if model.distance.any() else []
+    effects += dict.fromkeys(part.term for part in (motors_of(model.mixed)[1] if motors else model.mixed))
+    return effects if model.tilt is None else [*effects, model.tilt.term.name]
 
 
-def held_springs(model: ExportModel, several: bool) -> list[JointSpring]:
+def exportable_springs(model: ExportModel, several: bool) -> list[JointSpring]:
     """Springs that a robot description with springs can hold.
 
     several: whether springs over several joints are among them. Those without stiffness are a constant torque, for
     which no description has a place.
     """
-    return [one for one in model.springs if one.stiffness and (several or len(one.joints) == 1)]
+    return [spring for spring in model.springs if spring.stiffness and (several or len(spring.joints) == 1)]
 
 
 def note_left_out(
@@ -421,10 +423,10 @@ def note_left_out(
     kind: str,
     further: Sequence[str],
     diagnostics: Diagnostics,
-    held: Sequence[JointSpring] = (),
+    exported_springs: Sequence[JointSpring] = (),
 ) -> None:
     """Warns of what a file format cannot hold.    held: the springs that it can."""
-    _note_springs(model, kind, held, diagnostics)
+    _note_springs(model, kind, exported_springs, diagnostics)
     missing = [*model.left_out, *further]
     if missing:
         diagnostics.warn(
@@ -433,15 +435,19 @@ def note_left_out(
 
 
 def _note_springs(
-    model: ExportModel, kind: str, held: Sequence[JointSpring], diagnostics: Diagnostics
+    model: ExportModel, kind: str, exported_springs: Sequence[JointSpring], diagnostics: Diagnostics
 ) -> None:
-    kept = {id(one) for one in held}
-    lost = [one for one in model.springs if id(one) not in kept]
+    kept = {id(spring) for spring in exported_springs}
+    lost = [spring for spring in model.springs if id(spring) not in kept]
     if not lost:
         return
-    named = "; ".join(spring_text(model.robot, one) + _size(model, one) for one in lost)
-    single = all(one.stiffness and len(one.joints) == 1 for one in lost)
-    others = "MJCF, SDF and C" if single else "MJCF and C" if all(one.stiffness for one in lost) else "C"
+    named = "; ".join(
+        spring_text(model.robot, spring) + _spring_torque_text(model, spring) for spring in lost
+    )
+    single = all(spring.stiffness and len(spring.joints) == 1 for spring in lost)
+    others = (
+        "MJCF, SDF and C" if single else "MJCF and C" if all(spring.stiffness for spring in lost) else "C"
+    )
     diagnostics.warn(
         "export-left-out",
         f"{kind} cannot hold {'this spring' if len(lost) == 1 else 'these springs'}: {named}. The exported model is "
@@ -449,15 +455,15 @@ def _note_springs(
     )
 
 
-def _size(model: ExportModel, one: JointSpring) -> str:
+def _spring_torque_text(model: ExportModel, spring: JointSpring) -> str:
     """How large the torque of a spring is on the log's motion, in words; "" = not known."""
-    ends = model.reach * one.weights[:, None]
-    ends = ends[list(one.joints)]
+    ends = model.reach * spring.weights[:, None]
+    ends = ends[list(spring.joints)]
     if not np.isfinite(ends).all():
         return ""
     a = np.array([ends.min(axis=1).sum(), ends.max(axis=1).sum()])
-    force = float(np.abs(one.stiffness * a + one.preload).max() * np.abs(one.weights).max())
-    unit = "N" if all(model.robot.prismatic[j] for j in one.joints) else "N m"
+    force = float(np.abs(spring.stiffness * a + spring.preload).max() * np.abs(spring.weights).max())
+    unit = "N" if all(model.robot.prismatic[j] for j in spring.joints) else "N m"
     return f", up to {force:.3g} {unit} on the log's motion"
 
 
@@ -480,10 +486,11 @@ def reduced(model: ExportModel) -> tuple[Float, Float]:
     split = 10 * robot.n_bodies
     samples = random_states(robot, 64, 1)
     motion = robot.tree_motion(samples.q, samples.dq, samples.ddq)
-    wanted, found = (
-        inverse_dynamics(robot.tree, one[:split], *motion) @ robot.projection + one[split:] * samples.ddq
-        for one in (theta, few)
+    wanted, computed = (
+        inverse_dynamics(robot.tree, parameters[:split], *motion) @ robot.projection
+        + parameters[split:] * samples.ddq
+        for parameters in (theta, few)
     )
-    if np.abs(found - wanted).max() > _EXACT * np.abs(wanted).max():
+    if np.abs(computed - wanted).max() > _EXACT * np.abs(wanted).max():
         return model.inertia, model.rotor
     return few[:split].reshape(-1, 10), few[split:]

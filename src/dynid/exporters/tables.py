@@ -53,7 +53,7 @@ def read_model_json(path: str | Path) -> tuple[RobotModel, Terms, Float]:
             raise ValueError(f"kind {data['kind']}, format {data['format']}")
         refuse_missing([Need("term", name) for name in names_in_spec(data["terms"])], Place(file=str(path)))
         robot, terms = robot_from_dict(data["robot"]), terms_from_spec(data["terms"])
-        values = {one["name"]: float(one["value"]) for one in data["parameters"]}
+        values = {parameter["name"]: float(parameter["value"]) for parameter in data["parameters"]}
         return robot, terms, np.array([values[column.name] for column in terms.columns(robot)])
     except (LookupError, TypeError, ValueError, RecursionError, DynidError) as error:
         if isinstance(error, DynidError) and error.identifier == "missing-plugin":
@@ -148,8 +148,8 @@ def actuators_json(model: ExportModel) -> bytes:
         for j, name in enumerate(model.robot.joint_names)
     ]
     if not np.isfinite(servo.delay):
-        for one in actuators:
-            one["min_delay"] = one["max_delay"] = 0.0
+        for actuator in actuators:
+            actuator["min_delay"] = actuator["max_delay"] = 0.0
     units = "rad, N m, kg m^2, s (m, N, kg of sliding joints)"
     return (
         json.dumps({"robot": model.robot.name, "units": units, "actuators": actuators}, indent=2).encode()

@@ -15,11 +15,11 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, Place, RefusedError
 from dynid.exporters.model import (
     ExportModel,
+    followed_joint,
     kept_share,
-    mimicked,
-    shared_text,
-    turned_zeros,
+    scaled_inertia_text,
     unique,
+    with_zero_offsets,
     xml_name,
 )
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
@@ -56,8 +56,8 @@ def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
     joints = {tag.attributes.get("name"): tag for tag in tags.all("joint")}
     if WORLD in urdf.links and WORLD not in links:
         edits.add(tags, [f'<link name="{WORLD}"/>'])
-    own, notes = _own_inertias(model, urdf)
-    for name, pi in own.items():
+    inertias, notes = _link_inertias(model, urdf)
+    for name, pi in inertias.items():
         _set_inertial(edits, links[name], pi, path)
     for j, name in enumerate(robot.joint_names):
         _set_dynamics(edits, joints[name], float(model.viscous[j]), float(model.coulomb[j]))
@@ -68,14 +68,14 @@ def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
     return edits.result(), notes
 
 
-def require_same_tree(wanted: RobotModel, found: RobotModel, path: str | Path) -> None:
+def require_same_tree(wanted: RobotModel, other: RobotModel, path: str | Path) -> None:
     """Raises InputError if a file describes another tree of joints than a run's robot."""
     same = (
-        wanted.tree_joint_names == found.tree_joint_names
-        and wanted.body_names == found.body_names
-        and np.array_equal(wanted.parent, found.parent)
-        and np.allclose(wanted.T_parent_joint, found.T_parent_joint, rtol=0, atol=1e-9)
-        and np.allclose(wanted.axis, found.axis, rtol=0, atol=1e-9)
+        wanted.tree_joint_names == other.tree_joint_names
+        and wanted.body_names == other.body_names
+        and np.array_equal(wanted.parent, other.parent)
+        and np.allclose(wanted.T_parent_joint, other.T_parent_joint, rtol=0, atol=1e-9)
+        and np.allclose(wanted.axis, other.axis, rtol=0, atol=1e-9)
     )
     if not same:
         raise InputError(
@@ -87,31 +87,33 @@ def require_same_tree(wanted: RobotModel, found: RobotModel, path: str | Path) -
         )
 
 
-def _own_inertias(model: ExportModel, urdf: LinkTree) -> tuple[dict[str, Float], tuple[str, ...]]:
+def _link_inertias(model: ExportModel, urdf: LinkTree) -> tuple[dict[str, Float], tuple[str, ...]]:
     # Of every link whose inertia changes: what is left for the link on a moving joint after the links fixed to it have
     # kept theirs, or as much of theirs as leaves something possible.
     children = children_of(urdf.joints)
-    found: dict[str, Float] = {}
+    inertias: dict[str, Float] = {}
     notes = []
     for name, pi in zip(model.robot.body_names, model.inertia, strict=True):
-        kept, own = np.zeros(10), {}
+        kept, carried = np.zeros(10), {}
         stack = [(joint, np.eye(4)) for joint in children.get(name, []) if not joint.moves]
         while stack:
             joint, frame = stack.pop()
             here = frame @ joint.placement
             inertial = urdf.links[joint.child].inertial
             if urdf.links[joint.child].filled_in:
-                found[joint.child] = np.zeros(10)
+                inertias[joint.child] = np.zeros(10)
             if inertial is not None:
-                own[joint.child] = np.array(inertial.parameters)
+                carried[joint.child] = np.array(inertial.parameters)
                 kept = kept + transformed(inertial.parameters, here)
-            stack += [(one, here) for one in children.get(joint.child, []) if not one.moves]
+            stack += [
+                (fixed_joint, here) for fixed_joint in children.get(joint.child, []) if not fixed_joint.moves
+            ]
         share = kept_share(pi, kept)
         if share < 1.0:
-            notes.append(shared_text(name, share, kept, pi))
-            found |= {child: share * inertia for child, inertia in own.items()}
-        found[name] = pi - share * kept
-    return found, tuple(notes)
+            notes.append(scaled_inertia_text(name, share, kept, pi))
+            inertias |= {child: share * inertia for child, inertia in carried.items()}
+        inertias[name] = pi - share * kept
+    return inertias, tuple(notes)
 
 
 def _set_inertial(edits: Edits, link: Tag, pi: Float, path: Path) -> None:
@@ -261,9 +263,9 @@ def _joint(
 ) -> list[str]:
     T = robot.T_parent_joint[i]
     kind = robot.joint_types[i]
-    own = robot.tree_joint_names[i]
-    mimic = own not in robot.joint_names
-    j, factor = mimicked(robot, i, "URDF") if mimic else (robot.joint_names.index(own), 1.0)
+    joint_name = robot.tree_joint_names[i]
+    mimic = joint_name not in robot.joint_names
+    j, factor = followed_joint(robot, i, "URDF") if mimic else (robot.joint_names.index(joint_name), 1.0)
     limits = robot.limits
     lower, upper = float(limits.lower[j]), float(limits.upper[j])
     if kind is JointType.REVOLUTE and (mimic or not np.isfinite([lower, upper]).any()):
@@ -297,7 +299,9 @@ def _joint(
 # A model without the joints that are held, brought back to the description that has them.
 
 
-def unlocked(model: ExportModel, described: RobotModel, held: Locked) -> tuple[ExportModel, tuple[str, ...]]:
+def unlocked(
+    model: ExportModel, described: RobotModel, locked_robot: Locked
+) -> tuple[ExportModel, tuple[str, ...]]:
     """The model with the joints of the whole description, and what there is to say of shares.
 
     held: the description with the joints held that the model lacks. Bodies on those joints keep the inertia that is
@@ -305,20 +309,20 @@ def unlocked(model: ExportModel, described: RobotModel, held: Locked) -> tuple[E
     and springs are as described.
     Raises InputError if the description is another robot's.
     """
-    require_same_tree(model.described, held.robot, described.source)
+    require_same_tree(model.described, locked_robot.robot, described.source)
     inertia = np.where(np.isfinite(described.inertia_prior), described.inertia_prior, 0.0)
-    kept = [i for i, name in enumerate(described.body_names) if name in held.robot.body_names]
+    kept = [i for i, name in enumerate(described.body_names) if name in locked_robot.robot.body_names]
     carried = np.zeros_like(model.inertia)
-    for i, on in enumerate(held.carrier):
+    for i, on in enumerate(locked_robot.carrier):
         if i not in kept and on >= 0:
-            carried[on] += transformed(inertia[i], held.frames[i])
+            carried[on] += transformed(inertia[i], locked_robot.frames[i])
     shares = [kept_share(whole, part) for whole, part in zip(model.inertia, carried, strict=True)]
-    for i, on in enumerate(held.carrier):
+    for i, on in enumerate(locked_robot.carrier):
         if i not in kept and on >= 0:
             inertia[i] *= shares[on]
     inertia[kept] = model.inertia - np.array(shares)[:, None] * carried
     notes = [
-        shared_text(name, share, part, whole)
+        scaled_inertia_text(name, share, part, whole)
         for name, share, part, whole in zip(
             model.robot.body_names, shares, carried, model.inertia, strict=True
         )
@@ -331,26 +335,30 @@ def unlocked(model: ExportModel, described: RobotModel, held: Locked) -> tuple[E
         whole[joints] = values
         return whole
 
-    def on_whole(one: JointSpring) -> JointSpring:
+    def on_whole(spring: JointSpring) -> JointSpring:
         weights = np.zeros(described.n)
-        weights[joints] = one.weights
-        return replace(one, weights=weights)
+        weights[joints] = spring.weights
+        return replace(spring, weights=weights)
 
-    there = [described.joint_names.index(name) for name in held.robot.locked if name in described.joint_names]
-    springs = [one for one in described_springs(described) if one.joints[0] in there]
-    none, one = np.zeros(described.n), np.ones(described.n)
-    zeros = spread(model.zeros, none)
+    locked_joints = [
+        described.joint_names.index(name)
+        for name in locked_robot.robot.locked
+        if name in described.joint_names
+    ]
+    springs = [spring for spring in described_springs(described) if spring.joints[0] in locked_joints]
+    nothing, unit = np.zeros(described.n), np.ones(described.n)
+    zeros = spread(model.zeros, nothing)
     return replace(
         model,
-        robot=turned_zeros(described, zeros),
+        robot=with_zero_offsets(described, zeros),
         inertia=inertia,
         rotor=spread(model.rotor, described.drive.reflected_rotor_inertia),
         viscous=spread(model.viscous, described.friction_prior[:, 0]),
         coulomb=spread(model.coulomb, described.friction_prior[:, 1]),
-        offset=spread(model.offset, none),
-        width=spread(model.width, none),
-        peak=spread(model.peak, one),
-        distance=spread(model.distance, none),
+        offset=spread(model.offset, nothing),
+        width=spread(model.width, nothing),
+        peak=spread(model.peak, unit),
+        distance=spread(model.distance, nothing),
         zeros=zeros,
         reach=np.zeros((0, 2)),
         springs=(*map(on_whole, model.springs), *springs),

@@ -162,10 +162,10 @@ def _tag(data: bytes, start: int, name: str, attributes: dict[str, str], file: s
             place=Place(file=file),
         )
     position, spans, wholes = opening.end(), {}, {}
-    while (one := _ATTRIBUTE.match(data, position)) is not None:
-        spans[one[1].decode()] = one.start(2) + 1, one.end(2) - 1
-        wholes[one[1].decode()] = one.span()
-        position = one.end()
+    while (attribute := _ATTRIBUTE.match(data, position)) is not None:
+        spans[attribute[1].decode()] = attribute.start(2) + 1, attribute.end(2) - 1
+        wholes[attribute[1].decode()] = attribute.span()
+        position = attribute.end()
     end = data.index(b">", position) + 1
     empty = data[position:end].strip() == b"/>"
     return Tag(name, attributes, start, opening.end(), end, empty, spans, wholes)
@@ -255,7 +255,7 @@ class _Mjcf:
             self.shapes += 1
 
     def name_folders(self) -> None:
-        folders = {option: _from(self.end, self.start / folder) for option, folder in self.used.items()}
+        folders = {option: _path_from(self.end, self.start / folder) for option, folder in self.used.items()}
         compilers = self.root.all("compiler")
         for option, folder in folders.items() if compilers else ():
             self.edits.set(compilers[-1], option, folder)
@@ -270,28 +270,35 @@ class _Mjcf:
                 self.edits.remove(tag, "texture")
             if tag.name == "layer" and tag.attributes.get("texture", "") in self.lost["texture"]:
                 self.edits.drop(tag)
-        for section in (one for name in _NAMING_GEOMS for one in self.root.all(name)):
+        for section in (element for name in _NAMING_GEOMS for element in self.root.all(name)):
             for tag in section.walk():
-                if _names_one(tag, gone):
+                if _names_geom(tag, gone):
                     self.edits.drop(tag)
 
     def _drop_geoms(self) -> set[str]:
         defaults = _defaults(self.root)
         for kind in _GEOM_ASSETS:
-            for tag in (one for top in self.root.all("default") for one in top.walk() if one.name == "geom"):
+            for tag in (
+                element
+                for top in self.root.all("default")
+                for element in top.walk()
+                if element.name == "geom"
+            ):
                 if tag.attributes.get(kind, "") in self.lost[kind]:
                     self.edits.remove(tag, kind)
         gone: set[str] = set()
         for tag, around in _with_classes(self.root):
-            own = defaults.get(tag.attributes.get("class", around), {}) | tag.attributes
-            if tag.name == "geom" and any(own.get(kind, "") in self.lost[kind] for kind in _GEOM_ASSETS):
+            attributes = defaults.get(tag.attributes.get("class", around), {}) | tag.attributes
+            if tag.name == "geom" and any(
+                attributes.get(kind, "") in self.lost[kind] for kind in _GEOM_ASSETS
+            ):
                 self.edits.drop(tag)
                 self.shapes += 1
                 gone |= {tag.attributes["name"]} if "name" in tag.attributes else set()
         return gone
 
 
-def _names_one(tag: Tag, geoms: set[str]) -> bool:
+def _names_geom(tag: Tag, geoms: set[str]) -> bool:
     named = {tag.attributes[key] for key in _OF_GEOMS if key in tag.attributes}
     named |= {
         tag.attributes.get(name, "") for kind, name in _OF_OBJECTS if tag.attributes.get(kind) == "geom"
@@ -305,20 +312,20 @@ def _file_name(name: str) -> str:
 
 def _defaults(root: Tag) -> dict[str, dict[str, str]]:
     # By class, what a geom of it is where it says nothing itself; "" = of no class.
-    found: dict[str, dict[str, str]] = {"": {}}
+    classes: dict[str, dict[str, str]] = {"": {}}
 
     def visit(tag: Tag, name: str, inherited: dict[str, str]) -> None:
-        own = dict(inherited)
+        geom_attributes = dict(inherited)
         for geom in tag.all("geom"):
-            own |= geom.attributes
-        found[name] = own
+            geom_attributes |= geom.attributes
+        classes[name] = geom_attributes
         for child in tag.all("default"):
-            visit(child, child.attributes.get("class", ""), own)
+            visit(child, child.attributes.get("class", ""), geom_attributes)
 
     for top in root.all("default"):
-        visit(top, "", found[""])
-        found[top.attributes.get("class", "main")] = found[""]
-    return found
+        visit(top, "", classes[""])
+        classes[top.attributes.get("class", "main")] = classes[""]
+    return classes
 
 
 def _with_classes(root: Tag) -> Iterator[tuple[Tag, str]]:
@@ -385,12 +392,12 @@ class _Urdf:
             self.absent += [name] if name not in self.absent else []
             return False
         if local == name and not Path(name).is_absolute() and self.start != self.end:
-            self.edits.set(tag, "filename", _from(self.end, self.start / name))
+            self.edits.set(tag, "filename", _path_from(self.end, self.start / name))
             self.moved += 1
         return True
 
 
-def _from(folder: Path, path: Path) -> str:
+def _path_from(folder: Path, path: Path) -> str:
     # Relative, so that the files may move together; another drive can be named in full alone.
     try:
         return Path(os.path.relpath(path, folder)).as_posix()

@@ -82,21 +82,26 @@ def _rows(lines: Iterable[str]) -> list[str]:
 def _without_prefix(line: str) -> tuple[str, str | None, bool]:
     """What stands behind a logger's prefix, the time in it, in s as text, and whether there is a prefix."""
     at, time, logged = 0, None, False
-    while (found := _PREFIX.match(line, at)) is not None:
+    while (prefix := _PREFIX.match(line, at)) is not None:
         if not (
-            logged or found["date"] or found["stamp"] or found["level"] or found["arrow"] or line[at] == "["
+            logged
+            or prefix["date"]
+            or prefix["stamp"]
+            or prefix["level"]
+            or prefix["arrow"]
+            or line[at] == "["
         ):
             break
-        logged = logged or bool(found["stamp"] or found["level"] or found["arrow"])
-        at_day = found["date"] or found["arrow"]
-        stamp = found["stamp"] or (at_day and repr(seconds_of(at_day)))
-        time, at = stamp or time, found.end()
+        logged = logged or bool(prefix["stamp"] or prefix["level"] or prefix["arrow"])
+        at_day = prefix["date"] or prefix["arrow"]
+        stamp = prefix["stamp"] or (at_day and repr(seconds_of(at_day)))
+        time, at = stamp or time, prefix.end()
     return (line[at:], time, True) if logged else (line, None, False)
 
 
 def _pairs(line: str) -> list[tuple[str, str]]:
     """Names with their values, [] = the line is of another form. A unit is a part of the name."""
-    found: list[tuple[str, str]] = []
+    named: list[tuple[str, str]] = []
     at = 0
     line, time, logged = _without_prefix(line)
     numbers = _NUMBERS.fullmatch(line) if logged and len(line) <= _LONGEST_LINE else None
@@ -107,9 +112,9 @@ def _pairs(line: str) -> list[tuple[str, str]]:
         if pair is None:
             return []
         unit = f" [{pair['unit']}]" if pair["unit"] else ""
-        found.append((pair["key"].strip() + unit, pair["value"]))
+        named.append((pair["key"].strip() + unit, pair["value"]))
         at = pair.end()
-    return [(_STAMP, time), *found] if found and time and all(key != _STAMP for key, _ in found) else found
+    return [(_STAMP, time), *named] if named and time and all(key != _STAMP for key, _ in named) else named
 
 
 def _form_of(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -132,6 +137,6 @@ def _record(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     for key, text in pairs:
         if text[0] in "[(":
             lists.add(key)
-        numbers = [number_of(one) for one in _BETWEEN.split(text.strip("[]() \t")) if one]
+        numbers = [number_of(number) for number in _BETWEEN.split(text.strip("[]() \t")) if number]
         by_name.setdefault(key, []).extend(numbers)
     return {key: values if len(values) > 1 or key in lists else values[0] for key, values in by_name.items()}

@@ -70,11 +70,11 @@ class PortFolders(ArrayTable):
         ports: dict[str, tuple[Float, dict[str, Float]]] = {}
         left: list[str] = []
         for name, file in self._files.items():
-            found = _signals(file)
-            if found is None:
+            port_data = _signals(file)
+            if port_data is None:
                 left.append(f"{name}: no port of numbers")
             else:
-                ports[name] = found
+                ports[name] = port_data
         if not ports:
             raise InputError(
                 "no-rows",
@@ -88,16 +88,19 @@ class PortFolders(ArrayTable):
             key=lambda name: len(ports[name][0]),
         )
         t = ports[rows][0]
-        apart = [name for name, (own, _) in ports.items() if own[-1] < t[0] or own[0] > t[-1]]
+        apart = [name for name, (stamps, _) in ports.items() if stamps[-1] < t[0] or stamps[0] > t[-1]]
         left += [f"{name}: at another time than {rows}" for name in apart]
-        ports = {name: one for name, one in ports.items() if name not in apart}
-        low, high = max(own[0] for own, _ in ports.values()), min(own[-1] for own, _ in ports.values())
+        ports = {name: port for name, port in ports.items() if name not in apart}
+        low, high = (
+            max(stamps[0] for stamps, _ in ports.values()),
+            min(stamps[-1] for stamps, _ in ports.values()),
+        )
         t = t[(t >= low) & (t <= high)]
         arrays = [StoredArray.of("time", t, unit="s")]
-        for name, (own, signals) in ports.items():
+        for name, (stamps, signals) in ports.items():
             for signal, values in signals.items():
-                at = np.stack([Series(own, column).at(t) for column in values.T], axis=1)
-                arrays.append(StoredArray.of(_word(name, signal), at))
+                at = np.stack([Series(stamps, column).at(t) for column in values.T], axis=1)
+                arrays.append(StoredArray.of(_signal_name(name, signal), at))
         super().__init__(path, arrays, left)
         text = f"a row for each of {rows}, {len(t)} in all; other ports are brought to its times"
         if len(ports) > 1:
@@ -116,15 +119,15 @@ class PortFolders(ArrayTable):
 
 def _ports(folder: Path) -> dict[str, Path]:
     """The data of each port by the name of its folder, below the one that is given."""
-    found = {}
+    ports = {}
     for depth in range(_DEEPEST):
         for file in sorted(folder.glob("*/" * depth + _DATA)):
             if file.with_name(_INFO).is_file():
-                found[file.parent.relative_to(folder).as_posix() if depth else folder.name] = file
-    return found if len(found) <= _MOST_PORTS else {}
+                ports[file.parent.relative_to(folder).as_posix() if depth else folder.name] = file
+    return ports if len(ports) <= _MOST_PORTS else {}
 
 
-def _word(port: str, signal: str) -> str:
+def _signal_name(port: str, signal: str) -> str:
     """What a signal of a port is called: a control board's state:o streams the positions of its encoders."""
     board = _BOARD.search(port)
     if board is None:

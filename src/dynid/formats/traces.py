@@ -49,18 +49,18 @@ class TraceReader:
         budget.spend(_TIMES_TEXT * budget.size, "traces")
         with reading(path, "traces"), path.open(encoding="utf-8-sig", errors="replace") as file:
             cells = _cells(path, file)
-        filled = {name: own for name, own in cells.items() if len(own) >= _LEAST_ROWS}
+        filled = {name: rows for name, rows in cells.items() if len(rows) >= _LEAST_ROWS}
         if not filled:
             raise damaged(path, "a trace without values of a variable")
-        odd = {name: cell for name, own in filled.items() if (cell := _first_odd(own)) is not None}
-        traces = {name: _trace(path, name, own) for name, own in filled.items() if name not in odd}
+        odd = {name: cell for name, rows in filled.items() if (cell := _first_non_number(rows)) is not None}
+        traces = {name: _trace(path, name, rows) for name, rows in filled.items() if name not in odd}
         words = [f"{name} ('{cell}' is no number)" for name, cell in odd.items()]
         if not traces:
             raise damaged(path, f"a trace without a variable of numbers alone: {few(words, _NAMED)}")
-        t = max((one.t for one in traces.values()), key=len)
-        kept = {name: one for name, one in traces.items() if one.share_of(t) >= _LEAST_SHARE}
+        t = max((trace.t for trace in traces.values()), key=len)
+        kept = {name: trace for name, trace in traces.items() if trace.share_of(t) >= _LEAST_SHARE}
         if len(kept) == 1:  # nothing is left to be shortened
-            kept = {name: one for name, one in traces.items() if one.share_of(t) > 0}
+            kept = {name: trace for name, trace in traces.items() if trace.share_of(t) > 0}
         if len(traces) > 1 and len(kept) == 1:
             others = [name for name in traces if name not in kept]
             raise InputError(
@@ -71,12 +71,15 @@ class TraceReader:
                 place=Place(file=str(path)),
             )
         words += [f"{name} (recorded for less than half of the time)" for name in traces if name not in kept]
-        start, end = max(one.t[0] for one in kept.values()), min(one.t[-1] for one in kept.values())
+        start, end = max(trace.t[0] for trace in kept.values()), min(trace.t[-1] for trace in kept.values())
         t = t[(t >= start) & (t <= end)]
         clock = TIME
         while clock in kept:
             clock = f"trace_{clock}"
-        arrays = [StoredArray.of(clock, t), *(StoredArray.of(name, one.at(t)) for name, one in kept.items())]
+        arrays = [
+            StoredArray.of(clock, t),
+            *(StoredArray.of(name, trace.at(t)) for name, trace in kept.items()),
+        ]
         table = ArrayTable(path, arrays, [f"{name}: without values" for name in cells.keys() - filled.keys()])
         if words:
             text = f"variables that are left out: {few(words, _NAMED)}"
@@ -111,11 +114,11 @@ _Rows = list[tuple[str, str]]
 
 def _cells(path: Path, lines: Iterable[str]) -> dict[str, _Rows]:
     """Times and values as written, by variable; raises InputError for a variable that is there twice."""
-    found: dict[str, _Rows] = {}
+    variables: dict[str, _Rows] = {}
     rows: _Rows = []
     for number, line in enumerate(lines, 1):
         if named := _VARIABLE.fullmatch(line.strip()):
-            if named[2] in found:
+            if named[2] in variables:
                 raise InputError(
                     "duplicate-column",
                     found=f"the variable {named[2]} more than once",
@@ -123,11 +126,11 @@ def _cells(path: Path, lines: Iterable[str]) -> dict[str, _Rows]:
                     do="take one of them out of the trace",
                     place=Place(file=str(path), line=number),
                 )
-            rows = found[named[2]] = []
+            rows = variables[named[2]] = []
         cells = [cell.strip() for cell in line.split(";")]
         if len(cells) >= 3 and not cells[0]:
             rows.append((cells[1], cells[2]))
-    return found
+    return variables
 
 
 def _trace(path: Path, name: str, rows: _Rows) -> _Trace:
@@ -149,7 +152,7 @@ def _trace(path: Path, name: str, rows: _Rows) -> _Trace:
     return _Trace(t, values, whole)
 
 
-def _first_odd(rows: _Rows) -> str | None:
+def _first_non_number(rows: _Rows) -> str | None:
     """The first cell that is no number."""
     for cell in (cell for row in rows for cell in row):
         try:

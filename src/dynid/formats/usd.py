@@ -83,8 +83,8 @@ def read_usd(path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotMod
     except Exception as error:  # whatever the package raises
         text = " ".join(str(error).split())
         # The package says where in its own source it stopped, then what was wrong in the file.
-        said = re.search(r" : '(.*?)'(?: Error in |$)", text)
-        why = (said[1] if said else text).removeprefix(f"{path.resolve()}:")[:300]
+        message = re.search(r" : '(.*?)'(?: Error in |$)", text)
+        why = (message[1] if message else text).removeprefix(f"{path.resolve()}:")[:300]
         raise InputError(
             "usd", found=f"a file that does not open ({why})", expected="a USD stage", place=place
         ) from error
@@ -109,7 +109,7 @@ def _package() -> Any:
 
 
 def _check_layers(stage: Any, path: Path, reading: Reading, place: Place) -> None:
-    roots = [path.resolve().parent, *(Path(one).resolve() for one in reading.packages)]
+    roots = [path.resolve().parent, *(Path(folder).resolve() for folder in reading.packages)]
     for layer in stage.GetUsedLayers():
         if layer.anonymous:
             continue
@@ -150,35 +150,37 @@ class _Reader:
 
     def robot(self) -> RobotModel:
         physics = self.pxr.UsdPhysics
-        bodies = [one for one in self.prims if one.HasAPI(physics.RigidBodyAPI)]
-        joints = [one for one in self.prims if one.IsA(physics.Joint)]
+        bodies = [prim for prim in self.prims if prim.HasAPI(physics.RigidBodyAPI)]
+        joints = [prim for prim in self.prims if prim.IsA(physics.Joint)]
         self.names = _names([*bodies, *joints])
         top = self._element(self.stage.GetPseudoRoot())
         check_size(top, len(bodies))
-        ends = {one.GetPath(): self._ends(one) for one in joints}
-        used = [one for one in joints if self._enabled(one)]
-        held: dict[str, Any] = {}
-        for one in used:
-            held.setdefault(ends[one.GetPath()][1], one)
-        poses = {self.names[one.GetPath()]: self._pose(one) for one in bodies}
+        ends = {prim.GetPath(): self._ends(prim) for prim in joints}
+        used = [prim for prim in joints if self._enabled(prim)]
+        holding_joint: dict[str, Any] = {}
+        for prim in used:
+            holding_joint.setdefault(ends[prim.GetPath()][1], prim)
+        poses = {self.names[prim.GetPath()]: self._pose(prim) for prim in bodies}
         # A link's frame is that of the joint that holds it, as in a URDF.
-        frames = {name: self._side(held[name], 1) if name in held else np.eye(4) for name in poses}
-        links = {self.names[one.GetPath()]: self._link(one, frames) for one in bodies}
-        on_world = any(ends[one.GetPath()][0] == WORLD for one in used)
+        frames = {
+            name: self._side(holding_joint[name], 1) if name in holding_joint else np.eye(4) for name in poses
+        }
+        links = {self.names[prim.GetPath()]: self._link(prim, frames) for prim in bodies}
+        on_world = any(ends[prim.GetPath()][0] == WORLD for prim in used)
         if on_world:
             links[WORLD] = Link(WORLD, top, None)
             frames[WORLD], poses[WORLD] = np.eye(4), np.eye(4)
         made: dict[str, LinkJoint] = {}
         rotors: dict[str, float] = {}
-        for one in used:
-            joint = self._joint(one, *ends[one.GetPath()], frames)
+        for prim in used:
+            joint = self._joint(prim, *ends[prim.GetPath()], frames)
             if joint is not None:
                 made[joint.name] = joint
-                armature = self._number(one, "physxJoint:armature", math.nan)
+                armature = self._number(prim, "physxJoint:armature", math.nan)
                 rotors[joint.name] = armature * self._inertia_unit(joint.kind == "prismatic")
         self._stop()
-        prim = self.stage.GetDefaultPrim()
-        name = prim.GetName() if prim else self.path.stem
+        default_prim = self.stage.GetDefaultPrim()
+        name = default_prim.GetName() if default_prim else self.path.stem
         tree = checked_tree(name, top, links, made, self.reading, self.errors, self.diagnostics)
         if tree.root != WORLD:
             held_still([tree.root], self.diagnostics, links[tree.root].element.place)
@@ -196,9 +198,9 @@ class _Reader:
         # Prims have a path and no line.
         return Element(str(prim.GetTypeName() or "prim"), {"name": str(prim.GetPath())}, str(self.path), 0, 0)
 
-    def _fail(self, identifier: str, found: str, expected: str) -> None:
+    def _fail(self, identifier: str, finding: str, expected: str) -> None:
         place = Place(file=str(self.path))
-        self.errors.append(InputError(identifier, found=found, expected=expected, place=place))
+        self.errors.append(InputError(identifier, found=finding, expected=expected, place=place))
 
     def _enabled(self, prim: Any) -> bool:
         joint = self.pxr.UsdPhysics.Joint(prim)
@@ -349,8 +351,8 @@ class _Reader:
         return self.kilogram if slides else self.kilogram * self.metre**2
 
     def _number(self, prim: Any, attribute: str, default: float) -> float:
-        found = prim.GetAttribute(attribute)
-        return _float(found.Get(), default) if found and found.HasAuthoredValue() else default
+        authored = prim.GetAttribute(attribute)
+        return _float(authored.Get(), default) if authored and authored.HasAuthoredValue() else default
 
     def _gravity(self) -> Float:
         up = str(self.pxr.UsdGeom.GetStageUpAxis(self.stage))
@@ -369,7 +371,7 @@ class _Reader:
 
 def _names(prims: Iterable[Any]) -> dict[Any, str]:
     # By the last part of the path where that is unique, by the whole path else.
-    short = {one.GetPath(): str(one.GetName()) for one in prims}
+    short = {prim.GetPath(): str(prim.GetName()) for prim in prims}
     count = Counter(short.values())
     return {path: name if count[name] == 1 and name != WORLD else str(path) for path, name in short.items()}
 

@@ -42,7 +42,7 @@ _BYTES_OF_CELL = 8
 _MOST_ROWS, _MOST_CHARACTERS = 1_048_576, 32_767
 _NUMBER = re.compile(r"\d+")
 # What the heads of two recordings of the same columns may say otherwise.
-_OWN: Mapping[str, Any] = {"first": (), "stated": {}, "head_lines": 0}
+_DIFFERS: Mapping[str, Any] = {"first": (), "stated": {}, "head_lines": 0}
 
 
 class WorkbookReader:
@@ -68,20 +68,22 @@ class WorkbookReader:
             sheets = _sheets(path, path.stat().st_mtime_ns)
         if not sheets:
             raise damaged(path, "a workbook without a sheet of rows")
-        most = max(sheets, key=lambda one: one.rows)
-        long = {one.name: SheetTable(path, one, [], decimal) for one in sheets if 2 * one.rows > most.rows}
+        most = max(sheets, key=lambda sheet: sheet.rows)
+        long = {
+            sheet.name: SheetTable(path, sheet, [], decimal) for sheet in sheets if 2 * sheet.rows > most.rows
+        }
         if _are_parts(long):
             return side_by_side(path, long)
-        runs = _recordings(long[most.name], [SheetTable(path, one, [], decimal) for one in sheets])
+        runs = _recordings(long[most.name], [SheetTable(path, sheet, [], decimal) for sheet in sheets])
         if len(runs) > 1:
             return SheetsInOne(path, runs)
-        left = [f"{one.name} ({one.rows} rows)" for one in sheets if one is not most]
+        left = [f"{sheet.name} ({sheet.rows} rows)" for sheet in sheets if sheet is not most]
         return SheetTable(path, most, left, decimal)
 
 
 def _are_parts(sheets: Mapping[str, SheetTable]) -> bool:
     """Whether sheets are parts of one recording, by their names, and none of them has the columns of a whole one."""
-    names, columns = tuple(sheets), [one.column_names for one in sheets.values()]
+    names, columns = tuple(sheets), [sheet.column_names for sheet in sheets.values()]
     return (are_joints(names) and all(map(has_each_signal_once, columns))) or (
         are_signals(names) and all(map(are_of_one_signal, columns))
     )
@@ -90,15 +92,15 @@ def _are_parts(sheets: Mapping[str, SheetTable]) -> bool:
 def _recordings(most: SheetTable, sheets: Sequence[SheetTable]) -> list[SheetTable]:
     """Sheets that are recordings as the one with the most rows: of its columns, and named alike but for a number."""
     alike = _NUMBER.sub("", most.sheet.name)
-    found = [
-        one
-        for one in sheets
-        if _NUMBER.sub("", one.sheet.name) == alike
-        and replace(one.dialect, **_OWN) == replace(most.dialect, **_OWN)
+    recordings = [
+        sheet
+        for sheet in sheets
+        if _NUMBER.sub("", sheet.sheet.name) == alike
+        and replace(sheet.dialect, **_DIFFERS) == replace(most.dialect, **_DIFFERS)
     ]
     # A sheet that was copied tells nothing new.
-    by_text = {one.rows_as_text: one for one in reversed(found)}
-    return [one for one in found if by_text[one.rows_as_text] is one]
+    by_text = {sheet.rows_as_text: sheet for sheet in reversed(recordings)}
+    return [sheet for sheet in recordings if by_text[sheet.rows_as_text] is sheet]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +131,8 @@ class SheetTable(CsvTable):
         self.sheet = sheet
         super().__init__(text, dialect_of(text, "\t", decimal))
         if left:
-            said = f"the sheet '{sheet.name}' is read; other sheets: {', '.join(left)}"
-            note = Diagnostic(Severity.NOTE, "other-files", said, Place(file=str(path)))
+            note_text = f"the sheet '{sheet.name}' is read; other sheets: {', '.join(left)}"
+            note = Diagnostic(Severity.NOTE, "other-files", note_text, Place(file=str(path)))
             self.remarks = (*self.remarks, note)
 
     @cached_property
@@ -153,12 +155,12 @@ class SheetsInOne(CsvTable):
         self.trajectory = next(
             name for name in ("sheet", "sheet of the workbook", "its sheet") if name not in taken
         )
-        titles = [one.sheet.name.replace("\t", " ").replace('"', " ") for one in sheets]
+        titles = [sheet.sheet.name.replace("\t", " ").replace('"', " ") for sheet in sheets]
         text = _TextOfSheet(path)
         text.text = b"\n" * known.head_lines + b"".join(
             line + f"\t{title}\n".encode()
-            for title, one in zip(titles, sheets, strict=True)
-            for line in one.rows_as_text.splitlines()
+            for title, sheet in zip(titles, sheets, strict=True)
+            for line in sheet.rows_as_text.splitlines()
         )
         joined = replace(
             known,
@@ -169,13 +171,16 @@ class SheetsInOne(CsvTable):
         )
         self._sheets = sheets
         super().__init__(text, joined)
-        said = f"the sheets {', '.join(titles)} have the same columns: each is a recording of its own"
-        self.remarks = (*self.remarks, Diagnostic(Severity.NOTE, "other-files", said, Place(file=str(path))))
+        note_text = f"the sheets {', '.join(titles)} have the same columns: each is a recording of its own"
+        self.remarks = (
+            *self.remarks,
+            Diagnostic(Severity.NOTE, "other-files", note_text, Place(file=str(path))),
+        )
 
     def wrong_row(self, column: str) -> InputError | None:
         """What is wrong with the first row whose cell of a column of numbers is none, by its sheet."""
-        found = (one.wrong_row(column) for one in self._sheets if column != self.trajectory)
-        return next((one for one in found if one is not None), None)
+        errors = (sheet.wrong_row(column) for sheet in self._sheets if column != self.trajectory)
+        return next((error for error in errors if error is not None), None)
 
     @cached_property
     def sha256(self) -> str:
@@ -203,10 +208,10 @@ def _sheets(path: Path, changed: int) -> tuple[_Sheet, ...]:
     with path.open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles and forms that are no cells
         workbook = load_workbook(file, read_only=True, data_only=True)
-        # openpyxl would round dates to milliseconds: numbers stay numbers, and _shown makes dates of them.
+        # openpyxl would round dates to milliseconds: numbers stay numbers, and _cell_text makes dates of them.
         workbook._date_formats = set()
-        sheets = (_sheet(one, workbook.epoch, budget) for one in workbook.worksheets)
-        return tuple(one for one in sheets if one.rows)
+        sheets = (_sheet(sheet, workbook.epoch, budget) for sheet in workbook.worksheets)
+        return tuple(sheet for sheet in sheets if sheet.rows)
 
 
 def _sheet(sheet: Any, epoch: datetime, budget: Budget) -> _Sheet:
@@ -217,7 +222,7 @@ def _sheet(sheet: Any, epoch: datetime, budget: Budget) -> _Sheet:
     sheet.reset_dimensions()  # some programs write wrong ones
     lines = []
     for row in sheet.iter_rows(max_row=_MOST_ROWS):
-        line = "\t".join([_shown(cell, epoch, dates) for cell in row]).rstrip("\t")
+        line = "\t".join([_cell_text(cell, epoch, dates) for cell in row]).rstrip("\t")
         budget.spend(_BYTES_OF_CELL * len(row) + len(line), f"the sheet '{sheet.title}'")
         if line:
             lines.append(line)
@@ -228,18 +233,18 @@ def _sheet(sheet: Any, epoch: datetime, budget: Budget) -> _Sheet:
     return _Sheet(sheet.title, len(lines), text.encode())
 
 
-def _shown(cell: Any, epoch: datetime, is_date: Any) -> str:
+def _cell_text(cell: Any, epoch: datetime, is_date: Any) -> str:
     """The text of a cell, "" = it is empty or holds an error."""
     value, kind = cell.value, cell.data_type
     if value is None or kind == "e":
         return ""
     if kind == "n" and is_date(cell.number_format):
-        value = _moment(value, epoch)
+        value = _date_text(value, epoch)
     text = str(int(value) if kind == "b" else value)
     return " ".join(text[:_MOST_CHARACTERS].replace('"', " ").split()) if kind != "n" else text
 
 
-def _moment(days: float, epoch: datetime) -> str:
+def _date_text(days: float, epoch: datetime) -> str:
     """A date with a time of day, or a time of day alone, of days since the epoch."""
     try:
         moment = epoch + timedelta(microseconds=round(86_400e6 * days))

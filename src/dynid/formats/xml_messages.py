@@ -39,31 +39,31 @@ class XmlMessagesReader:
         budget.spend(_TIMES_TEXT * budget.size, "XML messages")
         with reading(path, "XML messages"):
             text = path.read_text(encoding="utf-8", errors="replace")
-            messages = [_numbers(one) for one in _messages(text, _kind(text))]
+            messages = [_numbers(message) for message in _messages(text, _kind(text))]
             arrays, left_out = arrays_of(messages)
             return ArrayTable(path, arrays, left_out)
 
 
 def _kind(text: str) -> str:
-    found = _FIRST.match(text)
-    return found[1] if found else ""
+    match = _FIRST.match(text)
+    return match[1] if match else ""
 
 
 def _messages(text: str, kind: str) -> Iterator[str]:
     """Texts from one element of a kind to the next; the last one may be cut off."""
-    begins = [found.start() for found in re.finditer(rf"<{re.escape(kind)}(?=[\s>])", text)]
+    begins = [match.start() for match in re.finditer(rf"<{re.escape(kind)}(?=[\s>])", text)]
     for start, end in zip(begins, [*begins[1:], len(text)], strict=True):
         yield text[start:end]
 
 
 def _numbers(message: str) -> dict[str, float]:
     """Numbers of a message by name; words are none."""
-    found: dict[str, float] = {}
+    named: dict[str, float] = {}
     for part in _PART.finditer(message):
         values = {f"{part[1]}.{name}": value for name, value in _ATTRIBUTE.findall(part[2])}
         for name, value in (values | {part[1]: part[3] or ""}).items():
             try:
-                found[name] = number_of(value)
+                named[name] = number_of(value)
             except ValueError:
                 continue
-    return found
+    return named

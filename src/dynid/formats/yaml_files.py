@@ -55,18 +55,18 @@ def _messages(path: Path, lines: Iterator[str]) -> Iterator[dict[str, Any]]:
             continue
         if not text.strip() or text.lstrip().startswith("#"):
             continue
-        found = _LINE.match(text)
-        indent = len(found["indent"]) if found else 0
-        if found and found["dash"] is not None and found["key"] is None and parents:
+        match = _LINE.match(text)
+        indent = len(match["indent"]) if match else 0
+        if match and match["dash"] is not None and match["key"] is None and parents:
             # An item of the list of the last key that is not further to the right.
             while len(parents) > 1 and parents[-1][0] > indent:
                 parents.pop()
             _, owner, key = parents[-1]
             if not isinstance(owner[key], list):
                 owner[key] = []
-            owner[key].append(_value(found["item"]))
+            owner[key].append(_value(match["item"]))
             continue
-        if found is None or found["key"] is None or found["dash"] is not None:
+        if match is None or match["key"] is None or match["dash"] is not None:
             raise InputError(
                 "echo", found=f"'{text[:60]}'", expected="a line 'field: value' of a printed message",
                 place=Place(file=str(path), line=number),
@@ -79,8 +79,8 @@ def _messages(path: Path, lines: Iterator[str]) -> Iterator[dict[str, Any]]:
             if not isinstance(above[key], dict):
                 above[key] = {}
             owner = above[key]
-        owner[found["key"]] = _value(found["value"] or "")
-        parents.append((indent, owner, found["key"]))
+        owner[match["key"]] = _value(match["value"] or "")
+        parents.append((indent, owner, match["key"]))
     if message:
         yield message
 
@@ -90,7 +90,7 @@ def _value(text: str) -> Any:
     plain = text.strip()
     if plain.startswith("[") and plain.endswith("]"):
         inside = plain[1:-1].strip()
-        return [_value(one) for one in inside.split(",")] if inside else []
+        return [_value(item) for item in inside.split(",")] if inside else []
     try:
         return number_of(plain)
     except ValueError:
@@ -124,7 +124,9 @@ class YamlReader:
         opened, plain = 0, True
         for line in lines:
             plain = plain and (opened > 0 or _YAML_FILES_LINE.match(line) is not None)
-            opened += sum(line.count(one) for one in "[{") - sum(line.count(one) for one in "]}")
+            opened += sum(line.count(bracket) for bracket in "[{") - sum(
+                line.count(bracket) for bracket in "]}"
+            )
         return first is not None and plain and _LIST.search(text) is not None
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
@@ -139,7 +141,7 @@ class YamlReader:
             isinstance(tree, dict) and len(tree) == 1 and isinstance(next(iter(tree.values())), list | dict)
         ):
             inside = next(iter(tree.values()))
-            if isinstance(inside, list) and not all(isinstance(one, dict) for one in inside):
+            if isinstance(inside, list) and not all(isinstance(record, dict) for record in inside):
                 break
             tree = inside
         return array_table(path, tree)

@@ -157,8 +157,8 @@ def _in_processes(work: _Work, workers: int) -> Iterator[int]:
                     while len(waiting) < 2 * workers and (number := next(numbers, None)) is not None:
                         waiting.add(pool.submit(_run, number))
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                for one in done:
-                    failure = one.result()
+                for future in done:
+                    failure = future.result()
                     if failure is not None:
                         raise failure.error()
                     finished += 1

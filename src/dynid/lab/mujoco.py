@@ -82,7 +82,7 @@ def _bodies(plant: Plant, parent: int) -> Iterator[str]:
         T, name = robot.T_parent_joint[i], robot.tree_joint_names[i]
         kind = "slide" if robot.tree.prismatic[i] else "hinge"
         armature = float(plant.reflected[i, i]) if plant.elasticity is None else 0.0
-        mass, com, inertia = to_mjcf(_carrying(plant, int(i)))
+        mass, com, inertia = to_mjcf(_body_without_rotors(plant, int(i)))
         yield f'<body name={quoteattr(robot.body_names[i])} pos="{_numbers(T[:3, 3])}" quat="{_quaternion(T)}">'
         yield f'<joint name={quoteattr(name)} type="{kind}" axis="{_numbers(robot.axis[i])}" armature="{armature!r}"/>'
         yield f'<inertial mass="{mass!r}" pos="{_numbers(com)}" fullinertia="{_numbers(inertia)}"/>'
@@ -93,7 +93,7 @@ def _bodies(plant: Plant, parent: int) -> Iterator[str]:
         yield from _rotors(plant, -1)
 
 
-def _carried(plant: Plant, body: int) -> list[int]:
+def _rotors_on(plant: Plant, body: int) -> list[int]:
     # Motors whose rotors are bodies on this one: where they only spin, they all stand on the base.
     if plant.elasticity is None:
         return []
@@ -103,13 +103,13 @@ def _carried(plant: Plant, body: int) -> list[int]:
 
 
 def _rotors(plant: Plant, body: int) -> Iterator[str]:
-    for i in _carried(plant, body):
+    for i in _rotors_on(plant, body):
         spins = plant.coupling is Coupling.SIMPLIFIED
         name = motor_name(plant.robot.joint_names[i])
         axis = np.array([0.0, 0.0, 1.0]) if spins else plant.carriers.axis[i]
-        own = min(_SPECK_INERTIA, 0.5 * float(plant.rotors[i]))
-        armature = float(plant.rotors[i]) - own if spins else 0.0
-        matrix = own * np.eye(3) if spins else _disc(plant, i)
+        spin_inertia = min(_SPECK_INERTIA, 0.5 * float(plant.rotors[i]))
+        armature = float(plant.rotors[i]) - spin_inertia if spins else 0.0
+        matrix = spin_inertia * np.eye(3) if spins else _disc(plant, i)
         mass, com, inertia = to_mjcf(from_com(_SPECK, np.zeros(3), matrix))
         yield f"<body name={quoteattr(name)}>"
         yield f'<joint name={quoteattr(name)} type="hinge" axis="{_numbers(axis)}" armature="{armature!r}"/>'
@@ -123,10 +123,10 @@ def _disc(plant: Plant, i: int) -> Float:
     return np.asarray(plant.rotors[i] * (along + _ACROSS * (np.eye(3) - along)))
 
 
-def _carrying(plant: Plant, body: int) -> Float:
+def _body_without_rotors(plant: Plant, body: int) -> Float:
     # A body without the rotors that are bodies of their own.
     pi = np.array(plant.bodies[body])
-    for i in _carried(plant, body):
+    for i in _rotors_on(plant, body):
         pi -= from_com(_SPECK, np.zeros(3), _disc(plant, i))
     return pi
 

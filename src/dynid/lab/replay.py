@@ -42,10 +42,10 @@ class Replay:
 
     def plain(self) -> dict[str, Any]:
         """Plain data, as run folders keep it."""
-        found = (("identified", self.model), ("as described", self.description))
+        errors = (("identified", self.model), ("as described", self.description))
         rows = [
             {"program": "MuJoCo", "description": name, "why": "", "torque": None, "motion": error.tolist()}
-            for name, error in found
+            for name, error in errors
             if error is not None
         ]
         if self.why:
@@ -110,7 +110,7 @@ def _rms_by_joint(model: ExportModel, servo: Servo, log: Log, soft: bool) -> Flo
 
 
 def _rms_in_steps(longest: float, model: ExportModel, servo: Servo, log: Log, soft: bool) -> Float:
-    parts = [_errors(model, servo, log, one, soft, longest) for one in log.trajectories]
+    parts = [_errors(model, servo, log, trajectory, soft, longest) for trajectory in log.trajectories]
     return np.asarray(np.sqrt(np.mean(np.concatenate(parts) ** 2, axis=0)))
 
 
@@ -139,14 +139,14 @@ def _errors(
     if measured.dq is not None:
         data.qvel[speeds] = measured.dq[0]
     T = len(desired.t) - first
-    found, waiting = np.zeros((T, log.robot.n)), list[Any]()
+    simulated, waiting = np.zeros((T, log.robot.n)), list[Any]()
     for k in range(T):
         q, dq = np.array(data.qpos[places]), np.array(data.qvel[speeds])
-        found[k] = q
+        simulated[k] = q
         row = first + k
         command = desired.q_des[row], desired.dq_des[row], desired.tau_ff[row]
-        held = command if servo.on_board else servo.torque(q, dq, *command)
-        waiting += [held] * (count if waiting else count + late)
+        applied = command if servo.on_board else servo.torque(q, dq, *command)
+        waiting += [applied] * (count if waiting else count + late)
         for now in waiting[:count]:
             torque = servo.torque(data.qpos[places], data.qvel[speeds], *now) if servo.on_board else now
             data.qfrc_applied[speeds] = torque - model.offset
@@ -159,7 +159,7 @@ def _errors(
                 expected="motion near the measured one",
             )
     at = np.stack([np.interp(desired.t[first:], measured.t, column) for column in measured.q.T], axis=1)
-    return np.asarray(found - at)
+    return np.asarray(simulated - at)
 
 
 def _rms(values: Float) -> float:

@@ -144,10 +144,10 @@ class Rig:
         if content.velocity is not None:
             signals["dq"] = (content.velocity, motion.dq, ())
         if content.motor_position is not None:
-            own = content.motor_position.side == "motor"
-            signals["theta_m" if own else "theta"] = (
+            on_motor = content.motor_position.side == "motor"
+            signals["theta_m" if on_motor else "theta"] = (
                 content.motor_position,
-                motor if own else motion.theta,
+                motor if on_motor else motion.theta,
                 (),
             )
         effort = content.effort

@@ -160,8 +160,10 @@ class TrajectoryChoice:
         if self.given is not None:
             return self.given
         ramp = min(2.0, 0.25 * self.duration)
-        own = seed if self.seed is None else self.seed
-        return FourierTrajectory.random(robot, self.duration, self.harmonics, own, self.frequency, ramp)
+        drawn_seed = seed if self.seed is None else self.seed
+        return FourierTrajectory.random(
+            robot, self.duration, self.harmonics, drawn_seed, self.frequency, ramp
+        )
 
 
 @dataclass(frozen=True)
@@ -221,9 +223,11 @@ class Setup:
         reference = Tabulated(trajectory, dt / steps) if self.integrator.method == "rk4" else trajectory
         if c.kind == "pd":
             kp, kd = pd_gains(plant, c.bandwidth, c.damping)
-            return GravityPD(plant, reference, _or(c.kp, kp), _or(c.kd, kd))
+            return GravityPD(plant, reference, _given_or(c.kp, kp), _given_or(c.kd, kd))
         w = 2.0 * np.pi * c.bandwidth
-        return ComputedTorque(plant, reference, _or(c.kp, w**2), _or(c.kd, 2.0 * c.damping * w), c.friction)
+        return ComputedTorque(
+            plant, reference, _given_or(c.kp, w**2), _given_or(c.kd, 2.0 * c.damping * w), c.friction
+        )
 
 
 def read_setup(
@@ -300,7 +304,7 @@ def _springs(robot: RobotModel) -> tuple[Load, ...]:
     return (
         FunctionLoad(
             lambda q, _: spring_torque(springs, q),
-            lambda q: np.asarray(sum(one.energy(q) for one in springs)),
+            lambda q: np.asarray(sum(spring.energy(q) for spring in springs)),
         ),
     )
 
@@ -358,7 +362,7 @@ def _each(values: float | list[float], n: int) -> Float:
     return np.array(np.broadcast_to(array, (n,)))
 
 
-def _or(given: float | list[float] | None, default: Float | float) -> Float:
+def _given_or(given: float | list[float] | None, default: Float | float) -> Float:
     return np.asarray(default if given is None else given, dtype=np.float64)
 
 

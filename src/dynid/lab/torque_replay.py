@@ -64,11 +64,13 @@ class LogPart:
 def part_of(run: Identification, theta: Float, model: ExportModel, samples: Samples) -> LogPart:
     """A batch of samples with its torques.    theta: parameters of the files' bodies.    model: what the files hold."""
     # A log tells the sum of an offset and of a spring's preload alone: the model has it in the spring.
-    of_log = _torque(run, theta, samples, lambda term, own: _is_of_log(term, own) and not _is_constant(term))
+    of_log = _torque(
+        run, theta, samples, lambda term, values: _is_of_log(term, values) and not _is_constant(term)
+    )
     of_log += model.offset
     predicted = _torque(run, run.estimate.parameters, samples, lambda _, __: True)
     known = run.terms.known_torque(run.robot, samples)
-    apart = _torque(run, theta, samples, partial(_is_apart, run)) + known
+    apart = _torque(run, theta, samples, partial(_is_in_no_file, run)) + known
     apart += mixed_torque(motors_of(model.mixed)[1], tuple(MotionBasis), samples.dq, samples.ddq)
     predicted += known - of_log
     tau = samples.tau - of_log
@@ -82,9 +84,9 @@ def _torque(
 ) -> Float:
     # (T, n) of some terms with parameters theta (p,).
     tau = np.zeros_like(samples.tau)
-    for term, own in run.terms.with_values(run.robot, theta):
-        if which(term, own):
-            tau += term.torque(run.robot, term.seen(samples), own)
+    for term, values in run.terms.with_values(run.robot, theta):
+        if which(term, values):
+            tau += term.torque(run.robot, term.seen(samples), values)
     return tau
 
 
@@ -96,20 +98,24 @@ def _is_constant(term: Term) -> bool:
     return isinstance(term, JointTerm) and term.exports_as is MotionBasis.ONE
 
 
-def _is_apart(run: Identification, term: Term, own: Float) -> bool:
-    if _is_of_log(term, own):
+def _is_in_no_file(run: Identification, term: Term, values: Float) -> bool:
+    if _is_of_log(term, values):
         return False
-    pieces = term.exported(run.robot, own)
+    pieces = term.exported(run.robot, values)
     return pieces is None or any(isinstance(piece, Lean) for piece in pieces)
 
 
 def effects_apart(run: Identification, theta: Float, model: ExportModel) -> list[str]:
     """Names of the effects that no file holds, but that act on the robot."""
-    found = [term.name for term, own in run.terms.with_values(run.robot, theta) if _is_apart(run, term, own)]
-    return [*found, *(part.term for part in motors_of(model.mixed)[1])]
+    names = [
+        term.name
+        for term, values in run.terms.with_values(run.robot, theta)
+        if _is_in_no_file(run, term, values)
+    ]
+    return [*names, *(part.term for part in motors_of(model.mixed)[1])]
 
 
-def of_measured(parts: Sequence[LogPart], values: Float) -> Float:
+def nan_where_unmeasured(parts: Sequence[LogPart], values: Float) -> Float:
     """Values (n,) with nan for joints without a measured torque."""
     measured = parts[0].samples.measured
     return values if measured is None else np.where(measured, values, np.nan)
@@ -126,7 +132,7 @@ def relative_error(errors: Iterable[Float], sizes: Iterable[Float]) -> Float:
 # Steps of integration, s, at most.
 _STEP = 1e-3
 # Elements of an MJCF that a replay does without.
-_SEEN = (
+_NOT_REPLAYED = (
     "geom",
     "asset",
     "contact",
@@ -177,7 +183,7 @@ def in_mujoco(
             data.qpos[places], data.qvel[places], data.qacc[places] = q[k], dq[k], ddq[k]
             mujoco.mj_inverse(theirs, data)
             tau[k] = P.T @ data.qfrc_inverse[places]
-        computed.append(tau + _dry(model, s.dq) + part.apart)
+        computed.append(tau + _dry_friction(model, s.dq) + part.apart)
     theirs.opt.disableflags = driven
     off, moved = [], []
     for i, a, b in windows:
@@ -198,7 +204,7 @@ def in_mujoco(
             path[k - a] = data.qpos[places[robot.independent_bodies]]
         off.append(s.q[a + 1 : b + 1] - path)
         moved.append(s.q[a + 1 : b + 1] - s.q[a])
-    return computed, of_measured(parts, relative_error(off, moved))
+    return computed, nan_where_unmeasured(parts, relative_error(off, moved))
 
 
 def in_pinocchio(
@@ -225,9 +231,13 @@ def in_pinocchio(
                 full[joint.idx_q : joint.idx_q + joint.nq] = x if joint.nq == 1 else (np.cos(x), np.sin(x))
             v[at], a[at] = dq[k], ddq[k]
             tau[k] = P.T @ pin.rnea(theirs, data, full, v, a)[at]
-        turning = mixed_torque(_of_motors(model), (MotionBasis.ACCELERATION, MotionBasis.SPEED), s.dq, s.ddq)
+        turning = mixed_torque(
+            _motor_parts(model), (MotionBasis.ACCELERATION, MotionBasis.SPEED), s.dq, s.ddq
+        )
         drives = model.rotor * s.ddq + model.viscous * s.dq + turning
-        computed.append(tau + drives + _dry(model, s.dq) + spring_torque(model.springs, s.q) + part.apart)
+        computed.append(
+            tau + drives + _dry_friction(model, s.dq) + spring_torque(model.springs, s.q) + part.apart
+        )
     return computed, None
 
 
@@ -236,13 +246,13 @@ def _order(mujoco: Any, theirs: Any, names: Sequence[str]) -> list[int]:
     return [mujoco.mj_name2id(theirs, mujoco.mjtObj.mjOBJ_JOINT, name) for name in written]
 
 
-def _dry(model: ExportModel, dq: Float) -> Float:
+def _dry_friction(model: ExportModel, dq: Float) -> Float:
     # Of joints and of motors that move several, with the model's smoothed sign.
     signs = np.column_stack([smooth_sign(dq[:, j], float(w)) for j, w in enumerate(model.width)])
-    return np.asarray(model.coulomb * signs + mixed_torque(_of_motors(model), (MotionBasis.SIGN,), dq, dq))
+    return np.asarray(model.coulomb * signs + mixed_torque(_motor_parts(model), (MotionBasis.SIGN,), dq, dq))
 
 
-def _of_motors(model: ExportModel) -> list[Mixed]:
+def _motor_parts(model: ExportModel) -> list[Mixed]:
     left = {id(part) for part in motors_of(model.mixed)[1]}
     return [part for part in model.mixed if id(part) not in left]
 
@@ -254,7 +264,7 @@ def _without_shapes(text: bytes) -> str:
     for parent in list(root.iter()):
         for child in list(parent):
             free = child.tag == "freejoint" or (child.tag == "joint" and child.get("type") == "free")
-            if child.tag in _SEEN or free:
+            if child.tag in _NOT_REPLAYED or free:
                 parent.remove(child)
     return ElementTree.tostring(root, encoding="unicode")
 
@@ -313,20 +323,23 @@ class TorqueReplay:
     @property
     def notes(self) -> tuple[str, ...]:
         """What keeps the files from being the model, a sentence each."""
-        found = [f"Neither file holds {', '.join(self.lacking)}."] if self.lacking else []
+        notes = [f"Neither file holds {', '.join(self.lacking)}."] if self.lacking else []
         if self.made_consistent:
-            found.append(
+            notes.append(
                 "The run's own bodies are not physically consistent; the files hold the nearest ones that are."
             )
-        return tuple(found)
+        return tuple(notes)
 
     def lines(self) -> list[str]:
         """A table: errors by joint in percent."""
         wide = max(10, *(len(name) + 2 for name in self.joint_names))
         shown = [
-            (f"{row.program}, {row.description}, {what}", values, total)
+            (f"{row.program}, {row.description}, {quantity}", values, total)
             for row in self.rows
-            for what, values, total in (("torque", row.torque, row.all_torque), ("motion", row.motion, None))
+            for quantity, values, total in (
+                ("torque", row.torque, row.all_torque),
+                ("motion", row.motion, None),
+            )
             if values is not None
         ]
         head = max((len(name) for name, _, _ in shown), default=0)
@@ -351,7 +364,7 @@ class TorqueReplay:
                 "all_torque": row.all_torque,
             }
             | {
-                name: None if x is None else [None if np.isnan(one) else one for one in x.tolist()]
+                name: None if x is None else [None if np.isnan(value) else value for value in x.tolist()]
                 for name, x in (("torque", row.torque), ("motion", row.motion))
             }
             for row in self.rows
@@ -390,7 +403,7 @@ def replay_torque(run: Identification, log: Log, *, window: float = WINDOW) -> T
     consistent = consistent_parameters(run)
     theta = run.estimate.parameters if consistent is None else consistent[0]
     model = replace(ExportModel.of_terms(run.robot, run.terms, theta), peak=peak_speeds(run))
-    whole = [part_of(run, theta, model, one) for one in batches]
+    whole = [part_of(run, theta, model, batch) for batch in batches]
     starts = _windows(whole, window)
     names = tuple(dict.fromkeys(effects_apart(run, theta, model)))
     with_names = f"identified, with {listed(names)}" if names else ""
@@ -439,13 +452,13 @@ def _rows(
     whole: Sequence[LogPart],
     starts: Sequence[tuple[int, int, int]],
     filtered: ParallelFilter,
-    own: Path | None,
+    user_file: Path | None,
 ) -> list[TorqueReplayRow]:
     rows = []
     for label, program, suffix in (("MuJoCo", in_mujoco, ".xml"), ("pinocchio", in_pinocchio, ".urdf")):
         wanted = list(cases)
-        if own is not None and own.suffix == suffix:
-            wanted.insert(1, replace(cases[0], name="identified, in your file", file=own))
+        if user_file is not None and user_file.suffix == suffix:
+            wanted.insert(1, replace(cases[0], name="identified, in your file", file=user_file))
         for case in wanted:
             if case.model is None:
                 rows.append(TorqueReplayRow(label, case.name, why=case.why))
@@ -496,7 +509,7 @@ def _without_offset(model: Dynamics) -> ExportModel:
 
 def _windows(parts: Sequence[LogPart], window: float) -> list[tuple[int, int, int]]:
     """Part, first and last sample of windows that count from end to end, at most _WINDOWS of them."""
-    found = []
+    windows = []
     for i, part in enumerate(parts):
         length = max(2, round(window * part.samples.rate))
         start, keep = 0, part.samples.keep
@@ -505,13 +518,13 @@ def _windows(parts: Sequence[LogPart], window: float) -> list[tuple[int, int, in
             if len(bad):
                 start += int(bad[-1]) + 1
                 continue
-            found.append((i, start, start + length))
+            windows.append((i, start, start + length))
             start += length
-    if not found:
+    if not windows:
         raise UnfitDataError(
             "no-window", found=f"no {window:g} s of samples that count", expected="a longer stretch"
         )
-    return [found[k] for k in np.unique(np.linspace(0, len(found) - 1, _WINDOWS).round().astype(int))]
+    return [windows[k] for k in np.unique(np.linspace(0, len(windows) - 1, _WINDOWS).round().astype(int))]
 
 
 def _torque_error(
@@ -528,8 +541,10 @@ def _torque_error(
         kept = s.keep[filtered.kept(s.with_left_out)]
         errors.append(sound[:n, kept].T)
         sizes.append(sound[n:, kept].T)
-    together = relative_error([one.reshape(-1, 1) for one in errors], [one.reshape(-1, 1) for one in sizes])
-    return of_measured(parts, relative_error(errors, sizes)), float(together[0])
+    together = relative_error(
+        [values.reshape(-1, 1) for values in errors], [values.reshape(-1, 1) for values in sizes]
+    )
+    return nan_where_unmeasured(parts, relative_error(errors, sizes)), float(together[0])
 
 
 def _percent(share: float) -> str:

@@ -133,14 +133,14 @@ class _Task:
 
     def theta(self, p: Float) -> Float:
         """Parameters about the joint frames, by the parallel axis theorem (26)."""
-        found = np.array(p)
+        parameters = np.array(p)
         ten = p[self.bodies]
         mass, c = ten[:, :1], ten[:, 1:4]
-        found[self.bodies[:, 1:4]] = mass * c
+        parameters[self.bodies[:, 1:4]] = mass * c
         square = (c**2).sum(axis=1)
         for k, (a, b) in enumerate(_SIX):
-            found[self.bodies[:, 4 + k]] += mass[:, 0] * ((a == b) * square - c[:, a] * c[:, b])
-        return found
+            parameters[self.bodies[:, 4 + k]] += mass[:, 0] * ((a == b) * square - c[:, a] * c[:, b])
+        return parameters
 
     def _jacobian(self, p: Float) -> Float:
         # d theta / d p, (p, p).
@@ -164,32 +164,32 @@ class _Task:
 
     def rules(self, p: Float) -> Float:
         """h(p) of every rule, at least zero where it is fulfilled."""
-        return np.concatenate([self._triangles(p), self._others(p)])
+        return np.concatenate([self._triangles(p), self._other_rules(p)])
 
     def _triangles(self, p: Float) -> Float:
         inertia = p[self.bodies][:, 4:][:, _MATRIX]
         return np.asarray(0.5 * np.trace(inertia, axis1=1, axis2=2) - np.linalg.eigvalsh(inertia)[:, -1])
 
-    def _others(self, p: Float, conditions: Sequence[Condition] | None = None) -> Float:
+    def _other_rules(self, p: Float, conditions: Sequence[Condition] | None = None) -> Float:
         theta, ten = self.theta(p), p[self.bodies]
-        found = []
+        values = []
         if self.own:
             seen = Bodies(ten[:, 0], ten[:, 1:4], ten[:, 4:][:, _MATRIX], theta)
-            found = [checked(rule, seen) for rule in self.own]
+            values = [checked(rule, seen) for rule in self.own]
         asked = self.conditions if conditions is None else conditions
-        return np.array(found + [-condition.violation(theta) for condition in asked])
+        return np.array(values + [-condition.violation(theta) for condition in asked])
 
     def _slopes(self, p: Float) -> Float:
         """D h / d z over the box, (rules, p), by forward differences; a triangle depends on its own body alone."""
         n = len(self.bodies)
         here = self.rules(p)
-        found = np.zeros((len(here), len(p)))
+        slopes = np.zeros((len(here), len(p)))
         for k in range(4, 10):
             step = _STEP * self.width[self.bodies[:, k]]
             moved = np.array(p)
             moved[self.bodies[:, k]] += step
             change = self._triangles(moved) - here[:n]
-            found[np.arange(n), self.bodies[:, k]] = np.divide(change, step, where=step > 0, out=np.zeros(n))
+            slopes[np.arange(n), self.bodies[:, k]] = np.divide(change, step, where=step > 0, out=np.zeros(n))
         # A condition that holds is zero throughout its neighbourhood: only the others have a slope.
         broken = np.flatnonzero(here[n + len(self.own) :] < 0)
         places = np.concatenate([n + np.arange(len(self.own)), n + len(self.own) + broken]).astype(np.int64)
@@ -197,8 +197,8 @@ class _Task:
         for j in np.flatnonzero(self.width > 0) if len(places) else ():
             moved = np.array(p)
             moved[j] += _STEP * self.width[j]
-            found[places, j] = (self._others(moved, asked) - here[places]) / (_STEP * self.width[j])
-        return found * self.width
+            slopes[places, j] = (self._other_rules(moved, asked) - here[places]) / (_STEP * self.width[j])
+        return slopes * self.width
 
     # ---- one run
 
@@ -210,22 +210,25 @@ class _Task:
             xi = 10.0 * (k - 1)
             annealed = self._annealed(z, xi, rng) if self.how.evaluations else z
             starts = [z] if np.array_equal(annealed, z) else [annealed, z]
-            z = min((z, *(self._local(start, xi) for start in starts)), key=lambda one: self._whole(one, xi))
-        return self._lifted(self._p(z))
+            z = min(
+                (z, *(self._local(start, xi) for start in starts)),
+                key=lambda candidate: self._penalised_cost(candidate, xi),
+            )
+        return self._with_triangle_margin(self._p(z))
 
-    def _lifted(self, p: Float) -> Float:
+    def _with_triangle_margin(self, p: Float) -> Float:
         # Where lambda_max is twofold no local search ends on the inequality itself: the same inertia about every axis,
         # twice what is missing, is added there, as far as the box allows.
         missing = np.maximum(MARGIN - self._triangles(p), 0.0)
-        found = np.array(p)
+        lifted = np.array(p)
         diagonal = self.bodies[:, [4, 6, 9]]
-        found[diagonal] = np.minimum(found[diagonal] + 2.0 * missing[:, None], self.box.upper[diagonal])
-        return found
+        lifted[diagonal] = np.minimum(lifted[diagonal] + 2.0 * missing[:, None], self.box.upper[diagonal])
+        return lifted
 
     def _p(self, z: Float) -> Float:
         return np.asarray(self.box.lower + np.clip(z, 0.0, 1.0) * self.width)
 
-    def _whole(self, z: Float, xi: float) -> float:
+    def _penalised_cost(self, z: Float, xi: float) -> float:
         p = self._p(z)
         residual = self.A @ self.theta(p) - self.y
         missed = float(np.maximum(-self.rules(p), 0.0).sum()) if xi else 0.0
@@ -234,20 +237,20 @@ class _Task:
     def _annealed(self, z: Float, xi: float, rng: np.random.Generator) -> Float:
         from scipy.optimize import dual_annealing
 
-        found = dual_annealing(
-            lambda at: self._whole(at, xi),
+        result = dual_annealing(
+            lambda at: self._penalised_cost(at, xi),
             [(0.0, 1.0)] * len(z),
             maxfun=self.how.evaluations,
             no_local_search=True,
             x0=z,
             rng=rng,
         )
-        return np.asarray(found.x)
+        return np.asarray(result.x)
 
     def _local(self, z: Float, xi: float) -> Float:
         from scipy.optimize import minimize
 
-        size = max(self._whole(z, xi), 1e-12)
+        size = max(self._penalised_cost(z, xi), 1e-12)
         unit = [(0.0, 1.0)] * len(z)
 
         def smooth(at: Float) -> tuple[float, Float]:
@@ -270,7 +273,7 @@ class _Task:
             "fun": lambda at: self.rules(self._p(at[:-count])) + at[-count:],
             "jac": lambda at: np.hstack([self._slopes(self._p(at[:-count])), np.eye(count)]),
         }
-        found = minimize(
+        result = minimize(
             penalised,
             np.append(z, slack),
             method="SLSQP",
@@ -279,4 +282,4 @@ class _Task:
             constraints=[kept],
             options={"maxiter": 150, "ftol": 1e-10},
         )
-        return np.asarray(np.clip(found.x[:-count], 0.0, 1.0)) if np.isfinite(found.x).all() else z
+        return np.asarray(np.clip(result.x[:-count], 0.0, 1.0)) if np.isfinite(result.x).all() else z

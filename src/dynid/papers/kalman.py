@@ -91,7 +91,7 @@ class KalmanFit:
         require_enough(regression)
         simulation = SimulationProblem.of(regression, self.name, None)
         rounds = min(self.rounds, VALUE_ROUNDS) if regression.value_only else self.rounds
-        self._refuse_hours(simulation, rounds)
+        self._require_short_run(simulation, rounds)
         value = simulation.start()
         run = _Passes(simulation, self.position_noise, value)
         spread = self.width**2 * run.first_covariance
@@ -99,20 +99,20 @@ class KalmanFit:
         while done < rounds and not moved < self.tolerance:
             done += 1
             try:
-                found = run.over(FILTERS[self.kind], value, spread)
+                result = run.over(FILTERS[self.kind], value, spread)
             except np.linalg.LinAlgError as error:
                 raise diverged(f"matrices that cannot be solved ({error})") from error
-            step, value = found.value - value, found.value
-            moved = float(np.sqrt(step @ found.total @ step / len(value)))
-        text = f"{done} passes, squared innovations {found.consistency:.2g} of what noise explains"
+            step, value = result.value - value, result.value
+            moved = float(np.sqrt(step @ result.total @ step / len(value)))
+        text = f"{done} passes, squared innovations {result.consistency:.2g} of what noise explains"
         if not moved < self.tolerance:
             text += (
                 f"; the estimate still moves by {moved:.2g} standard deviations a pass: raise rounds, "
                 "give position_noise, or use 'didim'"
             )
-        return self._estimate(regression, found, Status(bool(moved < self.tolerance), text))
+        return self._estimate(regression, result, Status(bool(moved < self.tolerance), text))
 
-    def _refuse_hours(self, simulation: SimulationProblem, rounds: int) -> None:
+    def _require_short_run(self, simulation: SimulationProblem, rounds: int) -> None:
         run = _Passes(simulation, self.position_noise, np.zeros(simulation.regression.base.rank))
         model, steps = run.model, run.steps
         points = FILTERS[self.kind].points(2 * model.size + model.count)
@@ -128,14 +128,14 @@ class KalmanFit:
                 f"or longest = {np.ceil(1.1 * minutes):g} under [estimate]; or 'wls' or 'iv', which take seconds",
             )
 
-    def _estimate(self, regression: Regression, found: Found, status: Status) -> Estimate:
-        base, value = regression.base, found.value
-        size = np.sqrt(np.diag(found.total))
-        L = np.linalg.cholesky(found.total / np.outer(size, size))
+    def _estimate(self, regression: Regression, result: PassResult, status: Status) -> Estimate:
+        base, value = regression.base, result.value
+        size = np.sqrt(np.diag(result.total))
+        L = np.linalg.cholesky(result.total / np.outer(size, size))
         inverse = solve_triangular(L, np.eye(len(value)), lower=True).T / size[:, None]
-        information = inverse.T @ found.information @ inverse
+        information = inverse.T @ result.information @ inverse
         segment = np.array([block.segment for block in regression.factors.blocks], dtype=np.int64)
-        blocks = BlockScores(inverse, information, found.score @ inverse, segment)
+        blocks = BlockScores(inverse, information, result.score @ inverse, segment)
         independent = blocks.grouped(regression.factors.independent())
         sigma = residual_sigma(regression, value)
         return Estimate(
@@ -190,7 +190,7 @@ class CDKF(KalmanFit):
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class PassResult:
     """What a pass found: value (b,), information (M, b, b) and score (M, b) of each block at that value.
 
     consistency: mean square of normalised innovations.
@@ -229,9 +229,9 @@ class _Passes:
         rate, places = simulation.coarse[0].rate, Places(simulation.regression.factors.blocks)
         inside = [places.of(s.segment, s.t) >= 0 for s in simulation.coarse]
         x = np.concatenate(
-            [measured_motion(frame, s)[0][own] for s, own in zip(simulation.coarse, inside, strict=True)]
+            [measured_motion(frame, s)[0][mask] for s, mask in zip(simulation.coarse, inside, strict=True)]
         )
-        tau = np.concatenate([s.tau[own] for s, own in zip(simulation.coarse, inside, strict=True)])
+        tau = np.concatenate([s.tau[mask] for s, mask in zip(simulation.coarse, inside, strict=True)])
         known, position = source.noise(self.position_noise), np.zeros(frame.size)
         if known is not None:
             motor = known.position if known.motor_position is None else known.motor_position
@@ -255,12 +255,12 @@ class _Passes:
     @property
     def first_covariance(self) -> Float:
         """(b, b) textbook covariance of weighted least squares, with no less noise than the filter believes in."""
-        found = WLS().fit(self.simulation.regression)
+        least_squares = WLS().fit(self.simulation.regression)
         size = np.sqrt([f.target_square / max(f.count, 1) for f in self.simulation.regression.factors.total])
-        floor = float(np.max(LEAST_TORQUE * size / found.sigma))
-        return np.asarray(found.textbook_covariance * max(floor, 1.0) ** 2)
+        floor = float(np.max(LEAST_TORQUE * size / least_squares.sigma))
+        return np.asarray(least_squares.textbook_covariance * max(floor, 1.0) ** 2)
 
-    def over(self, kind: type[JointFilter], value: Float, spread: Float) -> Found:
+    def over(self, kind: type[JointFilter], value: Float, spread: Float) -> PassResult:
         """One pass from parameters (b,) with a covariance (b, b)."""
         s, b = self.model.size, len(value)
         M = len(self.simulation.regression.factors.blocks)
@@ -269,15 +269,15 @@ class _Passes:
         whole[2 * s :, 2 * s :] = spread
         joint = kind(self.model, np.concatenate([np.zeros(2 * s), value]), whole, self.noise)
         information, pull = np.zeros((M, b, b)), np.zeros((M, b))
-        before = _natural(joint, size)
+        before = _information_form(joint, size)
         progress = self.simulation.source.progress
         for m, part in self._runs():
             x, v = measured_coordinates(self.model.frame, part)
-            _begin(joint, x, v, part.rate)
+            _begin_stretch(joint, x, v, part.rate)
             joint.follow(np.stack([part.tau[:-1], part.tau[1:]], axis=1), x[1:], 1.0 / part.rate)
             if progress is not None:
                 progress("a pass of the filter", len(part) / part.rate)
-            after = _natural(joint, size)
+            after = _information_form(joint, size)
             information[m] += after[0] - before[0]
             pull[m] += after[1] - before[1]
             before = after
@@ -297,7 +297,7 @@ class _Passes:
                 do="record a richer motion, or use 'ridge'",
             )
         new = np.array(joint.value)
-        return Found(new, information, pull - information @ new, float(np.mean(joint.innovation)) / s)
+        return PassResult(new, information, pull - information @ new, float(np.mean(joint.innovation)) / s)
 
     @property
     def steps(self) -> int:
@@ -314,7 +314,7 @@ class _Passes:
                     yield int(label[a]), samples.part(a, b)
 
 
-def _begin(joint: JointFilter, x: Float, v: Float, rate: float) -> None:
+def _begin_stretch(joint: JointFilter, x: Float, v: Float, rate: float) -> None:
     # A state of its own for each stretch: nothing but parameters is carried from one to the next.
     known, P = 2 * joint.model.size, joint.covariance
     position = np.broadcast_to(joint.noise.position, (joint.model.size,))
@@ -324,7 +324,7 @@ def _begin(joint: JointFilter, x: Float, v: Float, rate: float) -> None:
     P[:known, :known] = np.diag(np.concatenate([position, speed]) ** 2)
 
 
-def _natural(joint: JointFilter, size: Float) -> tuple[Float, Float]:
+def _information_form(joint: JointFilter, size: Float) -> tuple[Float, Float]:
     # P^-1 and P^-1 beta of the parameters.
     scale = np.outer(size, size)
     inverse = np.linalg.inv(joint.parameter_covariance / scale) / scale

@@ -82,7 +82,7 @@ class ML:
             done, moved = done + 1, slope.moved
             if moved < self.tolerance:
                 break
-            trial = _lowered(likelihood, point, slope.step, variance)
+            trial = _step_that_improves(likelihood, point, slope.step, variance)
             stuck = trial is None
             if trial is not None:
                 point = trial
@@ -100,9 +100,9 @@ class ML:
         scores, information = np.zeros((M, b)), np.zeros((M, b, b))
         whitened = slope.whitened @ inverse
         for m in range(M):
-            own = likelihood.block == m
-            scores[m] = slope.scores[own].sum(axis=0) @ inverse
-            information[m] = np.einsum("tgi,tgj->ij", whitened[own], whitened[own])
+            in_block = likelihood.block == m
+            scores[m] = slope.scores[in_block].sum(axis=0) @ inverse
+            information[m] = np.einsum("tgi,tgj->ij", whitened[in_block], whitened[in_block])
         segment = np.array([block.segment for block in regression.factors.blocks], dtype=np.int64)
         blocks = BlockScores(inverse, information, scores, segment)
         independent = blocks.grouped(regression.factors.independent())
@@ -197,11 +197,11 @@ class Likelihood:
             parts.append([X[inside], y[inside], block[inside], *(z[kept[inside]] for z in motion)])
             extras.append({name: z[kept[inside]] for name, z in extra_of(probe, samples).items()})
         X, y, block, x, v, a = (np.concatenate([part[i] for part in parts]) for i in range(6))
-        extra = {name: np.concatenate([one[name] for one in extras]) for name in extras[0]}
+        extra = {name: np.concatenate([batch[name] for batch in extras]) for name in extras[0]}
         groups = _groups(
             source.robot.n, simulation.second, isinstance(rows, ElasticRows) and rows.form == "link"
         )
-        return Likelihood(simulation, X, y, block, x, v, a, extra, _behind_filters(simulation, noise), groups)
+        return Likelihood(simulation, X, y, block, x, v, a, extra, _filtered_noise(simulation, noise), groups)
 
     def at(self, value: Float) -> Point:
         """Residuals and the noise in them at a value."""
@@ -253,31 +253,31 @@ class Likelihood:
                 for sign in (1.0, -1.0):
                     moved = [np.array(part) for part in (self.x, self.v, self.a)]
                     moved[order][:, c] += sign * h
-                    total += sign / (2.0 * h) * self._weighed(moved, weight)
+                    total += sign / (2.0 * h) * self._weighted_regressor(moved, weight)
         return total
 
-    def _weighed(self, state: list[Float], weight: Float) -> Float:
+    def _weighted_regressor(self, state: list[Float], weight: Float) -> Float:
         # Sum over coordinates of weight (T, s) times the regressor, (T, b).
         mechanism = self._probe
         samples = mechanism.samples(state[0], state[1], state[2], self.extra)
         robot, terms, n = mechanism.robot, mechanism.terms, mechanism.n
-        found = np.zeros((len(mechanism.theta), len(weight)))
+        weighted = np.zeros((len(mechanism.theta), len(weight)))
         on_total = np.array(weight[:, :n])
         panels = terms.torque_regressor(robot, samples, self.simulation.wanted)
         for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
-            found[columns] += on_total[:, j] * values
+            weighted[columns] += on_total[:, j] * values
         if mechanism.second:
             motor = terms.motor_regressor(robot, samples, self.simulation.wanted)
             for i, j in enumerate(mechanism.second):
-                found[motor.columns[j]] += (weight[:, n + i] - weight[:, j]) * motor.values[j]
-        return found[self.simulation.regression.base.independent].T
+                weighted[motor.columns[j]] += (weight[:, n + i] - weight[:, j]) * motor.values[j]
+        return weighted[self.simulation.regression.base.independent].T
 
     @cached_property
     def _probe(self) -> Mechanism:
         return self.simulation.mechanism(np.zeros(self.simulation.regression.base.rank))
 
 
-def _lowered(likelihood: Likelihood, point: Point, step: Float, variance: Float) -> Point | None:
+def _step_that_improves(likelihood: Likelihood, point: Point, step: Float, variance: Float) -> Point | None:
     here = likelihood.cost(point, variance)
     for halving in range(HALVINGS):
         trial = likelihood.at(point.value + step / 2**halving)
@@ -298,7 +298,7 @@ def _groups(n: int, second: tuple[int, ...], link_form: bool) -> Float:
     return made
 
 
-def _behind_filters(simulation: SimulationProblem, noise: MotionNoise) -> Float:
+def _filtered_noise(simulation: SimulationProblem, noise: MotionNoise) -> Float:
     parallel = simulation.source.assembly.parallel
     robot = simulation.source.robot
 

@@ -230,7 +230,7 @@ class _Task:
             x = self._annealed(x, number)
         for k in range(1, self.search.rounds + 1):
             xi = self.search.weight * 10.0 * (k - 1)
-            found = minimize(
+            result = minimize(
                 self._penalised,
                 x,
                 (xi,),
@@ -239,7 +239,7 @@ class _Task:
                 bounds=bounds,
                 options={"maxiter": 60, "maxls": 10},
             )
-            x = found.x
+            x = result.x
             if k > 1 and (self.values(self.chart.parameters(x)) >= -FULFILLED).all():
                 break
         return self._polished(x)
@@ -266,7 +266,7 @@ class _Task:
             away = theta - self.centre
             return self.cost(theta) + float(away @ (self.pull * away)) + xi * missed
 
-        found = dual_annealing(
+        result = dual_annealing(
             whole,
             [(low, max(high, low + STEP)) for low, high in self._around(x, 3.0 * self.search.reach)],
             maxfun=self.search.annealing,
@@ -274,7 +274,7 @@ class _Task:
             x0=x,
             rng=np.random.default_rng([self.search.seed, number]),
         )
-        return np.asarray(found.x)
+        return np.asarray(result.x)
 
     def _around(self, x: Float, reach: float) -> list[tuple[float, float]]:
         lower, upper = np.maximum(x - reach, self.chart.lower), np.minimum(x + reach, self.chart.upper)
@@ -296,7 +296,7 @@ class _Task:
             value, gradient = self.smooth(z)
             return value / size, gradient / size
 
-        found = minimize(
+        result = minimize(
             scaled,
             x,
             method="SLSQP",
@@ -305,7 +305,7 @@ class _Task:
             constraints=[fulfilled],
             options={"maxiter": 100, "ftol": 1e-9},
         )
-        return min((x, np.asarray(found.x)), key=self._rank)
+        return min((x, np.asarray(result.x)), key=self._rank)
 
     def _rank(self, x: Float) -> tuple[float, float]:
         if not np.isfinite(x).all():

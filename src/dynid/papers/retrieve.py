@@ -112,13 +112,13 @@ def feasible_from_coefficients(
         )
 
     def point(strength: float) -> tuple[float, float]:
-        one = solved(strength)
-        return one.cost, one.distance
+        trial = solved(strength)
+        return trial.cost, trial.distance
 
     strength = l_curve_strength(point).strength if how.strength == "l-curve" else float(how.strength)
-    found = solved(strength)
-    misfit = coefficients.C @ found.parameters - coefficients.value
-    return FeasibleCoefficients(robot, chosen, coefficients, found, misfit, strength)
+    solution = solved(strength)
+    misfit = coefficients.C @ solution.parameters - coefficients.value
+    return FeasibleCoefficients(robot, chosen, coefficients, solution, misfit, strength)
 
 
 def read_coefficients(path: str | Path, robot: RobotModel, terms: Terms | None = None) -> Coefficients:
@@ -159,8 +159,10 @@ def read_coefficients(path: str | Path, robot: RobotModel, terms: Terms | None =
         )
     y = np.array(values)
     usual = DEVIATION * max(float(np.sqrt(np.mean(y**2))), np.finfo(np.float64).tiny)
-    std = np.array([usual if math.isnan(one) else max(one, LEAST * usual) for one in deviations])
-    return Coefficients(tuple(formulas), _exact(np.array(rows), robot, chosen), y, std)
+    std = np.array(
+        [usual if math.isnan(deviation) else max(deviation, LEAST * usual) for deviation in deviations]
+    )
+    return Coefficients(tuple(formulas), _with_exact_factors(np.array(rows), robot, chosen), y, std)
 
 
 def _lines(table: csv.DictReader[str], path: Path) -> Iterator[dict[str, str]]:
@@ -211,7 +213,7 @@ def _deviation(line: dict[str, str], place: Place) -> float:
     return math.nan
 
 
-def _exact(C: Float, robot: RobotModel, terms: Terms) -> Float:
+def _with_exact_factors(C: Float, robot: RobotModel, terms: Terms) -> Float:
     B = structural_base(robot, terms, TorqueRows()).B
     rounded = {tuple(_rounded(row)): row for row in B}
     return np.array([rounded.get(tuple(_rounded(row)), row) for row in C])
@@ -223,12 +225,12 @@ def _rounded(row: Float) -> list[float]:
 
 def retrieval_lines(result: FeasibleCoefficients) -> list[str]:
     """The result in words: cost, worst coefficients, bodies and what holds them."""
-    found, theta = result.found, result.found.parameters
+    solution, theta = result.found, result.found.parameters
     count = len(result.misfit)
     how = f"prior of strength {result.strength:g}"
-    if isinstance(found, Penalised):
-        met = found.costs[np.isfinite(found.costs)]
-        runs = f"{len(found.costs)} run{'s' * (len(found.costs) > 1)}"
+    if isinstance(solution, Penalised):
+        met = solution.costs[np.isfinite(solution.costs)]
+        runs = f"{len(solution.costs)} run{'s' * (len(solution.costs) > 1)}"
         how = f"best of {runs}, median {float(np.median(met)):.4g}, {len(met)} fulfil every rule"
     lines = [f"{count} coefficients, sum of squared misfits {result.cost:.4g}, {how}"]
     for i in np.argsort(-np.abs(result.misfit))[:5]:
@@ -237,12 +239,12 @@ def retrieval_lines(result: FeasibleCoefficients) -> list[str]:
             f"  off by {result.misfit[i]: .3g} of {value: .4g}  {result.coefficients.formulas[i][:80]}"
         )
     lines.append("body, mass kg, centre of mass m, least eigenvalue of the pseudo-inertia")
-    for i, (name, least) in enumerate(zip(result.robot.body_names, found.least_eigenvalue, strict=True)):
+    for i, (name, least) in enumerate(zip(result.robot.body_names, solution.least_eigenvalue, strict=True)):
         m, *h = theta[10 * i : 10 * i + 4]
         centre = ", ".join(f"{x / m: .4f}" for x in h)
         lines.append(f"  {name:<20} {m:8.4f}   {centre}   {least:.2g}")
-    if isinstance(found, Feasible):
-        lines.append("held by: " + (", ".join(found.active) or "no constraint"))
+    if isinstance(solution, Feasible):
+        lines.append("held by: " + (", ".join(solution.active) or "no constraint"))
     return lines
 
 
@@ -294,20 +296,24 @@ def feasible_by_penalty(
     chosen, asked = terms or Terms((RigidBody(),)), fit or FeasibleFit(strength=1.0)
     columns = chosen.columns(robot)
     spread = parameter_spread(robot, columns, np.full(len(columns), np.nan))
-    held = [one for one in asked.constraints() if not isinstance(one, PhysicalBodies | ColumnBounds)]
+    constraints = [
+        constraint
+        for constraint in asked.constraints()
+        if not isinstance(constraint, PhysicalBodies | ColumnBounds)
+    ]
     weight = float(np.sqrt(np.mean(coefficients.std**2))) / coefficients.std
-    found = annealed_parameters(
+    solution = annealed_parameters(
         coefficients.C * weight[:, None],
         coefficients.value * weight,
         columns,
         box or default_box(robot, columns, asked.total_mass),
         tuple(rules),
-        all_conditions(held, columns, spread),
+        all_conditions(constraints, columns, spread),
         how,
         progress=progress,
     )
-    misfit = coefficients.C @ found.parameters - coefficients.value
-    return FeasibleCoefficients(robot, chosen, coefficients, found, misfit, 0.0)
+    misfit = coefficients.C @ solution.parameters - coefficients.value
+    return FeasibleCoefficients(robot, chosen, coefficients, solution, misfit, 0.0)
 
 
 def default_box(
@@ -400,7 +406,7 @@ def _bounds(line: dict[str, str], places: dict[str, int], place: Place) -> tuple
 
 def rules_by_name(names: Sequence[str]) -> tuple[Rule, ...]:
     """Registered rules; raises UsageError for an unknown one."""
-    found = []
+    rules = []
     for name in names:
         if name not in RULES:
             raise UsageError(
@@ -409,5 +415,5 @@ def rules_by_name(names: Sequence[str]) -> tuple[Rule, ...]:
                 expected="one of " + (", ".join(RULES.names()) or "none, as no plug-in has registered one"),
                 do=RULES.meant(name) or "name the module that registers it: --plugin my_rules.py",
             )
-        found.append(Rule(name, RULES[name]))
-    return tuple(found)
+        rules.append(Rule(name, RULES[name]))
+    return tuple(rules)

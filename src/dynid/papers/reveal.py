@@ -123,7 +123,7 @@ def _feasible(regression: Regression, free: Estimate) -> Estimate:
     b = regression.base.rank
     R = stack(regression.factors.total, regression.base.independent, np.ones(len(regression.factors.total)))
     R = R[:b] / np.linalg.norm(R[:, b])
-    found = feasible_parameters(
+    solution = feasible_parameters(
         R[:, :b] @ regression.base.B,
         R[:, b],
         regression.columns,
@@ -132,12 +132,12 @@ def _feasible(regression: Regression, free: Estimate) -> Estimate:
         regression.spread,
         STRENGTH,
     )
-    value = regression.base.reduce(found.parameters)
-    return replace(free, method="feasible", value=value, parameters=found.parameters)
+    value = regression.base.reduce(solution.parameters)
+    return replace(free, method="feasible", value=value, parameters=solution.parameters)
 
 
 def _sampled(model: Float | Model | None, q: Float) -> Float | None:
-    return np.stack([np.asarray(model(one)) for one in q]) if callable(model) else model
+    return np.stack([np.asarray(model(position)) for position in q]) if callable(model) else model
 
 
 def _samples(robot: RobotModel, q: Float, M: Float | None, g: Float | None) -> Samples:
@@ -195,5 +195,5 @@ def _errors(
         miss = np.abs(theta[columns] @ panel[:-1] - panel[-1]).max(initial=0.0)
         kind = worst[group[0]]
         kind[0], kind[1] = max(kind[0], float(miss)), max(kind[1], float(np.abs(panel[-1]).max(initial=0.0)))
-    found = [miss / size if size > 0 else float("nan") for miss, size in (worst["M"], worst["g"])]
-    return found[0], found[1]
+    errors = [miss / size if size > 0 else float("nan") for miss, size in (worst["M"], worst["g"])]
+    return errors[0], errors[1]

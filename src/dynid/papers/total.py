@@ -64,18 +64,18 @@ class TLS:
             return replace(free, method=self.name, status=Status(free.status.ok, text))
         b = regression.base.rank
         total = regression.factors.total
-        C = _over_base(regression, noise)
+        C = _base_covariances(regression, noise)
         value, sigma = np.array(free.value), np.array(free.sigma)
         ratio, change = 1.0, np.inf
         for _ in range(self.rounds):
             weights = 1.0 / sigma**2
             R = stack(total, regression.base.independent, weights)
-            shared = [np.einsum("i,ij,j->", value, one, value) for one in C]
+            shared = [np.einsum("i,ij,j->", value, covariance, value) for covariance in C]
             torque = [max(s**2 - x, LEAST_TORQUE_SHARE * s**2) for s, x in zip(sigma, shared, strict=True)]
             errors = np.zeros((b + 1, b + 1))
-            for f, w, one, own in zip(total, weights, C, torque, strict=True):
-                errors[:b, :b] += w * f.count * one
-                errors[b, b] += w * f.count * own
+            for f, w, covariance, torque_variance in zip(total, weights, C, torque, strict=True):
+                errors[:b, :b] += w * f.count * covariance
+                errors[b, b] += w * f.count * torque_variance
             new, ratio = smallest(R, errors)
             change = float(np.linalg.norm(R[:b, :b] @ (new - value)) / np.sqrt(b))
             value = new
@@ -86,16 +86,16 @@ class TLS:
         R = stack(total, regression.base.independent, weights)[:b, :b]
         moved = float(np.linalg.norm(R @ (value - free.value)) / np.sqrt(b))
         status = _status(change < self.tolerance * np.sqrt(regression.factors.count), ratio, moved)
-        found = completed(self, regression, value, R, weights, sigma, 1.0, None, status)
+        estimate = completed(self, regression, value, R, weights, sigma, 1.0, None, status)
         # The bread of the corrected equations, G - ratio C, is smaller than that of least squares.
         corrected = R.T @ R - ratio * sum(
-            w * f.count * one for w, f, one in zip(weights, total, C, strict=True)
+            w * f.count * covariance for w, f, covariance in zip(weights, total, C, strict=True)
         )
         stretch = np.linalg.solve(_positive(corrected, R), R.T @ R)
         return replace(
-            found,
-            covariance=stretch @ found.covariance @ stretch.T,
-            textbook_covariance=stretch @ found.textbook_covariance @ stretch.T,
+            estimate,
+            covariance=stretch @ estimate.covariance @ stretch.T,
+            textbook_covariance=stretch @ estimate.textbook_covariance @ stretch.T,
         )
 
 
@@ -115,15 +115,15 @@ def smallest(R: Float, errors: Float) -> tuple[Float, float]:
     return -v[:-1] / v[-1], float(1.0 / values[-1])
 
 
-def _over_base(regression: Regression, noise: tuple[Float, ...]) -> list[Float]:
+def _base_covariances(regression: Regression, noise: tuple[Float, ...]) -> list[Float]:
     position = {int(c): i for i, c in enumerate(regression.base.independent)}
-    found = []
-    for factor, own in zip(regression.factors.total, noise, strict=True):
+    covariances = []
+    for factor, covariance in zip(regression.factors.total, noise, strict=True):
         place = np.array([position[int(c)] for c in factor.columns])
         whole = np.zeros((regression.base.rank,) * 2)
-        whole[np.ix_(place, place)] = own
-        found.append(whole)
-    return found
+        whole[np.ix_(place, place)] = covariance
+        covariances.append(whole)
+    return covariances
 
 
 def _positive(A: Float, R: Float) -> Float:

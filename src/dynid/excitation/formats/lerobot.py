@@ -102,8 +102,8 @@ def _info(motion: Motion, rate: int) -> dict[str, Any]:
 
 def _statistics(motion: Motion) -> dict[str, Any]:
     q = motion.q.astype(np.float32).astype(np.float64)
-    one = {name: getattr(q, name)(axis=0).tolist() for name in ("min", "max", "mean", "std")}
-    return {name: one | {"count": [len(q)]} for name in ("action", "observation.state")}
+    values = {name: getattr(q, name)(axis=0).tolist() for name in ("min", "max", "mean", "std")}
+    return {name: values | {"count": [len(q)]} for name in ("action", "observation.state")}
 
 
 FORMAT = LeRobot()

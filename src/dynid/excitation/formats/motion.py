@@ -51,7 +51,7 @@ class Motion:
         return (
             *([self.headline] if self.headline else []),
             f"units: {units}; {len(self.t)} rows, {self.t[-1]:.6g} s",
-            "greatest position, velocity, acceleration: " + "; ".join(_plain(one) for one in peaks),
+            "greatest position, velocity, acceleration: " + "; ".join(_plain(text) for text in peaks),
         )
 
 
