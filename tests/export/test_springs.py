@@ -342,8 +342,8 @@ def test_what_a_format_cannot_hold_is_told_with_its_size(tmp_path: Path) -> None
     first, second, third = (f"'{name}'" for name in robot.joint_names[:3])
     both = f"{second} + {third}"
     cases = {
-        "urdf": ((first, both), "MJCF and C can hold"),
-        "sdf": ((both,), "MJCF and C can hold"),
+        "urdf": ((first, both), "MJCF and C can represent"),
+        "sdf": ((both,), "MJCF and C can represent"),
         "xml": ((), ""),
     }
     for suffix, (named, held) in cases.items():
@@ -362,7 +362,7 @@ def test_what_a_format_cannot_hold_is_told_with_its_size(tmp_path: Path) -> None
     (warning,) = diagnostics.warnings
     unit = "N" if robot.prismatic[0] else "N m"
     assert f"up to 8.5 {unit} on the log's motion" in warning.text
-    assert "MJCF, SDF and C can hold it" in warning.text
+    assert "MJCF, SDF and C can represent it" in warning.text
     assert exportable_springs(model, several=False) == list(model.springs)
 
 
@@ -441,7 +441,9 @@ def test_a_run_with_springs_is_exported_as_it_predicts(tmp_path: Path) -> None:
     wanted = run.predict(*states(robot))
     agree(by_mujoco((tmp_path / "own.xml").read_bytes(), robot) + model.offset, wanted)
     run.export(tmp_path / "arm.urdf", diagnostics=diagnostics)
-    (warning,) = [one.text for one in diagnostics.warnings if "URDF cannot hold these springs" in one.text]
+    (warning,) = [
+        one.text for one in diagnostics.warnings if "URDF cannot represent these springs" in one.text
+    ]
     q = np.concatenate([np.asarray(log.read(one).q) for one in log.trajectories])
     for j, name in enumerate(robot.joint_names[:3]):
         said = re.search(rf"'{name}' \([^)]*\), up to (\S+) N", warning)
@@ -468,4 +470,4 @@ def test_a_spring_at_a_motor_of_several_joints_is_a_tendon(tmp_path: Path) -> No
     diagnostics = Diagnostics()
     export_parameters(robot, terms, theta, tmp_path / "robot.sdf", diagnostics=diagnostics)
     (warning,) = [one.text for one in diagnostics.warnings if "springs" in one.text]
-    assert "SDF cannot hold these springs: 0.5 'joint2' + 'joint3'" in warning
+    assert "SDF cannot represent these springs: 0.5 'joint2' + 'joint3'" in warning

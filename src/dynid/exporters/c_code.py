@@ -17,6 +17,7 @@ from dynid.exporters.expression import Graph, Recursion, share, statements
 from dynid.exporters.model import ExportModel, c_comment, c_identifier, reduced
 from dynid.terms.exports import MotionBasis, c_sign
 
+# Most links: compile time grows with the straight-line code of each.
 MAX_BODIES = 64
 
 
@@ -29,18 +30,34 @@ class CFiles:
 
 
 def write_c(model: ExportModel, header_name: str, thresholds: Thresholds | None = None) -> CFiles:
-    """The code of a model; the source includes the header under the given name.
+    """Write the C99 code of a model.
 
-    thresholds: for external torque, to be held as well.
+    Parameters
+    ----------
+    model : ExportModel
+        The model.
+    header_name : str
+        Name under which the source includes its header.
+    thresholds : Thresholds, optional
+        Thresholds of external torque that the code contains too.
 
-    Raises RefusedError for robots of more than 64 bodies, whose straight-line code would be too long to compile.
+    Returns
+    -------
+    CFiles
+        Source and header.
+
+    Raises
+    ------
+    RefusedError
+        For robots of more than 64 links, whose straight-line code would be too long to compile.
+
     """
     robot = model.robot
     if robot.n_bodies > MAX_BODIES:
         raise RefusedError(
             "c-size",
-            found=f"{robot.n_bodies} bodies",
-            expected=f"at most {MAX_BODIES}: the code is written out body by body",
+            found=f"{robot.n_bodies} links",
+            expected=f"at most {MAX_BODIES}, since the code is written out link by link",
         )
     return _Writer(model, header_name, thresholds).files()
 
@@ -246,7 +263,7 @@ class _Writer:
     def _add_mixed(
         self, g: Graph, tau: list[int], bases: Sequence[MotionBasis], first: int | None = None
     ) -> None:
-        # first: number of their first parameter in pi, None = the identified values.
+        # first: index of their first parameter in pi; None = the identified values.
         for i, part in enumerate(self.model.mixed):
             value = g.constant(part.value) if first is None else g.variable(f"pi[{first + i}]")
             if part.basis in bases:
@@ -255,7 +272,7 @@ class _Writer:
                     tau[j] = g.add(tau[j], g.mul(g.constant(float(part.out[j])), contribution))
 
     def _add_tilt(self, recursion: Recursion, tau: list[int], values: Sequence[int]) -> None:
-        # Weights of the nominal bodies under what the tilts add to gravity, and the pattern of the first body.
+        # Weight of the nominal links under the change of gravity by the tilt, and the pattern of the first link.
         tilt, g = self.model.tilt, recursion.g
         if tilt is None:
             return
@@ -269,7 +286,7 @@ class _Writer:
             tau[0] = g.add(tau[0], g.mul(value, g.call(pattern, g.variable("q[0]"))))
 
     def _add_springs(self, g: Graph, tau: list[int], values: Sequence[int]) -> None:
-        # Stiffness and preload of each, in turn.
+        # values: stiffness and preload of each spring in turn.
         for i, spring in enumerate(self.model.springs):
             q = [g.variable(f"q[{j}]") for j in spring.joints]
             weights = [g.constant(float(spring.weights[j])) for j in spring.joints]

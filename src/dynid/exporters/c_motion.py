@@ -1,9 +1,9 @@
 """C99 code of motion: kinematics, forward dynamics, energy, derivatives and external torque, as loops over tables.
 
-Torque is written out body by body (c_code.py), which is fastest; these functions are loops, so that their size does not
-grow with the robot. They call the ones that are written out. No memory is allocated, nothing is kept between calls but
-what the caller hands over. Their text is in the folder `c`, where PREFIX and MACRO stand for the robot's name in lower
-and upper case, SLOPES for what a leaning base and springs add to derivatives, ENERGY for the springs' energy.
+Torque is written out link by link (c_code.py), which is fastest; these functions are loops, so that their size does
+not grow with the robot. No memory is allocated, and state between calls is only what the caller passes. Their text is
+in the folder `c`, where PREFIX and MACRO stand for the robot's name in lower and upper case, SLOPES for what a tilted
+base and springs add to derivatives, ENERGY for the springs' energy.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _row(values: Sequence[float] | Float) -> str:
 
 
 def _tilt(model: ExportModel) -> list[str]:
-    # Weights of the nominal bodies under what the tilts add to gravity, and the pattern of the first body.
+    # Weight of the nominal links under the change of gravity by the tilt, and the pattern of the first link.
     lines = ["    PREFIX_add_derivatives(PREFIX_leaning, PREFIX_lean, q, 0, 0, by_q, 0);\n"]
     patterns = [] if model.tilt is None else model.tilt.values[2:].tolist()
     for value, slope in zip(patterns, ("-sin", "cos"), strict=False):
@@ -106,12 +106,13 @@ def _spring_energy(model: ExportModel) -> list[str]:
     return lines
 
 
-# The test that exported C code carries: every function against states that dynid computed.
+# Self-test in the exported C code: every function is compared with states that dynid computed.
 
+# States that the self-test compares: few, since all their numbers are in the source.
 _CHECKS = 8
-# Of the last body, m: its velocity gives all of a Jacobian.
+# m, a point on the last link: its velocity depends on all entries of the Jacobian.
 _POINT = (0.1, -0.2, 0.3)
-# An acceleration that is to come back from its torque loses as many digits as the mass matrix has in its condition.
+# Above this condition number of the mass matrix, forward dynamics lose too many digits to be compared.
 _CONDITION = 1e5
 
 
@@ -134,8 +135,8 @@ def self_test(model: ExportModel, prefix: str) -> list[str]:
 
 
 def _motion(model: ExportModel, q: Float, dq: Float, ddq: Float) -> Float:
-    # Energies, placement of the last body and velocity of a point of it, derivatives along dq and ddq, momentum,
-    # C' dq: (T, 20 + 3 n).
+    # (T, 20 + 3 n): energies, placement of the last link and velocity of a point on it, derivatives along dq and ddq,
+    # momentum, C' dq.
     by_q, by_dq, _ = model.torque_derivatives(q, dq, ddq, friction=False)
     still = np.zeros_like(q)
     carried = model.momentum_rate(q, dq, still) + model.gravity(q) + model.friction(dq)
@@ -159,7 +160,7 @@ def _c_test_table(name: str, width: str, values: Float) -> list[str]:
     return [f"    static const double {name}[{_CHECKS}][{width}] = {{", *rows, "    };"]
 
 
-# `near` keeps the worst share of the greatest number, or of one, of each kind; 1e-10 is allowed.
+# `near` stores the largest difference and the largest value (at least 1) of each kind; a ratio of 1e-10 is allowed.
 _TEXT = """\
 #ifdef DYNID_TEST_MAIN
 /* cc -std=c99 -DDYNID_TEST_MAIN FILE.c -lm: compares with COUNT states that dynid computed. */

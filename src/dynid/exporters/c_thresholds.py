@@ -7,7 +7,7 @@ from dynid.dynamics.observer import Thresholds
 
 
 def declarations(limits: Thresholds, prefix: str) -> list[str]:
-    """What the header says of them."""
+    """Lines of the header."""
     M = prefix.upper()
     return [
         "",
@@ -21,7 +21,7 @@ def declarations(limits: Thresholds, prefix: str) -> list[str]:
 
 
 def functions(limits: Thresholds, prefix: str) -> list[str]:
-    """Straight lines between the values at the knots of speed, level beyond, and what friction holds near rest."""
+    """Linear interpolation between values at knots of speed, constant beyond them, and dry friction near rest."""
     M, count = prefix.upper(), limits.speeds.shape[1]
     return [
         f"void {prefix}_thresholds(const double dq[{M}_N], double limit[{M}_N])",

@@ -1,4 +1,4 @@
-"""SDF: a model for Gazebo, one link a body in its joint frame; rotors and offsets have no place in it, springs have."""
+"""SDF: a model for Gazebo, one link per body in its joint frame; with springs, without rotors and offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid.spatial.algebra import placement, rotation_rpy
 from dynid.spatial.inertia import from_com, symmetric
 
 _SIX = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))
-_FAR = 1e16  # SDF's own sign for "no limit"
+_FAR = 1e16  # SDF's value for "no limit"
 
 
 def new_sdf(model: ExportModel) -> bytes:
@@ -104,7 +104,7 @@ def _text(name: str) -> str:
 
 
 def parameters_of(data: bytes) -> tuple[Float, Float]:
-    """Ten parameters (nb, 10) about the links' frames, and their placements (nb, 4, 4), of a file of `new_sdf`."""
+    """Inertial parameters (nb, 10) about the links' frames, and frames (nb, 4, 4), of a file written by `new_sdf`."""
     from xml.etree import ElementTree
 
     links = ElementTree.fromstring(data).findall("model/link")[1:]  # noqa: S314 - bytes of our own

@@ -22,6 +22,7 @@ from dynid.spatial.inertia import from_khalil, to_khalil
 from dynid.terms.catalogue import names_in_spec, terms_from_spec, terms_to_spec
 from dynid.terms.term import Terms
 
+# Version of the JSON format, and bytes that a model file may have: many times more than any model needs.
 FORMAT = 1
 MAX_BYTES = 64_000_000
 KHALIL = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
@@ -30,7 +31,23 @@ _JOINT = ("Ia", "fv", "fc", "fo")
 
 
 def model_json(robot: RobotModel, terms: Terms, theta: Float) -> bytes:
-    """Robot, terms and parameters as JSON: everything that the torque of the model needs."""
+    """Write robot, terms and parameters as JSON: all that is needed to compute the model's torque.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The terms.
+    theta : ndarray, shape (n_parameters,)
+        Parameters.
+
+    Returns
+    -------
+    bytes
+        The file.
+
+    """
     columns = terms.columns(robot)
     data = {
         "format": FORMAT,
@@ -60,14 +77,14 @@ def read_model_json(path: str | Path) -> tuple[RobotModel, Terms, Float]:
             raise
         raise InputError(
             "model-json",
-            found=f"no model of dynid ({type(error).__name__}: {error})",
-            expected=f"a file of dynid export, format {FORMAT}",
+            found=f"a file that is no dynid model ({type(error).__name__}: {error})",
+            expected=f"a file written by dynid export, format {FORMAT}",
             place=Place(file=str(path)),
         ) from error
 
 
 def table(model: ExportModel, order: str) -> bytes:
-    """CSV with one line a body: ten parameters in Khalil's or pinocchio's order, then those of its joint."""
+    """CSV with one row per link: ten inertial parameters in Khalil's or pinocchio's order, then those of its joint."""
     robot = model.robot
     symbols = KHALIL if order == "khalil" else PINOCCHIO
     text = io.StringIO()
@@ -103,30 +120,29 @@ def read_table(path: str | Path) -> tuple[tuple[str, ...], Float]:
 
 
 def _cell(name: str) -> str:
-    # A leading sign would make a spreadsheet take the name for a formula.
+    # A spreadsheet would take a name with a leading sign for a formula.
     return "'" + name if name[:1] in ("=", "+", "-", "@") else name
 
 
-# A file of actuators for simulators that keep them beside the robot: gains, delay, armature and friction by
-# joint.
+# Actuators for simulators that store them in a file of their own: gains, delay, armature and friction per joint.
 
 
 def actuators_json(model: ExportModel) -> bytes:
-    """Position controllers and what the drives add, as JSON: the keys are those of Isaac Lab's DelayedPDActuatorCfg.
+    """Position controllers and drives as JSON, with the keys of Isaac Lab's DelayedPDActuatorCfg.
 
     stiffness, damping: N m/rad and N m s/rad.    armature: kg m^2.    friction: Coulomb, N m.    viscous_friction: N m
     s/rad.    effort_limit: N m, null = none.    min_delay, max_delay: s, from a command to its torque; divide them by
-    the simulation's step.    hold: s, for which a command acts.    loop: "drive" where a late command meets the motion
-    of the moment, as DelayedPDActuatorCfg has it; "computer" where the whole torque is late.
+    the simulation's step.    hold: s, for which a command acts.    loop: "drive" if a late command meets the present
+    motion, as in DelayedPDActuatorCfg; "computer" if the whole torque is late.
 
-    Raises UsageError for a robot whose position controllers are not known.
+    Raises UsageError for a robot without known gains.
     """
     servo = model.robot.drive.servo
     if servo is None or not servo.known:
         raise UsageError(
             "no-gains",
-            found="a robot whose position controllers are not known",
-            expected="a run of a log of commands, or a robot with gains",
+            found="a robot without known gains of its position controllers",
+            expected="a run identified from commanded positions, or a robot file with gains",
             do="give drive.kp and drive.kd to dynid identify, or choose another format",
         )
     actuators: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""URDF: the user's own file with only its numbers changed, or a new one for robots described otherwise."""
+"""URDF: the user's file with only its numbers changed, or a new file for robots read from other formats."""
 
 from __future__ import annotations
 
@@ -33,18 +33,38 @@ from dynid.spatial.inertia import six, symmetric, transformed
 from dynid.terms.exports import JointSpring
 from dynid.terms.spring import described_springs
 
-# A number of the file that is this close to the model's stays as it is written.
+# Relative difference below which a number in the file stays as it is written.
 _SAME = 1e-13
 _SIX = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
 
 
 def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, tuple[str, ...]]:
-    """The file with the model's inertias and friction.
+    """Edit inertias and friction of a URDF file in place.
 
-    Links on fixed joints keep their inertia, or the share of it that leaves a possible rest, and none where it was
-    filled in; the moving link that carries them takes the rest.
-    Returns the bytes and what there is to say of such shares.
-    Raises InputError if the file describes another robot.
+    Links on fixed joints keep their inertia, or the share of it that leaves a physical remainder, and lose it where
+    dynid had filled it in. The moving link that carries them gets the remainder.
+
+    Parameters
+    ----------
+    model : ExportModel
+        The model.
+    path : Path
+        The file.
+    reading : Reading
+        How the file is read.
+
+    Returns
+    -------
+    data : bytes
+        The edited file.
+    notes : tuple of str
+        Sentences about inertias that were scaled down.
+
+    Raises
+    ------
+    InputError
+        If the file is another robot's.
+
     """
     data, element = read_source(path, "robot", "URDF")
     robot = read_urdf(element, path, reading, Diagnostics())
@@ -69,7 +89,7 @@ def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
 
 
 def require_same_tree(wanted: RobotModel, other: RobotModel, path: str | Path) -> None:
-    """Raises InputError if a file describes another tree of joints than a run's robot."""
+    """Raise InputError if a file has other joints than the robot of a run."""
     same = (
         wanted.tree_joint_names == other.tree_joint_names
         and wanted.body_names == other.body_names
@@ -80,16 +100,16 @@ def require_same_tree(wanted: RobotModel, other: RobotModel, path: str | Path) -
     if not same:
         raise InputError(
             "other-robot",
-            found="another tree of joints than the run's",
-            expected="the file that the run was made from, unchanged in its joints",
+            found="joints that differ from those of the run's robot",
+            expected="the robot file of the run, with unchanged joints",
             do="give it with --source",
             place=Place(file=str(path)),
         )
 
 
 def _link_inertias(model: ExportModel, urdf: LinkTree) -> tuple[dict[str, Float], tuple[str, ...]]:
-    # Of every link whose inertia changes: what is left for the link on a moving joint after the links fixed to it have
-    # kept theirs, or as much of theirs as leaves something possible.
+    # Links on fixed joints keep their inertia, or the share of it that leaves a physical remainder; the link on the
+    # moving joint gets the remainder.
     children = children_of(urdf.joints)
     inertias: dict[str, Float] = {}
     notes = []
@@ -153,11 +173,11 @@ def _central(pi: Float, link: Tag, path: Path, com: Float | None = None) -> tupl
             raise RefusedError(
                 "massless",
                 found=f"link '{link.attributes.get('name')}' with a first moment and no mass",
-                expected="a mass: URDF gives centres of mass",
+                expected="a mass, since URDF stores the centre of mass",
                 place=Place(file=str(path)),
             )
         return 0.0, np.zeros(3) if com is None else com, symmetric(pi[4:])
-    # As to_com, for a mass of any sign.
+    # to_com refuses negative masses, which --allow-unphysical exports.
     c = pi[1:4] / mass
     return mass, c, symmetric(pi[4:]) - mass * (float(c @ c) * np.eye(3) - np.outer(c, c))
 
@@ -172,7 +192,7 @@ def _set_dynamics(edits: Edits, joint: Tag, viscous: float, coulomb: float) -> N
 
 
 def _set_origin(edits: Edits, joint: Tag, axis: Float, by: float, slides: bool) -> None:
-    # The joint stands further: its frame is moved along its own axis.
+    # A zero offset moves the joint frame along its own axis.
     origin = joint.find("origin")
     R, p = rotation_rpy(np.array(_numbers(origin, "rpy", 3))), np.array(_numbers(origin, "xyz", 3))
     if slides:
@@ -204,7 +224,7 @@ def join(values: Sequence[float] | Float) -> str:
 
 
 def inertial_lines(mass: float, com: Float, inertia: Float) -> list[str]:
-    """An <inertial> element; com and the inertia (3, 3) about it are in the link's frame."""
+    """Lines of an <inertial> element; com and the inertia (3, 3) about it are in the link's frame."""
     entries = " ".join(f'{k}="{v!r}"' for k, v in zip(_SIX, six(inertia).tolist(), strict=True))
     return [
         "<inertial>",
@@ -216,10 +236,10 @@ def inertial_lines(mass: float, com: Float, inertia: Float) -> list[str]:
 
 
 def rpy_of(R: Float) -> Float:
-    """Roll, pitch, yaw of a rotation (3, 3), the inverse of rotation_rpy.
+    """Roll, pitch and yaw of a rotation (3, 3), the inverse of rotation_rpy.
 
-    Roll is what is left when pitch and yaw are taken off: it makes up for a yaw that rounding leaves undetermined where
-    the pitch is near a right angle.
+    Roll is computed from what remains after pitch and yaw, so that it compensates a yaw that rounding leaves
+    undetermined where the pitch is near a right angle.
     """
     yaw = math.atan2(R[1, 0], R[0, 0])
     s, c = math.sin(yaw), math.cos(yaw)
@@ -227,13 +247,26 @@ def rpy_of(R: Float) -> Float:
     return np.array([math.atan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1]), pitch, yaw])
 
 
-# A URDF written anew, for robots that were not described by one.
+# A new URDF file, for robots that were read from another format.
 
+# rad or m: limit that stands for none, as URDF requires limits of such joints.
 _FAR = 1e9
 
 
 def new_urdf(model: ExportModel) -> bytes:
-    """Base link, one link a body in its joint frame, joints with limits, friction and mimic."""
+    """Write a new URDF file: base link, one link per body in its joint frame, joints with limits, friction and mimic.
+
+    Parameters
+    ----------
+    model : ExportModel
+        The model.
+
+    Returns
+    -------
+    bytes
+        The file.
+
+    """
     robot = model.robot
     base, *links = unique([xml_name(name) or "link" for name in ("base", *robot.body_names)])
     joints = unique([xml_name(name) or "joint" for name in robot.tree_joint_names])
@@ -249,7 +282,7 @@ def _link(name: str, model: ExportModel, i: int) -> list[str]:
     pi = model.inertia[i]
     if not pi.any():
         return [f"  <link name={quoteattr(name)}/>"]
-    # A body without mass has its inertia about the frame itself.
+    # Without mass there is no centre, and the inertia is about the frame.
     com = pi[1:4] / pi[0] if pi[0] else np.zeros(3)
     xx, xy, yy, xz, yz, zz = pi[4:]
     about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -277,7 +310,7 @@ def _joint(
         f"    <child link={quoteattr(child)}/>",
         f'    <axis xyz="{join(robot.axis[i])}"/>',
     ]
-    # Zero stands for "not known" in both.
+    # URDF writes 0 for an unknown limit of velocity and effort.
     velocity, effort = (
         float(value) if np.isfinite(value) else 0.0 for value in (limits.velocity[j], limits.effort[j])
     )
@@ -296,18 +329,38 @@ def _joint(
     return [*lines, "  </joint>"]
 
 
-# A model without the joints that are held, brought back to the description that has them.
+# A model without locked joints, brought back to the robot file that has them.
 
 
 def unlocked(
     model: ExportModel, described: RobotModel, locked_robot: Locked
 ) -> tuple[ExportModel, tuple[str, ...]]:
-    """The model with the joints of the whole description, and what there is to say of shares.
+    """Bring a model without its locked joints back to the robot file that has them.
 
-    held: the description with the joints held that the model lacks. Bodies on those joints keep the inertia that is
-    described, or the share of it that leaves a possible rest; those that carry them take the rest. Friction, rotors
-    and springs are as described.
-    Raises InputError if the description is another robot's.
+    Links on locked joints keep the inertia of the file, or the share of it that leaves a physical remainder; the links
+    that carry them get the remainder. Friction, rotors and springs of locked joints are those of the file.
+
+    Parameters
+    ----------
+    model : ExportModel
+        Model without the locked joints.
+    described : RobotModel
+        The robot of the file, with all joints.
+    locked_robot : Locked
+        The same robot with these joints locked.
+
+    Returns
+    -------
+    model : ExportModel
+        Model with all joints.
+    notes : tuple of str
+        Sentences about inertias that were scaled down.
+
+    Raises
+    ------
+    InputError
+        If the file is another robot's.
+
     """
     require_same_tree(model.described, locked_robot.robot, described.source)
     inertia = np.where(np.isfinite(described.inertia_prior), described.inertia_prior, 0.0)
