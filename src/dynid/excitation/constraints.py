@@ -1,4 +1,4 @@
-"""Bounds as smooth functions of the coefficients, and their margins on a dense grid."""
+"""Limits as smooth functions of the coefficients of a motion, and exact margins on a dense grid."""
 
 from __future__ import annotations
 
@@ -19,26 +19,29 @@ from dynid.signals import Samples, samples_at
 from dynid.terms import Terms
 from dynid.trajectories import Trajectory
 
+# Sharpness of the smooth maximum: it exceeds the maximum by at most log(n) / SHARPNESS; higher values slow down the
+# search.
 SHARPNESS = 100.0
+# Weight of a sample relative to the largest below which it is skipped.
 NEGLIGIBLE = 1e-7
-# Lengths that distances are divided by before the smooth maximum. The one of pairs is short: neighbours but one of an
-# arm stand 18 mm apart all the time, and the maximum lies up to 0.1 of it above.
+# m: distances are divided by these before the smooth maximum, which exceeds the maximum by up to 0.1 of the length.
+# That of pairs is short, since next but one links of an arm can be 18 mm apart all the time.
 LENGTH, PAIR_LENGTH = 0.2, 0.05
-# Distances of a design keep this much more than the bound, m, so that the check between its samples holds.
+# m: distances of a design exceed the limit by this, so that the check between its samples passes.
 SPARE = 1e-3
 COLLISION = "self-collision"
-# Every so many instants of a motion are looked at before all of them.
+# A motion is first checked at every SOME-th sample, which finds most violations sooner.
 SOME = 8
 _DERIVATIVES = ("position", "velocity", "acceleration", "jerk")
 
 
 @dataclass(frozen=True)
 class Margin:
-    """How far a motion stays from one bound: margin < 0 breaks it.
+    """Distance of a motion from one limit; a margin below 0 violates it.
 
-    what: "velocity", "torque", "workspace", ...    where: joint, point or pair of bodies.
-    worst: the value nearest to the bound.    time: s.
-    margin: share of the bound (of half the range for positions), for distances m.
+    what: "velocity", "torque", "workspace", ...    where: joint, point or pair of links.
+    worst: value closest to the limit.    bound: the limit.    time: s.
+    margin: relative to the limit (for positions to half of the range), for distances in m.
     """
 
     what: str
@@ -54,7 +57,8 @@ class Margin:
             if self.what in ("workspace", COLLISION)
             else f"{round(100 * self.margin, 1) + 0.0:.1f} %"
         )
-        return f"{self.what} of {self.where}: {self.worst:.4g} of {self.bound:.4g} at {self.time:.2f} s, {size} left"
+        reached = f"{self.worst:.3g}, limit {self.bound:.3g} at {self.time:.2f} s"
+        return f"{self.what} of {self.where}: {reached}, {size} left"
 
 
 def softmax(g: Float) -> tuple[float, Float]:
@@ -67,7 +71,7 @@ def softmax(g: Float) -> tuple[float, Float]:
 
 @dataclass(frozen=True, eq=False)
 class SmoothBounds:
-    """The bounds of a family of motions on a grid as few smooth functions, each to be at most 0.
+    """The limits of a family of motions on a grid as a few smooth functions, each of which must be at most 0.
 
     values: the basis and three derivatives on the grid, (T, m) each.
     """
@@ -175,15 +179,16 @@ class SmoothBounds:
             return [], []
         free, J = collision.distances(self.robot, q)
         value, share = softmax((collision.clearance + SPARE - free) / PAIR_LENGTH)
-        # Sharp as the short length, but of the size of the other functions: the search leaves the bounds on its way.
+        # The value has the sharpness of the short length and the size of the other functions, since the search crosses
+        # limits on its way.
         slope = self.values[0].T @ (-np.einsum("tk,tkn->tn", share, J) / LENGTH)
         return [value * PAIR_LENGTH / LENGTH], [slope]
 
 
 @dataclass(frozen=True, eq=False)
 class _TorqueReserve:
-    # What torque limits keep free for the spread of the torque along a motion, by joint z sigma (T,), with its
-    # derivatives (w, T) by the lines of the regressor.
+    # Torque reserve for the uncertainty of the torque along a motion: per joint z sigma (T,), with derivatives (w, T)
+    # by the lines of the regressor.
     smooth: SmoothBounds
     motion: list[Float]
     layout: Layout
@@ -204,7 +209,7 @@ class _TorqueReserve:
         motion, layout = self.motion, self.layout
         weights = np.zeros((len(joints), layout.ends[-1], len(motion[0])))
         for rows, j, share in zip(weights, joints, shares, strict=True):
-            # Nearly all of the weight lies on few samples, those next to the bound.
+            # Nearly all weight is on few samples, those close to the limit.
             at = np.flatnonzero(share > NEGLIGIBLE * share.max())
             rows[layout.spans[j], at] = share[at] * self.by_line[j][:, at]
         gradients = self.smooth.chain.of_contractions(motion[0], motion[1], motion[2], layout, weights)
@@ -221,16 +226,36 @@ def margins(
     ddq: Float,
     jerk: Float | None = None,
 ) -> tuple[Margin, ...]:
-    """The margin of every bound along a motion, each array (T, n), the tightest of each kind and joint."""
+    """Margins of all limits along a motion, the smallest per kind and joint.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        Terms of the torque model.
+    bounds : Bounds
+        The limits.
+    t : ndarray, shape (n_samples,), s
+        Times.
+    q, dq, ddq, jerk : ndarray, shape (n_samples, n_joints)
+        The motion; jerk is optional.
+
+    Returns
+    -------
+    tuple of Margin
+        The margins.
+
+    """
     return tuple(margin for part in _margins(robot, terms, bounds, t, q, dq, ddq, jerk) for margin in part)
 
 
 def keeps(
     robot: RobotModel, terms: Terms, bounds: Bounds, t: Float, q: Float, dq: Float, ddq: Float, jerk: Float
 ) -> bool:
-    """Whether no margin of a motion is below 0; found without the rest of them once one is."""
+    """Whether a motion meets all limits; stops at the first violation. Parameters as for `margins`."""
     motion = t, q, dq, ddq, jerk
-    # What breaks a bound does so at more than one instant, most often.
+    # A motion mostly violates a limit at several samples.
     some = tuple(part[::SOME] for part in motion)
     return all(
         margin.margin >= 0.0
@@ -242,7 +267,27 @@ def keeps(
 def with_whole_torque(
     robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Trajectory, model_margins: tuple[Margin, ...]
 ) -> tuple[Margin, ...]:
-    """Margins of a motion, those of torque with what the search left out of the model put back, at `left_out.RATE`."""
+    """Replace the torque margins of a motion by those of the complete model, at `gradient.RATE`.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        Terms of the design.
+    bounds : Bounds
+        The limits.
+    trajectory : Trajectory
+        The motion.
+    model_margins : tuple of Margin
+        Margins with the model of the design.
+
+    Returns
+    -------
+    tuple of Margin
+        Margins in which torque contains the terms that the search omitted.
+
+    """
     whole, limits = Whole(terms), bounds.limits
     if not whole.checked or bounds.theta is None:
         return model_margins
@@ -269,7 +314,7 @@ def _margins(
     ddq: Float,
     jerk: Float | None,
 ) -> Iterator[list[Margin]]:
-    # Kind by kind, the cheapest first.
+    # The cheapest limits first.
     limits = bounds.limits
     names = robot.joint_names
     yield _position_margins(names, limits, q, t)
@@ -329,7 +374,25 @@ def _distance_margins(collision: CollisionModel, placed: tuple[Float, Float], t:
 
 
 def room_at_rest(robot: RobotModel, terms: Terms, bounds: Bounds, q: Float) -> Float:
-    """The least margin (T,) over all bounds of each pose (T, n) by itself, at rest; below 0 where one is broken."""
+    """Smallest margin of all limits for poses at rest.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        Terms of the torque model.
+    bounds : Bounds
+        The limits.
+    q : ndarray, shape (n_poses, n_joints), rad or m
+        Poses.
+
+    Returns
+    -------
+    ndarray, shape (n_poses,)
+        Margins, below 0 where a limit is violated.
+
+    """
     limits = bounds.limits
     half = 0.5 * (limits.upper - limits.lower)
     room = [(np.minimum(q - limits.lower, limits.upper - q) / half).min(axis=1)]
@@ -363,16 +426,17 @@ def _magnitude_margins(
     return tightest
 
 
-# A motion checked anew by an independent library: coal's distances between the solids themselves, at 1 kHz.
+# Independent check of a motion: coal's distances between the solids themselves, at 1 kHz.
 
+# Hz: rate of the check; libfranka and KUKA FRI command at this rate.
 RATE = 1000.0
-# Distances are the library's to so many metres; a motion that keeps the clearance but for this keeps it.
+# m: accuracy of coal's distances; a motion may violate the clearance by this.
 RESOLUTION = 1e-6
 
 
 @dataclass(frozen=True)
 class Least:
-    """The least distance of a pair along a motion.    bound: m to be kept.    time: s."""
+    """Smallest distance of a pair along a motion.    bound: required distance, m.    time: s."""
 
     pair: str
     distance: float
@@ -381,16 +445,16 @@ class Least:
 
     @property
     def broken(self) -> bool:
-        """Whether the pair comes closer than it may."""
+        """Whether the pair comes closer than allowed."""
         return self.distance < self.bound - RESOLUTION
 
     def __str__(self) -> str:
-        return f"{self.pair}: {self.distance:.4f} m at {self.time:.3f} s, {self.bound:.4f} m to be kept"
+        return f"{self.pair}: {self.distance:.4f} m apart at {self.time:.3f} s, at least {self.bound:.4f} m required"
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What the check found.    library: that made it.    rate: Hz.    least: of every pair, nearest first."""
+    """Result of the independent check.    library: its name.    rate: Hz.    least: of every pair, smallest first."""
 
     library: str
     rate: float
@@ -398,24 +462,40 @@ class Verified:
 
     @property
     def broken(self) -> Least | None:
-        """The pair that comes farthest below its bound; None where all keep theirs."""
+        """The pair that violates its limit most; None if all meet theirs."""
         worst = min(self.least, key=lambda entry: entry.distance - entry.bound, default=None)
         return worst if worst is not None and worst.broken else None
 
     @property
     def nearest(self) -> Least | None:
-        """The pair with the least distance."""
+        """The pair with the smallest distance."""
         return min(self.least, key=lambda entry: entry.distance, default=None)
 
 
 def verified(
     robot: RobotModel, bounds: Bounds, trajectory: Trajectory, rate: float = RATE
 ) -> Verified | None:
-    """The least distances of all pairs, obstacles and planes along a motion, at every sample.
+    """Verify the distances of all pairs, obstacles and planes along a motion with coal.
 
-    Between two samples no point of a body moves farther than the sum over joints of the angle turned and its greatest
-    arm; samples in which a pair is by that farther apart than its bound are not measured.
-    None where the bounds have no shapes, or coal is not installed.
+    Between two samples no point of a link moves farther than the sum over joints of the angle times its largest arm.
+    Samples in which a pair is farther apart than its limit by more than that are skipped.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    bounds : Bounds
+        The limits.
+    trajectory : Trajectory
+        The motion.
+    rate : float, Hz
+        Rate of the check.
+
+    Returns
+    -------
+    Verified or None
+        The smallest distances; None if the limits contain no shapes, or coal is not installed.
+
     """
     model = bounds.collision
     if model is None or model.shapes is None or not has_coal():
@@ -455,7 +535,7 @@ def _height(solids: Solids, placed: tuple[Float, Float], link: Link, wall: tuple
 
 
 def _least_distance(distance: Callable[[int], float], way: Float, bound: float) -> tuple[int, float]:
-    # The way is a sum that does not fall: a distance d at sample i holds d - (way[k] - way[i]) at a later sample k.
+    # way never decreases, so a distance d at sample i is at least d - (way[k] - way[i]) at a later sample k.
     i, best, least = 0, 0, np.inf
     while i < len(way):
         d = distance(i)
@@ -472,7 +552,7 @@ def _walls(space: Workspace, solids: Solids) -> list[tuple[str, Link, tuple[Any,
     walls = []
     bodies = {int(body) for body in space.bodies}
     for h, name in enumerate(space.names):
-        # What is inside the library's half-space, n x <= d, is forbidden: the other side of ours.
+        # coal's half-space is the forbidden side, n x >= d.
         half = solids.coal.Halfspace(-space.normal[h], -float(space.offset[h]))
         wall = half, solids.coal.Transform3s.Identity()
         walls += [
@@ -484,13 +564,13 @@ def _walls(space: Workspace, solids: Solids) -> list[tuple[str, Link, tuple[Any,
 
 
 def _travel(robot: RobotModel, q: Float) -> Float:
-    # How far every tree joint has turned or slid up to each sample, forth and back, (T, nb).
+    # Path length (T, nb) of every tree joint up to each sample.
     x = robot.tree_motion(q, q, q)[0]
     return np.concatenate([np.zeros((1, x.shape[1])), np.cumsum(np.abs(np.diff(x, axis=0)), axis=0)])
 
 
 def _joints_between(robot: RobotModel, a: int, b: int) -> list[int]:
-    # The joints that move one body against another.
+    # Joints that move one link relative to the other.
     paths = [set(robot.tree.paths[i]) if i >= 0 else set() for i in (a, b)]
     return sorted(paths[0] ^ paths[1])
 
@@ -498,7 +578,7 @@ def _joints_between(robot: RobotModel, a: int, b: int) -> list[int]:
 def _arms(
     robot: RobotModel, model: CollisionModel, moves: Sequence[int], links: Sequence[tuple[str, int]]
 ) -> Float:
-    # For each joint the greatest distance from its axis of any point of the links that it moves; 1 for sliding ones.
+    # Largest distance from each joint's axis of the links that it moves; 1 for sliding joints.
     arms = []
     for j in moves:
         reach = 0.0

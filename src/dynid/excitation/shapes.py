@@ -12,9 +12,9 @@ from dynid.base import DynidError, Float, InputError, RefusedError, dataclass
 from dynid.robot import DescribedShape, Geometry, Kind, RobotModel, Shape, by_link, described_shapes
 from dynid.spatial import placement
 
-# Radius of derived capsules over the way from the base to the tip: 8 cm on a UR10, 6 cm on a Panda.
+# Radius of derived capsules relative to the length from base to tip: 8 cm on a UR10, 6 cm on a Panda.
 DERIVED_SHARE = 0.045
-# Which shapes of a link are taken, best first.
+# Kinds of shapes, preferred first.
 _KINDS: tuple[Geometry, ...] = ("collision", "visual")
 
 
@@ -22,8 +22,17 @@ _KINDS: tuple[Geometry, ...] = ("collision", "visual")
 class RobotShapes:
     """Shapes of all links.
 
-    kind: of the robot's own: "collision", "visual", "collision and visual", or "derived" where there are none.
-    faults: what of the robot's own shapes could not be read, in words.    derived: links whose shapes dynid made up.
+    Parameters
+    ----------
+    shapes : tuple of Shape
+        The shapes.
+    kind : str
+        Kind of the robot's own: "collision", "visual", "collision and visual", or "derived" if there are none.
+    faults : tuple of str
+        Shapes of the robot file that could not be read, in words.
+    derived : tuple of str
+        Links with shapes that dynid derived.
+
     """
 
     shapes: tuple[Shape, ...]
@@ -33,17 +42,33 @@ class RobotShapes:
 
     @staticmethod
     def made_up(shapes: Sequence[Shape], faults: Sequence[str] = ()) -> RobotShapes:
-        """Derived shapes alone."""
+        """Only derived shapes."""
         return RobotShapes(tuple(shapes), "derived", tuple(faults), _links(shapes))
 
 
 def robot_shapes(robot: RobotModel, radius: Float | None = None) -> RobotShapes:
-    """The shapes of the file that a robot was read from, link by link, as `described_shapes`.
+    """Shapes of the links of a robot, from the file that it was read from.
 
-    Collision shapes of a link, else its visual ones; of bodies of which some cannot be read, and where no link has any
-    that can, `derived_shapes`.
-    radius: m, of derived capsules in place of the robot's own shapes, one for all bodies or (nb,).
-    Raises RefusedError for a mesh outside its folder.
+    These are the collision shapes of a link, else its visual ones. `derived_shapes` replace shapes that cannot be
+    read, and all of them if no link has any.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    radius : ndarray, optional, m
+        Radius of derived capsules that replace the robot's shapes, one number or one per link.
+
+    Returns
+    -------
+    RobotShapes
+        The shapes.
+
+    Raises
+    ------
+    RefusedError
+        For a mesh outside its folder.
+
     """
     if radius is not None:
         return RobotShapes.made_up(derived_shapes(robot, radius))
@@ -61,7 +86,7 @@ def robot_shapes(robot: RobotModel, radius: Float | None = None) -> RobotShapes:
     )
     if not any(shape.body >= 0 for shape in shapes):
         return RobotShapes.made_up(derived_shapes(robot), fault_texts)
-    # A link that is there and has no shape would be kept from nothing.
+    # A link without shapes would collide with nothing.
     capsules = [shape for shape in derived_shapes(robot) if shape.body in bare] if bare else []
     whole = (*shapes, *capsules)
     return RobotShapes(whole, " and ".join(sorted(kinds)), fault_texts, _links(capsules))
@@ -72,7 +97,7 @@ def _links(shapes: Sequence[Shape]) -> tuple[str, ...]:
 
 
 def _counted(faults: Sequence[tuple[Geometry, str]]) -> list[str]:
-    # Shapes that cannot be read for one and the same reason.
+    # Groups shapes that cannot be read for the same reason.
     kinds: dict[str, list[str]] = {}
     for kind, link in faults:
         kinds.setdefault(kind, []).append(link)
@@ -84,7 +109,7 @@ def _counted(faults: Sequence[tuple[Geometry, str]]) -> list[str]:
 def _first_readable(
     link: str, described: list[DescribedShape], faults: dict[str, list[tuple[Geometry, str]]]
 ) -> tuple[list[Shape], Geometry]:
-    # The collision shapes of a link if all of them can be read, then the visual ones.
+    # The collision shapes of a link if all can be read, else the visual ones.
     for kind in _KINDS:
         try:
             made = [_simple(shape.read()) for shape in described if shape.geometry == kind]
@@ -99,14 +124,14 @@ def _first_readable(
 
 
 def _simple(shape: Shape) -> Shape:
-    # Distances of an ellipsoid are those of the ball around it.
+    # An ellipsoid is replaced by the ball around it.
     if shape.kind != "ellipsoid":
         return shape
     return replace(shape, kind="sphere", size=(max(shape.size),))
 
 
 def derived_shapes(robot: RobotModel, radius: Float | None = None) -> tuple[Shape, ...]:
-    """A capsule from each joint to the next.    radius: m, one or (nb,); None = DERIVED_SHARE of the robot's length.
+    """One capsule from each joint to the next.    radius: m, one or (nb,); None = DERIVED_SHARE of the robot's length.
 
     Raises InputError for another number of radii.
     """
@@ -139,7 +164,7 @@ def _along(start: Float, end: Float) -> Float:
     return placement(axes, 0.5 * (start + end))
 
 
-# Solids in the collision library coal, and the distances between them.
+# Solids in the collision library coal, and distances between them.
 
 # A link's name and the body that carries it.
 Link = tuple[str, int]
@@ -147,7 +172,7 @@ Link = tuple[str, int]
 
 @dataclass(frozen=True, eq=False)
 class Solids:
-    """The solids of links and obstacles as coal has them: boxes, round solids, and meshes as they are, not their hulls.
+    """Solids of links and obstacles in coal: boxes, round solids, and meshes themselves instead of their hulls.
 
     links: geometries and their frames (4, 4), by link and body.    pairs: of links.
     """
@@ -160,7 +185,7 @@ class Solids:
 
     @staticmethod
     def of(shapes: Iterable[Shape], pairs: Iterable[tuple[Link, Link]]) -> Solids:
-        """Raises ImportError where coal is not installed."""
+        """Build the solids; raises ImportError if coal is not installed."""
         import coal
 
         links: dict[Link, list[tuple[Any, Float]]] = {}

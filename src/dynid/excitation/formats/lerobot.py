@@ -17,6 +17,7 @@ from dynid.excitation.formats.motion import Motion
 VERSION = "v2.1"
 TASK = "excite the arm for identification"
 EPISODE = "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet"
+# Episodes per folder, the default of LeRobot.
 CHUNK = 1000
 _WHOLE = 1e-6  # Hz
 
@@ -31,7 +32,7 @@ class LeRobot:
     torque: bool = False
 
     def write(self, motion: Motion, path: Path) -> None:
-        """The state beside the actions is the planned one, too."""
+        """Write the data set; its state equals its actions, the planned positions."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -65,7 +66,7 @@ class LeRobot:
 
 
 def _rate(motion: Motion) -> int:
-    # The loader of data sets compares time stamps with the rate, which is a whole number.
+    # The loader of data sets compares time stamps with the rate, which must be a whole number.
     rate = 1.0 / motion.step if motion.step else 1.0
     if abs(rate - round(rate)) > _WHOLE:
         raise UsageError(

@@ -11,7 +11,7 @@ from dynid.excitation.formats.motion import Motion, commented, listed
 
 
 def seconds_and_nanoseconds(time: float) -> tuple[int, int]:
-    """A time as builtin_interfaces/Duration has it."""
+    """A time as in builtin_interfaces/Duration."""
     return divmod(round(float(time) * 1e9), 1_000_000_000)
 
 
@@ -39,7 +39,7 @@ class Ros2:
     torque: bool = False
 
     def write(self, motion: Motion, path: Path) -> None:
-        """Nine decimals; times to the nanosecond."""
+        """Write positions with nine decimals and times to the nanosecond."""
         body = points(motion.joints, motion.t, motion.q, motion.dq, motion.ddq)
         path.write_text(commented(motion.notes()) + body, encoding="utf-8")
 
