@@ -1,4 +1,4 @@
-"""SDF: links and joints whose frames refer to one another, brought to a tree of joint frames.
+"""SDF: links and joints with frames that refer to one another, converted to a tree of joint frames.
 
 Source: SDFormat specification 1.4 to 1.12 (sdformat.org/spec): pose frame semantics, joint axes, default values.
 """
@@ -44,11 +44,12 @@ from dynid.spatial import (
 )
 
 WORLD, MODEL = "world", "__model__"
+# m/s^2: default of a <world> in the specification.
 _WORLD_GRAVITY = (0.0, 0.0, -9.8)
 _SIX = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
-# Beyond this a limit is none: the specification's own value for it.
+# Limits of this size mean none, by the specification.
 _NO_LIMIT = 1e16
-_AXIS_IN_MODEL = (1, 4)  # up to this version axes stand in the frame of the model
+_AXIS_IN_MODEL = (1, 4)  # up to this version axes are expressed in the model's frame
 _KINDS = {"revolute2": "universal"} | {kind: kind for kind in (*MOVING, *FREE, "fixed")}
 
 
@@ -63,15 +64,39 @@ class SdfFormat:
         return file.tag == "sdf"
 
     def read(self, file: RobotFile) -> RobotModel:
-        """The robot; raises as `read_sdf`."""
+        """Read the robot; raises as `read_sdf`."""
         return read_sdf(file.root, file.path, file.reading, file.diagnostics)
 
 
 def read_sdf(root: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
-    """The only model with moving joints of an <sdf> element; gravity is that of its world, or 9.81 m/s^2 along -z.
+    """Read the only model with moving joints of an <sdf> element.
 
-    A model that no joint holds in the world stands still where the file puts it.
-    Raises RefusedError for robots over the size budget, InputErrors with all that is wrong otherwise.
+    Gravity is that of its world, or 9.81 m/s^2 along -z. A model without a joint to the world is fixed where the file
+    puts it.
+
+    Parameters
+    ----------
+    root : Element
+        The element.
+    path : Path
+        The file.
+    reading : Reading
+        How it is read.
+    diagnostics : Diagnostics
+        Receives the warnings.
+
+    Returns
+    -------
+    RobotModel
+        The robot.
+
+    Raises
+    ------
+    RefusedError
+        If the robot exceeds the size budget.
+    InputErrors
+        With all errors of the file.
+
     """
     world, model = _choose_model(root, reading)
     check_size(model, len(model.all("link")))
@@ -97,7 +122,7 @@ def _choose_model(root: Element, reading: Reading) -> tuple[Element | None, Elem
         "no-joints" if not moving else "several-models",
         found=f"models {names}, all with moving joints" if moving else "no model with a moving joint",
         expected="one robot",
-        do="choose one by a link of it that stands still: --root LINK" if moving else "",
+        do="choose one with --root LINK, a link that does not move" if moving else "",
         place=moving[1][1].place if moving else root.place,
     )
 
@@ -167,7 +192,7 @@ class _Reader:
         holding_joint = {child: name for name, parent, child in joints}
         in_world = self.pose(self.model) if self.model.find("pose") is not None else np.eye(4)
         on_world = any(parent == WORLD for _, parent, _ in joints)
-        # A link's frame is that of the joint that holds it, as in a URDF.
+        # As in URDF, a link's frame is that of its parent joint.
         frame = {name: self.frames.of(holding_joint.get(name, name)) for name in self.elements["link"]}
         if on_world:
             frame[WORLD] = inverse(in_world)
@@ -199,7 +224,7 @@ class _Reader:
     def values(
         self, element: Element, tag: str, count: int, default: tuple[float, ...], label: str
     ) -> tuple[float, ...]:
-        """Numbers that are the content of a child."""
+        """Numbers in the content of a child element."""
         child = element.find(tag)
         return (
             default
@@ -350,7 +375,7 @@ class _Frames:
         self.known: dict[str, Float] = {MODEL: np.eye(4), "": np.eye(4)}
 
     def link_of(self, name: str) -> str:
-        """The link that a frame is attached to; the name itself where it is none."""
+        """The link to which a frame is attached; the name itself if it is no frame."""
         for _ in self.elements["frame"]:
             if name not in self.elements["frame"]:
                 break
@@ -358,7 +383,7 @@ class _Frames:
         return name
 
     def of(self, name: str) -> Float:
-        """Where a frame is; notes what is wrong, and takes the model's frame then."""
+        """Placement of a frame; the model's frame, and an error, if it is not defined."""
         waiting: list[str] = []
         frame = name
         while frame not in self.known:
@@ -424,7 +449,7 @@ def pose_of(element: Element, errors: list[DynidError]) -> Float:
 
 
 def _as_attribute(element: Element) -> Element:
-    # The readers of numbers take attributes.
+    # The number readers expect attributes.
     return Element(
         element.tag, {"value": element.content.strip()}, element.file, element.line, element.column
     )

@@ -17,12 +17,12 @@ import numpy as np
 from dynid.base import Diagnostic, Float, InputError, Place, Severity, dataclass, few, number_of
 from dynid.log import ArrayTable, Budget, StoredArray, damaged, reading
 
-_TIMES_TEXT = 8  # Python's objects take so many times the bytes of the text
+_TIMES_TEXT = 8  # memory of Python's objects relative to the text
 _VARIABLE = re.compile(r"(\d+)\.Variable;\s*(\S.*?)\s*")
 _INTEGER = re.compile(r"[+-]?\d+")
 _LEAST_ROWS = 2
-_LEAST_SHARE = 0.5  # of the time of the variable with the most values: less would shorten the others too far
-_NAMED = 4  # in messages
+_LEAST_SHARE = 0.5  # of the longest variable's time: shorter ones would cut the others too much
+_NAMED = 4  # names in messages
 TIME = "time"
 _TRUTHS = {"TRUE": 1.0, "FALSE": 0.0}
 
@@ -34,16 +34,16 @@ class TraceReader:
     suffixes = (".csv", ".trace", ".txt")
 
     def can_read(self, head: bytes) -> bool:
-        """Whether the file begins as such a trace does, and names a variable."""
+        """Whether the file starts like such a trace and names a variable."""
         lines = head.decode("utf-8-sig", "replace").splitlines()
         return bool(lines) and lines[0].startswith("[key]") and any(map(_VARIABLE.fullmatch, lines))
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Opens a file, all variables at the times of the one with the most values, while all were recorded.
+        """Open a file: all variables at the times of the one with the most values, while all were recorded.
 
-        Variables with cells that are no numbers, and those that were recorded for less than half of that time, are
-        left out with a warning. Raises RefusedError for a file that is too large, InputError for one without values,
-        with times that run back, a variable named twice, or variables no two of which were recorded at one time.
+        Variables with cells that are not numbers, and variables recorded for less than half of that time, are left out
+        with a warning. Raises RefusedError for a file that is too large; InputError for one without values, with
+        decreasing times, with a variable named twice, or with variables that were recorded at different times.
         """
         budget = Budget(path)
         budget.spend(_TIMES_TEXT * budget.size, "traces")
@@ -51,15 +51,15 @@ class TraceReader:
             cells = _cells(path, file)
         filled = {name: rows for name, rows in cells.items() if len(rows) >= _LEAST_ROWS}
         if not filled:
-            raise damaged(path, "a trace without values of a variable")
+            raise damaged(path, "a trace without values")
         odd = {name: cell for name, rows in filled.items() if (cell := _first_non_number(rows)) is not None}
         traces = {name: _trace(path, name, rows) for name, rows in filled.items() if name not in odd}
-        words = [f"{name} ('{cell}' is no number)" for name, cell in odd.items()]
+        words = [f"{name} ('{cell}' is not a number)" for name, cell in odd.items()]
         if not traces:
-            raise damaged(path, f"a trace without a variable of numbers alone: {few(words, _NAMED)}")
+            raise damaged(path, f"a trace in which no variable has numbers only: {few(words, _NAMED)}")
         t = max((trace.t for trace in traces.values()), key=len)
         kept = {name: trace for name, trace in traces.items() if trace.share_of(t) >= _LEAST_SHARE}
-        if len(kept) == 1:  # nothing is left to be shortened
+        if len(kept) == 1:  # there is nothing else to cut
             kept = {name: trace for name, trace in traces.items() if trace.share_of(t) > 0}
         if len(traces) > 1 and len(kept) == 1:
             others = [name for name in traces if name not in kept]
@@ -82,7 +82,7 @@ class TraceReader:
         ]
         table = ArrayTable(path, arrays, [f"{name}: without values" for name in cells.keys() - filled.keys()])
         if words:
-            text = f"variables that are left out: {few(words, _NAMED)}"
+            text = f"variables left out: {few(words, _NAMED)}"
             warning = Diagnostic(Severity.WARNING, "variables-left-out", text, Place(file=str(path)))
             table.remarks = (*table.remarks, warning)
         return table
@@ -90,14 +90,14 @@ class TraceReader:
 
 @dataclass(frozen=True, eq=False)
 class _Trace:
-    """A variable.    t, values: (T,).    held: whether it has no values between those that were recorded."""
+    """A variable.    t, values: (T,).    held: whether its value stays constant between recorded ones."""
 
     t: Float
     values: Float
     held: bool
 
     def share_of(self, t: Float) -> float:
-        """Of the time (T,): for how much of it this was recorded; below 0 = before or after it."""
+        """Share of the time (T,) for which this was recorded; below 0 = before or after it."""
         return float(
             (min(self.t[-1], t[-1]) - max(self.t[0], t[0])) / max(t[-1] - t[0], np.finfo(float).tiny)
         )
@@ -113,7 +113,7 @@ _Rows = list[tuple[str, str]]
 
 
 def _cells(path: Path, lines: Iterable[str]) -> dict[str, _Rows]:
-    """Times and values as written, by variable; raises InputError for a variable that is there twice."""
+    """Times and values as text, by variable; raises InputError for a variable that occurs twice."""
     variables: dict[str, _Rows] = {}
     rows: _Rows = []
     for number, line in enumerate(lines, 1):
@@ -123,7 +123,7 @@ def _cells(path: Path, lines: Iterable[str]) -> dict[str, _Rows]:
                     "duplicate-column",
                     found=f"the variable {named[2]} more than once",
                     expected="unique names",
-                    do="take one of them out of the trace",
+                    do="remove one of them from the trace",
                     place=Place(file=str(path), line=number),
                 )
             rows = variables[named[2]] = []
@@ -134,7 +134,7 @@ def _cells(path: Path, lines: Iterable[str]) -> dict[str, _Rows]:
 
 
 def _trace(path: Path, name: str, rows: _Rows) -> _Trace:
-    """Raises InputError where times run back."""
+    """The trace of a variable; raises InputError if times decrease."""
     t, values = (
         np.array([_number(cell) for cell in part], dtype=np.float64) for part in zip(*rows, strict=True)
     )
@@ -143,9 +143,9 @@ def _trace(path: Path, name: str, rows: _Rows) -> _Trace:
         k = int(back[0])
         raise InputError(
             "damaged",
-            found=f"times of {name} that run back, from {rows[k][0]} to {rows[k + 1][0]} at its value {k + 2}",
-            expected="times that ascend",
-            do=f"save the trace again, or take {name} out of it",
+            found=f"times of {name} that decrease, from {rows[k][0]} to {rows[k + 1][0]} at its value {k + 2}",
+            expected="increasing times",
+            do=f"save the trace again, or remove {name} from it",
             place=Place(file=str(path)),
         )
     whole = all(cell.upper() in _TRUTHS or _INTEGER.fullmatch(cell) for _, cell in rows)
@@ -153,7 +153,7 @@ def _trace(path: Path, name: str, rows: _Rows) -> _Trace:
 
 
 def _first_non_number(rows: _Rows) -> str | None:
-    """The first cell that is no number."""
+    """The first cell that is not a number."""
     for cell in (cell for row in rows for cell in row):
         try:
             _number(cell)
@@ -163,6 +163,6 @@ def _first_non_number(rows: _Rows) -> str | None:
 
 
 def _number(cell: str) -> float:
-    """Raises ValueError for what is none."""
+    """A number, or 1 and 0 for TRUE and FALSE; raises ValueError for other text."""
     truth = _TRUTHS.get(cell.upper())
     return number_of(cell.replace(",", ".")) if truth is None else truth

@@ -1,7 +1,7 @@
-"""Sheets of Excel's workbooks (.xlsx) as tables: the cells as text, read as any other table.
+"""Sheets of Excel workbooks (.xlsx) as tables: the cells as text, read like any other table.
 
-Formulas have the value that was saved; dates and times of day are written out. The only file that imports the optional
-package openpyxl.
+Formulas have the value that was saved; dates and times of day are written as text. The only file that imports the
+optional package openpyxl.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ from dynid.log import (
     side_by_side,
 )
 
-# Python's objects and the text take so many times the bytes of the XML.
+# Memory of Python's objects and the text relative to the XML.
 _TIMES_XML = 3
-# What a cell of a row takes, empty or not: rows reach from the first column to their last cell.
+# Bytes per cell, empty or not: rows reach from the first column to their last cell.
 _BYTES_OF_CELL = 8
-# Excel's sheets have no more rows, and its cells no more characters: files of others may claim any number.
+# Excel's own limits of rows and of characters per cell; damaged files may claim any number.
 _MOST_ROWS, _MOST_CHARACTERS = 1_048_576, 32_767
 _NUMBER = re.compile(r"\d+")
-# What the heads of two recordings of the same columns may say otherwise.
+# Parts of the heads that may differ between two recordings.
 _DIFFERS: Mapping[str, Any] = {"first": (), "stated": {}, "head_lines": 0}
 
 
 class WorkbookReader:
-    """Opens workbooks: the sheet with the most rows, and others with its columns; or sheets side by side.
+    """Opens workbooks: the sheet with the most rows and others with the same columns, or sheets side by side.
 
-    Those that hold a signal or a joint each are side by side.
+    Sheets are combined side by side if each contains one signal or one joint.
     """
 
     name = "workbook"
     suffixes = (".xlsx", ".xlsm")
 
     def can_read(self, head: bytes) -> bool:
-        """Whether the first bytes are those of an archive of Office's."""
+        """Whether the first bytes are those of an Office archive."""
         return first_member(head).startswith(("[Content_Types].xml", "_rels/", "docProps/", "xl/"))
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> Table:
-        """Opens a file.
+        """Open a file.
 
-        Raises InputError for one without a sheet of rows, RefusedError for one that is too large, ResourceError without
-        the package openpyxl.
+        Raises InputError for one without a sheet of rows, RefusedError for one that is too large, ResourceError
+        without the package openpyxl.
         """
         with reading(path, "a workbook"):
             sheets = _sheets(path, path.stat().st_mtime_ns)
@@ -82,7 +82,7 @@ class WorkbookReader:
 
 
 def _are_parts(sheets: Mapping[str, SheetTable]) -> bool:
-    """Whether sheets are parts of one recording, by their names, and none of them has the columns of a whole one."""
+    """Whether sheets are parts of one recording, by their names, and none has the columns of a whole one."""
     names, columns = tuple(sheets), [sheet.column_names for sheet in sheets.values()]
     return (are_joints(names) and all(map(has_each_signal_once, columns))) or (
         are_signals(names) and all(map(are_of_one_signal, columns))
@@ -90,7 +90,7 @@ def _are_parts(sheets: Mapping[str, SheetTable]) -> bool:
 
 
 def _recordings(most: SheetTable, sheets: Sequence[SheetTable]) -> list[SheetTable]:
-    """Sheets that are recordings as the one with the most rows: of its columns, and named alike but for a number."""
+    """Sheets that are recordings like the longest one: with its columns, and its name except for a number."""
     alike = _NUMBER.sub("", most.sheet.name)
     recordings = [
         sheet
@@ -98,7 +98,7 @@ def _recordings(most: SheetTable, sheets: Sequence[SheetTable]) -> list[SheetTab
         if _NUMBER.sub("", sheet.sheet.name) == alike
         and replace(sheet.dialect, **_DIFFERS) == replace(most.dialect, **_DIFFERS)
     ]
-    # A sheet that was copied tells nothing new.
+    # A copied sheet adds no information.
     by_text = {sheet.rows_as_text: sheet for sheet in reversed(recordings)}
     return [sheet for sheet in recordings if by_text[sheet.rows_as_text] is sheet]
 
@@ -113,10 +113,10 @@ class _Sheet:
 
 
 class _TextOfSheet(type(Path())):  # type: ignore[misc]  # the class of the system's paths
-    """A file as text that is in memory."""
+    """A file whose text is in memory."""
 
     def open(self, mode: str = "r", *_: Any, **__: Any) -> Any:
-        """Its bytes."""
+        """The bytes of the text."""
         return io.BytesIO(self.text)
 
     text: bytes
@@ -137,7 +137,7 @@ class SheetTable(CsvTable):
 
     @cached_property
     def sha256(self) -> str:
-        """Of the workbook."""
+        """Hash of the workbook."""
         return file_digest(Path(str(self.path)))
 
     @property
@@ -147,7 +147,7 @@ class SheetTable(CsvTable):
 
 
 class SheetsInOne(CsvTable):
-    """Recordings in the sheets of a workbook, one below the other.    trajectory: the column of the sheets' names."""
+    """Recordings in the sheets of a workbook, one after another.    trajectory: column with the names of the sheets."""
 
     def __init__(self, path: Path, sheets: Sequence[SheetTable]) -> None:
         known = sheets[0].dialect
@@ -171,26 +171,26 @@ class SheetsInOne(CsvTable):
         )
         self._sheets = sheets
         super().__init__(text, joined)
-        note_text = f"the sheets {', '.join(titles)} have the same columns: each is a recording of its own"
+        note_text = f"the sheets {', '.join(titles)} have the same columns: each is read as one recording"
         self.remarks = (
             *self.remarks,
             Diagnostic(Severity.NOTE, "other-files", note_text, Place(file=str(path))),
         )
 
     def wrong_row(self, column: str) -> InputError | None:
-        """What is wrong with the first row whose cell of a column of numbers is none, by its sheet."""
+        """Error of the first row whose cell in a column of numbers is not a number, by sheet."""
         errors = (sheet.wrong_row(column) for sheet in self._sheets if column != self.trajectory)
         return next((error for error in errors if error is not None), None)
 
     @cached_property
     def sha256(self) -> str:
-        """Of the workbook."""
+        """Hash of the workbook."""
         return file_digest(Path(str(self.path)))
 
 
 @lru_cache(maxsize=2)
 def _sheets(path: Path, changed: int) -> tuple[_Sheet, ...]:
-    """The sheets that hold rows.    changed: time of the file's last change."""
+    """The sheets that contain rows.    changed: time of the file's last change."""
     try:
         from openpyxl import load_workbook
     except ImportError as error:
@@ -206,7 +206,7 @@ def _sheets(path: Path, changed: int) -> tuple[_Sheet, ...]:
         for member in archive.infolist():
             budget.spend(_TIMES_XML * member.file_size, f"'{member.filename}'")
     with path.open("rb") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of styles and forms that are no cells
+        warnings.simplefilter("ignore")  # about styles and form elements, which are not cells
         workbook = load_workbook(file, read_only=True, data_only=True)
         # openpyxl would round dates to milliseconds: numbers stay numbers, and _cell_text makes dates of them.
         workbook._date_formats = set()
@@ -215,7 +215,7 @@ def _sheets(path: Path, changed: int) -> tuple[_Sheet, ...]:
 
 
 def _sheet(sheet: Any, epoch: datetime, budget: Budget) -> _Sheet:
-    """The rows of a sheet that are not empty, with as many cells each."""
+    """The non-empty rows of a sheet, padded to the same number of cells."""
     from openpyxl.styles.numbers import is_date_format
 
     dates = lru_cache(is_date_format)
@@ -234,7 +234,7 @@ def _sheet(sheet: Any, epoch: datetime, budget: Budget) -> _Sheet:
 
 
 def _cell_text(cell: Any, epoch: datetime, is_date: Any) -> str:
-    """The text of a cell, "" = it is empty or holds an error."""
+    """The text of a cell, "" if it is empty or an error."""
     value, kind = cell.value, cell.data_type
     if value is None or kind == "e":
         return ""
@@ -245,7 +245,7 @@ def _cell_text(cell: Any, epoch: datetime, is_date: Any) -> str:
 
 
 def _date_text(days: float, epoch: datetime) -> str:
-    """A date with a time of day, or a time of day alone, of days since the epoch."""
+    """A date with a time of day, or a time of day alone, from days since the epoch."""
     try:
         moment = epoch + timedelta(microseconds=round(86_400e6 * days))
     except OverflowError:  # a number that only looks like a date

@@ -21,11 +21,11 @@ from dynid.feasible import Condition, body_columns, least_eigenvalues
 from dynid.papers.penalty import FULFILLED, Bodies, Constraint, Penalised, checked, not_met
 from dynid.terms import Column
 
-# Names of a body's ten coordinates, as boxes give them: mass, centre of mass, inertia about it.
+# A link's ten coordinates as boxes name them: mass, centre of mass, inertia about it.
 COORDINATES = ("m", "cx", "cy", "cz", "Icxx", "Icxy", "Icyy", "Icxz", "Icyz", "Iczz")
-# What the triangle inequality keeps free at the end, kg m^2, as the cone program does.
+# kg m^2: margin of the triangle inequality in the result, as in the cone program.
 MARGIN = 1e-6
-# Of forward differences of rules, as a share of the box.
+# Step of forward differences of rules, relative to the box.
 _STEP = 1e-7
 _SIX = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 _MATRIX = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
@@ -33,10 +33,19 @@ _MATRIX = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """LB <= p <= UB: a body's mass kg, centre of mass m and inertia about it kg m^2, other parameters as they are.
+    """LB <= p <= UB for the search of Algorithm 1.
 
-    lower, upper: (p,), for every column of the model in its order, COORDINATES in place of a body's ten.
-    Raises UsageError unless all are finite and lower <= upper.
+    Parameters
+    ----------
+    lower, upper : ndarray, shape (n_parameters,)
+        Bounds in the order of the model's columns, with COORDINATES in place of a link's ten: mass kg, centre of mass
+        m and inertia about it kg m^2. Other parameters are in their own units.
+
+    Raises
+    ------
+    UsageError
+        Unless all bounds are finite and lower <= upper.
+
     """
 
     lower: Float
@@ -51,14 +60,16 @@ class Box:
 
 @dataclass(frozen=True)
 class Annealing:
-    """How Algorithm 1 is run: as the paper runs it, but for its 100 runs, of which each takes seconds."""
+    """Settings of Algorithm 1, as in the paper except for its 100 runs, each of which takes seconds."""
 
     runs: int = option(10, "Q: independent runs, each from a point drawn uniformly from the box", least=1)
     rounds: int = option(
         10, "kappa: successive optimisations of a run, with penalty weight 10 (k - 1)", least=1
     )
-    evaluations: int = option(500, "of simulated annealing at the beginning of each round", least=0)
-    seed: int = option(0, "of starts and annealing", least=0)
+    evaluations: int = option(
+        500, "evaluations of simulated annealing at the beginning of each round", least=0
+    )
+    seed: int = option(0, "seed of starts and annealing", least=0)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -77,12 +88,47 @@ def annealed_parameters(
 ) -> Penalised:
     """The best of Q runs of min ||A theta(p) - y||^2 + xi_k sum g(h(p)), LB <= p <= UB, xi_k = 10 (k - 1).
 
-    g(h) = -min(0, h): of the triangle inequality tr(I) / 2 >= lambda_max(I) of every body, of the rules and of convex
-    conditions. A round is simulated annealing, then a local search from the better of what that found and where the
-    last round ended; the penalty enters the local search by slack variables, which is the same problem without kinks.
-    Results do not depend on the number of threads.
-    Raises SolverError naming what stays violated where no run ends fulfilled, UsageError for a rule that fails.
-    Source: Gaz et al. 2019, Algorithm 1, eqs 16 and 29 to 32.
+    g(h) = -min(0, h) of the triangle inequality tr(I) / 2 >= lambda_max(I) of every link, of the rules and of convex
+    conditions. A round is simulated annealing, then a local search from the better of its result and the end of the
+    last round. The penalty enters the local search by slack variables, which is the same problem without kinks.
+
+    Parameters
+    ----------
+    A : ndarray, shape (n_equations, n_parameters)
+        Regressor.
+    y : ndarray, shape (n_equations,)
+        Target.
+    columns : tuple of Column
+        Columns of the model.
+    box : Box
+        Bounds.
+    rules : sequence of Constraint
+        Constraints of any form.
+    conditions : sequence of Condition
+        Convex conditions.
+    how : Annealing, optional
+        Settings.
+    threads : int, optional
+        Number of threads; results do not depend on it.
+    progress : callable, optional
+        Called with the share of runs that are complete.
+
+    Returns
+    -------
+    Penalised
+        The best run.
+
+    Raises
+    ------
+    SolverError
+        If no run fulfils all rules; it names what is violated.
+    UsageError
+        If a rule fails.
+
+    References
+    ----------
+    Gaz et al. 2019, Algorithm 1, eqs 16 and 29 to 32.
+
     """
     how = how or Annealing()
     task = _Task(A, y, columns, box, tuple(rules), tuple(conditions), how)
@@ -101,7 +147,7 @@ def annealed_parameters(
             values,
             f"{how.runs} runs",
             "rules that can be fulfilled together within the box",
-            "widen the box or the rules, or run longer",
+            "widen the box or the rules, or use more runs or rounds",
         )
     best = int(np.argmin(costs))
     theta = task.theta(ends[best])
@@ -124,12 +170,12 @@ class _Task:
         self.bodies = body_columns(columns)
         self.width = box.upper - box.lower
         self.names = (
-            *(f"the triangle inequality of body {i + 1}" for i in range(len(self.bodies))),
+            *(f"the triangle inequality of link {i + 1}" for i in range(len(self.bodies))),
             *(rule.name for rule in rules),
             *(condition.name for condition in conditions),
         )
 
-    # ---- p -> theta, and what is asked of it
+    # ---- Map p -> theta, and the rules
 
     def theta(self, p: Float) -> Float:
         """Parameters about the joint frames, by the parallel axis theorem (26)."""
@@ -180,7 +226,7 @@ class _Task:
         return np.array(values + [-condition.violation(theta) for condition in asked])
 
     def _slopes(self, p: Float) -> Float:
-        """D h / d z over the box, (rules, p), by forward differences; a triangle depends on its own body alone."""
+        """Dh / dz over the box, (rules, p), by forward differences; a triangle inequality depends on one link only."""
         n = len(self.bodies)
         here = self.rules(p)
         slopes = np.zeros((len(here), len(p)))
@@ -190,7 +236,7 @@ class _Task:
             moved[self.bodies[:, k]] += step
             change = self._triangles(moved) - here[:n]
             slopes[np.arange(n), self.bodies[:, k]] = np.divide(change, step, where=step > 0, out=np.zeros(n))
-        # A condition that holds is zero throughout its neighbourhood: only the others have a slope.
+        # A fulfilled condition is zero in its neighbourhood, so only violated ones have a slope.
         broken = np.flatnonzero(here[n + len(self.own) :] < 0)
         places = np.concatenate([n + np.arange(len(self.own)), n + len(self.own) + broken]).astype(np.int64)
         asked = [self.conditions[i] for i in broken]
@@ -203,7 +249,7 @@ class _Task:
     # ---- one run
 
     def run(self, number: int) -> Float:
-        """Lines 1 to 7; p (p,) at the end."""
+        """Lines 1 to 7 of Algorithm 1; returns p, (p,)."""
         rng = np.random.default_rng([self.how.seed, number])
         z = rng.uniform(size=len(self.width))
         for k in range(1, self.how.rounds + 1):
@@ -217,8 +263,8 @@ class _Task:
         return self._with_triangle_margin(self._p(z))
 
     def _with_triangle_margin(self, p: Float) -> Float:
-        # Where lambda_max is twofold no local search ends on the inequality itself: the same inertia about every axis,
-        # twice what is missing, is added there, as far as the box allows.
+        # A local search does not end on the inequality where lambda_max is a double eigenvalue. Adding the same inertia
+        # about every axis, twice the violation, fulfils it, as far as the box allows.
         missing = np.maximum(MARGIN - self._triangles(p), 0.0)
         lifted = np.array(p)
         diagonal = self.bodies[:, [4, 6, 9]]
