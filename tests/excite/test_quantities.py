@@ -136,7 +136,7 @@ def test_intervals_shrink_as_the_information_says() -> None:
     share = shrinkage(replace(record, recorded=blind), motion(6, 300), 3.0)
     assert share[-1] == 0.0
     assert (share[:-1] > 0).all()
-    with pytest.raises(UsageError, match="nothing recorded"):
+    with pytest.raises(UsageError, match="no earlier log"):
         shrinkage(INFORMATION, motion(6, 300), 3.0)
 
 

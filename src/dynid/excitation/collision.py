@@ -215,7 +215,7 @@ def _along(points: Float, U: Float) -> tuple[Float, Float, Float]:
 
 
 def placements(robot: RobotModel, q: Float) -> tuple[Float, Float]:
-    """Rotations (T, nb, 3, 3) and origins (T, nb, 3) of all bodies in the base frame; q: (T, n)."""
+    """Rotations (T, nb, 3, 3) and origins (T, nb, 3) of all links in the base frame; q: (T, n)."""
     x = robot.tree_motion(q, q, q)[0]
     T, nb = x.shape
     R, p = np.empty((T, nb, 3, 3)), np.empty((T, nb, 3))
@@ -279,9 +279,24 @@ def points(
 
 
 def moved(robot: RobotModel, placed: tuple[Float, Float], body: Int, x: Float) -> Float:
-    """Derivatives (T, P, 3, n) with respect to q of points x (T, P, 3) in the base frame on links (P,), -1 = base.
+    """Derivatives of points on links with respect to the joint positions.
 
-    placed: rotations and origins of all links, see `placements`.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    placed : tuple of ndarray
+        Rotations and origins of all links, see `placements`.
+    body : ndarray of int, shape (n_points,)
+        Link of each point, -1 for the base.
+    x : ndarray, shape (n_samples, n_points, 3), m
+        Points in the base frame.
+
+    Returns
+    -------
+    ndarray, shape (n_samples, n_points, 3, n_joints)
+        Derivatives.
+
     """
     R, p = placed
     axes = np.einsum("tiab,ib->tia", R, robot.axis)
@@ -391,7 +406,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """The nearest of a pair's parts, (T, G): distance, unit vector from b to a (T, G, 3), and the points of both."""
+    """The closest parts of each pair, (T, G): distance, unit vector from b to a (T, G, 3), and their closest points."""
 
     distance: Float
     normal: Float

@@ -62,7 +62,7 @@ class Margin:
 
 
 def softmax(g: Float) -> tuple[float, Float]:
-    """Smooth upper bound of the greatest value, log(sum exp(SHARPNESS g)) / SHARPNESS, and its derivatives."""
+    """Smooth upper bound of the largest value, log(sum exp(SHARPNESS g)) / SHARPNESS, and its derivatives."""
     top = g.max()
     e = np.exp(SHARPNESS * (g - top))
     total = e.sum()
@@ -83,7 +83,7 @@ class SmoothBounds:
 
     @cached_property
     def chain(self) -> MotionGradient:
-        """The chain rule through the model."""
+        """Derivatives through the model."""
         return MotionGradient(self.robot, self.terms)
 
     def evaluate(self, X: Float) -> tuple[Float, Float]:

@@ -256,7 +256,7 @@ class Information:
 
     @cached_property
     def chain(self) -> MotionGradient:
-        """The chain rule through the model."""
+        """Derivatives through the model."""
         return MotionGradient(self.robot, self.terms)
 
     def _regressor(self, q: Float, dq: Float, ddq: Float) -> tuple[Layout, Float]:
@@ -552,7 +552,7 @@ def shrinkage(information: Information, motion: tuple[Float, Float, Float], seco
 
     """
     if information.recorded is None:
-        raise UsageError("shrinkage", found="nothing recorded", expected="an earlier run")
+        raise UsageError("shrinkage", found="no earlier log", expected="the run of an earlier log")
     after = np.linalg.inv(information.triangle(*motion, seconds))
     now = np.linalg.norm(after, axis=1)
     _, s, Vt = np.linalg.svd(np.linalg.qr(np.asarray(information.recorded), mode="r"))
@@ -686,7 +686,7 @@ class Problem:
         return g, (dg * self.scale)[:, self.free]
 
     def figures(self, X: Float) -> Figures:
-        """Exact figures."""
+        """Exact criteria."""
         q, dq, ddq = (B @ X for B in self.values[:3])
         return self.task.information.figures(q, dq, ddq, self.task.basis.duration)
 
@@ -699,13 +699,13 @@ class Problem:
         return information.value(q, dq, ddq, self.task.basis.duration)
 
     def packed(self, X: Float) -> Float:
-        """Variables of coefficients."""
+        """Variables from coefficients."""
         Y = np.array(X)
         Y[0] -= self.middle
         return np.asarray((Y / self.scale)[self.free])
 
     def unpacked(self, x: Float) -> Float:
-        """Coefficients (m, n) of variables."""
+        """Coefficients (m, n) from variables."""
         Y = np.zeros(self.scale.shape)
         Y[self.free] = x
         Y *= self.scale
@@ -957,10 +957,25 @@ CANDIDATES, ITERATIONS, LEAST = 12, 12, 0.4
 
 
 def drawn_knots(basis: SplineBasis, count: int, seed: int = 0) -> list[SplineBasis]:
-    """The family with uniform knots, then `count` families with random knots.
+    """Families of splines with uniform and with random knots.
 
     Intervals are LEAST of a uniform one and random shares of the rest, so that none is so short that it needs a very
-    high jerk. The same seed gives the same knots.
+    high jerk.
+
+    Parameters
+    ----------
+    basis : SplineBasis
+        The family with uniform knots.
+    count : int
+        Number of families with random knots.
+    seed : int
+        Seed; the same seed gives the same knots.
+
+    Returns
+    -------
+    list of SplineBasis
+        The family with uniform knots, then the others.
+
     """
     rng = np.random.default_rng(seed)
     families = [basis]

@@ -365,7 +365,23 @@ def _write_speed(
 def plan_dict(
     plan: Sheet, settings: MotionSettings, stages: Sequence[tuple[Stage, Trajectory]] = ()
 ) -> dict[str, Any]:
-    """Plain data of a plan for plan.json: checks, family, coefficients, criteria, margins, stages."""
+    """Plain data of a plan for plan.json: checks, family, coefficients, criteria, margins, stages.
+
+    Parameters
+    ----------
+    plan : Sheet
+        The plan.
+    settings : MotionSettings
+        Settings of the design.
+    stages : sequence of (Stage, Trajectory)
+        Its speeds.
+
+    Returns
+    -------
+    dict
+        The data.
+
+    """
     information, checks = plan.information, checks_of(plan)
     verified = plan.verified
     return {

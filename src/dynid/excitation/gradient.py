@@ -193,7 +193,7 @@ class LeftOut(Term):
         return self.of.columns(robot)
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Empty."""
+        """Empty panels, since the design omits the torque of the term."""
         return empty_panels(robot, samples)
 
 
@@ -307,7 +307,7 @@ class Layout:
 
     @cached_property
     def spans(self) -> tuple[slice, ...]:
-        """The rows of every joint."""
+        """Slice of rows of every joint."""
         return tuple(slice(a, b) for a, b in pairwise(self.ends.tolist()))
 
 
@@ -329,7 +329,23 @@ class MotionGradient:
         return tuple(None if _is_known(term) else TermLines.of(self.robot, term) for term in self.terms)
 
     def regressor(self, q: Float, dq: Float, ddq: Float, wanted: Bool) -> tuple[Layout, Float]:
-        """The wanted (p,) columns of the torque regressor as lines (R, T), and their layout; motion (T, n)."""
+        """The torque regressor as lines.
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (n_samples, n_joints)
+            The motion.
+        wanted : ndarray of bool, shape (n_parameters,)
+            Columns to compute.
+
+        Returns
+        -------
+        layout : Layout
+            Order of the lines.
+        lines : ndarray, shape (n_lines, n_samples)
+            The lines.
+
+        """
         samples = Samples.from_motion(q, dq, ddq)
         if not self._plain:
             panels = self.terms.torque_regressor(self.robot, samples, wanted)

@@ -93,7 +93,7 @@ class TorqueSpread:
 
     @cached_property
     def root(self) -> Float:
-        """(p, r) with root root' the covariance; a draw of the parameters is root times normal numbers."""
+        """(p, r) with root root' the covariance; root times standard normal numbers is a draw of the parameters."""
         values, vectors = np.linalg.eigh(self.covariance)
         kept = values > 0
         return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
@@ -103,7 +103,25 @@ class TorqueSpread:
         return terms.torque_regressor(robot, samples, self._known)
 
     def about(self, robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> tuple[Float, Float]:
-        """Torque of the model with parameters theta (p,) along a motion, and its standard deviations, (T, n) each."""
+        """Torque of a model along a motion, and its uncertainty.
+
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+        terms : Terms
+            The model.
+        theta : ndarray, shape (n_parameters,)
+            Parameters.
+        samples : Samples
+            The motion.
+
+        Returns
+        -------
+        tau, sigma : ndarray, shape (n_samples, n_joints)
+            Torque and its standard deviations.
+
+        """
         panels = self.panels(robot, terms, samples)
         # The regressor gives the torque too, but for rigid bodies the recursion is faster.
         bodies = [
@@ -269,7 +287,9 @@ def _given_or_default(value: npt.ArrayLike | None, otherwise: Float) -> Float:
         return otherwise
     array = np.asarray(value, dtype=np.float64)
     if array.ndim == 1 and len(array) not in (1, len(otherwise)):
-        raise UsageError("limit-count", found=f"{len(array)} limits", expected=f"1 or {len(otherwise)}")
+        raise UsageError(
+            "limit-count", found=f"{len(array)} limits", expected=f"one number, or {len(otherwise)}"
+        )
     return np.broadcast_to(array, otherwise.shape).astype(np.float64)
 
 
@@ -607,9 +627,26 @@ class Reserve:
 
 
 def reserve_of(robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Trajectory) -> Reserve | None:
-    """Torque reserve of a motion, per joint; None if torque is not limited.
+    """Torque reserve of a motion, per joint.
 
     Terms that the search omits count here, except those of the log.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+    bounds : Bounds
+        The limits.
+    trajectory : Trajectory
+        The motion.
+
+    Returns
+    -------
+    Reserve or None
+        The reserve; None if torque is not limited.
+
     """
     whole, spread, limit = Whole(terms), bounds.spread, bounds.limits.torque
     peak, largest, more = np.zeros((3, robot.n))

@@ -587,7 +587,7 @@ def information_known(
     apart = _is_left_out(information, base.independent)
     if not np.array_equal(base.independent[~apart], information.base.independent):
         raise UnfitDataError(
-            "factor-model", found="base parameters of other rows", expected="those of torque rows"
+            "factor-model", found="base parameters of rows other than torque", expected="those of torque rows"
         )
     criterion = Criterion.LOGDET if asked is None else Criterion.PRECISION
     asked_here = None if asked is None else asked[~apart]

@@ -385,7 +385,23 @@ def stages_of(plan: Sheet, shares: Sequence[float]) -> tuple[tuple[Stage, Trajec
 
 
 def stage_of(plan: Sheet, motion: Trajectory, share: float) -> Stage:
-    """What a motion at a share of its speed requires of the arm."""
+    """What a motion at a share of its speed requires of the arm.
+
+    Parameters
+    ----------
+    plan : Sheet
+        The plan at full speed.
+    motion : Trajectory
+        The motion at this speed.
+    share : float
+        Speed relative to the designed one.
+
+    Returns
+    -------
+    Stage
+        The requirements.
+
+    """
     bounds, information = plan.bounds, plan.information
     robot, terms = information.robot, Whole(information.terms).model
     t = np.linspace(0.0, motion.duration, POINTS)

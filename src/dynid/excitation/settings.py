@@ -257,7 +257,7 @@ class LimitsTable:
 
 @dataclass(frozen=True)
 class SolidTable:
-    """[[tool.solids]]: one of `box`, `sphere`, `cylinder`, `mesh`, and where it is in the last joint's frame."""
+    """[[tool.solids]]: one of `box`, `sphere`, `cylinder`, `mesh`, and its place in the last joint's frame."""
 
     box: Triple | None = option(None, "full side lengths", unit="m", above=0)
     sphere: float | None = option(None, "radius", unit="m", above=0)
@@ -280,7 +280,7 @@ class SolidTable:
 
 @dataclass(frozen=True)
 class ObstacleTable:
-    """[[surroundings.obstacles]]: a box in the way, in the frame of the base."""
+    """[[surroundings.obstacles]]: a box-shaped obstacle, in the frame of the base."""
 
     size: Triple = option((1.0, 1.0, 1.0), "full side lengths", unit="m", above=0)
     xyz: Triple = option((0.0, 0.0, 0.0), "position of its centre", unit="m")

@@ -1,4 +1,4 @@
-"""A robot's own shapes: collision shapes of a URDF or MJCF, else visual ones, else capsules from joint to joint."""
+"""Shapes of a robot: collision shapes of a URDF or MJCF, else visual ones, else capsules from joint to joint."""
 
 from __future__ import annotations
 

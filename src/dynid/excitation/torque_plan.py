@@ -204,11 +204,11 @@ class TorqueTask:
 
     @cached_property
     def offset(self) -> Float:
-        """Torque (n,) that holds the pose."""
+        """Torque (n,) that keeps the arm in the pose."""
         return np.asarray(self.models[0].equations(self.pose[None], np.zeros((1, len(self.pose))))[1][0])
 
     def sines(self, x: Float) -> TorqueSinusoids:
-        """The torque of variables (3, n, N) in (0, 1): amplitudes, frequencies, phases."""
+        """Torque for variables (3, n, N) in (0, 1): amplitudes, frequencies, phases."""
         room = LARGEST * np.maximum(self.bounds.limits.torque - np.abs(self.offset), 0.0)
         amplitude = x[0] * room[:, None] / self.count
         frequency = self.lowest * (self.highest / self.lowest) ** x[1]

@@ -131,7 +131,30 @@ def track_any(
     """Compare a plan of several motions with a log that may contain only one of them, with rest before and after.
 
     The whole plan and each of its motions are compared; the one most like the log, rest included, is returned.
-    Parameters are those of `track`. Raises UnfitDataError if the log contains none of them.
+
+    Parameters
+    ----------
+    planned : Trajectory
+        The plan.
+    joint_names : tuple of str
+        Names of the joints.
+    t : ndarray, shape (n_samples,), s
+        Increasing times of the log.
+    q : ndarray, shape (n_samples, n_joints), rad or m
+        Recorded positions; rows with nan are skipped.
+    place : Place, optional
+        The log, for messages.
+
+    Returns
+    -------
+    Tracking
+        The comparison.
+
+    Raises
+    ------
+    UnfitDataError
+        If the log contains none of them.
+
     """
     parts = parts_of(planned)
     matches: list[Tracking] = []

@@ -1,4 +1,4 @@
-"""C99 code of one robot: straight-line recursions with its constants folded in, and a test that compares torques."""
+"""C99 code of one robot: straight-line recursions with the robot's constants inserted, and a self-test of torques."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class _Writer:
         lines += [f" * q[{j}]: {c_comment(name)}" for j, name in enumerate(self.robot.joint_names)]
         lines += [
             " *",
-            " * SI units, torque on the joints' side, positive in the direction of positive q.",
+            " * SI units; torque at the joints, positive in the direction of positive q.",
             *(f" * Left out of the identified model: {c_comment(name)}" for name in self.model.left_out),
             " */",
         ]
@@ -123,17 +123,17 @@ class _Writer:
             f"#define {guard}",
             "",
             f"#define {M}_N {self.n} /* joints */",
-            f"#define {M}_NB {self.nb} /* bodies */",
+            f"#define {M}_NB {self.nb} /* links */",
             f"#define {M}_NP {self.count} /* parameters of {p}_regressor_times */",
             "",
             "#ifdef __cplusplus",
             'extern "C" {',
             "#endif",
             "",
-            "/* Identified parameters: ten a body (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about its joint",
-            " * frame), then rotor inertia, viscous friction, Coulomb friction and offset, each one a joint, then the",
-            " * coefficients of friction curves, those of coupled drives, the tilts of the base, and for each spring",
-            " * its stiffness and preload, which has the offset of its joint. */",
+            "/* Identified parameters: ten per link (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about its joint",
+            " * frame), then rotor inertia, viscous friction, Coulomb friction and offset, one per joint each, then",
+            " * coefficients of friction curves and of coupled drives, the tilts of the base, and for each spring its",
+            " * stiffness and preload; the preload contains the offset of its joint. */",
             f"extern const double {p}_parameters[{M}_NP];",
             "",
             "/* M(q) ddq + C(q, dq) dq + g(q), rotors and springs included, without friction. */",
@@ -302,8 +302,8 @@ class _Writer:
         if not self.model.distance.any():
             return []
         return [
-            "/* The same with its memory: Coulomb friction follows the state z, which builds up over a distance and",
-            " * keeps what a joint stopped with. z begins as zeros and is moved on from positions q_before to q. */",
+            "/* The same with memory: Coulomb friction follows a state z, which builds up over a distance and keeps",
+            " * its value at rest. z starts as zeros and is updated from positions q_before to q. */",
             f"void {p}_friction_with_memory(const double q_before[{M}_N], const double q[{M}_N],",
             f"    const double dq[{M}_N], double z[{M}_N], double tau[{M}_N]);",
         ]

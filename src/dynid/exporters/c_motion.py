@@ -25,7 +25,7 @@ def declarations(prefix: str) -> list[str]:
 
 
 def functions(model: ExportModel, prefix: str) -> list[str]:
-    """Lines for the source, behind those of torque."""
+    """Lines for the source, after those of torque."""
     slopes = [*([] if model.tilt is None else _tilt(model)), *_spring_slopes(model)]
     motion = (
         _text("motion.c").replace("SLOPES", "".join(slopes)).replace("ENERGY", "".join(_spring_energy(model)))
@@ -66,7 +66,7 @@ def _tables(model: ExportModel, prefix: str) -> list[str]:
         numbers += _table(f"double {prefix}_leaning[10 * {nb}]", model.tilt.bodies(robot).ravel())
         change = model.tilt.gravity(robot).T @ model.tilt.values[:2]
         numbers += _table(f"double {prefix}_lean[3]", change)
-    return ["/* The tree: bodies in the order of the parameters. */", *whole, *numbers]
+    return ["/* The tree: links in the order of the parameters. */", *whole, *numbers]
 
 
 def _table(name: str, values: Float) -> list[str]:
@@ -117,7 +117,7 @@ _CONDITION = 1e5
 
 
 def self_test(model: ExportModel, prefix: str) -> list[str]:
-    """Lines of a main function for -DDYNID_TEST_MAIN; prefix: of the functions' names."""
+    """Lines of a main function for -DDYNID_TEST_MAIN; prefix: start of all function names."""
     samples = random_states(model.robot, _CHECKS, 7)
     q, dq, ddq = samples.q, samples.dq, samples.ddq
     torque = _c_test_table(
@@ -249,7 +249,7 @@ TABLES
             }
             near(&speed, v, motion[14 + i]);
         }
-        /* A push on a joint that other torque holds at rest is found, after a hundred times the observer's lag. */
+        /* An external torque on a joint at rest is detected after a hundred times the observer's lag. */
         PREFIX_gravity(q, sum);
         PREFIX_friction(zero, part);
         for (i = 0; i < MACRO_N; ++i) {

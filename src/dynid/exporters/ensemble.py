@@ -1,4 +1,4 @@
-"""Ensembles: models drawn from what an identification leaves open, as wide as it is wrong, for domain randomisation."""
+"""Ensembles for domain randomisation: models drawn from the uncertainty of an identification, as wide as its error."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ def held_out_error(run: Identification, consistent: bool = True) -> Float:
 
 
 def _model(run: Identification, consistent: bool) -> Float:
-    """(p,) full parameters of the run's model: its estimate, or consistent bodies that it found beside it."""
+    """(p,) full parameters of the run's model: its estimate, or its physically consistent links."""
     estimate = run.estimate
     return estimate.consistent if consistent and len(estimate.consistent) else estimate.parameters
 
@@ -396,10 +396,10 @@ def _drawn_from_covariance(run: Identification, count: int, seed: int, feasible:
 
 
 def _covariance(run: Identification) -> Float:
-    """(b, b) of the base parameters at the run's shapes.
+    """(b, b) covariance of the base parameters at the run's shapes.
 
-    Where shapes were estimated, the estimate's own holds what coefficients owe to them; models share the shapes, and
-    coefficients that moved alone would make torque that no data left open.
+    If shapes were estimated, the covariance of the estimate contains the effect of shapes on coefficients. All models
+    share the shapes, and coefficients that varied as if shapes did would cause torque that the data exclude.
     """
     estimate = run.estimate
     if not run.shapes:

@@ -1,4 +1,4 @@
-"""Arithmetic written down instead of carried out: expressions with constants folded and common parts shared."""
+"""Expressions instead of numbers: arithmetic with constants evaluated and common parts shared, written as C code."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Graph:
         return self._node(Node("call", (a,), function))
 
     def neg(self, a: int) -> int:
-        """Minus a."""
+        """Negative of a."""
         node = self.nodes[a]
         if node.kind == "constant":
             return self.constant(-node.value)

@@ -263,7 +263,7 @@ class NotEditable(Exception):
 
 @dataclass(frozen=True)
 class _Place:
-    """A MuJoCo body of the file: its tag, its own elements, and its last joint's index in the robot's tree."""
+    """A MuJoCo body of the file: its tag, its inertial element and its joints."""
 
     body: int
     tag: Tag

@@ -141,7 +141,7 @@ def straight(speed: Float, torque: Float, width: float) -> tuple[float, float, f
 
 
 def speeds_up_to(peak: float) -> Float:
-    """Speeds on both sides of rest up to the greatest one."""
+    """Speeds on both sides of rest, up to the highest one."""
     return _SPEEDS * peak
 
 
@@ -313,7 +313,7 @@ class ExportModel(Dynamics):
 
     @property
     def dynamics(self) -> Dynamics:
-        """The dynamics alone."""
+        """Only the dynamics."""
         return Dynamics(**{item.name: getattr(self, item.name) for item in fields(Dynamics)})
 
     @property
@@ -401,17 +401,17 @@ def scaled_inertia_text(name: str, share: float, fixed: Float, whole: Float) -> 
 
     """
     text = (
-        f"links fixed to '{name}' weigh {fixed[0]:.3g} kg in the file, {whole[0]:.3g} kg is identified for all of them "
-        f"with '{name}', and no physical link remains: they are written with {100 * share:.2g} % of their inertia"
+        f"links fixed to '{name}' ({fixed[0]:.3g} kg in the file) do not fit into the identified total "
+        f"({whole[0]:.3g} kg): they are written with {100 * share:.2g} % of their inertia"
     )
     if fixed[0] >= whole[0]:
-        return f"{text}. Probably the robot did not carry all of them when the log was recorded"
+        return f"{text}. Probably the robot did not carry all of them in the log"
     # A log seldom determines centre and shape of a last link, so this is no evidence against the parts.
     return f"{text}, '{name}' with the rest. Their sum is as identified"
 
 
 def followed_joint(robot: RobotModel, i: int, kind: str) -> tuple[int, float]:
-    """Find the joint that a joint of the tree follows, for formats where it can follow one alone.
+    """Find the joint that a joint of the tree follows, for formats in which it can follow only one.
 
     Parameters
     ----------
@@ -425,7 +425,7 @@ def followed_joint(robot: RobotModel, i: int, kind: str) -> tuple[int, float]:
     Returns
     -------
     tuple of int and float
-        Independent joint, and by how much its motion is multiplied.
+        Independent joint, and factor on its motion.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Tables of parameters: dynid JSON, Khalil's and pinocchio's order as CSV; and JSON and tables read back."""
+"""Tables of parameters: dynid JSON, and CSV in Khalil's and pinocchio's order; both can be read back."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def model_json(robot: RobotModel, terms: Terms, theta: Float) -> bytes:
 
 
 def read_model_json(path: str | Path) -> tuple[RobotModel, Terms, Float]:
-    """Robot, terms and parameters (p,) of an exported JSON file; raises InputError if it is none."""
+    """Robot, terms and parameters (p,) of an exported JSON file; raises InputError for another file."""
     try:
         data: Any = json.loads(read_bytes(path, "a dynid model", MAX_BYTES))
         if data["kind"] != "dynid-model" or data["format"] != FORMAT:
@@ -103,7 +103,7 @@ def table(model: ExportModel, order: str) -> bytes:
 
 
 def read_table(path: str | Path) -> tuple[tuple[str, ...], Float]:
-    """Names of the bodies and their parameters (nb, 10) in dynid's order; raises InputError for another table."""
+    """Names of the links and their parameters (nb, 10) in dynid's order; raises InputError for another table."""
     rows = list(csv.reader(io.StringIO(read_bytes(path, "a table of parameters", MAX_BYTES).decode())))
     symbols = tuple(rows[0][2:12]) if rows else ()
     if symbols not in (KHALIL, PINOCCHIO):

@@ -89,7 +89,18 @@ def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
 
 
 def require_same_tree(wanted: RobotModel, other: RobotModel, path: str | Path) -> None:
-    """Raise InputError if a file has other joints than the robot of a run."""
+    """Raise InputError if a file has other joints than the robot of a run.
+
+    Parameters
+    ----------
+    wanted : RobotModel
+        The robot of the run.
+    other : RobotModel
+        The robot of the file.
+    path : str or Path
+        The file, for the message.
+
+    """
     same = (
         wanted.tree_joint_names == other.tree_joint_names
         and wanted.body_names == other.body_names
@@ -219,7 +230,7 @@ def _numbers(tag: Tag | None, key: str, count: int) -> list[float]:
 
 
 def join(values: Sequence[float] | Float) -> str:
-    """Numbers with all their digits, separated by blanks."""
+    """Numbers with all digits, separated by blanks."""
     return " ".join(repr(float(value)) for value in values)
 
 

@@ -56,7 +56,28 @@ class Tag:
 
 
 def read_source(path: Path, tag: str, kind: str) -> tuple[bytes, Element]:
-    """Bytes and root element of the robot file of a run; raises InputError if the root is not `tag`."""
+    """Read the robot file of a run.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    tag : str
+        Expected root element.
+    kind : str
+        Name of the format, for the message.
+
+    Returns
+    -------
+    tuple of bytes and Element
+        The file and its root.
+
+    Raises
+    ------
+    InputError
+        If the root is another element.
+
+    """
     data = read_bytes(path, f"the {kind} file of the run", MAX_BYTES)
     element = parse(data, str(path))
     if element.tag != tag:
@@ -156,7 +177,7 @@ def _tag(data: bytes, start: int, name: str, attributes: dict[str, str], file: s
     if opening is None or opening[0][1:] != name.encode():
         raise InputError(
             "encoding",
-            found="an encoding in which XML cannot be changed in place",
+            found="an encoding in which XML cannot be edited in place",
             expected="UTF-8",
             do="save the file as UTF-8",
             place=Place(file=file),

@@ -1,6 +1,6 @@
 """Text whose lines name each value: t=0.01 q1=0.2 tau1=3, or Pos1: 12.5 deg, Torque1: 3 Nm; and lines of loggers.
 
-Those have a prefix, [INFO] [1700000000.25] [arm]: 0.1 0.2, and values by name, or numbers alone, behind it.
+Lines of loggers have a prefix, [INFO] [1700000000.25] [arm]: 0.1 0.2, and then values with or without names.
 """
 
 from __future__ import annotations
@@ -60,7 +60,26 @@ class NamedValuesReader:
         )
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Open a file; lines in another form are left out. Raises RefusedError for one that is too large."""
+        """Open a file; lines in another form are left out.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        delimiter, decimal : str, optional
+            Not used by this format.
+
+        Returns
+        -------
+        ArrayTable
+            The table.
+
+        Raises
+        ------
+        RefusedError
+            If the file is too large.
+
+        """
         budget = Budget(path)
         budget.spend(_TIMES_TEXT * budget.size, "named values")
         with reading(path, "named values"), path.open(encoding="utf-8", errors="replace") as file:
@@ -130,7 +149,7 @@ def _form(forms: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
 
 
 def _record(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Values by name; those of one name are a list."""
+    """Values by name; several values of one name are a list."""
     by_name: dict[str, list[float]] = {}
     lists = set()
     for key, text in pairs:

@@ -57,7 +57,26 @@ class PortFolderReader:
         return bool(_ports(path))
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> PortFolders:
-        """Open a folder; raises InputError if no port contains numbers."""
+        """Open a folder.
+
+        Parameters
+        ----------
+        path : Path
+            The folder.
+        delimiter, decimal : str, optional
+            Not used by this format.
+
+        Returns
+        -------
+        PortFolders
+            The table.
+
+        Raises
+        ------
+        InputError
+            If no port contains numbers.
+
+        """
         return PortFolders(path)
 
 

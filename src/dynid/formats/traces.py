@@ -1,4 +1,4 @@
-"""Traces of CODESYS: properties of each variable, then its times and values, one variable behind the other.
+"""Traces of CODESYS: properties of each variable, then its times and values, one variable after another.
 
 0.Variable; GVL.Axis[1].fActPosition
 0.Data;
@@ -28,7 +28,7 @@ _TRUTHS = {"TRUE": 1.0, "FALSE": 0.0}
 
 
 class TraceReader:
-    """Opens traces that CODESYS saves as text."""
+    """Opens traces saved by CODESYS as text."""
 
     name = "CODESYS trace"
     suffixes = (".csv", ".trace", ".txt")
@@ -42,8 +42,27 @@ class TraceReader:
         """Open a file: all variables at the times of the one with the most values, while all were recorded.
 
         Variables with cells that are not numbers, and variables recorded for less than half of that time, are left out
-        with a warning. Raises RefusedError for a file that is too large; InputError for one without values, with
-        decreasing times, with a variable named twice, or with variables that were recorded at different times.
+        with a warning.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        delimiter, decimal : str, optional
+            Not used by this format.
+
+        Returns
+        -------
+        ArrayTable
+            The table.
+
+        Raises
+        ------
+        RefusedError
+            If the file is too large.
+        InputError
+            If it has no values, decreasing times, a variable named twice, or variables recorded at different times.
+
         """
         budget = Budget(path)
         budget.spend(_TIMES_TEXT * budget.size, "traces")
@@ -103,7 +122,7 @@ class _Trace:
         )
 
     def at(self, t: Float) -> Float:
-        """Values at times (T,) within its own."""
+        """Values at times (T,) within those of the variable."""
         if self.held:
             return np.asarray(self.values[np.searchsorted(self.t, t, side="right") - 1])
         return np.interp(t, self.t, self.values)

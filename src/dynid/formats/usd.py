@@ -167,7 +167,7 @@ class _Reader:
                 raise RefusedError(
                     "usd-size",
                     found=f"more than {_MAX_PRIMS} prims",
-                    expected="a robot",
+                    expected="a robot, not a scene",
                     place=Place(str(path)),
                 )
 

@@ -59,10 +59,31 @@ class WorkbookReader:
         return first_member(head).startswith(("[Content_Types].xml", "_rels/", "docProps/", "xl/"))
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> Table:
-        """Open a file.
+        """Open a workbook.
 
-        Raises InputError for one without a sheet of rows, RefusedError for one that is too large, ResourceError
-        without the package openpyxl.
+        Parameters
+        ----------
+        path : Path
+            The file.
+        delimiter : str, optional
+            Not used by this format.
+        decimal : str, optional
+            Decimal mark of numbers in text cells.
+
+        Returns
+        -------
+        Table
+            The table.
+
+        Raises
+        ------
+        InputError
+            If no sheet has rows.
+        RefusedError
+            If the file is too large.
+        ResourceError
+            Without the package openpyxl.
+
         """
         with reading(path, "a workbook"):
             sheets = _sheets(path, path.stat().st_mtime_ns)
@@ -142,7 +163,7 @@ class SheetTable(CsvTable):
 
     @property
     def rows_as_text(self) -> bytes:
-        """The text below the names."""
+        """The text below the column names."""
         return self.sheet.text.split(b"\n", self.dialect.head_lines)[-1]
 
 

@@ -34,7 +34,26 @@ class XmlMessagesReader:
         return len(whole) >= _LEAST and all(map(_numbers, whole))
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Open a file; raises RefusedError for one that is too large."""
+        """Open a file.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        delimiter, decimal : str, optional
+            Not used by this format.
+
+        Returns
+        -------
+        ArrayTable
+            The table.
+
+        Raises
+        ------
+        RefusedError
+            If the file is too large.
+
+        """
         budget = Budget(path)
         budget.spend(_TIMES_TEXT * budget.size, "XML messages")
         with reading(path, "XML messages"):

@@ -1,4 +1,4 @@
-"""Lists of numbers and of records in YAML, as programs write them: no tags, aliases or text over several lines."""
+"""Lists of numbers and of records in YAML, as programs write them: without tags, aliases or multi-line text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,28 @@ class EchoReader:
         return _BEGINS.match(text) is not None and _HAS.search(text) is not None and b"{" not in text[:64]
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Open a file; raises InputError for lines that are no message, RefusedError for one that is too large."""
+        """Open a file of printed messages.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        delimiter, decimal : str, optional
+            Not used by this format.
+
+        Returns
+        -------
+        ArrayTable
+            The table.
+
+        Raises
+        ------
+        InputError
+            For lines that are no message.
+        RefusedError
+            If the file is too large.
+
+        """
         budget = Budget(path)
         budget.spend(_TIMES_TEXT * budget.size, "messages")
         with reading(path, "printed messages"), path.open(encoding="utf-8", errors="replace") as file:
@@ -132,7 +153,28 @@ class YamlReader:
         return first is not None and plain and _LIST.search(text) is not None
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Open a file; raises InputError for other lines, RefusedError for one that is too large."""
+        """Open a YAML file.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        delimiter, decimal : str, optional
+            Not used by this format.
+
+        Returns
+        -------
+        ArrayTable
+            The table.
+
+        Raises
+        ------
+        InputError
+            For anything but plain lists and fields.
+        RefusedError
+            If the file is too large.
+
+        """
         budget = Budget(path)
         budget.spend(_YAML_FILES_TIMES_TEXT * budget.size, "YAML")
         with reading(path, "YAML"):

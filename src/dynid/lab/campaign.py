@@ -55,7 +55,23 @@ class Campaign:
         return self.setup.motion(trajectory, self.rig.rate)
 
     def write(self, run: int, motion: SimulatedMotion, path: Path) -> Path:
-        """Write the log of a run; returns its path."""
+        """Write the log of a run.
+
+        Parameters
+        ----------
+        run : int
+            Number of the run.
+        motion : SimulatedMotion
+            Its true motion.
+        path : Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        """
         robot = self.setup.plant.robot
         t, columns = self.rig.measure(robot, motion, (self.seed, run))
         trajectory = self.trajectory.draw(robot, self.run_seed(run))

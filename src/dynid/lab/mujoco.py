@@ -258,8 +258,8 @@ class _Compiled:
         except (ValueError, RuntimeError, self.mujoco.FatalError) as error:
             raise InputError(
                 "mjcf",
-                found=f"a robot that MuJoCo does not accept: {' '.join(str(error).split())}",
-                expected="physically consistent bodies: positive masses, inertias within the triangle inequality",
+                found=f"a robot that MuJoCo rejects: {' '.join(str(error).split())}",
+                expected="physically consistent links: positive masses, inertias within the triangle inequality",
             ) from error
         self.data = self.mujoco.MjData(self.model)
         names = list(plant.robot.joint_names)

@@ -30,7 +30,23 @@ def open_loop_figure(run: OpenLoop, joint: int) -> Figure:
 
 
 def write_open_loop(run: OpenLoop, robot: str, path: Path) -> None:
-    """Write the page; raises ResourceError if it cannot be written."""
+    """Write the page of an open-loop run.
+
+    Parameters
+    ----------
+    run : OpenLoop
+        The run.
+    robot : str
+        Name of the robot.
+    path : Path
+        File to write.
+
+    Raises
+    ------
+    ResourceError
+        If it cannot be written.
+
+    """
     from markupsafe import Markup
 
     from dynid.report import Chapter, Page, page_html, write_text

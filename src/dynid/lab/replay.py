@@ -42,7 +42,7 @@ class Replay:
         return _rms(self.model), None if self.description is None else _rms(self.description)
 
     def plain(self) -> dict[str, Any]:
-        """Plain data, as run folders keep it."""
+        """Plain data, as stored in run folders."""
         errors = (("identified", self.model), ("as described", self.description))
         rows = [
             {"program": "MuJoCo", "description": name, "why": "", "torque": None, "motion": error.tolist()}
@@ -65,9 +65,9 @@ class Replay:
         """Lines of text for the terminal."""
         model, description = self.total
         head = f"replay of {self.seconds:.3g} s of commands in MuJoCo, position error: {1e3 * model:.3g} mrad (mm)"
-        head += "" if description is None else f"; robot as described: {1e3 * description:.3g}"
-        head += f"; as described: {self.why}" if self.why else ""
-        lines = [head, f"  {'joint':<22}{'model':>10}{'description':>14}"]
+        head += "" if description is None else f"; robot file: {1e3 * description:.3g}"
+        head += f"; robot file: {self.why}" if self.why else ""
+        lines = [head, f"  {'joint':<22}{'model':>10}{'robot file':>14}"]
         for j, name in enumerate(self.joint_names):
             before = "-" if self.description is None else f"{1e3 * self.description[j]:.3g}"
             lines.append(f"  {name:<22}{1e3 * self.model[j]:>10.3g}{before:>14}")

@@ -106,7 +106,7 @@ class PlantFile(Strict):
 
 
 class ControllerFile(Strict):
-    """A controller with its numbers; kp and kd in N m/rad and N m s/rad ("computed-torque": 1/s^2 and 1/s)."""
+    """A controller and its gains; kp and kd in N m/rad and N m s/rad ("computed-torque": 1/s^2 and 1/s)."""
 
     kind: Literal["ideal", "pd", "computed-torque", "open-loop"]
     bandwidth: Positive = 3.0
@@ -443,7 +443,23 @@ def _given_or(given: float | list[float] | None, default: Float | float) -> Floa
 
 
 def summary(setup: Setup, trajectory: Trajectory, names: Mapping[str, str]) -> dict[str, str]:
-    """Metadata of a log: what was simulated."""
+    """Metadata of a log: what was simulated.
+
+    Parameters
+    ----------
+    setup : Setup
+        The settings.
+    trajectory : Trajectory
+        The trajectory.
+    names : mapping of str to str
+        Further entries.
+
+    Returns
+    -------
+    dict of str to str
+        The metadata.
+
+    """
     return {
         "origin": "simulated",
         "robot": setup.plant.robot.name,

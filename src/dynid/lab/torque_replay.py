@@ -124,7 +124,23 @@ def _is_in_no_file(run: Identification, term: Term, values: Float) -> bool:
 
 
 def effects_apart(run: Identification, theta: Float, model: ExportModel) -> list[str]:
-    """Names of effects that act on the robot but that no file represents."""
+    """Names of effects that act on the robot but that no file represents.
+
+    Parameters
+    ----------
+    run : Identification
+        The run.
+    theta : ndarray, shape (n_parameters,)
+        Parameters of the exported files.
+    model : ExportModel
+        The model of the exported files.
+
+    Returns
+    -------
+    list of str
+        The names.
+
+    """
     names = [
         term.name
         for term, values in run.terms.with_values(run.robot, theta)

@@ -1,4 +1,4 @@
-"""Algorithm 1 of Gaz et al. 2019 as printed: a box, uniform starts, simulated annealing, growing penalties, Q runs."""
+"""Algorithm 1 of Gaz et al. 2019 as printed: a box, random starts, simulated annealing, growing penalties, Q runs."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class _Task:
         return float(residual @ residual), np.asarray(2.0 * (self.A.T @ residual) @ self._jacobian(p))
 
     def rules(self, p: Float) -> Float:
-        """h(p) of every rule, at least zero where it is fulfilled."""
+        """h(p) of every rule, zero or more where it is fulfilled."""
         return np.concatenate([self._triangles(p), self._other_rules(p)])
 
     def _triangles(self, p: Float) -> Float:

@@ -139,11 +139,11 @@ class KalmanFit:
             share = max(self.longest / minutes, 0.01)
             raise UsageError(
                 "too-long",
-                found=f"about {minutes:.2g} min for '{self.name}' on one core ({steps} steps of {points} points, up to "
-                f"{rounds} passes), and as long again for held-out blocks",
+                found=f"about {minutes:.2g} min for '{self.name}' ({steps} steps of {points} points, up to {rounds} "
+                "passes), and as long again for held-out blocks",
                 expected=f"at most {self.longest:g} min",
-                do=f"use part of the log, train = [{{ part = [0.0, {share:.2g}] }}] under [data], or fewer rounds, or "
-                f"longest = {np.ceil(1.1 * minutes):g} under [estimate], or 'wls' or 'iv', which take seconds",
+                do=f"set train = [{{ part = [0.0, {share:.2g}] }}] under [data], or longest = "
+                f"{np.ceil(1.1 * minutes):g} under [estimate]; 'wls' and 'iv' take seconds",
             )
 
     def _estimate(self, regression: Regression, result: PassResult, status: Status) -> Estimate:
@@ -178,7 +178,10 @@ class KalmanFit:
 class EKF(KalmanFit):
     """Extended Kalman filter, see `KalmanFit` and dynid.estimate.kalman.ExtendedKalman.
 
-    Source: Gautier and Poignet 2001.
+    References
+    ----------
+    Gautier and Poignet 2001.
+
     """
 
     name: str = "ekf"
@@ -189,7 +192,10 @@ class EKF(KalmanFit):
 class UKF(KalmanFit):
     """Unscented Kalman filter, see `KalmanFit` and dynid.estimate.kalman.UnscentedKalman.
 
-    Source: Julier and Uhlmann 2004.
+    References
+    ----------
+    Julier and Uhlmann 2004.
+
     """
 
     name: str = "ukf"
@@ -200,7 +206,10 @@ class UKF(KalmanFit):
 class CDKF(KalmanFit):
     """Central-difference Kalman filter, see `KalmanFit` and dynid.estimate.kalman.CentralDifferenceKalman.
 
-    Source: Norgaard, Poulsen and Ravn 2000.
+    References
+    ----------
+    Norgaard, Poulsen and Ravn 2000.
+
     """
 
     name: str = "cdkf"
@@ -279,7 +288,7 @@ class _Passes:
         return np.asarray(least_squares.textbook_covariance * max(floor, 1.0) ** 2)
 
     def over(self, kind: type[JointFilter], value: Float, spread: Float) -> PassResult:
-        """One pass from parameters (b,) with a covariance (b, b)."""
+        """Run one pass from parameters (b,) with a covariance (b, b)."""
         s, b = self.model.size, len(value)
         M = len(self.simulation.regression.factors.blocks)
         size = np.sqrt(np.diag(spread))
@@ -319,7 +328,7 @@ class _Passes:
 
     @property
     def steps(self) -> int:
-        """Steps of a pass."""
+        """Number of steps of a pass."""
         return sum(len(part) - 1 for _, part in self._runs())
 
     def _runs(self) -> Iterator[tuple[int, Samples]]:

@@ -1,4 +1,4 @@
-"""Adaline and Hopfield networks, for comparison with methods that learn."""
+"""Adaline and Hopfield networks, for comparison with learning methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feasible parameters under constraints of any form: penalties that grow, many starts, a polish (Algorithm 1)."""
+"""Feasible parameters under constraints of any form: growing penalties, many starts, and a last constrained search."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def penalised_parameters(
 
 
 class _Task:
-    """One problem; `run` goes through the rounds from one start."""
+    """One problem; `run` searches from one start."""
 
     def __init__(
         self,
@@ -412,7 +412,7 @@ class _Task:
 
 
 def checked(constraint: Constraint, bodies: Bodies) -> float:
-    """The constraint's value; raises UsageError naming one that fails or gives nan."""
+    """Value of a constraint; raises UsageError with its name if it fails or gives nan."""
     try:
         value = float(constraint.value(bodies))
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:

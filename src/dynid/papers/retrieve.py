@@ -56,7 +56,18 @@ _PART = re.compile(r"\s*([+-])?\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*\*?\s*
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """C theta = y, with deviations.    formulas: (k,).    C: (k, p).    value, std: (k,)."""
+    """Dynamic coefficients, C theta = y.
+
+    Parameters
+    ----------
+    formulas : tuple of str, length k
+        Formulas of the coefficients.
+    C : ndarray, shape (k, n_parameters)
+        Factors of the parameters.
+    value, std : ndarray, shape (k,)
+        y and its standard deviations.
+
+    """
 
     formulas: tuple[str, ...]
     C: Float
@@ -293,7 +304,7 @@ def retrieval_lines(result: FeasibleCoefficients) -> list[str]:
 
 
 def parameters_csv(result: FeasibleCoefficients) -> bytes:
-    """Name, unit and value of every parameter."""
+    """CSV file with name, unit and value of every parameter."""
     columns = result.terms.columns(result.robot)
     lines = ["name,unit,value"]
     lines += [
@@ -444,7 +455,26 @@ def read_box(path: Path, default: Box, columns: Sequence[Column]) -> Box:
     """Read a CSV file that changes bounds of a box: `name,least,most`, with names such as m3, cx3, Icxx3 or Ia3.
 
     m kg, cx, cy, cz m in the joint frame, Icxx, ..., Iczz kg m^2 about the centre of mass.
-    Raises InputErrors with the line of every error.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    default : Box
+        The box whose bounds it changes.
+    columns : sequence of Column
+        Columns of the model.
+
+    Returns
+    -------
+    Box
+        The changed box.
+
+    Raises
+    ------
+    InputErrors
+        With the line of every error.
+
     """
     places = {column.name: j for j, column in enumerate(columns) if column.of is not Of.BODY}
     for body, ten in enumerate(body_columns(tuple(columns))):
@@ -497,7 +527,7 @@ def _bounds(line: dict[str, str], places: dict[str, int], place: Place) -> tuple
 
 
 def rules_by_name(names: Sequence[str]) -> tuple[Rule, ...]:
-    """Registered rules; raises UsageError for an unknown one."""
+    """Registered rules by name; raises UsageError for an unknown one."""
     rules = []
     for name in names:
         if name not in RULES:

@@ -1,4 +1,4 @@
-"""KUKA RSI over Ethernet: a telegram a cycle of 4 ms with corrections of the axes from the start, degrees."""
+"""KUKA RSI over Ethernet: one telegram per 4 ms cycle with axis corrections relative to the start, in degrees."""
 
 from __future__ import annotations
 

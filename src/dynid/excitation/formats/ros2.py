@@ -16,7 +16,25 @@ def seconds_and_nanoseconds(time: float) -> tuple[int, int]:
 
 
 def points(joints: Sequence[str], t: Float, q: Float, dq: Float, ddq: Float, indent: str = "") -> str:
-    """joint_names and points as YAML; names are quoted as JSON strings, which YAML reads."""
+    """Joint names and points as YAML.
+
+    Parameters
+    ----------
+    joints : sequence of str
+        Names, written as JSON strings, which YAML reads.
+    t : ndarray, shape (n_samples,), s
+        Times.
+    q, dq, ddq : ndarray, shape (n_samples, n_joints)
+        The motion.
+    indent : str
+        Start of every line.
+
+    Returns
+    -------
+    str
+        The text.
+
+    """
     lines = ["joint_names: " + json.dumps(list(joints)), "points:"]
     for i, time in enumerate(t):
         sec, nanosec = seconds_and_nanoseconds(time)
