@@ -280,7 +280,7 @@ def test_a_filter_that_still_moves_says_by_how_much_and_what_to_do() -> None:
     status = EKF(rounds=1, tolerance=1e-9).fit(case.regression).status
     assert not status.ok
     assert "1 passes" in status.text
-    assert "standard deviations a pass: raise rounds" in status.text
+    assert "standard deviations per pass: raise rounds" in status.text
 
 
 @pytest.mark.parametrize("with_velocity", [False, True])

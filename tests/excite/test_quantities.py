@@ -136,7 +136,7 @@ def test_intervals_shrink_as_the_information_says() -> None:
     share = shrinkage(replace(record, recorded=blind), motion(6, 300), 3.0)
     assert share[-1] == 0.0
     assert (share[:-1] > 0).all()
-    with pytest.raises(UsageError, match="nothing recorded"):
+    with pytest.raises(UsageError, match="no earlier log"):
         shrinkage(INFORMATION, motion(6, 300), 3.0)
 
 
@@ -184,7 +184,7 @@ def test_the_command_takes_quantities(run: Run, tmp_path: Path) -> None:
         done = run("excite", arm, *own, "--out", tmp_path / f"torque{k}")
         assert (done.code, "of the chosen quantities" in done.out) == (0, True), done.err
     for wrong, words in (
-        ({"motion.focus": ["torque", "fv1"]}, "alone"),
+        ({"motion.focus": ["torque", "fv1"]}, "only 'torque'"),
         ({"motion.focus": [f"torque:{tmp_path / 'none'}"]}, "no such file"),
         ({"tool.payload": 500.0}, "torque of"),
     ):

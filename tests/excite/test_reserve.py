@@ -184,8 +184,8 @@ def test_the_command_takes_the_model_of_a_run(
         ({}, ["--run", known_run, "--after", known_run], 2, "one of them"),
         ({"limits.noise": 1.0}, ["--after", known_run], 2, "limits.noise with --after"),
         ({}, ["--run", tmp_path / "nothing"], 3, "run folder"),
-        ({"limits.noise": [1.0, 2.0, 3.0]}, [], 2, "3 of limits.noise"),
-        ({"limits.sigmas": 1e6}, ["--run", known_run], 4, "loosen the bound of torque"),
+        ({"limits.noise": [1.0, 2.0, 3.0]}, [], 2, "3 numbers in limits.noise"),
+        ({"limits.sigmas": 1e6}, ["--run", known_run], 4, "relax the limit of torque"),
     ):
         plan = planned(tmp_path, WITHIN | SHORT | keys)
         done = run("excite", robot_file, *plan, *more, "--out", tmp_path / "none")

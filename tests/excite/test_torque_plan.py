@@ -221,7 +221,7 @@ def test_the_command_writes_torque_that_the_simulator_follows(
     done = run("check", arm_file, log, "--plan", out)
     assert "of the plan recorded: 100.0 %" in done.out, done.err
     for more, code, words in (
-        ({"output.formats": ["ros2"]}, 2, "holds positions"),
+        ({"output.formats": ["ros2"]}, 2, "stores positions"),
         ({"motion.motions": 2}, 2, "motion.motions with family"),
         ({"motion.start": [9.0, 0.0]}, 4, "position of shoulder"),
         ({"limits.torque": 1e-3, "motion.start": [1.0, 0.0]}, 4, "torque of shoulder"),

@@ -237,5 +237,5 @@ def test_stiffness_and_damping_of_the_transmission(tmp_path: Path) -> None:
             )
     with pytest.raises(DynidError, match="negative-stiffness"):
         Drive(np.eye(1), np.ones(1), np.ones(1), np.ones(1), stiffness=np.array([-1.0]))
-    with pytest.raises(UsageError, match="no stiffness of a, b"):
+    with pytest.raises(UsageError, match="no stiffness for a, b"):
         read_setup(robot, "pd")
