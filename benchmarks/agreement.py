@@ -25,20 +25,19 @@ from benchmarks.harness import markdown, note, on_real_logs, publish
 import numpy as np
 from dynid_studies.svg import figure_svg
 
+from benchmarks.real import opened
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.estimate.least_squares import WLS
-from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.experiment import open_log
 from dynid.identification.pipeline import identify
 from dynid.identification.schema import SelectionEntry
 from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.report.figures import BLUE, VERMILION, Axis, Figure, Panel, dots, level_band, row_of
-from dynid.robot.load import load_robot
 from dynid.run.agreement import Agreement, agreement
 from dynid.run.result import Identification
 from dynid.run.shared_parameters import Fit, Shared
 from dynid.signals.settings import Preparation
-from tests.robot_files import ROBOTS
 
 
 @dataclass(frozen=True)
@@ -76,12 +75,7 @@ HEAD = (
 
 def runs_of(case: Case, data: Path, default: bool) -> list[tuple[str, Identification]]:
     """The case's runs, with default settings or by weighted least squares."""
-    places = [data / case.folder, ROBOTS]
-    robot_file, mapping = (
-        next(p / n for p in places if (p / n).is_file()) for n in (case.robot, case.mapping)
-    )
-    experiment = Experiment.read(mapping)
-    robot = experiment.with_drives(load_robot(robot_file))
+    experiment, robot = opened(case.folder, case.robot, case.mapping, data)
     plain = Settings(terms=DEFAULT_TERMS, estimator=WLS(), preparation=Preparation(cutoff=case.cutoff))
     runs = []
     for recording in case.recordings:

@@ -19,17 +19,16 @@ from benchmarks.harness import markdown, note, on_real_logs, publish
 
 import numpy as np
 
+from benchmarks.real import opened
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.exporters.ensemble import Ensemble, Width, sample_parameters, spread_on
 from dynid.feasible.bodies import least_eigenvalues
-from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.experiment import open_log
 from dynid.identification.pipeline import identify
 from dynid.log.read import Log
-from dynid.robot.load import load_robot
 from dynid.run.result import Identification
 from dynid.run.validation import validate
-from tests.robot_files import ROBOTS
 
 
 @dataclass(frozen=True)
@@ -63,9 +62,7 @@ HEAD = (
 
 def row(case: Case, data: Path, models: int) -> Sequence[str]:
     """A line of the table."""
-    experiment = Experiment.read(place(case.mapping, case.folder, data))
-    known = place(case.robot, case.folder, data)
-    robot = experiment.with_drives(load_robot(known))
+    experiment, robot = opened(case.folder, case.robot, case.mapping, data)
     diagnostics = Diagnostics()
     log = data / case.folder / "data.parquet"
     train, unseen = (
@@ -108,12 +105,6 @@ def together(drawn: Ensemble, size: Float) -> float:
     """Spread over error of all joints' torque together; size: (n,) r.m.s. torque."""
     assert drawn.unseen is not None
     return float(np.linalg.norm(drawn.unseen.spread * size) / np.linalg.norm(drawn.unseen.error * size))
-
-
-def place(name: str, folder: str, data: Path) -> Path:
-    """A file of the log's folder, or else of tests/robots or the package."""
-    beside_log = data / folder / name
-    return beside_log if beside_log.is_file() else ROBOTS / name
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

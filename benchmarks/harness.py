@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from dynid.base.arrays import Float
@@ -140,6 +141,36 @@ def campaign(
 def note(*text: object) -> None:
     """Print progress as errors are printed, so that tables stay alone."""
     print(*text, file=sys.stderr, flush=True)
+
+
+class Ended(NamedTuple):
+    """How a command ended: exit code, what it printed, processor time in s and peak memory in MB."""
+
+    code: int
+    output: str
+    errors: str
+    seconds: float
+    megabytes: float
+
+
+# In a process of its own: a child's peak memory is at least that of the process that starts it, and this one is large.
+WATCHER = """
+import json, os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:])
+_, status, used = os.wait4(process.pid, 0)
+print()
+print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))
+"""
+
+
+def dynid_command(*words: object, timeout: float = 86400.0) -> Ended:
+    """Run a dynid command and measure it; one that takes longer than the timeout, s, ends with 124."""
+    command = ["/usr/bin/timeout", f"{timeout:g}", sys.executable, "-m", "dynid", *map(str, words)]
+    watcher = [sys.executable, "-S", "-c", WATCHER, *command]
+    ended = subprocess.run(watcher, capture_output=True, check=True, text=True, errors="replace")
+    *output, last = ended.stdout.splitlines(keepends=True)
+    code, seconds, megabytes = json.loads(last)
+    return Ended(code, "".join(output), ended.stderr, seconds, megabytes)
 
 
 def spent() -> float:

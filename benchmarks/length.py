@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.harness import parser
+from benchmarks.harness import dynid_command, parser
 
 import numpy as np
 import pyarrow as pa
@@ -102,15 +101,11 @@ def write(path: Path, minutes: float, rate: float) -> None:
 
 def identify(log: Path, out: Path) -> dict[str, Any]:
     """The user's command in a fresh process: what it chose, and what it cost."""
-    robot = str(files("dynid.data") / "arm7.toml")
-    command = [sys.executable, "-m", "dynid", "identify", robot, str(log), "--out", str(out)]
     # Modules are compiled from the first log on, as pip leaves them.
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    with (out.parent / f"{out.name}.txt").open("w") as printed:
-        child = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT, env=environment)
-        _, status, used = os.wait4(child.pid, 0)
-    if status:
-        raise SystemExit((out.parent / f"{out.name}.txt").read_text())
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    ended = dynid_command("identify", files("dynid.data") / "arm7.toml", log, "--out", out)
+    if ended.code:
+        raise SystemExit(ended.output + ended.errors)
     run = json.loads((out / "run.json").read_text())
     selection = run["selection"]
     # Axes on which nothing was adopted are looked at or not with the evidence: they make no other model.
@@ -120,8 +115,8 @@ def identify(log: Path, out: Path) -> dict[str, Any]:
         | {f["joint"]: f["form"] for f in selection["friction"]},
         "verdict": run["verdict"]["level"],
         "missed": 100 * run["scores"][-1]["total_relative"],
-        "seconds": used.ru_utime + used.ru_stime,
-        "peak_mb": used.ru_maxrss / 1024,
+        "seconds": ended.seconds,
+        "peak_mb": ended.megabytes,
     }
 
 

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import tomllib
@@ -38,7 +37,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.harness import campaign, figure, markdown, note, on_real_logs, pinocchio_model, publish
+from benchmarks.harness import (
+    campaign,
+    dynid_command,
+    figure,
+    markdown,
+    note,
+    on_real_logs,
+    pinocchio_model,
+    publish,
+)
 
 import numpy as np
 
@@ -84,13 +92,6 @@ EXPERT, COLUMNS_ONLY = "expert", "columns only"
 WORSE = 1.03  # at most so many times what plain least squares misses
 ERROR = re.compile(r"error\[([^\]]+)\]")
 EXPORTS = {"URDF": "robot.urdf", "MJCF": "robot.xml", "C": "robot.c"}
-# A process of its own: a child's peak memory is at least that of the process that starts it, and this one is large.
-WATCHER = """
-import json, os, subprocess, sys
-process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
-_, status, used = os.wait4(process.pid, 0)
-print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))
-"""
 
 
 @dataclass(frozen=True)
@@ -191,18 +192,18 @@ def run(case: Case, scratch: Path, timeout: float) -> Row:
     row.cutoffs = [cutoff_of(case)]
     row.plain = plain_scores(case, row.cutoffs[0])
     folder = scratch / "run"
-    command = [str(case.robot), str(case.log), "--config", str(case.mapping), "--out", str(folder)]
-    row.exit, errors, used = measured(["identify", *command], timeout)
-    row.processor_s, row.memory_mb = used["seconds"], used["megabytes"]
+    command = (case.robot, case.log, "--config", case.mapping, "--out", folder)
+    ended = dynid_command("identify", *command, timeout=timeout)
+    row.exit, row.processor_s, row.memory_mb = ended.code, ended.seconds, ended.megabytes
     if row.exit:
-        row.verdict = refusal(errors)
+        row.verdict = refusal(ended.errors)
         return row
     read_run(row, json.loads((folder / "run.json").read_text()))
     row.plain_alike = plain_scores(case, row.cutoffs[1])
     for kind, name in EXPORTS.items():
-        code, errors, _ = measured(["export", str(folder), "--to", str(scratch / name)], timeout)
-        named = ERROR.search(errors)
-        row.exports[kind] = "yes" if code == 0 else f"{code} `{named[1] if named else '?'}`"
+        ended = dynid_command("export", folder, "--to", scratch / name, timeout=timeout)
+        named = ERROR.search(ended.errors)
+        row.exports[kind] = "yes" if ended.code == 0 else f"{ended.code} `{named[1] if named else '?'}`"
     return row
 
 
@@ -217,24 +218,23 @@ def run_estimator(job: tuple[Case, str, float]) -> dict[str, Any]:
     case, estimator, timeout = job
     with tempfile.TemporaryDirectory() as name:
         used, folder, row = with_mapping(case, Path(name)), Path(name) / "run", Row(case.name)
-        files = [str(used.robot), str(used.log), "--config", str(used.mapping)]
-        options = ["--estimator", estimator, "--out", str(folder)]
-        code, errors, resources = measured(["identify", *files, *options], timeout)
-        if code == 0:
+        files = (used.robot, used.log, "--config", used.mapping)
+        ended = dynid_command("identify", *files, "--estimator", estimator, "--out", folder, timeout=timeout)
+        if ended.code == 0:
             read_run(row, json.loads((folder / "run.json").read_text()))
         else:
-            row.verdict = refusal(errors)
-        clean = "Traceback" not in errors and (
-            code == 0 or (bool(ERROR.search(errors)) and not folder.exists())
-        )
-    result = {
+            row.verdict = refusal(ended.errors)
+        refused = bool(ERROR.search(ended.errors)) and not folder.exists()
+    return {
         "name": case.name,
         "method": estimator,
-        "exit": code,
+        "exit": ended.code,
         "outcome": row.verdict,
         "missed": row.ours,
+        "clean": "Traceback" not in ended.errors and (ended.code == 0 or refused),
+        "seconds": ended.seconds,
+        "megabytes": ended.megabytes,
     }
-    return result | {"clean": clean, **resources}
 
 
 def table_of_estimators(rows: Sequence[dict[str, Any]]) -> str:
@@ -277,14 +277,6 @@ def columns_of(experiment: str) -> str:
         kept = header[1] in ("log", "data") if header else kept
         lines += [line] if kept else []
     return "\n".join(lines) + "\n"
-
-
-def measured(arguments: Sequence[str], timeout: float) -> tuple[int, str, dict[str, float]]:
-    """Exit code, standard error and resources of one dynid command; a command that takes too long ends with 124."""
-    command = ["/usr/bin/timeout", f"{timeout:g}", sys.executable, "-m", "dynid", *arguments]
-    ended = subprocess.run([sys.executable, "-S", "-c", WATCHER, *command], capture_output=True, check=True)
-    code, *used = json.loads(ended.stdout.splitlines()[-1])
-    return code, ended.stderr.decode(errors="replace"), dict(zip(("seconds", "megabytes"), used, strict=True))
 
 
 def read_run(row: Row, run: dict[str, Any]) -> None:
@@ -365,6 +357,14 @@ def arm_of(robot: RobotModel) -> Arm:
     coupled = N[(N != 0).sum(axis=1) > 1]
     largest = np.abs(coupled).max(axis=1, keepdims=True, initial=0.0)
     return Arm(model, robot.projection, robot.projection_offset, coupled / largest)
+
+
+def opened(folder: str, robot: str, mapping: str, data: Path) -> tuple[Experiment, RobotModel]:
+    """An experiment and its robot, by names of files of the log's folder, or else of tests/robots or the package."""
+    files = (data / folder / name for name in (mapping, robot))
+    mapping_file, robot_file = (file if file.is_file() else ROBOTS / file.name for file in files)
+    experiment = Experiment.read(mapping_file)
+    return experiment, experiment.with_drives(load_robot(robot_file))
 
 
 def motions(

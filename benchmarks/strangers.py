@@ -17,8 +17,6 @@ with an internal error.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -28,7 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.harness import Row, campaign, parser
+from benchmarks.harness import Row, campaign, dynid_command, parser
 
 import numpy as np
 
@@ -142,20 +140,19 @@ def run(seed: int) -> Row:
 
 
 def _run(seed: int, folder: Path) -> Row:
-    case, before = stranger(seed, folder), os.times()
-    code, printed = _dynid("identify", case.robot, case.log, "--out", folder / "run")
-    after = os.times()
+    case = stranger(seed, folder)
+    ended = dynid_command("identify", case.robot, case.log, "--out", folder / "run")
     row: Row = {
         "seed": seed,
         "log": case.label,
         "lacks": sorted(case.lacks.names),
-        "exit": code,
-        "processor": round(sum(after[2:4]) - sum(before[2:4]), 1),
-        "says": printed.strip().split("\n")[0][:200],
+        "exit": ended.code,
+        "processor": round(ended.seconds, 1),
+        "says": (ended.output.strip() or ended.errors.strip()).split("\n")[0][:200],
         "dynid": {},
         "plain": {},
     }
-    if code:
+    if ended.code:
         return row
     result = json.loads((folder / "run" / "run.json").read_text())
     row["verdict"] = result["verdict"]["level"]
@@ -164,7 +161,9 @@ def _run(seed: int, folder: Path) -> Row:
     parameters = fit([Y], [tau])
     for kind in ("moves", "fourier"):
         test, other = case.other(kind, folder)
-        moving = json.loads(_dynid("validate", folder / "run", test, "--json")[1])["results"]["scores"]
+        moving = json.loads(dynid_command("validate", folder / "run", test, "--json").output)["results"][
+            "scores"
+        ]
         whole = moving.get("all_samples") or moving
         row["dynid"][kind] = [round(100 * scores["total_relative"], 2) for scores in (moving, whole)]
         Y, tau, moves = _plain(case.plant, other, cutoff, True)
@@ -192,13 +191,6 @@ def _pair(scores: Sequence[float]) -> str:
 def _plain(arm: Plant, log: Recorded, cutoff: float, velocity: bool) -> tuple[Float, Float, Bool]:
     motion = Motion(log.t, log.q, log.dq if velocity else None, log.tau)
     return equations(arm_of(arm.described), motion, cutoff)
-
-
-def _dynid(*arguments: object) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "dynid", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
-    return done.returncode, done.stdout or done.stderr
 
 
 if __name__ == "__main__":
