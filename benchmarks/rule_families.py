@@ -131,8 +131,8 @@ def _priors_as_given(robot: Any, columns: Any, spread: Any) -> Any:
     return np.array([column.prior for column in columns])
 
 
-def _nothing_unmoved(self: Any, regression: Any, weights: Any, strength: Any, found: Any, among: Any) -> Any:
-    return found
+def _nothing_unmoved(self: Any, regression: Any, weights: Any, strength: Any, fit: Any, among: Any) -> Any:
+    return fit
 
 
 def _no_efforts_at_rest(robot: Any, *_: Any, **__: Any) -> Any:
