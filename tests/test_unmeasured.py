@@ -9,7 +9,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from benchmarks.plants import Plant, Recorded, Unmodelled, plant, record
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
@@ -22,6 +21,7 @@ from dynid.rows import EnergyRows
 from dynid.run.result import Identification
 from dynid.run.validation import validate
 from dynid.signals.effort_at_rest import unexplained_hands
+from dynid.testing.plants import Plant, Recorded, Unmodelled, plant, record
 from dynid.verbs.summary import link_lines, score_lines
 
 SILENT = 1  # of the finger's three joints: it carries one and is carried by one

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.traps import MACHINES, recorded
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import SolverError
 from dynid.estimate import WLS
@@ -18,6 +17,8 @@ from dynid.identification.settings import Settings
 from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import read_log
 from dynid.run.result import Identification
+from dynid.testing.faults import recorded
+from dynid.testing.machines import MACHINES
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.plants import SECONDS, Plant, Unmodelled, plant, record
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
@@ -24,6 +23,7 @@ from dynid.run.blocks import usual_block
 from dynid.run.result import Identification
 from dynid.signals import time_base as windows
 from dynid.signals.settings import Preparation
+from dynid.testing.plants import SECONDS, Plant, Unmodelled, plant, record
 from tests.selection.logs import MODEL, ROBOT, chosen, options
 
 CHOSEN = {"friction": "viscous + coulomb", "rotors": "rotors", "offsets": "offsets"}
