@@ -8,7 +8,7 @@ from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynid.base.diagnostics import Diagnostics, Verdict, claim_codes
 from dynid.base.records import dataclass
@@ -23,9 +23,11 @@ from dynid.estimate.uncertainty import Influence, influence_of
 from dynid.factor.base import BaseMap, influence
 from dynid.factor.factor import Factors
 from dynid.kernel import backend
-from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.terms.term import Terms
+
+if TYPE_CHECKING:  # a result is read without the readers of logs
+    from dynid.log.read import Log
 
 
 @dataclass(frozen=True)
