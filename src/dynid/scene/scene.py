@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,13 @@ from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.kernel.bodies import Bodies
-from dynid.log.read import Log
 from dynid.recording import Trajectory
 from dynid.robot.model import RobotModel
 from dynid.robot.shapes import Geometry
 from dynid.scene.surface import Shapes, Surface, shapes_of, simplified
+
+if TYPE_CHECKING:  # scenes of results are made without the readers of logs
+    from dynid.log.read import Log
 
 # As text in a page, where three bytes take four characters, vertices and triangles stay below 400 kB.
 MOST_BYTES = 300_000
