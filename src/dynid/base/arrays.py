@@ -24,17 +24,17 @@ def locked(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> F
 
     An array that is locked already is returned as it is.
     """
-    return _locked(_own(values, np.float64), shape, name)
+    return _locked(_owned_copy(values, np.float64), shape, name)
 
 
 def locked_int(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Int:
     """Returns a read-only int64 copy of `values`, whose shape must match (None = any length)."""
-    return _locked(_own(values, np.int64), shape, name)
+    return _locked(_owned_copy(values, np.int64), shape, name)
 
 
 def locked_bool(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Bool:
     """Returns a read-only bool copy of `values`, whose shape must match (None = any length)."""
-    return _locked(_own(values, np.bool_), shape, name)
+    return _locked(_owned_copy(values, np.bool_), shape, name)
 
 
 def shared(values: Float, shape: tuple[int | None, ...], name: str) -> Float:
@@ -59,7 +59,7 @@ def finite_or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _own(values: npt.ArrayLike, kind: type[np.generic]) -> Any:
+def _owned_copy(values: npt.ArrayLike, kind: type[np.generic]) -> Any:
     if isinstance(values, np.ndarray) and values.dtype == kind:
         flags = values.flags
         if flags.owndata and flags.c_contiguous and not flags.writeable:

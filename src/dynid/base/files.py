@@ -30,13 +30,13 @@ LONGEST_STEM = 200
 
 
 @dataclasses.dataclass
-class _Held:
+class _OutputLock:
     lock: BaseFileLock | None
     count: int
     made: list[Path]
 
 
-_held: dict[Path, _Held] = {}
+_locked_outputs: dict[Path, _OutputLock] = {}
 _guard = threading.RLock()
 
 
@@ -55,7 +55,7 @@ def lock_file(place: Path) -> Path:
     return place.with_name(f".{stem(place)}.lock")
 
 
-def hold(place: Path) -> Callable[[], None]:
+def lock_output(place: Path) -> Callable[[], None]:
     """Locks an output for this process, which may do so many times, and returns what releases it.
 
     Folders above it are made, and go again if they are still empty at the end. Where the file system knows no locks,
@@ -64,30 +64,30 @@ def hold(place: Path) -> Callable[[], None]:
     Raises RefusedError if another process holds it; OSError if nothing can be written there.
     """
     with _guard:
-        held = _held.get(place)
-        if held is None:
-            held = _held[place] = _take(place)
-        held.count += 1
+        output = _locked_outputs.get(place)
+        if output is None:
+            output = _locked_outputs[place] = _new_lock(place)
+        output.count += 1
     return lambda: _release(place)
 
 
 def forget_all() -> None:
     """Removes all locks of this process, which is about to end at once."""
-    for place in list(_held):
+    for place in list(_locked_outputs):
         with suppress(OSError):
             lock_file(place).unlink()
 
 
-def _take(place: Path) -> _Held:
+def _new_lock(place: Path) -> _OutputLock:
     made = _make_parents(place.parent)
     try:
-        return _Held(_locked(place), 0, made)
+        return _OutputLock(_acquire(place), 0, made)
     except BaseException:
         _remove_parents(made)
         raise
 
 
-def _locked(place: Path) -> BaseFileLock | None:
+def _acquire(place: Path) -> BaseFileLock | None:
     from filelock import FileLock, Timeout
 
     path = lock_file(place)
@@ -118,18 +118,18 @@ def _locked(place: Path) -> BaseFileLock | None:
 
 def _release(place: Path) -> None:
     with _guard:
-        held = _held[place]
-        held.count -= 1
-        if held.count:
+        output = _locked_outputs[place]
+        output.count -= 1
+        if output.count:
             return
         # Known until its file is gone: whoever is interrupted here removes it by `forget_all`.
-        if held.lock is not None:
+        if output.lock is not None:
             with suppress(OSError):
                 lock_file(place).unlink()
-        del _held[place]
-        if held.lock is not None:
-            held.lock.release()
-        _remove_parents(held.made)
+        del _locked_outputs[place]
+        if output.lock is not None:
+            output.lock.release()
+        _remove_parents(output.made)
 
 
 def _make_parents(folder: Path) -> list[Path]:
@@ -137,8 +137,8 @@ def _make_parents(folder: Path) -> list[Path]:
     while not folder.exists():
         missing.append(folder)
         folder = folder.parent
-    for one in reversed(missing):
-        one.mkdir(exist_ok=True)
+    for parent in reversed(missing):
+        parent.mkdir(exist_ok=True)
     return missing
 
 
@@ -192,7 +192,7 @@ def staged_folder(folder: Path, kind: FolderKind | None = None, force: bool = Fa
     Raises RefusedError if something else stands there, at the beginning or at the end, or a file that is not on the
     list bears the name of a new one; ResourceError for an OSError in the block.
     """
-    place = _real(folder)
+    place = _link_target(folder)
     try:
         with _claimed(place):
             _replaceable(folder, kind, force)
@@ -206,7 +206,7 @@ def staged_folder(folder: Path, kind: FolderKind | None = None, force: bool = Fa
                     if listed is None:
                         scratch.rename(place)
                     else:
-                        _renew(scratch, place, listed)
+                        _replace_files(scratch, place, listed)
                     _written.append(folder)
     except OSError as error:
         raise _cannot_write(error, folder) from error
@@ -220,7 +220,7 @@ def staged_files(*paths: Path) -> Iterator[tuple[Path, ...]]:
     take their place as soon as the first of the paths is opened or written again.
     Raises ResourceError for an OSError in the block.
     """
-    places = tuple(_real(path) for path in paths)
+    places = tuple(_link_target(path) for path in paths)
     # Files of one folder belong together: one lock, and unfinished ones are found by the name of the first.
     first: dict[Path, Path] = {}
     for place in places:
@@ -235,7 +235,7 @@ def staged_files(*paths: Path) -> Iterator[tuple[Path, ...]]:
             scratch = tuple(stack.enter_context(_scratch(place, first[place.parent])) for place in places)
             yield scratch
             with _moving:
-                _take_places(scratch, places)
+                _move_into_place(scratch, places)
                 _written.extend(paths)
     except OSError as error:
         raise _cannot_write(error, *paths) from error
@@ -247,9 +247,9 @@ def claim(folder: Path) -> Callable[[], None]:
     What a killed process left of it is put in order. Raises RefusedError if another process is writing it;
     ResourceError if nothing can be written there.
     """
-    place = _real(folder)
+    place = _link_target(folder)
     try:
-        release = hold(place)
+        release = lock_output(place)
     except OSError as error:
         raise _cannot_write(error, folder) from error
     _recover(place)
@@ -261,8 +261,8 @@ def recover(folder: Path) -> None:
 
     Does nothing where another process is writing, or nothing may be written.
     """
-    place = _real(folder)
-    if not lock_file(place).exists() and not any(_left_over(place)):
+    place = _link_target(folder)
+    if not lock_file(place).exists() and not any(_leftovers(place)):
         return
     with suppress(OSError, RefusedError), _claimed(place):
         pass
@@ -299,7 +299,7 @@ def refuse_existing(path: Path, do: str = "choose another name") -> None:
 def other_files(folder: Path, kind: FolderKind) -> tuple[str, ...]:
     """What stays when a folder is renewed: the files that are not on its list; whole folders of such end in a slash."""
     listed = listed_files(folder, kind)
-    return () if listed is None else tuple(_others(folder.resolve(), listed))
+    return () if listed is None else tuple(_unlisted(folder.resolve(), listed))
 
 
 def check_place(folder: Path, inputs: Sequence[Path], force: bool, kind: FolderKind) -> tuple[str, ...]:
@@ -346,7 +346,7 @@ def listed_files(folder: Path, kind: FolderKind) -> frozenset[str] | None:
     names = _manifest(place, kind)
     if names is None:
         names = kind.without_manifest(place)
-    return None if names is None else frozenset(name for name in names if _is_own_file(place, name))
+    return None if names is None else frozenset(name for name in names if _is_file_inside(place, name))
 
 
 def edited_files(folder: Path, kind: FolderKind) -> tuple[str, ...]:
@@ -354,12 +354,12 @@ def edited_files(folder: Path, kind: FolderKind) -> tuple[str, ...]:
     try:
         data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         sums = data["sha256"].items() if data["kind"] == kind.name else ()
-        return tuple(name for name, expected in sums if _sum(folder / name) != expected)
+        return tuple(name for name, expected in sums if _checksum(folder / name) != expected)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return ()
 
 
-def _sum(path: Path) -> str:
+def _checksum(path: Path) -> str:
     if not path.is_file():
         return ""
     with path.open("rb") as file:
@@ -369,7 +369,7 @@ def _sum(path: Path) -> str:
 def renew_checksums(folder: Path) -> None:
     """Writes the manifest of a folder whose files dynid itself has changed with their checksums of now."""
     data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    data["sha256"] = {name: _sum(folder / name) for name in data["files"]}
+    data["sha256"] = {name: _checksum(folder / name) for name in data["files"]}
     with staged_files(folder / MANIFEST) as (part,):
         part.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -386,12 +386,12 @@ def _manifest(folder: Path, kind: FolderKind) -> Iterable[str] | None:
 
 def _write_manifest(folder: Path, kind: FolderKind) -> None:
     files = _files(folder)
-    sums = {name: _sum(folder / name) for name in files}
+    sums = {name: _checksum(folder / name) for name in files}
     text = json.dumps({"kind": kind.name, "files": files, "sha256": sums}, indent=1, ensure_ascii=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
-def _is_own_file(folder: Path, name: str) -> bool:
+def _is_file_inside(folder: Path, name: str) -> bool:
     # A list may have been written by anyone: nothing outside the folder is ever its own, links included.
     try:
         path = folder / name
@@ -406,15 +406,15 @@ def _is_own_file(folder: Path, name: str) -> bool:
 
 
 def _files(folder: Path) -> list[str]:
-    return sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*") if not one.is_dir())
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
 
 
-def _others(folder: Path, listed: frozenset[str], within: str = "") -> Iterator[str]:
-    for entry in sorted(os.scandir(folder / within), key=lambda one: one.name):
+def _unlisted(folder: Path, listed: frozenset[str], within: str = "") -> Iterator[str]:
+    for entry in sorted(os.scandir(folder / within), key=lambda item: item.name):
         name = within + entry.name
         is_folder = entry.is_dir(follow_symlinks=False)
-        if is_folder and any(one.startswith(f"{name}/") for one in listed):
-            yield from _others(folder, listed, f"{name}/")
+        if is_folder and any(item.startswith(f"{name}/") for item in listed):
+            yield from _unlisted(folder, listed, f"{name}/")
         elif name not in listed:
             yield f"{name}/" if is_folder else name
 
@@ -429,7 +429,7 @@ def _replaceable(folder: Path, kind: FolderKind | None, force: bool) -> frozense
 
 @contextmanager
 def _claimed(place: Path) -> Iterator[None]:
-    release = hold(place)
+    release = lock_output(place)
     try:
         _recover(place)
         yield
@@ -439,7 +439,7 @@ def _claimed(place: Path) -> Iterator[None]:
 
 @contextmanager
 def _scratch(place: Path, named: Path | None = None) -> Iterator[Path]:
-    scratch = _beside(place, "partial", named)
+    scratch = _scratch_path(place, "partial", named)
     _active.add(scratch)
     try:
         yield scratch
@@ -465,25 +465,25 @@ def _remove(path: Path) -> None:
         path.unlink() if not path.is_dir() or path.is_symlink() else shutil.rmtree(path, ignore_errors=True)
 
 
-def _left_over(place: Path) -> Iterator[Path]:
+def _leftovers(place: Path) -> Iterator[Path]:
     name = re.compile(rf"\.{re.escape(stem(place))}\.\d+-[0-9a-f]{{8}}\.(partial|earlier|moving)")
     with suppress(OSError):
         yield from sorted(
-            one for one in place.parent.iterdir() if name.fullmatch(one.name) and one not in _active
+            path for path in place.parent.iterdir() if name.fullmatch(path.name) and path not in _active
         )
 
 
 def _recover(place: Path) -> None:
     # Called with the lock held: what lies here belongs to no living process.
-    for one in sorted(_left_over(place), key=lambda path: path.suffix == ".partial"):
-        if one.suffix == ".earlier":
-            _restore(place, one)
-        elif one.suffix == ".moving":
-            _go_on(one)
-        _remove(one)
+    for leftover in sorted(_leftovers(place), key=lambda path: path.suffix == ".partial"):
+        if leftover.suffix == ".earlier":
+            _restore(place, leftover)
+        elif leftover.suffix == ".moving":
+            _finish_moves(leftover)
+        _remove(leftover)
 
 
-def _take_places(scratch: Sequence[Path], places: Sequence[Path]) -> None:
+def _move_into_place(scratch: Sequence[Path], places: Sequence[Path]) -> None:
     # Every name holds one file or the other all the time; with a list of the moves a killed process's are finished.
     if len(places) < 2:
         for part, place in zip(scratch, places, strict=True):
@@ -502,14 +502,14 @@ def _take_places(scratch: Sequence[Path], places: Sequence[Path]) -> None:
                 part.replace(place)
         except BaseException:
             with suppress(OSError):
-                _go_on(listed)
+                _finish_moves(listed)
             raise
         finally:
             _remove(listed)
             _active.discard(listed)
 
 
-def _go_on(listed: Path) -> None:
+def _finish_moves(listed: Path) -> None:
     # May be cut short at any place and begun again.
     try:
         moves = dict(json.loads(listed.read_text(encoding="utf-8")))
@@ -522,12 +522,12 @@ def _go_on(listed: Path) -> None:
             Path(part).replace(place)
 
 
-def _renew(scratch: Path, folder: Path, listed: frozenset[str]) -> None:
+def _replace_files(scratch: Path, folder: Path, listed: frozenset[str]) -> None:
     # The manifest goes first and comes last: a folder left half way is of no kind at all until it is restored.
     old = sorted(listed, key=lambda name: (name != MANIFEST, name))
     new = sorted(_files(scratch), key=lambda name: (name == MANIFEST, name))
     _refuse_clash(folder, listed, new)
-    earlier = _beside(folder, "earlier")
+    earlier = _scratch_path(folder, "earlier")
     _active.add(earlier)
     try:
         earlier.mkdir()
@@ -578,9 +578,14 @@ def _refuse_clash(folder: Path, listed: frozenset[str], new: Sequence[str]) -> N
     for name in new:
         if name in listed:
             continue
-        parents = [folder / one for one in Path(name).parents if str(one) != "."]
+        parents = [folder / parent for parent in Path(name).parents if str(parent) != "."]
         clash = next(
-            (one for one in parents if one.is_symlink() or (one.exists() and not one.is_dir())), None
+            (
+                parent
+                for parent in parents
+                if parent.is_symlink() or (parent.exists() and not parent.is_dir())
+            ),
+            None,
         )
         if clash is None and os.path.lexists(folder / name):
             clash = folder / name
@@ -602,16 +607,16 @@ def _remove_empty(folder: Path, names: Iterable[str]) -> None:
     parents = {
         parent for name in names for parent in (folder / name).parents if folder in (parent, *parent.parents)
     }
-    for parent in sorted(parents - {folder}, key=lambda one: -len(one.parts)):
+    for parent in sorted(parents - {folder}, key=lambda path: -len(path.parts)):
         with suppress(OSError):
             parent.rmdir()
 
 
-def _real(path: Path) -> Path:
+def _link_target(path: Path) -> Path:
     return path.resolve() if path.is_symlink() else path
 
 
-def _beside(path: Path, ending: str, named: Path | None = None) -> Path:
+def _scratch_path(path: Path, ending: str, named: Path | None = None) -> Path:
     return path.with_name(f".{stem(named or path)}.{os.getpid()}-{secrets.token_hex(4)}.{ending}")
 
 

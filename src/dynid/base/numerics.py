@@ -120,10 +120,10 @@ def gamma_tail(a: float, x: float) -> float:
                 break
         return 1.0 - front * total
     b, c = x + 1.0 - a, 1.0 / TINY
-    d = product = 1.0 / _far(b)
+    d = product = 1.0 / _away_from_zero(b)
     for n in range(1, LONGEST):
         b += 2.0
-        d, c = 1.0 / _far(n * (a - n) * d + b), _far(b + n * (a - n) / c)
+        d, c = 1.0 / _away_from_zero(n * (a - n) * d + b), _away_from_zero(b + n * (a - n) / c)
         product *= d * c
         if not abs(d * c - 1.0) >= CONVERGED:
             break
@@ -188,7 +188,7 @@ def _beta(a: float, b: float, x: float) -> float:
     if x > (a + 1.0) / (a + b + 2.0):
         return 1.0 - _beta(b, a, 1.0 - x)
     front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    c, d = 1.0, 1.0 / _far(1.0 - (a + b) * x / (a + 1.0))
+    c, d = 1.0, 1.0 / _away_from_zero(1.0 - (a + b) * x / (a + 1.0))
     product = d
     for m in range(1, LONGEST):
         for even in (True, False):
@@ -196,14 +196,14 @@ def _beta(a: float, b: float, x: float) -> float:
                 factor = m * (b - m) * x / ((a + 2 * m - 1.0) * (a + 2 * m))
             else:
                 factor = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1.0))
-            d, c = 1.0 / _far(1.0 + factor * d), _far(1.0 + factor / c)
+            d, c = 1.0 / _away_from_zero(1.0 + factor * d), _away_from_zero(1.0 + factor / c)
             product *= d * c
         if not abs(d * c - 1.0) >= CONVERGED:
             break
     return math.exp(front) * product / a
 
 
-def _far(value: float) -> float:
+def _away_from_zero(value: float) -> float:
     return value if abs(value) > TINY else TINY
 
 
@@ -229,11 +229,11 @@ def latin_hypercube(count: int, size: int, rng: np.random.Generator) -> Float:
     Drawn from a generator spawned of `rng`: what that draws itself stays the same.    They are SciPy's, which takes a
     second to load.    Source: McKay, Beckman and Conover 1979.
     """
-    own = rng.spawn(1)[0]
-    within = own.uniform(size=(count, size))
+    generator = rng.spawn(1)[0]
+    within = generator.uniform(size=(count, size))
     slices = np.tile(np.arange(1, count + 1), (size, 1))
-    for one in slices:
-        own.shuffle(one)
+    for order in slices:
+        generator.shuffle(order)
     return np.asarray((slices.T - within) / count)
 
 
@@ -245,11 +245,11 @@ def latin_hypercube(count: int, size: int, rng: np.random.Generator) -> Float:
 # `dynid.base.numerics`.
 
 
-def _of(module: str, name: str) -> Callable[..., Any]:
+def _scipy_function(module: str, name: str) -> Callable[..., Any]:
     @cache
     def loaded() -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(import_module(f"scipy.{module}"), name)
-        return found
+        function: Callable[..., Any] = getattr(import_module(f"scipy.{module}"), name)
+        return function
 
     def call(*arguments: Any, **options: Any) -> Any:
         return loaded()(*arguments, **options)
@@ -259,6 +259,8 @@ def _of(module: str, name: str) -> Callable[..., Any]:
     return call
 
 
-eigh, expm = _of("linalg", "eigh"), _of("linalg", "expm")
-expit, stdtrit = _of("special", "expit"), _of("special", "stdtrit")
-least_squares, minimize, nnls = (_of("optimize", name) for name in ("least_squares", "minimize", "nnls"))
+eigh, expm = _scipy_function("linalg", "eigh"), _scipy_function("linalg", "expm")
+expit, stdtrit = _scipy_function("special", "expit"), _scipy_function("special", "stdtrit")
+least_squares, minimize, nnls = (
+    _scipy_function("optimize", name) for name in ("least_squares", "minimize", "nnls")
+)

@@ -50,7 +50,7 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], threa
             yield waiting.popleft().result()
 
 
-def beside(work: Callable[[], Result], threads: int) -> Callable[[], Result]:
+def in_background(work: Callable[[], Result], threads: int) -> Callable[[], Result]:
     """Starts work beside what follows and returns a function that waits for its result; with one thread does it now."""
     if threads <= 1:
         result = work()

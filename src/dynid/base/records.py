@@ -66,14 +66,18 @@ class _Signature:
 def _frozen(cls: Any, eq: bool) -> Any:
     # Without a docstring the standard library would make one of the signature, which takes as long as all else.
     cls.__doc__ = cls.__doc__ or cls.__name__
-    own = dict(vars(cls))
+    defined = dict(vars(cls))
     dataclasses.dataclass(cls, init=False, repr=False, eq=False)
     fields = dataclasses.fields(cls)
-    methods = {"__init__": _initialiser(cls, fields), "__repr__": _text(fields), **_guards(cls, fields)}
+    methods = {
+        "__init__": _initialiser(cls, fields),
+        "__repr__": _repr_method(fields),
+        **_guards(cls, fields),
+    }
     if eq:
         methods |= _equality(fields)
     for name, method in methods.items():
-        if name not in own:
+        if name not in defined:
             method.__name__, method.__qualname__ = name, f"{cls.__qualname__}.{name}"
             setattr(cls, name, method)
     cls.__signature__ = _Signature()
@@ -91,20 +95,20 @@ def _initialiser(cls: Any, fields: Fields) -> Callable[..., None]:
     by_name = {field.name: field for field in fields}
 
     def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
-        own = self.__dict__
+        values = self.__dict__
         if args:
-            own.update(zip(names, args, strict=False))
-        if len(args) > len(names) or not known.issuperset(kwargs) or not own.keys().isdisjoint(kwargs):
+            values.update(zip(names, args, strict=False))
+        if len(args) > len(names) or not known.issuperset(kwargs) or not values.keys().isdisjoint(kwargs):
             raise TypeError(_mismatch(self, names, args, kwargs))
-        own.update(kwargs)
-        if len(own) < len(names):
+        values.update(kwargs)
+        if len(values) < len(names):
             for name in names:
-                if name not in own:
-                    own[name] = _default(by_name[name], dataclasses.MISSING)
-                    if own[name] is dataclasses.MISSING:
+                if name not in values:
+                    values[name] = _default(by_name[name], dataclasses.MISSING)
+                    if values[name] is dataclasses.MISSING:
                         raise TypeError(_mismatch(self, names, args, kwargs))
         for field in made:
-            own[field.name] = _default(field, None)
+            values[field.name] = _default(field, None)
         if finished:
             self.__post_init__()
 
@@ -122,7 +126,7 @@ def _mismatch(new: Any, names: tuple[str, ...], args: tuple[Any, ...], kwargs: d
     return f"{type(new).__qualname__} takes {', '.join(names) or 'nothing'}; given: {', '.join(given) or 'nothing'}"
 
 
-def _text(fields: Fields) -> Callable[[Any], str]:
+def _repr_method(fields: Fields) -> Callable[[Any], str]:
     names = [field.name for field in fields if field.repr]
 
     def text(self: Any) -> str:
@@ -187,11 +191,11 @@ def plain(value: object) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value) if not f.name.startswith("_")}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if hasattr(value, "tolist"):  # arrays and scalars of NumPy, which need not be imported here
         data = value.tolist()
         whole = getattr(getattr(value, "dtype", None), "kind", "O") in "iub"
@@ -243,9 +247,9 @@ class Overview:
     def _table(self) -> str:
         if not self.rows:
             return ""
-        head = "".join(f"<th>{_cell(one)}</th>" for one in self.heads)
+        head = "".join(f"<th>{_cell(cell)}</th>" for cell in self.heads)
         body = "".join(
-            "<tr>" + "".join(f"<td>{_cell(one)}</td>" for one in row) + "</tr>" for row in self.rows[:ROWS]
+            "<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in self.rows[:ROWS]
         )
         left = len(self.rows) - ROWS
         more = f'<tr><td colspan="{len(self.heads)}">and {left} more</td></tr>' if left > 0 else ""
@@ -254,7 +258,7 @@ class Overview:
 
 def printable(text: str) -> str:
     """The text with a question mark for what no terminal should be sent."""
-    return "".join(one if one.isprintable() else "?" for one in text)
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def shortened(text: str, length: int) -> str:
@@ -274,9 +278,9 @@ def few(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
-def counted(count: int, what: str) -> str:
+def counted(count: int, noun: str) -> str:
     """A number of things: "1 joint", "7 joints"."""
-    return f"{count} {what}" + ("" if count == 1 else "s")
+    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _cell(text: str) -> str:

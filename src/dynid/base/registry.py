@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from warnings import warn
 
 from dynid.base.errors import NOWHERE, DynidError, InputError, Place, ResourceError, UsageError
-from dynid.base.options import Described, constrained, options_of, taken
+from dynid.base.options import Described, constrained, converted, options_of
 from dynid.base.records import dataclass
 
 if TYPE_CHECKING:
@@ -96,13 +96,13 @@ class Registry(MutableMapping[str, Kind], Generic[Kind]):
     """
 
     def __init__(
-        self, what: str, group: str, builtin: Mapping[str, Kind], homes: Mapping[str, str] | None = None
+        self, noun: str, group: str, builtin: Mapping[str, Kind], homes: Mapping[str, str] | None = None
     ) -> None:
-        self.what, self.group = what, group
+        self.what, self.group = noun, group
         self._builtin: dict[str, Kind | _Home] = dict(builtin)
         self.build_in(homes or {})
         self._added = dict[str, Kind]()
-        _REGISTRIES[what] = self
+        _REGISTRIES[noun] = self
 
     @property
     def builtin(self) -> Mapping[str, Kind]:
@@ -180,19 +180,19 @@ class Registry(MutableMapping[str, Kind], Generic[Kind]):
 
 def _entry_points(group: str, name: str | None = None) -> tuple[EntryPoint, ...]:
     # name: None = all of the group.
-    found = _scanned(group, tuple((folder, _changed(folder)) for folder in sys.path))
-    return tuple(entry for entry in found if name is None or entry.name == name)
+    entries = _scanned(group, tuple((folder, _changed(folder)) for folder in sys.path))
+    return tuple(entry for entry in entries if name is None or entry.name == name)
 
 
 @lru_cache(maxsize=64)
 def _scanned(group: str, folders: tuple[tuple[str, int | None], ...]) -> tuple[EntryPoint, ...]:
-    # folders: of the module search path, and when something was last installed there or taken away. To look through all
-    # installed packages takes some 10 ms, and a model asks for each parameter of a term of the caller's own.
-    # Loaded where it is needed: it takes longer than all else that a small command loads of dynid's base.
+    # `folders` (module search path with modification times) is the cache key: an installation invalidates the cache.
+    # A search through all installed packages takes about 10 ms, and a model asks once per parameter of a plug-in term.
+    # Imported here because this import alone takes longer than the rest of dynid.base.
     from importlib.metadata import entry_points
 
-    found: Iterable[Any] = entry_points(group=group)
-    return tuple(found)
+    entries: Iterable[Any] = entry_points(group=group)
+    return tuple(entries)
 
 
 def _changed(folder: str) -> int | None:
@@ -202,7 +202,7 @@ def _changed(folder: str) -> int | None:
         return None
 
 
-def _loaded(entry: EntryPoint, what: str) -> Any:
+def _loaded(entry: EntryPoint, noun: str) -> Any:
     try:
         return entry.load()
     except DynidError:
@@ -211,7 +211,7 @@ def _loaded(entry: EntryPoint, what: str) -> Any:
         package = entry.dist.name if entry.dist is not None else entry.module
         raise ResourceError(
             "plugin-broken",
-            found=f"{what} '{entry.name}' of the package {package}, which cannot be imported "
+            found=f"{noun} '{entry.name}' of the package {package}, which cannot be imported "
             f"({type(error).__name__}: {error})",
             expected=f"{entry.value}",
             do=f"install another version: pip install --upgrade {package}",
@@ -306,8 +306,12 @@ class Need:
         """What to do where it is missing."""
         install = f"pip install {self.package.split()[0]}" if self.package else ""
         named = f"name its module: --plugin {self.module}" if self.module not in ("", "__main__") else ""
-        own = f"register it before, as {self.kind} '{self.name}'" if self.module == "__main__" else ""
-        return " or ".join(filter(None, (install, named, own))) or "install the package that brings it"
+        registration = (
+            f"register it before, as {self.kind} '{self.name}'" if self.module == "__main__" else ""
+        )
+        return (
+            " or ".join(filter(None, (install, named, registration))) or "install the package that brings it"
+        )
 
 
 def _package_of(kind: str, name: str, module: str) -> str:
@@ -317,8 +321,8 @@ def _package_of(kind: str, name: str, module: str) -> str:
             return f"{entry.dist.name} {entry.dist.version}"
     from importlib.metadata import packages_distributions, version
 
-    found = packages_distributions().get(module.partition(".")[0], [])
-    return f"{found[0]} {version(found[0])}" if found else ""
+    distributions = packages_distributions().get(module.partition(".")[0], [])
+    return f"{distributions[0]} {version(distributions[0])}" if distributions else ""
 
 
 def refuse_missing(needs: Sequence[Need], place: Place = NOWHERE) -> None:
@@ -341,7 +345,7 @@ def named_for(needs: Iterable[Need]) -> list[str]:
     return [
         name
         for name, module in _NAMED.items()
-        if any(one == module.__name__ or one.startswith(f"{module.__name__}.") for one in modules)
+        if any(needed == module.__name__ or needed.startswith(f"{module.__name__}.") for needed in modules)
     ]
 
 
@@ -359,8 +363,8 @@ def option_value(kind: type[Any], name: str, option: str, value: Any) -> Any:
 
     Raises InputError for a value of another type or out of range.
     """
-    one = options_of(kind)[option]
-    read = taken(one.hint, one.option, value)
+    described = options_of(kind)[option]
+    read = converted(described.hint, described.option, value)
     if read is not MISSING:
         return read
     # Loaded for what is wrong, and for values of other types: it takes as long as a small command.
@@ -369,11 +373,11 @@ def option_value(kind: type[Any], name: str, option: str, value: Any) -> Any:
     # As JSON, in which types are strict and lists may be tuples all the same.
     plain = json.dumps(value, default=lambda date: {"date": str(date)})
     try:
-        return TypeAdapter(constrained(one.hint, one.option)).validate_json(plain, strict=True)
+        return TypeAdapter(constrained(described.hint, described.option)).validate_json(plain, strict=True)
     except ValidationError as error:
         written = str(value).lower() if isinstance(value, bool) else repr(value)
         raise InputError(
-            "wrong-value", found=f"{option} = {written} of '{name}'", expected=one.words
+            "wrong-value", found=f"{option} = {written} of '{name}'", expected=described.words
         ) from error
 
 
@@ -431,7 +435,11 @@ def kind_from_spec(
     Raises InputError for an unknown name, an unknown option, a missing one, or a value that it does not take.
     """
     name, kind, options = named_kind(entry, key, kinds, fields_of)
-    missing = [option for option, one in fields_of(kind).items() if one.required and option not in options]
+    missing = [
+        option
+        for option, described in fields_of(kind).items()
+        if described.required and option not in options
+    ]
     if missing:
         raise InputError(
             "missing-option", found=f"{key} '{name}' without {', '.join(missing)}", expected="all of them"
@@ -440,12 +448,12 @@ def kind_from_spec(
 
 
 def kind_to_spec(
-    one: Any, key: str, name: str, plain: Callable[[Any], Any] = lambda value: value
+    instance: Any, key: str, name: str, plain: Callable[[Any], Any] = lambda value: value
 ) -> dict[str, Any]:
     """{key: name, option: value, ...} of a kind, from which `kind_from_spec` makes it again.
 
     What is None is left out: TOML cannot write it, and it is the default.
     """
-    options = {option: plain(getattr(one, option)) for option in fields_of(type(one))}
+    options = {option: plain(getattr(instance, option)) for option in fields_of(type(instance))}
     written = {option: list(v) if isinstance(v, tuple) else v for option, v in options.items()}
     return {key: name} | {option: v for option, v in written.items() if v is not None}

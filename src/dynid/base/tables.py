@@ -25,13 +25,13 @@ def arrow_array(values: Any) -> Any:
         return values
     if not isinstance(values, np.ndarray):
         values = list(values)
-        if values and all(type(one) is str for one in values):
-            return _text(values)
-        if values and all(type(one) is list for one in values):
-            return _lists(values, [one for cell in values for one in cell])
-        if values and all(isinstance(one, np.ndarray) for one in values):
-            return _lists(values, np.concatenate(values))
-        if not all(type(one) in (int, float) for one in values):
+        if values and all(type(value) is str for value in values):
+            return _text_array(values)
+        if values and all(type(value) is list for value in values):
+            return _list_array(values, [value for cell in values for value in cell])
+        if values and all(isinstance(value, np.ndarray) for value in values):
+            return _list_array(values, np.concatenate(values))
+        if not all(type(value) in (int, float) for value in values):
             return pa.array(values)
     numbers = np.ascontiguousarray(values)
     if numbers.ndim == 1 and numbers.dtype == np.bool_:
@@ -51,9 +51,9 @@ def reader_of(block: bytes) -> Any:
     """
     import pyarrow as pa
 
-    own = pa.allocate_buffer(len(block))
-    memoryview(own).cast("B")[:] = block
-    return pa.BufferReader(own)
+    memory = pa.allocate_buffer(len(block))
+    memoryview(memory).cast("B")[:] = block
+    return pa.BufferReader(memory)
 
 
 def numbers_of(array: Any) -> npt.NDArray[Any]:
@@ -69,8 +69,8 @@ def numbers_of(array: Any) -> npt.NDArray[Any]:
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
     kind = array.type
     if kinds.is_boolean(kind) and not array.null_count:
-        first, count, held = array.offset, len(array), array.buffers()[1]
-        bits = np.frombuffer(b"" if held is None else held, np.uint8)
+        first, count, buffer = array.offset, len(array), array.buffers()[1]
+        bits = np.frombuffer(b"" if buffer is None else buffer, np.uint8)
         return np.unpackbits(bits, count=first + count, bitorder="little")[first:].astype(np.bool_)
     if not (kinds.is_integer(kind) or kinds.is_float32(kind) or kinds.is_float64(kind)):
         return np.asarray(array.to_numpy(zero_copy_only=False))
@@ -99,14 +99,14 @@ def codes_of(array: Any) -> npt.NDArray[np.int64]:
 
 def arrays_of(lists: Any) -> list[npt.NDArray[Any]]:
     """The arrays of an Arrow array of lists of numbers."""
-    found: list[npt.NDArray[Any]] = []
+    arrays: list[npt.NDArray[Any]] = []
     for part in lists.chunks:
         values, ends = numbers_of(part.values), numbers_of(part.offsets)
-        found += [values[a:b] for a, b in pairwise(ends)]
-    return found
+        arrays += [values[a:b] for a, b in pairwise(ends)]
+    return arrays
 
 
-def _text(values: Sequence[str]) -> Any:
+def _text_array(values: Sequence[str]) -> Any:
     import pyarrow as pa
 
     cells = [value.encode() for value in values]
@@ -117,7 +117,7 @@ def _text(values: Sequence[str]) -> Any:
     return pa.Array.from_buffers(pa.string(), len(cells), buffers)
 
 
-def _lists(values: Sequence[Any], flat: Any) -> Any:
+def _list_array(values: Sequence[Any], flat: Any) -> Any:
     import pyarrow as pa
 
     ends = np.concatenate([[0], np.cumsum([len(cell) for cell in values])])

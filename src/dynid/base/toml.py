@@ -177,24 +177,24 @@ def model_of(kind: Any, name: str, aliases: Mapping[str, str] | None = None, doc
     aliases: other names of options in files.
     """
     made: dict[str, Any] = {}
-    for field, one in options_of(kind).items():
-        default: Any = ... if one.required else one.default
-        given = key(default, one.option.doc, unit=one.option.unit, kind=one.option.kind)
-        made[(aliases or {}).get(field, field)] = (constrained(one.hint, one.option), given)
+    for field, described in options_of(kind).items():
+        default: Any = ... if described.required else described.default
+        given = key(default, described.option.doc, unit=described.option.unit, kind=described.option.kind)
+        made[(aliases or {}).get(field, field)] = (constrained(described.hint, described.option), given)
     return create_model(name, __base__=Strict, __doc__=doc or kind.__doc__, **made)
 
 
 def option_of(info: FieldInfo) -> Option:
     """What a model says of one of its fields."""
     extra = info.json_schema_extra if isinstance(info.json_schema_extra, Mapping) else {}
-    said = Option(info.description or "", str(extra.get("unit", "")), kind=str(extra.get("kind", "")))
-    return with_limits(said, info.metadata)
+    described = Option(info.description or "", str(extra.get("unit", "")), kind=str(extra.get("kind", "")))
+    return with_limits(described, info.metadata)
 
 
 def words_of(info: FieldInfo) -> str:
     """What values a field of a model takes, in words."""
-    one = option_of(info)
-    return one.kind or words(info.annotation, one)
+    described = option_of(info)
+    return described.kind or words(info.annotation, described)
 
 
 def validate(model: type[Model], data: dict[str, Any], lines: Lines, file: str) -> Model:
@@ -215,25 +215,25 @@ def _input_errors(
     lines: Lines,
     file: str,
 ) -> InputErrors:
-    found: list[DynidError] = []
+    problems: list[DynidError] = []
     wrong: dict[tuple[Key, ...], tuple[int, list[str]]] = {}
     paths: list[tuple[Key, ...]] = []
     for item in error.errors(include_url=False):
-        path = _located(item["loc"], data, item["type"] == "missing")
+        path = _path_in_file(item["loc"], data, item["type"] == "missing")
         # An empty file has a first line all the same; a command line has none.
         place = Place(file=file, line=line_of(path, lines) or (1 if Path(file).suffix else None))
         name = ".".join(str(part) for part in path)
         if item["type"] == "extra_forbidden":
             paths.append(path)
-            do = _meant(model, path) or "remove it"
-            beside = _beside(model, path)
+            do = _suggested_key(model, path) or "remove it"
+            beside = _sibling_keys(model, path)
             few = f"one of {', '.join(beside)}" if 0 < len(beside) <= _FEW else "a known key"
-            found.append(
+            problems.append(
                 InputError("unknown-key", found=f"unknown key '{name}'", expected=few, do=do, place=place)
             )
         elif item["type"] == "missing" and isinstance(path[-1], str):
             paths.append(path)
-            found.append(
+            problems.append(
                 InputError("missing-key", found=f"no key '{name}'", expected="it is required", place=place)
             )
         else:
@@ -241,18 +241,18 @@ def _input_errors(
                 path = path[:-1]
                 name = ".".join(str(part) for part in path)
             # A value that may be of several kinds is wrong for each of them, and one error.
-            index, kinds = wrong.setdefault(path, (len(found), []))
-            kinds.append(_kind(model, path, item))
-            value, expected = _short(_written(item["input"])), " or ".join(dict.fromkeys(kinds))
-            found[index:] = [
+            index, kinds = wrong.setdefault(path, (len(problems), []))
+            kinds.append(_expected_values(model, path, item))
+            value, expected = _short(_toml_text(item["input"])), " or ".join(dict.fromkeys(kinds))
+            problems[index:] = [
                 InputError("wrong-value", found=f"{name} = {value}", expected=expected, place=place),
-                *found[index + 1 :],
+                *problems[index + 1 :],
             ]
-    return InputErrors(_deepest(found, wrong, (*paths, *wrong)))
+    return InputErrors(_deepest(problems, wrong, (*paths, *wrong)))
 
 
 def _deepest(
-    found: list[DynidError],
+    problems: list[DynidError],
     wrong: Mapping[tuple[Key, ...], tuple[int, list[str]]],
     paths: Sequence[tuple[Key, ...]],
 ) -> list[DynidError]:
@@ -262,13 +262,13 @@ def _deepest(
         for path, (index, _) in wrong.items()
         if any(len(other) > len(path) and other[: len(path)] == path for other in paths)
     }
-    return [error for i, error in enumerate(found) if i not in outer]
+    return [error for i, error in enumerate(problems) if i not in outer]
 
 
-def _kind(model: type[BaseModel], path: tuple[Key, ...], item: Any) -> str:
+def _expected_values(model: type[BaseModel], path: tuple[Key, ...], item: Any) -> str:
     # What a model checks beside types is said by itself, what is expected of a key by the key.
-    own = item["type"] in ("value_error", "assertion_error")
-    info = None if own else _field_at(model, path)
+    custom = item["type"] in ("value_error", "assertion_error")
+    info = None if custom else _field_at(model, path)
     if info is not None:
         short = item["type"] == "too_short" and not option_of(info).kind
         return words_of(info) + (f", at least {item['ctx']['min_length']} of them" if short else "")
@@ -277,18 +277,18 @@ def _kind(model: type[BaseModel], path: tuple[Key, ...], item: Any) -> str:
 
 def _field_at(model: type[BaseModel], path: tuple[Key, ...]) -> FieldInfo | None:
     """The field of the last key on a path; names within tables that a user chooses, and numbers, are no keys."""
-    models, found = [model], None
+    models, field = [model], None
     for part in path:
-        for one in models:
-            named = {info.alias or name: info for name, info in one.model_fields.items()}
+        for candidate in models:
+            named = {info.alias or name: info for name, info in candidate.model_fields.items()}
             if part in named:
-                found = named[str(part)]
-                models = _models_in(found.annotation)
+                field = named[str(part)]
+                models = _models_in(field.annotation)
                 break
-    return found
+    return field
 
 
-def _located(loc: Sequence[Key], data: Any, missing: bool) -> tuple[Key, ...]:
+def _path_in_file(loc: Sequence[Key], data: Any, missing: bool) -> tuple[Key, ...]:
     # pydantic puts the names of a union's alternatives into the path: drop what the user did not write.
     path: tuple[Key, ...] = ()
     for k, part in enumerate(loc):
@@ -302,7 +302,7 @@ def _located(loc: Sequence[Key], data: Any, missing: bool) -> tuple[Key, ...]:
     return path
 
 
-def _written(value: Any) -> str:
+def _toml_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
@@ -310,15 +310,15 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def _meant(model: type[BaseModel], path: tuple[Key, ...]) -> str:
+def _suggested_key(model: type[BaseModel], path: tuple[Key, ...]) -> str:
     """A question after the key nearest to one that is not known: one of the same table, or of another."""
     wrong = str(path[-1])
-    near = get_close_matches(wrong, _beside(model, path), n=1, cutoff=0.5)
+    near = get_close_matches(wrong, _sibling_keys(model, path), n=1, cutoff=0.5)
     if near:
         return f"did you mean '{near[0]}'?"
     if any(isinstance(part, int) for part in path):
         return ""  # an item of a list is no table that a key went astray from
-    tables = _tables(model)
+    tables = _table_by_key(model)
     near = get_close_matches(wrong, tables, n=1, cutoff=0.5)
     if not near:
         return ""
@@ -326,28 +326,28 @@ def _meant(model: type[BaseModel], path: tuple[Key, ...]) -> str:
     return f"did you mean '{near[0]}' under [{table}]?" if table else f"did you mean '{near[0]}' at the top?"
 
 
-def _beside(model: type[BaseModel], path: tuple[Key, ...]) -> list[str]:
+def _sibling_keys(model: type[BaseModel], path: tuple[Key, ...]) -> list[str]:
     """The keys of the table that the last key of a path stands in."""
     info = _field_at(model, path[:-1])
     here = [model] if len(path) == 1 else _models_in(info.annotation) if info is not None else []
-    return [info.alias or name for one in here for name, info in one.model_fields.items()]
+    return [info.alias or name for table in here for name, info in table.model_fields.items()]
 
 
-def _tables(model: type[BaseModel]) -> dict[str, str]:
+def _table_by_key(model: type[BaseModel]) -> dict[str, str]:
     # Every key with the table that it stands in; the first one of keys of the same name.
-    found: dict[str, str] = {}
+    tables: dict[str, str] = {}
     stack: list[tuple[type[BaseModel], str]] = [(model, "")]
     seen = {model}
     while stack:
-        one, table = stack.pop(0)
-        for name, info in one.model_fields.items():
+        table_model, table = stack.pop(0)
+        for name, info in table_model.model_fields.items():
             key = info.alias or name
-            found.setdefault(key, table)
+            tables.setdefault(key, table)
             for inner in _models_in(info.annotation):
                 if inner not in seen:
                     seen.add(inner)
                     stack.append((inner, f"{table}.{key}" if table else key))
-    return found
+    return tables
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

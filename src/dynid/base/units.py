@@ -65,11 +65,11 @@ def is_unit(text: str) -> bool:
 def units_beside(unit: str) -> dict[str, float]:
     """The units of the quantity of one, and how many of that one each is worth; for a time that alone."""
     plain = {"°": "deg", "°/s": "deg/s"}.get(unit, unit)
-    found: dict[str, float] = next((known for known in _FACTORS.values() if plain in known), {})
-    if not found or found is _FACTORS["time"]:  # durations are read as such
+    known_factors: dict[str, float] = next((known for known in _FACTORS.values() if plain in known), {})
+    if not known_factors or known_factors is _FACTORS["time"]:  # durations are read as such
         return {unit: 1.0}
-    factors = {**found, **({"°": found["deg"]} if "deg" in found else {})}
-    factors |= {"°/s": found["deg/s"]} if "deg/s" in found else {}
+    factors = {**known_factors, **({"°": known_factors["deg"]} if "deg" in known_factors else {})}
+    factors |= {"°/s": known_factors["deg/s"]} if "deg/s" in known_factors else {}
     return {other: factor / factors[unit] for other, factor in factors.items()}
 
 
@@ -90,16 +90,16 @@ def is_multiple(text: str) -> bool:
 
 
 def _multiple(unit: str, quantity: str) -> float | None:
-    found = _MULTIPLE.fullmatch(unit)
-    known = _FACTORS[quantity].get(found[3]) if found else None
+    match = _MULTIPLE.fullmatch(unit)
+    known = _FACTORS[quantity].get(match[3]) if match else None
     if (
-        found is None
+        match is None
         or known is None
         or quantity in ("raw", "none", "temperature")
-        or not float(found[2]) > 0
+        or not float(match[2]) > 0
     ):
         return None
-    return known / float(found[2]) if found[1] else known * float(found[2])
+    return known / float(match[2]) if match[1] else known * float(match[2])
 
 
 def factor(unit: str, quantities: tuple[str, ...], place: Place) -> tuple[str, float]:

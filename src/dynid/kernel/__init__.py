@@ -154,10 +154,12 @@ def potential_energy_regressor(tree: Tree, q: Float, columns: Bool | None = None
 def inverse_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float, threads: int = 1) -> Float:
     """Joint torque (T, n) for inertial parameters (n, 10), which need not belong to physically consistent bodies."""
     _check(tree, q, dq, ddq)
-    pi = _c(np.reshape(inertia, (tree.n, 10)))
+    pi = _contiguous(np.reshape(inertia, (tree.n, 10)))
     if (native := _chosen()) is not None:
         wanted = np.asarray(pi.ravel() != 0)
-        return np.asarray(native.torque(*_data(tree, wanted), pi.ravel(), *map(_c, (q, dq, ddq)), threads))
+        return np.asarray(
+            native.torque(*_data(tree, wanted), pi.ravel(), *map(_contiguous, (q, dq, ddq)), threads)
+        )
     return reference.inverse_dynamics(tree, pi, q, dq, ddq)
 
 
@@ -179,9 +181,9 @@ def equations_of_motion(
     inertia: (n, 10).    Source: composite rigid bodies, Walker and Orin 1982.
     """
     _check(tree, q, dq)
-    pi = _c(np.reshape(inertia, (tree.n, 10)))
+    pi = _contiguous(np.reshape(inertia, (tree.n, 10)))
     if (native := _chosen()) is not None:
-        M, h = native.dynamics(*_whole(tree), pi.ravel(), _c(q), _c(dq), threads)
+        M, h = native.dynamics(*_whole(tree), pi.ravel(), _contiguous(q), _contiguous(dq), threads)
         return np.asarray(M), np.asarray(h)
     return reference.equations_of_motion(tree, pi, q, dq)
 
@@ -202,7 +204,7 @@ def solved(M: Float, force: Float) -> Float:
     Raises SolverError if a matrix is not positive definite.
     """
     if (native := _chosen()) is not None:
-        x, positive = native.solve(_c(M), _c(force))
+        x, positive = native.solve(_contiguous(M), _contiguous(force))
         if positive:
             return np.asarray(x)
     else:
@@ -258,7 +260,13 @@ def factor_torque(
         return factoring.factor_torque(tree, q, dq, ddq, tau, more, wanted, method)
     owner = np.repeat(np.arange(tree.n), [len(lines) for lines in more])
     lines = np.ascontiguousarray(np.concatenate(more), dtype=np.float64)
-    arguments = (*_data(tree, wanted), *map(_c, (q, dq, ddq)), lines, owner.astype(np.int32), _c(tau))
+    arguments = (
+        *_data(tree, wanted),
+        *map(_contiguous, (q, dq, ddq)),
+        lines,
+        owner.astype(np.int32),
+        _contiguous(tau),
+    )
     return list(native.fused(*arguments, 0 if method == "qr" else 1, threads))
 
 
@@ -298,10 +306,10 @@ class NotFiniteError(SolverError, ValueError):
 class SingularError(SolverError, np.linalg.LinAlgError):
     """Linear equations without a single solution."""
 
-    def __init__(self, found: str) -> None:
+    def __init__(self, problem: str) -> None:
         super().__init__(
             "singular",
-            found=f"linear equations with {found}",
+            found=f"linear equations with {problem}",
             expected="equations that determine every unknown",
             do="record a longer motion, or use fewer terms",
         )
@@ -311,7 +319,7 @@ def qr_panel(panel: Float) -> Float:
     """Upper triangular R (w, w), diagonal >= 0, with R'R = panel panel' for a panel (w, T) of lines."""
     if (native := _chosen()) is not None:
         gapless = panel.dtype == np.float64 and panel.strides[1] == panel.itemsize
-        return np.asarray(native.qr_panel(panel if gapless else _c(panel)))
+        return np.asarray(native.qr_panel(panel if gapless else _contiguous(panel)))
     return factoring.qr_panel(panel)
 
 
@@ -332,8 +340,8 @@ def solve_triangular(
     if not a.flags.c_contiguous and a.flags.f_contiguous:
         a, transposed, lower = a.T, not transposed, not lower
     if (native := _chosen()) is not None:
-        return np.asarray(native.triangle_solve(_c(a), _c(b), transposed, lower))
-    return factoring.triangle_solve(_c(a), _c(b), transposed, lower)
+        return np.asarray(native.triangle_solve(_contiguous(a), _contiguous(b), transposed, lower))
+    return factoring.triangle_solve(_contiguous(a), _contiguous(b), transposed, lower)
 
 
 def cho_factor(a: Numbers) -> Float:
@@ -361,7 +369,9 @@ def zero_phase(lines: Float, sos: Float, settled: Float, pad: int, start: int = 
     pad: < T, samples of odd reflection at both ends.    start, step: samples that are returned, (L, kept).
     """
     if (native := _chosen()) is not None:
-        return np.asarray(native.zero_phase(_c(lines), _c(sos), _c(settled), pad, start, step))
+        return np.asarray(
+            native.zero_phase(_contiguous(lines), _contiguous(sos), _contiguous(settled), pad, start, step)
+        )
     return factoring.zero_phase(lines, sos, settled, pad, start, step)
 
 
@@ -387,21 +397,23 @@ def filtered_panels(
     wanted = _wanted(tree, columns)
     _check(tree, q, dq, ddq)
     shown = np.ones(tree.n, dtype=np.bool_) if joints is None else joints
-    own = tuple(c if asked else c[:0] for c, asked in zip(joint_columns(tree, wanted), shown, strict=True))
+    kept_columns = tuple(
+        c if asked else c[:0] for c, asked in zip(joint_columns(tree, wanted), shown, strict=True)
+    )
     if (native := _chosen()) is None:
         lines = reference.torque_regressor(tree, q, dq, ddq, wanted).values
         panels = (
             np.concatenate([lines[j], further[j]]) if shown[j] else np.asarray(further[j])
             for j in range(tree.n)
         )
-        found = (factoring.zero_phase(panel, sos, settled, pad, start, step) for panel in panels)
-        return Panels(own, tuple(found))
-    motion, low_pass = map(_c, (q, dq, ddq)), map(_c, (sos, settled))
+        filtered = (factoring.zero_phase(panel, sos, settled, pad, start, step) for panel in panels)
+        return Panels(kept_columns, tuple(filtered))
+    motion, low_pass = map(_contiguous, (q, dq, ddq)), map(_contiguous, (sos, settled))
     asked = np.ascontiguousarray(shown, dtype=np.int32)
-    more = [_c(lines) for lines in further]
+    more = [_contiguous(lines) for lines in further]
     panels, first = native.filtered(*_data(tree, wanted), asked, *motion, more, *low_pass, pad, start, step)
     values = np.asarray(panels)
-    return Panels(own, tuple(values[a:b] for a, b in pairwise(first)))
+    return Panels(kept_columns, tuple(values[a:b] for a, b in pairwise(first)))
 
 
 def line_ranges(lines: Float, first: int = 0, count: int | None = None) -> Float:
@@ -412,15 +424,15 @@ def line_ranges(lines: Float, first: int = 0, count: int | None = None) -> Float
     """
     count = lines.shape[1] - first if count is None else count
     if (native := _chosen()) is not None:
-        return np.asarray(native.line_ranges(_c(lines), first, count))
-    own = lines[:, first : first + count]
-    return np.stack([own.min(axis=1), own.max(axis=1)], axis=1)
+        return np.asarray(native.line_ranges(_contiguous(lines), first, count))
+    window = lines[:, first : first + count]
+    return np.stack([window.min(axis=1), window.max(axis=1)], axis=1)
 
 
 def line_moments(lines: Float) -> Float:
     """Sum of each line (L, T), T >= 1, of its squares and of the squares of its steps from sample to sample, (L, 3)."""
     if (native := _chosen()) is not None:
-        return np.asarray(native.line_moments(_c(lines)))
+        return np.asarray(native.line_moments(_contiguous(lines)))
     steps = np.diff(lines)
     return np.stack([lines.sum(axis=1), np.vecdot(lines, lines), np.vecdot(steps, steps)], axis=1)
 
@@ -433,7 +445,7 @@ def line_unevenness(lines: Float, share: float, first: int = 0, count: int | Non
     """
     count = lines.shape[1] - first if count is None else count
     if (native := _chosen()) is not None:
-        return np.asarray(native.line_unevenness(_c(lines), first, count, share))
+        return np.asarray(native.line_unevenness(_contiguous(lines), first, count, share))
     return factoring.line_unevenness(lines[:, first : first + count], share)
 
 
@@ -445,7 +457,7 @@ def stop_operator(past: Sequence[float], path: Float) -> Float:
     before = past[0] if past else float(path[0]) if len(path) else 0.0
     before, state = factoring.stopped(past, before, 0.0)
     if (native := _chosen()) is not None:
-        return np.asarray(native.stop_operator(_c(path), before, state))
+        return np.asarray(native.stop_operator(_contiguous(path), before, state))
     return factoring.stop_operator(path, before, state)
 
 
@@ -459,7 +471,7 @@ def _chosen() -> Any:
     return _native if _native_wanted.get() else None
 
 
-def _c(values: Numbers) -> Float:
+def _contiguous(values: Numbers) -> Float:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
@@ -505,7 +517,7 @@ def _whole(tree: Tree) -> tuple[Float | Int, ...]:
 def _lines(
     native: Any, tree: Tree, quantity: int, q: Float, dq: Float, ddq: Float, wanted: Bool, threads: int
 ) -> tuple[Float, list[int]]:
-    lines, first = native.regressor(*_data(tree, wanted), quantity, *map(_c, (q, dq, ddq)), threads)
+    lines, first = native.regressor(*_data(tree, wanted), quantity, *map(_contiguous, (q, dq, ddq)), threads)
     return np.asarray(lines), list(first)
 
 

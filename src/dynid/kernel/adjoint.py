@@ -25,7 +25,7 @@ import numpy as np
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
-from dynid.kernel import _c, _check, _chosen, _whole, reference
+from dynid.kernel import _check, _chosen, _contiguous, _whole, reference
 from dynid.kernel.tree import Tree
 
 __all__ = ["pairs", "torque_gradient", "torque_jacobian", "torque_lines"]
@@ -33,8 +33,8 @@ __all__ = ["pairs", "torque_gradient", "torque_jacobian", "torque_lines"]
 
 def pairs(tree: Tree) -> tuple[Int, Int]:
     """Bodies i and joints j that move them, (P,) each: body by body, the joints from the root on."""
-    found = [(i, j) for i, path in enumerate(tree.paths) for j in path]
-    return np.array([i for i, _ in found]), np.array([j for _, j in found])
+    body_joint = [(i, j) for i, path in enumerate(tree.paths) for j in path]
+    return np.array([i for i, _ in body_joint]), np.array([j for _, j in body_joint])
 
 
 def torque_lines(tree: Tree, q: Float, dq: Float, ddq: Float, slots: Int, lines: Float) -> None:
@@ -46,15 +46,17 @@ def torque_lines(tree: Tree, q: Float, dq: Float, ddq: Float, slots: Int, lines:
     _check(tree, q, dq, ddq)
     wanted = _lines(tree, slots, lines, len(q))
     if (native := _chosen()) is not None:
-        native.torque_lines(*_whole(tree), wanted, *map(_c, (q, dq, ddq)), lines)
+        native.torque_lines(*_whole(tree), wanted, *map(_contiguous, (q, dq, ddq)), lines)
         return
     body, joint = pairs(tree)
     dense = np.zeros((tree.n, tree.n, 10), dtype=np.int64) - 1
     dense[joint, body] = slots
     some = (dense >= 0).any(axis=0).ravel()
     panels = reference.torque_regressor(tree, q, dq, ddq, some)
-    for own, columns, values in zip(dense.reshape(tree.n, -1), panels.columns, panels.values, strict=True):
-        rows = own[columns]
+    for slot_row, columns, values in zip(
+        dense.reshape(tree.n, -1), panels.columns, panels.values, strict=True
+    ):
+        rows = slot_row[columns]
         lines[rows[rows >= 0]] = values[rows >= 0]
 
 
@@ -67,7 +69,9 @@ def torque_gradient(tree: Tree, q: Float, dq: Float, ddq: Float, slots: Int, wei
     _check(tree, q, dq, ddq)
     wanted = _lines(tree, slots, weights, len(q))
     if (native := _chosen()) is not None:
-        return np.asarray(native.torque_contraction(*_whole(tree), wanted, weights, *map(_c, (q, dq, ddq))))
+        return np.asarray(
+            native.torque_contraction(*_whole(tree), wanted, weights, *map(_contiguous, (q, dq, ddq)))
+        )
     inertia = np.where((slots >= 0)[:, :, None], weights[slots], 0.0)
     return Sweep.of(tree, q, dq, ddq).contracted(inertia)
 
@@ -81,8 +85,10 @@ def torque_jacobian(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float)
     if inertia.shape != (tree.n, 10):
         raise UsageError("array-shape", found=f"inertia of shape {inertia.shape}", expected=f"({tree.n}, 10)")
     if (native := _chosen()) is not None:
-        found = native.torque_jacobian(*_whole(tree), _c(inertia).ravel(), *map(_c, (q, dq, ddq)))
-        return np.asarray(found).transpose(0, 3, 1, 2)
+        jacobian = native.torque_jacobian(
+            *_whole(tree), _contiguous(inertia).ravel(), *map(_contiguous, (q, dq, ddq))
+        )
+        return np.asarray(jacobian).transpose(0, 3, 1, 2)
     return Sweep.of(tree, q, dq, ddq).jacobian(inertia)
 
 
@@ -113,7 +119,7 @@ class Sweep:
         fall[3:] = -tree.gravity[:, None]
         for i in range(nb):
             k = int(tree.parent[i])
-            R[i], p[i] = _placed(tree, i, q[:, i], None if k < 0 else (R[k], p[k]))
+            R[i], p[i] = _joint_placement(tree, i, q[:, i], None if k < 0 else (R[k], p[k]))
             v0, a0 = (rest, fall) if k < 0 else (v[k], a[k])
             direction = np.einsum("abt,b->at", R[i], tree.axis[i])
             if tree.prismatic[i]:
@@ -129,11 +135,11 @@ class Sweep:
     def wrenches(self, i: Int, j: Int, inertia: Float) -> tuple[Float, Float, Float]:
         """P, Q and F of pairs (i, j), each (P, 6, T), in the base frame; inertia: (P, 10, T or 1)."""
         R, p = self.rotation[i], self.origin[i]
-        s, v, a = (_into(R, p, x) for x in (self.axis[j], self.velocity[i], self.acceleration[i]))
+        s, v, a = (_into_body_frame(R, p, x) for x in (self.axis[j], self.velocity[i], self.acceleration[i]))
         P, H = _momentum(inertia, s), _momentum(inertia, v)
         F = _momentum(inertia, a) + push(v, H)
         Q = push(v, P) - push(s, H) - _momentum(inertia, bracket(v, s))
-        return _out(R, p, P), _out(R, p, Q), _out(R, p, F)
+        return _into_base_frame(R, p, P), _into_base_frame(R, p, Q), _into_base_frame(R, p, F)
 
     def behind(self, values: Float) -> Float:
         """Sums over the subtree of every body; values: (nb, ...)."""
@@ -220,7 +226,7 @@ def dot(x: Float, y: Float) -> Float:
     return np.asarray((x * y).sum(axis=-2))
 
 
-def _placed(tree: Tree, i: int, q: Float, parent: tuple[Float, Float] | None) -> tuple[Float, Float]:
+def _joint_placement(tree: Tree, i: int, q: Float, parent: tuple[Float, Float] | None) -> tuple[Float, Float]:
     axis = tree.axis[i]
     if tree.prismatic[i]:
         R = np.repeat(tree.rotation[i][:, :, None], len(q), axis=2)
@@ -236,14 +242,14 @@ def _placed(tree: Tree, i: int, q: Float, parent: tuple[Float, Float] | None) ->
     return np.einsum("abt,bct->act", R0, R), p0 + np.einsum("abt,bt->at", R0, p)
 
 
-def _into(R: Float, p: Float, x: Float) -> Float:
+def _into_body_frame(R: Float, p: Float, x: Float) -> Float:
     # A motion about the base's origin, (P, 6, T), as seen in the body's own frame.
     w, u = x[:, :3], x[:, 3:]
     turned = np.stack([w, u + cross(w, p)], axis=1)
     return np.asarray(np.einsum("pbat,pkbt->pkat", R, turned)).reshape(x.shape)
 
 
-def _out(R: Float, p: Float, f: Float) -> Float:
+def _into_base_frame(R: Float, p: Float, f: Float) -> Float:
     turned = np.einsum("pabt,pkbt->pkat", R, f.reshape(len(f), 2, 3, f.shape[-1]))
     moment, force = turned[:, 0], turned[:, 1]
     return np.concatenate([moment + cross(p, force), force], axis=1)

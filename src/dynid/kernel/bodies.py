@@ -10,7 +10,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
 from dynid.kernel import _chosen, _whole, equations_of_motion, reference, solved
 from dynid.kernel.adjoint import Sweep, torque_jacobian
-from dynid.kernel.handles import hold
+from dynid.kernel.handles import keep_handle
 from dynid.kernel.tree import Tree
 
 
@@ -81,8 +81,10 @@ class Bodies:
         )
         pi = self.inertia.ravel()
         p, rest = (
-            np.stack([pi[c] @ lines for c, lines in zip(one.columns, one.values, strict=True)], axis=1)
-            for one in both
+            np.stack(
+                [pi[c] @ lines for c, lines in zip(regressor.columns, regressor.values, strict=True)], axis=1
+            )
+            for regressor in both
         )
         return p + self.armature * dq, rest
 
@@ -90,8 +92,8 @@ class Bodies:
         """R (T, n, 3, 3) and p (T, n, 3): every body's joint frame in the base frame, x_base = R x + p."""
         (q,) = self._motion(q)
         if (native := self.native()) is not None:
-            found = np.asarray(native.placements(q, threads))
-            return found[..., :3], found[..., 3]
+            frames = np.asarray(native.placements(q, threads))
+            return frames[..., :3], frames[..., 3]
         sweep = Sweep.of(self.tree, q, np.zeros_like(q), np.zeros_like(q))
         return np.moveaxis(sweep.rotation, -1, 0), np.moveaxis(sweep.origin, -1, 0)
 
@@ -108,16 +110,16 @@ class Bodies:
         """
         kernel = _chosen()
         if kernel is not None and self._handle is None:
-            hold(self, kernel.Bodies(*_whole(self.tree), self.inertia.ravel(), self.armature))
+            keep_handle(self, kernel.Bodies(*_whole(self.tree), self.inertia.ravel(), self.armature))
         return None if kernel is None else self._handle
 
     def _motion(self, *arrays: Float) -> tuple[Float, ...]:
-        found = tuple(np.ascontiguousarray(array, dtype=np.float64) for array in arrays)
-        shape = found[0].shape
-        if len(shape) != 2 or shape[1] != self.tree.n or any(array.shape != shape for array in found):
+        motion = tuple(np.ascontiguousarray(array, dtype=np.float64) for array in arrays)
+        shape = motion[0].shape
+        if len(shape) != 2 or shape[1] != self.tree.n or any(array.shape != shape for array in motion):
             raise UsageError(
                 "array-shape",
-                found=f"motion of shapes {[array.shape for array in found]}",
+                found=f"motion of shapes {[array.shape for array in motion]}",
                 expected=f"(T, {self.tree.n}) for all of it",
             )
-        return found
+        return motion

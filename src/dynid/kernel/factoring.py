@@ -33,10 +33,10 @@ def factor_torque(
         part = slice(start, start + SHARD)
         state, bodies = reference.torque_columns(tree, q[part], dq[part], ddq[part])
         joints = []
-        for j, (own, further) in enumerate(zip(columns, extra, strict=True)):
-            panel = space[: len(own) + len(further) + 1, : len(q[part])]
-            reference.write_joint(state, bodies, j, own, panel[: len(own)])
-            panel[len(own) : -1], panel[-1] = further[:, part], tau[part, j]
+        for j, (regressor_columns, further) in enumerate(zip(columns, extra, strict=True)):
+            panel = space[: len(regressor_columns) + len(further) + 1, : len(q[part])]
+            reference.write_joint(state, bodies, j, regressor_columns, panel[: len(regressor_columns)])
+            panel[len(regressor_columns) : -1], panel[-1] = further[:, part], tau[part, j]
             joints.append(qr_panel(panel) if method == "qr" else panel @ panel.T)
         if not total:
             total = joints
@@ -51,8 +51,8 @@ def gathered_gram(lines: Float, ends: Int, places: Int, weights: Float, size: in
     """As dynid.kernel.gathered_gram."""
     total = np.zeros((size, size))
     for (first, last), weight in zip(pairwise(ends), weights, strict=True):
-        at, own = places[first:last], lines[first:last]
-        total[np.ix_(at, at)] += weight * (own @ own.T)
+        at, group = places[first:last], lines[first:last]
+        total[np.ix_(at, at)] += weight * (group @ group.T)
     return total
 
 
@@ -62,9 +62,9 @@ def qr_panel(panel: Float) -> Float:
 
     m = panel.shape[0]
     R = np.zeros((m, m))
-    (found,) = qr(np.asarray(panel, dtype=np.float64).T, mode="r", check_finite=False)
-    found = found[:m]
-    R[: len(found)] = np.triu(found)
+    (triangle,) = qr(np.asarray(panel, dtype=np.float64).T, mode="r", check_finite=False)
+    triangle = triangle[:m]
+    R[: len(triangle)] = np.triu(triangle)
     return R * np.where(np.signbit(np.diag(R)), -1.0, 1.0)[:, None]
 
 

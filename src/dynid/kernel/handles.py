@@ -13,7 +13,7 @@ from typing import Any
 _holders: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def hold(holder: Any, handle: Any) -> None:
+def keep_handle(holder: Any, handle: Any) -> None:
     """Store a native object as `holder._handle` until the interpreter ends.
 
     Parameters

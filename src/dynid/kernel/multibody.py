@@ -13,7 +13,7 @@ from dynid.base.arrays import Float, Int, locked, locked_int
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.records import dataclass
 from dynid.kernel import _chosen, _whole, equations_of_motion
-from dynid.kernel.handles import hold
+from dynid.kernel.handles import keep_handle
 from dynid.kernel.tree import Tree
 
 __all__ = [
@@ -147,7 +147,7 @@ class Multibody:
                 np.ascontiguousarray(signs),
                 np.ascontiguousarray(self.driven, dtype=np.int32),
             )
-            hold(self, handle)
+            keep_handle(self, handle)
         return self._handle  # type: ignore[attr-defined]  # set past the frozen dataclass
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -207,11 +207,11 @@ class Control:
             raise UsageError(
                 "array-shape", found=f"tables of shapes {shapes}", expected=f"({rows}, {self.n})"
             )
-        found = np.zeros((4, runs, rows, self.n))
-        for into, values in zip(found, given, strict=True):
+        stacked = np.zeros((4, runs, rows, self.n))
+        for into, values in zip(stacked, given, strict=True):
             if values is not None:
                 into[:] = values
-        return found
+        return stacked
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,11 +293,15 @@ def rollout(
         raise UsageError("kernel", found="the NumPy kernel", expected="the native one")
     s = system.size
     rows = samples if held is not None else 2 * count * (samples - 1) + 1
-    own = held if held is not None else Held(count)
-    steps = np.array([h * (1.0 - own.share) / max(own.count, 1), h * own.share / max(own.early, 1)])
-    history = np.zeros(0) if own.history is None else np.ascontiguousarray(own.history, dtype=np.float64)
+    holding = held if held is not None else Held(count)
+    steps = np.array(
+        [h * (1.0 - holding.share) / max(holding.count, 1), h * holding.share / max(holding.early, 1)]
+    )
+    history = (
+        np.zeros(0) if holding.history is None else np.ascontiguousarray(holding.history, dtype=np.float64)
+    )
     weight = None if control.weight is None else control.weight.native()
-    numbers = [samples, own.count, own.early, own.delay]
+    numbers = [samples, holding.count, holding.early, holding.delay]
     states, u, failures, dx, dv = native.rollout(
         np.ascontiguousarray(start, dtype=np.float64),
         control.gains(),

@@ -53,20 +53,20 @@ def motion(tree: Tree, q: Float, dq: Float, ddq: Float, linear: bool = True) -> 
             E = np.repeat(tree.rotation[j][:, :, None], T, axis=2)
             p = p + (tree.rotation[j] @ axis) * q[j]
         else:
-            E = _turned(tree.rotation[j], tree.axis[j], q[j])
+            E = _rotated(tree.rotation[j], tree.axis[j], q[j])
         w0, v0, al0, d0 = (
             (state.w[parent], state.v[parent], state.al[parent], state.d[parent])
             if parent >= 0
             else (base, base, base, fall)
         )
-        w, al = _into(E, w0), _into(E, al0)
+        w, al = _into_child(E, w0), _into_child(E, al0)
         around = _cross(w0, p)
-        v = _into(E, v0 + around) if linear else base
-        d = _into(E, d0 + _cross(al0, p) + _cross(w0, around))
+        v = _into_child(E, v0 + around) if linear else base
+        d = _into_child(E, d0 + _cross(al0, p) + _cross(w0, around))
         axes: dict[int, tuple[Float, Float]] = {}
         if parent >= 0:
             for i, (a, l) in state.axes[parent].items():
-                axes[i] = (_into(E, a), _into(E, l + _cross(a, p)))
+                axes[i] = (_into_child(E, a), _into_child(E, l + _cross(a, p)))
         rate, push = axis * dq[j], axis * ddq[j]
         still = np.zeros((3, 1))
         if tree.prismatic[j]:
@@ -189,9 +189,9 @@ def inverse_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float
         tau[:, j] = tree.axis[j] @ (force[j] if tree.prismatic[j] else moment[j])
         parent = int(tree.parent[j])
         if parent >= 0:
-            f = _out_of(state.E[j], force[j])
+            f = _into_parent(state.E[j], force[j])
             force[parent] = force[parent] + f
-            moment[parent] = moment[parent] + _out_of(state.E[j], moment[j]) + _cross(state.p[j], f)
+            moment[parent] = moment[parent] + _into_parent(state.E[j], moment[j]) + _cross(state.p[j], f)
     return tau
 
 
@@ -211,7 +211,7 @@ def equations_of_motion(tree: Tree, inertia: Float, q: Float, dq: Float) -> tupl
             M[:, i, j] = M[:, j, i] = _dot(above_a, turn) + _dot(above_l, push)
         parent = int(tree.parent[j])
         if parent >= 0:
-            E, p, g = state.E[j], state.p[j], _out_of(state.E[j], first[j])
+            E, p, g = state.E[j], state.p[j], _into_parent(state.E[j], first[j])
             moved = g + mass[j] * p
             mixed = np.einsum("it,jt->ijt", moved, p) + np.einsum("it,jt->ijt", p, g)
             turned = np.einsum("ijt,jkt,lkt->ilt", E, second[j], E)
@@ -275,9 +275,9 @@ def _force_columns(state: Motion, j: int) -> tuple[list[Rows], list[Rows]]:
 
 def _panels(tree: Tree, state: Motion, bodies: Sequence[Columns], wanted: Bool) -> Panels:
     columns, T = joint_columns(tree, wanted), state.w[0].shape[1]
-    values = tuple(np.empty((len(own), T)) for own in columns)
-    for i, (own, lines) in enumerate(zip(columns, values, strict=True)):
-        write_joint(state, bodies, i, own, lines)
+    values = tuple(np.empty((len(regressor_columns), T)) for regressor_columns in columns)
+    for i, (regressor_columns, lines) in enumerate(zip(columns, values, strict=True)):
+        write_joint(state, bodies, i, regressor_columns, lines)
     return Panels(columns, values)
 
 
@@ -306,7 +306,7 @@ def _carried_velocities(tree: Tree, state: Motion) -> list[dict[int, tuple[Float
         here = {j: (state.w[j], state.v[j])}
         if parent >= 0:
             for i, (w, v) in carried[parent].items():
-                here[i] = (_into(state.E[j], w), _into(state.E[j], v + _cross(w, state.p[j])))
+                here[i] = (_into_child(state.E[j], w), _into_child(state.E[j], v + _cross(w, state.p[j])))
         carried.append(here)
     return carried
 
@@ -320,7 +320,7 @@ def _matrix(pi: Float) -> Float:
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
-def _turned(R: Float, axis: Float, angle: Float) -> Float:
+def _rotated(R: Float, axis: Float, angle: Float) -> Float:
     # R (1 + K sin + K^2 (1 - cos)), (3, 3, T), by Rodrigues.
     x, y, z = axis
     K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
@@ -329,30 +329,30 @@ def _turned(R: Float, axis: Float, angle: Float) -> Float:
     return np.asarray((parts @ powers).reshape(3, 3, -1))
 
 
-def _into(E: Float, x: Float) -> Float:
+def _into_child(E: Float, x: Float) -> Float:
     if x.shape[1] == 1:  # constant
         return np.asarray((x.T @ E.reshape(3, -1)).reshape(3, -1))
     return np.asarray(np.einsum("ijt,it->jt", E, x))
 
 
-def _out_of(E: Float, x: Float) -> Float:
+def _into_parent(E: Float, x: Float) -> Float:
     return np.asarray(np.einsum("ijt,jt->it", E, x))
 
 
 def _column(x: Float, y: Float, z: Float) -> Float:
-    found = np.empty((3, len(x)))
-    found[0], found[1], found[2] = x, y, z
-    return found
+    column = np.empty((3, len(x)))
+    column[0], column[1], column[2] = x, y, z
+    return column
 
 
 def _cross(a: Float, b: Float) -> Float:
-    found = np.empty((3, a.shape[1] if b.shape[1] == 1 else b.shape[1]))
-    product = np.empty(found.shape[1])
+    result = np.empty((3, a.shape[1] if b.shape[1] == 1 else b.shape[1]))
+    product = np.empty(result.shape[1])
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        np.multiply(a[j], b[k], found[i])
+        np.multiply(a[j], b[k], result[i])
         np.multiply(a[k], b[j], product)
-        np.subtract(found[i], product, found[i])
-    return found
+        np.subtract(result[i], product, result[i])
+    return result
 
 
 def _cross_columns(a: Float) -> list[Float]:

@@ -54,7 +54,7 @@ class FourBar:
 
     def angle(self, q: Float) -> Float:
         """Crank angle phi(q), of any shape, rad; raises UnfitDataError where the bars do not reach each other."""
-        return self._turned(q, self._crank_angle(q))
+        return self._unwrapped(q, self._crank_angle(q))
 
     def slopes(self, q: Float) -> tuple[Float, Float]:
         """First and second derivative of phi, from the loop's velocity and acceleration."""
@@ -86,20 +86,20 @@ class FourBar:
         for side in (1.0, -1.0):
             q = phi + _wrapped(np.arctan2(y, x) + side * opening - self.zero - phi)
             with np.errstate(invalid="ignore"):
-                found = np.abs(self._turned(q, self._closed(q)) - phi) < 1e-6
-            better = found & (np.abs(q - phi) < far)
+                closes = np.abs(self._unwrapped(q, self._closed(q)) - phi) < 1e-6
+            better = closes & (np.abs(q - phi) < far)
             best, far = np.where(better, q, best), np.where(better, np.abs(q - phi), far)
         self._refuse(phi, np.isnan(best), "phi")
         return best
 
-    def _turned(self, q: Float, crank: Float) -> Float:
+    def _unwrapped(self, q: Float, crank: Float) -> Float:
         start = float(self._crank_angle(np.zeros(1))[0])
         return np.asarray(q + _wrapped(crank - q - start))
 
     def _crank_angle(self, q: Float) -> Float:
-        found = self._closed(q)
-        self._refuse(q, np.isnan(found), "q")
-        return found
+        angle = self._closed(q)
+        self._refuse(q, np.isnan(angle), "q")
+        return angle
 
     def _closed(self, q: Float) -> Float:
         # The crank's angle, nan where the bars are apart.
@@ -146,7 +146,7 @@ def servo_over(settings: ServoSettings, known: Servo | None, joints: Sequence[st
         given: PerJoint | None = getattr(settings, name)
         if given is None:
             return before
-        values = np.array(_by_joint(given, joints, name))
+        values = np.array(_per_joint(given, joints, name))
         return np.where(np.isnan(values), before, values)
 
     def time(name: str) -> float:
@@ -155,7 +155,7 @@ def servo_over(settings: ServoSettings, known: Servo | None, joints: Sequence[st
             return float(getattr(servo, name))
         return np.nan if isinstance(given, str) else float(given)
 
-    kp, limit, back_emf = _of_voltage(settings, joints)
+    kp, limit, back_emf = _voltage_drive(settings, joints)
     if kp is not None and settings.kp is not None:
         raise InputError(
             "servo",
@@ -176,13 +176,15 @@ def servo_over(settings: ServoSettings, known: Servo | None, joints: Sequence[st
     )
 
 
-def _of_voltage(settings: ServoSettings, joints: Sequence[str]) -> tuple[Float | None, Float, Float | None]:
+def _voltage_drive(
+    settings: ServoSettings, joints: Sequence[str]
+) -> tuple[Float | None, Float, Float | None]:
     """Stiffness, limit of the torque and damping by back-EMF of drives that apply a voltage; None = not said."""
     none = np.full(len(joints), np.nan)
 
     def given(name: str) -> Float:
         value: PerJoint | None = getattr(settings, name)
-        return none if value is None else np.array(_by_joint(value, joints, name))
+        return none if value is None else np.array(_per_joint(value, joints, name))
 
     stall, speed, duty = (given(name) for name in ("stall_torque", "no_load_speed", "duty_gain"))
     for name, values in (("stall_torque", stall), ("no_load_speed", speed), ("duty_gain", duty)):
@@ -201,7 +203,7 @@ def _of_voltage(settings: ServoSettings, joints: Sequence[str]) -> tuple[Float |
     return stiffness, stall, None if settings.no_load_speed is None else stall / speed
 
 
-def _by_joint(values: PerJoint, joints: Sequence[str], name: str) -> list[float]:
+def _per_joint(values: PerJoint, joints: Sequence[str], name: str) -> list[float]:
     if isinstance(values, Mapping):
         strange = [joint for joint in values if joint not in joints]
         if strange:
@@ -442,8 +444,8 @@ class Drive:
             self,
             transmission=N,
             rotor_inertia=rotors,
-            torque_constant=_over(self.torque_constant, torque_constant or {}),
-            drive_gain=_over(self.drive_gain, drive_gain or {}),
+            torque_constant=_overridden(self.torque_constant, torque_constant or {}),
+            drive_gain=_overridden(self.drive_gain, drive_gain or {}),
         )
 
     @property
@@ -530,7 +532,7 @@ class Drive:
         return first, second
 
 
-def _over(known: Float, given: Mapping[int, float]) -> Float:
+def _overridden(known: Float, given: Mapping[int, float]) -> Float:
     return np.array([given.get(j, float(value)) for j, value in enumerate(known)])
 
 

@@ -148,11 +148,11 @@ def read_robot_file(path: Path, reading: Reading, diagnostics: Diagnostics) -> R
     Raises what the reader raises, InputError if there is none.
     """
     file = RobotFile(path, reading, diagnostics, lambda other: read_robot_file(other, reading, diagnostics))
-    for one in _formats(file.suffix):
-        if one.knows(file):
-            return one.read(file)
+    for reader in _formats(file.suffix):
+        if reader.knows(file):
+            return reader.read(file)
     if file.suffix not in _OF_XML and not file.begins_like_xml:
-        raise _no_xml(file)
+        raise _not_xml_error(file)
     fragment = file.root.tag == "mujocoinclude"
     raise InputError(
         "robot-format",
@@ -163,11 +163,11 @@ def read_robot_file(path: Path, reading: Reading, diagnostics: Diagnostics) -> R
     )
 
 
-def _no_xml(file: RobotFile) -> InputError:
+def _not_xml_error(file: RobotFile) -> InputError:
     """The error for a file that is no XML, which shows its first line that is not blank."""
     lines = enumerate(file.head.decode("utf-8", "replace").split("\n"), 1)
-    number, first = next(((k, one.strip()) for k, one in lines if one.strip()), (None, ""))
-    shown = "".join(one if one.isprintable() else "?" for one in first[:_SHOWN])
+    number, first = next(((k, line.strip()) for k, line in lines if line.strip()), (None, ""))
+    shown = "".join(line if line.isprintable() else "?" for line in first[:_SHOWN])
     table = (
         "a table of DH parameters is written as TOML, a [[joint]] with name, a, alpha, d and theta for each "
         'of its lines, below convention = "standard_dh" or "modified_dh" (docs/robot-file.md)'
@@ -183,9 +183,9 @@ def _no_xml(file: RobotFile) -> InputError:
 
 def _formats(suffix: str) -> Iterator[RobotFormat]:
     """The readers of plug-ins, then dynid's own, that of the ending first: others are loaded when it is none of its."""
-    own = [name for name in FORMATS if name not in FORMATS.added]
-    if suffix and suffix[1:] not in own:
+    built_in = [name for name in FORMATS if name not in FORMATS.added]
+    if suffix and suffix[1:] not in built_in:
         FORMATS.get(suffix[1:])  # an installed reader of such files is loaded now
-    for name in (*FORMATS.added, *sorted(own, key=lambda one: one != suffix[1:])):
+    for name in (*FORMATS.added, *sorted(built_in, key=lambda format_name: format_name != suffix[1:])):
         kind = FORMATS[name]
         yield kind() if isinstance(kind, type) else kind

@@ -109,12 +109,12 @@ def children_of(joints: dict[str, LinkJoint]) -> Children:
 
 def welded(link: str, children: Children) -> list[str]:
     """The link and all that is fixed to it."""
-    found, stack = [], [link]
+    names, stack = [], [link]
     while stack:
-        one = stack.pop()
-        found.append(one)
-        stack += [joint.child for joint in children.get(one, []) if not joint.moves]
-    return found
+        name = stack.pop()
+        names.append(name)
+        stack += [joint.child for joint in children.get(name, []) if not joint.moves]
+    return names
 
 
 def check_tree(links: dict[str, Link], joints: dict[str, LinkJoint], errors: list[DynidError]) -> None:
@@ -140,7 +140,7 @@ def check_tree(links: dict[str, Link], joints: dict[str, LinkJoint], errors: lis
         errors.append(
             InputError(
                 "cycle",
-                found="links in a circle: " + _chain([*cycle, cycle[0]]),
+                found="links in a circle: " + _arrows([*cycle, cycle[0]]),
                 expected="a tree",
                 place=holder[cycle[0]].element.place,
             )
@@ -181,7 +181,7 @@ def _cycles(holder: dict[str, LinkJoint]) -> list[list[str]]:
     return cycles
 
 
-def _chain(names: list[str], most: int = 12) -> str:
+def _arrows(names: list[str], most: int = 12) -> str:
     if len(names) > most:
         names = [*names[: most - 1], "...", names[-1]]
     return " -> ".join(names)
@@ -267,7 +267,7 @@ def check_mimic(
             errors.append(
                 InputError(
                     "mimic-cycle",
-                    found="joints that mimic each other: " + _chain([*circle, circle[0]]),
+                    found="joints that mimic each other: " + _arrows([*circle, circle[0]]),
                     expected="one independent joint",
                     place=joints[circle[0]].element.place,
                 )
@@ -318,8 +318,8 @@ def checked_tree(
     Raises InputErrors with all that is wrong, `errors` included, RefusedError for robots over the size budget.
     """
     if not links:
-        found = "a robot without links"
-        errors.append(InputError("no-links", found=found, expected="<link> elements", place=robot.place))
+        problem = "a robot without links"
+        errors.append(InputError("no-links", found=problem, expected="<link> elements", place=robot.place))
     check_tree(links, joints, errors)
     stop(errors)
     root = find_root(robot, links, joints, reading.root, errors)
@@ -329,7 +329,7 @@ def checked_tree(
     _check_free(root, joints, reading, errors, diagnostics)
     joints = check_mimic(joints, errors, diagnostics)
     _check_moving(robot, joints, errors)
-    links = _without_filled_in(root, links, joints, diagnostics)
+    links = _without_placeholders(root, links, joints, diagnostics)
     _check_inertia(root, links, joints, errors, diagnostics)
     stop(errors)
     return LinkTree(name, root, links, joints)
@@ -347,11 +347,11 @@ def held_still(names: list[str], diagnostics: Diagnostics, place: Place) -> None
     )
 
 
-def unsupported_joint(what: str, kind: str, place: Place, name: str) -> InputError:
+def unsupported_joint(subject: str, kind: str, place: Place, name: str) -> InputError:
     """The error for a joint with several coordinates that something moving hangs on."""
     return InputError(
         "joint-type",
-        found=f"{what} of type '{kind}', which has several coordinates",
+        found=f"{subject} of type '{kind}', which has several coordinates",
         expected="hinges and slides below a base that stands still",
         do=f"hold it where the description puts it: --lock '{name}=0'",
         place=place,
@@ -366,15 +366,15 @@ def _check_free(
     diagnostics: Diagnostics,
 ) -> None:
     base = set(welded(root, children_of(joints)))
-    held = []
-    for joint in (one for one in joints.values() if one.kind in FREE):
+    fixed = []
+    for joint in (candidate for candidate in joints.values() if candidate.kind in FREE):
         if joint.parent in base:
-            held.append(joint)
+            fixed.append(joint)
         elif joint.name not in reading.lock:
-            what = f"joint '{joint.name}'"
-            errors.append(unsupported_joint(what, joint.kind, joint.element.place, joint.name))
-    if held:
-        held_still([joint.name for joint in held], diagnostics, held[0].element.place)
+            subject = f"joint '{joint.name}'"
+            errors.append(unsupported_joint(subject, joint.kind, joint.element.place, joint.name))
+    if fixed:
+        held_still([joint.name for joint in fixed], diagnostics, fixed[0].element.place)
 
 
 def stop(errors: list[DynidError]) -> None:
@@ -383,8 +383,8 @@ def stop(errors: list[DynidError]) -> None:
         return
     shown = sorted(errors, key=lambda error: error.place.line or 0)[:MAX_ERRORS]
     if len(errors) > len(shown):
-        found = f"{len(errors) - len(shown)} more errors"
-        shown.append(InputError("more-errors", found=found, do="repair these first", place=shown[-1].place))
+        problem = f"{len(errors) - len(shown)} more errors"
+        shown.append(InputError("more-errors", found=problem, do="repair these first", place=shown[-1].place))
     raise InputErrors(shown)
 
 
@@ -402,8 +402,8 @@ def check_size(robot: Element, count: int) -> None:
 def _check_moving(robot: Element, joints: dict[str, LinkJoint], errors: list[DynidError]) -> None:
     moving = sum(joint.moves for joint in joints.values())
     if moving == 0:
-        found = "no moving joint"
-        errors.append(InputError("no-joints", found=found, expected="at least one", place=robot.place))
+        problem = "no moving joint"
+        errors.append(InputError("no-joints", found=problem, expected="at least one", place=robot.place))
     if moving > MAX_MOVING:
         raise RefusedError(
             "too-many-joints",
@@ -442,18 +442,18 @@ def warn_filled_in(names: Sequence[str], mass: float, moment: float, place: Plac
     )
 
 
-def _without_filled_in(
+def _without_placeholders(
     root: str, links: dict[str, Link], joints: dict[str, LinkJoint], diagnostics: Diagnostics
 ) -> dict[str, Link]:
     base = set(welded(root, children_of(joints)))
     known = {
         name: link.inertial for name, link in links.items() if name not in base and link.inertial is not None
     }
-    names = filled_in({name: (own.mass, own.inertia) for name, own in known.items()})
+    names = filled_in({name: (inertial.mass, inertial.inertia) for name, inertial in known.items()})
     if not names:
         return links
-    one, place = known[names[0]], links[names[0]].element.place
-    warn_filled_in(names, one.mass, float(one.inertia[0, 0]), place, diagnostics)
+    first, place = known[names[0]], links[names[0]].element.place
+    warn_filled_in(names, first.mass, float(first.inertia[0, 0]), place, diagnostics)
     return {
         name: replace(link, inertial=None, filled_in=True) if name in names else link
         for name, link in links.items()
@@ -484,10 +484,10 @@ def _check_mass(
     children: Children,
     diagnostics: Diagnostics,
 ) -> None:
-    carried = [links[one] for one in welded(link.name, children)]
-    if any(one.filled_in for one in carried):
+    carried = [links[part] for part in welded(link.name, children)]
+    if any(part.filled_in for part in carried):
         return  # which has been said
-    masses = [one.inertial.mass for one in carried if one.inertial is not None]
+    masses = [part.inertial.mass for part in carried if part.inertial is not None]
     if not masses:
         diagnostics.warn(
             "inertial-missing",
@@ -650,11 +650,11 @@ def _projection(tree: LinkTree, joints: list[LinkJoint], independent: list[LinkJ
     projection = np.zeros((len(joints), len(independent)))
     offset = np.zeros(len(joints))
     for i, joint in enumerate(joints):
-        factor, shift, one = 1.0, 0.0, joint
-        while one.mimic is not None:
-            shift += factor * one.mimic.offset
-            factor *= one.mimic.multiplier
-            one = tree.joints[one.mimic.joint]
-        projection[i, index[one.name]] = factor
+        factor, shift, leader = 1.0, 0.0, joint
+        while leader.mimic is not None:
+            shift += factor * leader.mimic.offset
+            factor *= leader.mimic.multiplier
+            leader = tree.joints[leader.mimic.joint]
+        projection[i, index[leader.name]] = factor
         offset[i] = shift
     return projection, offset

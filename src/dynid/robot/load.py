@@ -47,10 +47,10 @@ def lock_joints(robot: RobotModel, values: Mapping[str, float]) -> Locked:
     motor moves others as well.
     """
     free = [j for j, name in enumerate(robot.joint_names) if name not in values]
-    held = [j for j, name in enumerate(robot.joint_names) if name in values]
+    locked_joints = [j for j, name in enumerate(robot.joint_names) if name in values]
     _check(robot, values, free)
-    q = np.array([values[robot.joint_names[j]] for j in held])
-    offset = robot.projection_offset + robot.projection[:, held] @ q
+    q = np.array([values[robot.joint_names[j]] for j in locked_joints])
+    offset = robot.projection_offset + robot.projection[:, locked_joints] @ q
     projection = robot.projection[:, free]
     moves = (projection != 0).any(axis=1).tolist()
     carrier, frames = np.full(robot.n_bodies, -1), np.zeros((robot.n_bodies, 4, 4))
@@ -69,7 +69,7 @@ def lock_joints(robot: RobotModel, values: Mapping[str, float]) -> Locked:
             priors.append(np.array(robot.inertia_prior[i]))
             merged.append(list(robot.merged[i]))
             continue
-        carrier[i], frames[i] = on, here @ _moved(robot, i, float(offset[i]))
+        carrier[i], frames[i] = on, here @ _joint_motion(robot, i, float(offset[i]))
         if on >= 0:
             merged[on] += robot.merged[i]
             if np.isfinite(robot.inertia_prior[i]).all():
@@ -88,13 +88,16 @@ def lock_joints(robot: RobotModel, values: Mapping[str, float]) -> Locked:
         axis=robot.axis[kept],
         inertia_prior=np.array(priors),
         limits=Limits(limits.lower[free], limits.upper[free], limits.velocity[free], limits.effort[free]),
-        drive=_driven(robot, free, held),
+        drive=_reduced_drive(robot, free, locked_joints),
         projection=projection[kept],
         projection_offset=offset[kept],
         friction_prior=robot.friction_prior[free],
         spring_prior=robot.spring_prior[free],
         merged=tuple(map(tuple, merged)),
-        locked={**robot.locked, **dict(zip([robot.joint_names[j] for j in held], q.tolist(), strict=True))},
+        locked={
+            **robot.locked,
+            **dict(zip([robot.joint_names[j] for j in locked_joints], q.tolist(), strict=True)),
+        },
     )
     return Locked(reduced, carrier, frames)
 
@@ -127,7 +130,7 @@ def beside_chain(robot: RobotModel, tip: str) -> list[str]:
             place=Place(file=robot.source or None),
         )
     moves = (robot.projection[path_to_base(robot, body)] != 0).any(axis=0).tolist()
-    return [name for name, one in zip(robot.joint_names, moves, strict=True) if not one]
+    return [name for name, joint_moves in zip(robot.joint_names, moves, strict=True) if not joint_moves]
 
 
 def as_described(robot: RobotModel, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
@@ -140,7 +143,9 @@ def as_described(robot: RobotModel, reading: Reading, diagnostics: Diagnostics) 
     robot = replace(robot, reading=reading)
     values = {name: value for name, value in reading.lock.items() if name not in robot.locked}
     beside = (
-        [] if reading.tip is None else [one for one in beside_chain(robot, reading.tip) if one not in values]
+        []
+        if reading.tip is None
+        else [joint for joint in beside_chain(robot, reading.tip) if joint not in values]
     )
     return locked(robot, values | {name: rest_position(robot, name) for name in beside}, "", diagnostics)
 
@@ -151,19 +156,19 @@ def locked(
     """The robot with joints held, and a note of where; with a reason that the user did not give, a warning."""
     if not values:
         return robot
-    found = lock_joints(robot, values)
+    result = lock_joints(robot, values)
     places = [f"'{name}' at {value:g}" for name, value in values.items()]
     text = (
         f"joint{'s' if len(places) > 1 else ''} {_listed(places)} {'are' if len(places) > 1 else 'is'} held"
     )
-    dropped = [name for name, on in zip(robot.body_names, found.carrier, strict=True) if on < 0]
+    dropped = [name for name, on in zip(robot.body_names, result.carrier, strict=True) if on < 0]
     if dropped:
         text += f"; {_listed(dropped)} stand still with the base and are left out"
     unknown = [
         name
         for i, name in enumerate(robot.body_names)
-        if found.carrier[i] >= 0
-        and name not in found.robot.body_names
+        if result.carrier[i] >= 0
+        and name not in result.robot.body_names
         and not np.isfinite(robot.inertia_prior[i]).all()
     ]
     if unknown:
@@ -173,7 +178,7 @@ def locked(
         diagnostics.warn("joint-held", f"{reason}: {text}; --lock JOINT=VALUE holds them elsewhere", place)
     else:
         diagnostics.note("joint-held", text, place)
-    return found.robot
+    return result.robot
 
 
 def _check(robot: RobotModel, values: Mapping[str, float], free: Sequence[int]) -> None:
@@ -195,16 +200,16 @@ def _check(robot: RobotModel, values: Mapping[str, float], free: Sequence[int]) 
         )
 
 
-def _moved(robot: RobotModel, i: int, q: float) -> Float:
+def _joint_motion(robot: RobotModel, i: int, q: float) -> Float:
     if robot.joint_types[i] is JointType.PRISMATIC:
         return placement(np.eye(3), q * robot.axis[i])
     return placement(rotation_about(robot.axis[i], q), np.zeros(3))
 
 
-def _driven(robot: RobotModel, free: list[int], held: list[int]) -> Drive:
+def _reduced_drive(robot: RobotModel, free: list[int], locked_joints: list[int]) -> Drive:
     drive, N = robot.drive, robot.drive.transmission
-    if N[np.ix_(free, held)].any() or N[np.ix_(held, free)].any():
-        names = ", ".join(f"'{robot.joint_names[j]}'" for j in held)
+    if N[np.ix_(free, locked_joints)].any() or N[np.ix_(locked_joints, free)].any():
+        names = ", ".join(f"'{robot.joint_names[j]}'" for j in locked_joints)
         raise InputError(
             "coupled-lock",
             found=f"held joints ({names}) whose motors move others as well",
@@ -273,7 +278,7 @@ def load_robot(
         tip=tip,
         lock=lock or {},
         gravity=gravity,
-        packages=tuple(str(one) for one in folders),
+        packages=tuple(str(folder) for folder in folders),
         xacro=xacro or {},
     )
     return read_robot(path, reading, diagnostics)
@@ -291,7 +296,7 @@ def read_robot(path: str | Path, reading: Reading, diagnostics: Diagnostics | No
 
 def _check_size(robot: RobotModel, path: Path) -> None:
     mass, moment = robot.inertia_prior[:, :1], robot.inertia_prior[:, 1:4]
-    for found, largest, unit, names in (
+    for values, largest, unit, names in (
         (mass, LARGEST_MASS, "kg", robot.body_names),
         (
             np.where(mass > 0, moment / np.where(mass > 0, mass, 1.0), moment),
@@ -302,7 +307,7 @@ def _check_size(robot: RobotModel, path: Path) -> None:
         (robot.inertia_prior[:, 4:], LARGEST_MASS * LARGEST_LENGTH**2, "kg m^2", robot.body_names),
         (robot.T_parent_joint[:, :3, 3], LARGEST_LENGTH, "m from its parent", robot.body_names),
     ):
-        size = np.abs(found).reshape(len(found), -1).max(axis=1, initial=0.0)
+        size = np.abs(values).reshape(len(values), -1).max(axis=1, initial=0.0)
         if (over := np.flatnonzero(size > largest)).size:
             link = names[int(over[0])]
             raise InputError(
@@ -319,8 +324,8 @@ def load_example(name: str) -> RobotModel:
 
     Raises InputError for a name that there is not.
     """
-    shipped = {one.name.removesuffix(".toml"): one for one in files("dynid.data").iterdir()}
-    shipped = {key: one for key, one in shipped.items() if one.name.endswith(".toml")}
+    shipped = {file.name.removesuffix(".toml"): file for file in files("dynid.data").iterdir()}
+    shipped = {key: file for key, file in shipped.items() if file.name.endswith(".toml")}
     if name not in shipped:
         raise InputError(
             "no-example", found=f"example '{name}'", expected="one of " + ", ".join(sorted(shipped))

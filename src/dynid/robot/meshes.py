@@ -45,7 +45,7 @@ def find_package(name: str, folder: Path, place: Place, named: Sequence[str] = (
     if _NAME.fullmatch(name):
         for candidate in _candidates(name, folder, named):
             return candidate
-    looked = [f"above '{folder}'", *(f"in '{one}'" for one in named)]
+    looked = [f"above '{folder}'", *(f"in '{root}'" for root in named)]
     raise InputError(
         "package-missing",
         found=f"no folder of the package '{name}' {' or '.join(looked)}",
@@ -76,49 +76,51 @@ def file_of_package(name: str, within: str, folder: Path) -> Path | None:
 
 
 def _candidates(name: str, folder: Path, named: Sequence[str]) -> Iterator[Path]:
-    for one in named:
-        yield from _within(Path(one), name)
+    for root in named:
+        yield from _packages_in(Path(root), name)
     for above in (folder.resolve(), *folder.resolve().parents):
-        if above.name == name or _says(above, name):
+        if above.name == name or _manifest_names(above, name):
             yield above
         # Without this file any folder of the machine, such as /etc, could be taken for a package.
         if _is_file(above / name / _MANIFEST):
             yield above / name
-    for workspace in _listed("ROS_PACKAGE_PATH"):
-        yield from _within(workspace, name)
-    for prefix in _listed("AMENT_PREFIX_PATH"):
+    for workspace in _folders_listed("ROS_PACKAGE_PATH"):
+        yield from _packages_in(workspace, name)
+    for prefix in _folders_listed("AMENT_PREFIX_PATH"):
         if _is_folder(prefix / "share" / name):
             yield prefix / "share" / name
 
 
-def _listed(variable: str) -> list[Path]:
-    return [Path(one) for one in os.environ.get(variable, "").split(os.pathsep) if one]
+def _folders_listed(variable: str) -> list[Path]:
+    return [Path(folder) for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
 
 
-def _within(folder: Path, name: str) -> Iterator[Path]:
+def _packages_in(folder: Path, name: str) -> Iterator[Path]:
     # A folder that is the package or holds it, by the folder's name or by that in its package.xml.
     if not _is_folder(folder):
         return
-    if folder.resolve().name == name or _says(folder, name):
+    if folder.resolve().name == name or _manifest_names(folder, name):
         yield folder
     if _is_folder(folder / name):
         yield folder / name
     level = [folder]
     for _ in range(_DEPTH):
-        level = [child for one in level for child in _folders(one)]
-        for one in level:
-            if _is_file(one / _MANIFEST) and (one.name == name or _says(one, name)):
-                yield one
+        level = [child for parent in level for child in _folders(parent)]
+        for parent in level:
+            if _is_file(parent / _MANIFEST) and (parent.name == name or _manifest_names(parent, name)):
+                yield parent
 
 
 def _folders(folder: Path) -> list[Path]:
     try:
-        return sorted(one for one in folder.iterdir() if one.is_dir() and not one.name.startswith("."))
+        return sorted(
+            entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")
+        )
     except OSError:
         return []
 
 
-def _says(folder: Path, name: str) -> bool:
+def _manifest_names(folder: Path, name: str) -> bool:
     try:
         with (folder / _MANIFEST).open("rb") as file:
             return _NAMED % name.encode() in b"".join(file.read(_MANIFEST_BYTES).split())
@@ -155,7 +157,7 @@ def mesh_path(name: str, folder: Path, place: Place, packages: Sequence[str] = (
     package or the name is no path.
     """
     name = name.removeprefix("file://")
-    scheme = next((one for one in PACKAGE_SCHEMES if name.startswith(one)), None)
+    scheme = next((prefix for prefix in PACKAGE_SCHEMES if name.startswith(prefix)), None)
     if scheme is None:
         return inside(folder, name, place, packages)
     package, _, within = name.removeprefix(scheme).partition("/")
@@ -174,11 +176,11 @@ def note_absent_meshes(
     for name, element in files:
         named = name.removeprefix("file://")
         package = named.partition("://")[2].partition("/")[0] if named.startswith(PACKAGE_SCHEMES) else ""
-        found = "packaged" if package in lost else _absence(name, folder, element.place, packages)
-        if package and found == "packaged":
+        reason_code = "packaged" if package in lost else _absence(name, folder, element.place, packages)
+        if package and reason_code == "packaged":
             lost.add(package)
-        if found and element.tag == "mesh":
-            absent.setdefault(found, {}).setdefault(name, element.place)
+        if reason_code and element.tag == "mesh":
+            absent.setdefault(reason_code, {}).setdefault(name, element.place)
     for reason, places in absent.items():
         identifier, text = _REASONS[reason]
         text = f"{_mesh_files_listed(places)} {text.format(folder=folder)}; {NEEDED_FOR}"
@@ -233,9 +235,11 @@ def mesh_points(path: Path) -> Float:
     elif suffix == ".stl":
         points = _text_points(data, b"vertex", path) if _is_text(data) else _binary_points(data, path)
     else:
-        raise _wrong(path, "mesh-format", f"a mesh with the suffix '{path.suffix}'", ".stl or .obj")
+        raise _mesh_error(path, "mesh-format", f"a mesh with the suffix '{path.suffix}'", ".stl or .obj")
     if len(points) < 4:
-        raise _wrong(path, "mesh-empty", f"{len(points)} corners", "at least four, that enclose a volume")
+        raise _mesh_error(
+            path, "mesh-empty", f"{len(points)} corners", "at least four, that enclose a volume"
+        )
     return points
 
 
@@ -268,12 +272,12 @@ def _count(data: bytes) -> int:
 
 def _binary_points(data: bytes, path: Path) -> Float:
     if len(data) < _HEADER:
-        raise _wrong(
+        raise _mesh_error(
             path, "mesh-truncated", f"{len(data)} bytes", "an STL file: a header of 84 bytes, then facets"
         )
     count, there = _count(data), (len(data) - _HEADER) // _FACET.itemsize
     if count > there:
-        raise _wrong(
+        raise _mesh_error(
             path,
             "mesh-truncated",
             f"{there} of the {count} facets that the header announces",
@@ -282,13 +286,13 @@ def _binary_points(data: bytes, path: Path) -> Float:
     corners = np.frombuffer(data, _FACET, count, _HEADER)["corners"].astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(corners).all(axis=(1, 2)))
     if len(bad):
-        raise _wrong(path, "mesh-number", f"nan or infinity in facet {bad[0] + 1}", "finite coordinates")
+        raise _mesh_error(path, "mesh-number", f"nan or infinity in facet {bad[0] + 1}", "finite coordinates")
     return np.asarray(corners.reshape(-1, 3))
 
 
 def _obj_triangles(path: Path, count: int) -> Int:
     # Polygons are split as fans; a negative index counts back from the vertices read so far.
-    found: list[tuple[int, int, int]] = []
+    faces: list[tuple[int, int, int]] = []
     seen = 0
     for number, line in enumerate(read_bytes(path, "a mesh, STL or OBJ", MAX_BYTES).splitlines(), 1):
         words = line.split()
@@ -304,9 +308,9 @@ def _obj_triangles(path: Path, count: int) -> Int:
         corners = [i - 1 if i > 0 else seen + i for i in indices]
         if len(corners) < 3 or not all(0 <= i < count for i in corners):
             shown = line[:60].decode("ascii", "replace").strip()
-            raise _wrong(path, "mesh-face", f"'{shown}'", f"three or more of {count} vertices", number)
-        found += [(corners[0], a, b) for a, b in pairwise(corners[1:])]
-    return np.array(found, dtype=np.int64).reshape(-1, 3)
+            raise _mesh_error(path, "mesh-face", f"'{shown}'", f"three or more of {count} vertices", number)
+        faces += [(corners[0], a, b) for a, b in pairwise(corners[1:])]
+    return np.array(faces, dtype=np.int64).reshape(-1, 3)
 
 
 def _triangles_by_coal(path: Path) -> tuple[Float, Int]:
@@ -323,17 +327,17 @@ def _triangles_by_coal(path: Path) -> tuple[Float, Int]:
     try:
         model = coal.MeshLoader().load(str(path))
     except (RuntimeError, ValueError) as error:
-        raise _wrong(path, "mesh", " ".join(str(error).split()), "a mesh with triangles") from error
+        raise _mesh_error(path, "mesh", " ".join(str(error).split()), "a mesh with triangles") from error
     faces = (model.tri_indices(i) for i in range(model.num_tris))
     corners = [(face[0], face[1], face[2]) for face in faces]
     points = np.array(model.vertices(), dtype=np.float64).reshape(-1, 3)
     if not corners or not np.isfinite(points).all():
-        raise _wrong(path, "mesh", f"{len(corners)} triangles", "a mesh with triangles")
+        raise _mesh_error(path, "mesh", f"{len(corners)} triangles", "a mesh with triangles")
     return points, np.array(corners, dtype=np.int64)
 
 
 def _text_points(data: bytes, keyword: bytes, path: Path) -> Float:
-    found: list[list[float]] = []
+    points: list[list[float]] = []
     for number, line in enumerate(data.splitlines(), 1):
         words = line.split()
         if not words or words[0] != keyword:
@@ -344,13 +348,15 @@ def _text_points(data: bytes, keyword: bytes, path: Path) -> Float:
             point = []
         if len(point) != 3 or not np.isfinite(point).all():
             shown = line[:60].decode("ascii", "replace").strip()
-            raise _wrong(path, "mesh-number", f"'{shown}'", "three finite coordinates", number)
-        found.append(point)
-    return np.array(found).reshape(-1, 3)
+            raise _mesh_error(path, "mesh-number", f"'{shown}'", "three finite coordinates", number)
+        points.append(point)
+    return np.array(points).reshape(-1, 3)
 
 
-def _wrong(path: Path, identifier: str, found: str, expected: str, line: int | None = None) -> InputError:
-    return InputError(identifier, found=found, expected=expected, place=Place(file=str(path), line=line))
+def _mesh_error(
+    path: Path, identifier: str, problem: str, expected: str, line: int | None = None
+) -> InputError:
+    return InputError(identifier, found=problem, expected=expected, place=Place(file=str(path), line=line))
 
 
 # Mesh assets of an MJCF file, in the frames of the geoms that use them.
@@ -373,9 +379,10 @@ class MeshAssets:
         settings: dict[str, str] = {}
         for compiler in root.all("compiler"):
             settings |= compiler.attributes
-        assets = [one for part in root.all("asset") for one in part.all("mesh")]
+        assets = [asset for part in root.all("asset") for asset in part.all("mesh")]
         named = {
-            one.attributes.get("name") or Path(one.attributes.get("file", "")).stem: one for one in assets
+            asset.attributes.get("name") or Path(asset.attributes.get("file", "")).stem: asset
+            for asset in assets
         }
         scales: dict[str, Float] = {}
         for default in root.all("default"):
@@ -396,21 +403,21 @@ class MeshAssets:
         file = asset.attributes["file"]
         name = f"{self.start}/{file}" if self.start else file
         vertices, triangles = self.read_mesh(inside(self.folder, name, asset.place, self.packages))
-        own = self.scales.get(asset.attributes.get("class", "main"), np.ones(3))
+        class_scale = self.scales.get(asset.attributes.get("class", "main"), np.ones(3))
         placed = (
             (vertices - _vector(asset, "refpos", (0.0,) * 3))
             @ rotation_quaternion(_vector(asset, "refquat", (1.0, 0.0, 0.0, 0.0)))
-            * _vector(asset, "scale", tuple(own.tolist()))
+            * _vector(asset, "scale", tuple(class_scale.tolist()))
         )
         return np.asarray(placed), triangles
 
 
 def _class_scales(default: Element, inherited: Float, scales: dict[str, Float], name: str) -> None:
     mesh = default.find("mesh")
-    own = inherited if mesh is None else _vector(mesh, "scale", tuple(inherited.tolist()))
-    scales[name] = own
+    scale = inherited if mesh is None else _vector(mesh, "scale", tuple(inherited.tolist()))
+    scales[name] = scale
     for child in default.all("default"):
-        _class_scales(child, own, scales, child.attributes.get("class", ""))
+        _class_scales(child, scale, scales, child.attributes.get("class", ""))
 
 
 def _vector(element: Element, key: str, usual: tuple[Any, ...]) -> Float:

@@ -214,12 +214,12 @@ class CompiledMjcf:
     def filled_in(self) -> frozenset[int]:
         """Bodies that move and whose inertia somebody has filled in for want of better."""
         m = self.model
-        own = {
+        candidates = {
             body: (float(m.body_mass[body]), np.diag(self.inertia[body]))
             for body in sorted(self.written - self.shapeless)
             if int(m.body_weldid[body]) != 0
         }
-        return frozenset(filled_in(own))
+        return frozenset(filled_in(candidates))
 
 
 def compile_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> CompiledMjcf:
@@ -238,12 +238,14 @@ def compile_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagn
     relative = [actuator for actuator in spec.actuators if actuator.biasprm[2] > 0]
     model = compile_spec(mujoco, spec, root)
     inertia = np.array(model.body_inertia)
-    for one, shift in shifts:
-        inertia[one.id] -= shift
+    for element, shift in shifts:
+        inertia[element.id] -= shift
     named = {int(geom.id): name for geom, name in meshes}
     written = frozenset(int(body.id) for body in spec.bodies if body.explicitinertial)
-    unknown = frozenset(int(one.id) for one in shapeless)
-    undamped = frozenset(int(one.id) for one in relative if _moves_any(model, int(one.id), unknown))
+    unknown = frozenset(int(element.id) for element in shapeless)
+    undamped = frozenset(
+        int(element.id) for element in relative if _moves_any(model, int(element.id), unknown)
+    )
     return CompiledMjcf(mujoco, model, inertia, unknown, named, written, undamped)
 
 
@@ -305,12 +307,12 @@ def _checked_inertias(
     for body in spec.bodies:
         if not body.explicitinertial or int(spec.compiler.inertiafromgeom) == _FROM_GEOM:
             continue
-        what, place = f"body '{body.name}'", places.of("body", body.name)
-        if body.mass == 0 and len(body.joints) > 0 and not any(map(_heavy, body.bodies)):
-            found = f"{what}: mass 0 kg on a moving body"
-            errors.append(InputError("zero-mass", found=found, expected="a mass > 0", place=place))
+        subject, place = f"body '{body.name}'", places.of("body", body.name)
+        if body.mass == 0 and len(body.joints) > 0 and not any(map(_has_fixed_mass, body.bodies)):
+            massless = f"{subject}: mass 0 kg on a moving body"
+            errors.append(InputError("zero-mass", found=massless, expected="a mass > 0", place=place))
         full = not math.isnan(body.fullinertia[0])
-        matrix = _matrix(body.fullinertia) if full else np.diag(body.inertia)
+        matrix = _inertia_matrix(body.fullinertia) if full else np.diag(body.inertia)
         principal = np.linalg.eigvalsh(matrix).astype(np.float64)
         problem = inertia_problem(matrix)
         if problem is not None and _stands_still(mujoco, body):
@@ -320,14 +322,14 @@ def _checked_inertias(
         if (
             problem is not None
             and problem[0] == "inertia-not-psd"
-            and not slightly_impossible(_own(body, matrix))
+            and not slightly_impossible(_parameters(body, matrix))
         ):
             errors.append(
-                InputError(problem[0], found=f"{what}: {problem[1]}", expected=NOT_NEGATIVE, place=place)
+                InputError(problem[0], found=f"{subject}: {problem[1]}", expected=NOT_NEGATIVE, place=place)
             )
             continue
         if problem is not None:
-            diagnostics.warn(problem[0], f"{what}: {problem[1]}; {AS_PRIOR}", place)
+            diagnostics.warn(problem[0], f"{subject}: {problem[1]}; {AS_PRIOR}", place)
         excess = float(principal[2] - principal[0] - principal[1])
         if excess > -1e-9 * principal[2]:
             shift = max(excess, 0.0) + 1e-6 * float(principal[2]) + 1e-12
@@ -354,29 +356,29 @@ def _moves_any(model: Any, actuator: int, bodies: frozenset[int]) -> bool:
 
 def _stands_still(mujoco: Any, body: Any) -> bool:
     # Whether nothing moves it: it hangs on the world by no joint, or by a free one, which is held.
-    one = body
-    while one is not None:
-        if any(joint.type != mujoco.mjtJoint.mjJNT_FREE for joint in one.joints):
+    ancestor = body
+    while ancestor is not None:
+        if any(joint.type != mujoco.mjtJoint.mjJNT_FREE for joint in ancestor.joints):
             return False
-        one = one.parent
+        ancestor = ancestor.parent
     return True
 
 
-def _own(body: Any, matrix: Float) -> Float:
+def _parameters(body: Any, matrix: Float) -> Float:
     # Ten parameters about the body's frame.
     R = rotation_quaternion(np.array(body.iquat))
     return from_com(float(body.mass), np.array(body.ipos), R @ matrix @ R.T)
 
 
-def _matrix(fullinertia: Float) -> Float:
+def _inertia_matrix(fullinertia: Float) -> Float:
     return symmetric(from_mjcf(1.0, np.zeros(3), fullinertia)[4:])
 
 
-def _heavy(body: Any) -> bool:
+def _has_fixed_mass(body: Any) -> bool:
     if len(body.joints) > 0:
         return False
-    own = body.mass > 0 if body.explicitinertial else len(body.geoms) > 0
-    return own or any(map(_heavy, body.bodies))
+    has_mass = body.mass > 0 if body.explicitinertial else len(body.geoms) > 0
+    return has_mass or any(map(_has_fixed_mass, body.bodies))
 
 
 @dataclass
@@ -409,8 +411,8 @@ class _Reader:
         }
 
     def _names(self, kind: str, count: int) -> list[str]:
-        what = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
-        names = [self.mujoco.mj_id2name(self.model, what, i) or "" for i in range(count)]
+        object_type = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
+        names = [self.mujoco.mj_id2name(self.model, object_type, i) or "" for i in range(count)]
         for i, name in enumerate(names):
             fresh = name or f"{kind}{i}"
             while not name and fresh in names:
@@ -425,14 +427,18 @@ class _Reader:
             if only is None or self.names["body"][int(m.body_rootid[body])] == only:
                 self._add(body)
         # A body that moves freely and carries no joint, as a box beside an arm, is no base.
-        trees = {int(m.body_rootid[m.jnt_bodyid[one.joint]]) for one in self.bodies}
+        trees = {int(m.body_rootid[m.jnt_bodyid[moving_body.joint]]) for moving_body in self.bodies}
         bases = [joint for joint in self.free if int(m.body_rootid[m.jnt_bodyid[joint]]) in trees]
         if bases:
             free = [self.names["joint"][joint] for joint in bases]
             held_still(free, self.diagnostics, self.places.of("joint", free[0]))
         if not self.bodies:
             raise self._no_joints(only)
-        for unknown_body in (one.name for one in self.bodies if not one.known and not one.filled_in):
+        for unknown_body in (
+            moving_body.name
+            for moving_body in self.bodies
+            if not moving_body.known and not moving_body.filled_in
+        ):
             self._warn_unknown(unknown_body)
         self._warn_left_out()
         joints = [body.joint for body in self.bodies]
@@ -499,11 +505,11 @@ class _Reader:
         )
 
     def _type(self, joint: int) -> JointType:
-        if self._kind(joint) == self.mujoco.mjtJoint.mjJNT_SLIDE:
+        if self._mujoco_type(joint) == self.mujoco.mjtJoint.mjJNT_SLIDE:
             return JointType.PRISMATIC
         return JointType.REVOLUTE if self.model.jnt_limited[joint] else JointType.CONTINUOUS
 
-    def _kind(self, joint: int) -> Any:
+    def _mujoco_type(self, joint: int) -> Any:
         return self.mujoco.mjtJoint(int(self.model.jnt_type[joint]))
 
     def _limits(self, joints: list[int]) -> Limits:
@@ -546,9 +552,9 @@ class _Reader:
             "gravity compensation of bodies": np.any(m.body_gravcomp),
             "forces of the surrounding fluid": m.opt.density > 0 or m.opt.viscosity > 0,
         }
-        for what in (key for key, value in left_out.items() if value):
+        for feature in (key for key, value in left_out.items() if value):
             place = Place(file=self.places.file)
-            self.diagnostics.warn("mjcf-left-out", f"{what}: left out of the model", place)
+            self.diagnostics.warn("mjcf-left-out", f"{feature}: left out of the model", place)
 
     def _add(self, body: int) -> None:
         m, carrier = self.model, self.carrier
@@ -559,8 +565,8 @@ class _Reader:
             last = joint == moving[-1]
             anchor = np.array(m.jnt_pos[joint])
             here = frame @ placement(np.eye(3), anchor) @ self._start(joint)
-            own = name if last else f"{name}/{k}"
-            self.bodies.append(_Body(own, joint, parent, here, np.zeros(10), known=not last))
+            body_name = name if last else f"{name}/{k}"
+            self.bodies.append(_Body(body_name, joint, parent, here, np.zeros(10), known=not last))
             parent, frame = len(self.bodies) - 1, placement(np.eye(3), -anchor)
         carrier[body] = (parent, frame)
         if parent >= 0:
@@ -572,7 +578,7 @@ class _Reader:
         moving = []
         first = int(m.body_jntadr[body])
         for joint in range(first, first + int(m.body_jntnum[body])):
-            kind, name = self._kind(joint), self.names["joint"][joint]
+            kind, name = self._mujoco_type(joint), self.names["joint"][joint]
             if kind == kinds.mjJNT_FREE:
                 self.free.append(joint)
                 self.held[name] = 0.0
@@ -588,7 +594,7 @@ class _Reader:
     def _start(self, joint: int) -> Float:
         # MuJoCo's joint stands at `ref` in the configuration that the file describes.
         m, kinds = self.model, self.mujoco.mjtJoint
-        kind = self._kind(joint)
+        kind = self._mujoco_type(joint)
         axis, start = np.array(m.jnt_axis[joint]), float(m.qpos0[m.jnt_qposadr[joint]])
         if kind == kinds.mjJNT_HINGE:
             return placement(rotation_about(axis, -start), np.zeros(3))
@@ -604,8 +610,8 @@ class _Reader:
         elif body not in self.massless:
             R = rotation_quaternion(m.body_iquat[body])
             inertia = R @ np.diag(self.inertia[body]) @ R.T
-            own = from_com(float(m.body_mass[body]), np.array(m.body_ipos[body]), inertia)
-            carrier.inertia = carrier.inertia + transformed(own, frame)
+            parameters = from_com(float(m.body_mass[body]), np.array(m.body_ipos[body]), inertia)
+            carrier.inertia = carrier.inertia + transformed(parameters, frame)
             carrier.known = bool(np.isfinite(carrier.inertia).all())
 
 
@@ -645,5 +651,5 @@ def actuator_gains(robot: RobotModel) -> dict[str, Float]:
     mujoco, model = compiled.mujoco, compiled.model
     numbers = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in robot.joint_names]
     of_input, of_force = torque_gains(mujoco, model, numbers)
-    found = {"input": of_input, "force": of_force}
-    return {kind: gains for kind, gains in found.items() if np.isfinite(gains).any()}
+    by_kind = {"input": of_input, "force": of_force}
+    return {kind: gains for kind, gains in by_kind.items() if np.isfinite(gains).any()}

@@ -277,22 +277,22 @@ def path_to_base(robot: RobotModel, body: int) -> list[int]:
 def carriers(robot: RobotModel, joints: Bool) -> Bool:
     """Joints (n,) that move a body further towards the base than one that `joints` (n,) move."""
     moves = robot.projection != 0
-    found = np.zeros(robot.n, dtype=np.bool_)
+    carrying = np.zeros(robot.n, dtype=np.bool_)
     for i in np.flatnonzero(moves[:, joints].any(axis=1)).tolist():
-        found |= moves[path_to_base(robot, i)[1:]].any(axis=0)
-    return found
+        carrying |= moves[path_to_base(robot, i)[1:]].any(axis=0)
+    return carrying
 
 
 def on_branches_of(robot: RobotModel, joints: Bool) -> Bool:
     """Joints (n,) that carry one of `joints` (n,) or that one of these carries, these among them."""
     moves = robot.projection != 0
     moved = moves[:, joints].any(axis=1)
-    found = np.zeros(robot.n, dtype=np.bool_)
+    related = np.zeros(robot.n, dtype=np.bool_)
     for i in range(robot.n_bodies):
         path = path_to_base(robot, i)
         if moved[path].any():
-            found |= moves[path].any(axis=0)
-    return found
+            related |= moves[path].any(axis=0)
+    return related
 
 
 # Where motors sit: the bodies that carry them, and the axes about which their rotors spin.
@@ -327,12 +327,12 @@ class Mounting:
 def unit_vectors(axes: Sequence[Sequence[float]]) -> tuple[tuple[float, float, float], ...]:
     """The axes as plain numbers; raises UsageError unless each is a unit vector of three numbers."""
     try:
-        found = np.array(axes, dtype=np.float64).reshape(-1, 3)
+        vectors = np.array(axes, dtype=np.float64).reshape(-1, 3)
     except ValueError:
-        found = np.full((1, 3), np.nan)
-    if len(found) != len(axes) or not (np.abs(np.linalg.norm(found, axis=1) - 1.0) <= _UNIT).all():
+        vectors = np.full((1, 3), np.nan)
+    if len(vectors) != len(axes) or not (np.abs(np.linalg.norm(vectors, axis=1) - 1.0) <= _UNIT).all():
         raise UsageError("rotor-axes", found=f"axes {[list(a) for a in axes]}", expected="unit vectors")
-    return tuple((float(x), float(y), float(z)) for x, y, z in found)
+    return tuple((float(x), float(y), float(z)) for x, y, z in vectors)
 
 
 def _carriers(robot: RobotModel, names: Sequence[str]) -> Int:
@@ -357,16 +357,16 @@ def _axes(robot: RobotModel, carrier: Int, axes: Sequence[Sequence[float]]) -> F
         raise UsageError("rotor-axes", found=f"{len(axes)} axes", expected=f"{robot.n}, one a joint")
     if axes:
         return np.array(unit_vectors(axes))
-    R = _at_zero(robot)
-    own = [R[body] @ robot.axis[body] for body in robot.independent_bodies]
+    R = _rotations_at_zero(robot)
+    joint_axes = [R[body] @ robot.axis[body] for body in robot.independent_bodies]
     on = [np.eye(3) if body < 0 else R[body] for body in carrier]
-    return np.array([E.T @ z for E, z in zip(on, own, strict=True)])
+    return np.array([E.T @ z for E, z in zip(on, joint_axes, strict=True)])
 
 
-def _at_zero(robot: RobotModel) -> Float:
+def _rotations_at_zero(robot: RobotModel) -> Float:
     # (nb, 3, 3): bodies' joint frames seen from the base where every joint is at zero.
-    found = np.zeros((robot.n_bodies, 3, 3))
+    rotations = np.zeros((robot.n_bodies, 3, 3))
     for body, parent in enumerate(robot.parent):
-        own = robot.T_parent_joint[body, :3, :3]
-        found[body] = own if parent < 0 else found[parent] @ own
-    return found
+        rotation = robot.T_parent_joint[body, :3, :3]
+        rotations[body] = rotation if parent < 0 else rotations[parent] @ rotation
+    return rotations

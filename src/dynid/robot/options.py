@@ -61,7 +61,7 @@ class Reading:
         if gravity is not None:
             object.__setattr__(self, "gravity", (float(gravity[0]), float(gravity[1]), float(gravity[2])))
         object.__setattr__(self, "lock", {name: float(value) for name, value in self.lock.items()})
-        object.__setattr__(self, "packages", tuple(str(one) for one in self.packages))
+        object.__setattr__(self, "packages", tuple(str(folder) for folder in self.packages))
         object.__setattr__(self, "xacro", self.arguments or self.xacro is True or {})
 
     @property

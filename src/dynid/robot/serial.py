@@ -48,7 +48,7 @@ def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
             "stiffness": _plain(robot.drive.stiffness),
             "damping": _plain(robot.drive.damping),
             "torque_side": str(robot.drive.torque_side),
-            "linkages": [None if one is None else asdict(one) for one in robot.drive.linkages],
+            "linkages": [None if linkage is None else asdict(linkage) for linkage in robot.drive.linkages],
             "servo": None if robot.drive.servo is None else _servo_to_dict(robot.drive.servo),
         },
     }
@@ -93,14 +93,16 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
             torque_side=TorqueSide(drive["torque_side"]),
             stiffness=_array(drive.get("stiffness", []), np.nan),
             damping=_array(drive.get("damping", []), np.nan),
-            linkages=tuple(None if one is None else FourBar(**one) for one in drive.get("linkages", [])),
+            linkages=tuple(
+                None if linkage is None else FourBar(**linkage) for linkage in drive.get("linkages", [])
+            ),
             servo=_servo_from_dict(drive["servo"]) if drive.get("servo") else None,
         ),
     )
 
 
 def _reading(data: Mapping[str, Any]) -> Reading:
-    known = {one.name for one in fields(Reading)}
+    known = {option.name for option in fields(Reading)}
     return Reading(**{key: value for key, value in data.items() if key in known and value is not None})
 
 
@@ -130,7 +132,8 @@ def _plain(values: Float) -> Any:
 
 def _array(values: list[Any], missing: float) -> Float:
     rows = [
-        _array(one, missing) if isinstance(one, list) else missing if one is None else one for one in values
+        _array(value, missing) if isinstance(value, list) else missing if value is None else value
+        for value in values
     ]
     return np.array(rows, dtype=np.float64)
 

@@ -106,18 +106,18 @@ class Shape:
     def corners(self) -> Float:
         """Points (V, 3) in the joint frame whose convex hull holds the solid: of a mesh its vertices."""
         if self.kind == "box":
-            own = box_points(0.5 * np.array(self.size))
+            points = box_points(0.5 * np.array(self.size))
         elif self.kind == "sphere":
-            own = ball_points(self.size[0])
+            points = ball_points(self.size[0])
         elif self.kind == "cylinder":
-            own = cylinder_points(*self.size)
+            points = cylinder_points(*self.size)
         elif self.kind == "capsule":
-            own = capsule_points(*self.size)
+            points = capsule_points(*self.size)
         elif self.kind == "ellipsoid":
-            own = ball_points(1.0) * self.size
+            points = ball_points(1.0) * self.size
         else:
-            own = self.vertices
-        return np.asarray(own @ self.frame[:3, :3].T + self.frame[:3, 3])
+            points = self.vertices
+        return np.asarray(points @ self.frame[:3, :3].T + self.frame[:3, 3])
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,10 +152,10 @@ def described_shapes(robot: RobotModel) -> list[DescribedShape]:
 
 def by_link(shapes: Iterable[DescribedShape]) -> dict[str, list[DescribedShape]]:
     """Shapes by the link that has them."""
-    found: dict[str, list[DescribedShape]] = {}
-    for one in shapes:
-        found.setdefault(one.link, []).append(one)
-    return found
+    by_name: dict[str, list[DescribedShape]] = {}
+    for shape in shapes:
+        by_name.setdefault(shape.link, []).append(shape)
+    return by_name
 
 
 def _of_urdf(robot: RobotModel, root: Element, path: Path) -> list[DescribedShape]:
@@ -167,21 +167,21 @@ def _of_urdf(robot: RobotModel, root: Element, path: Path) -> list[DescribedShap
     carried = _carriers(robot, whole)
     above = {joint.child: joint for joint in urdf.joints.values()}
     read_mesh = cache(mesh_triangles)  # links often share a file, and have it both to show and to touch
-    found = []
+    shapes = []
     for name, link in urdf.links.items():
         body, frame = carried(*_body_of(whole, name, above))
         kinds: tuple[Geometry, ...] = ("collision", "visual")
         for kind in kinds:
             for element in link.element.all(kind):
                 read = partial(_urdf_shape, element, name, body, frame, path.parent, robot, read_mesh)
-                found.append(DescribedShape(name, body, kind, read))
-    return found
+                shapes.append(DescribedShape(name, body, kind, read))
+    return shapes
 
 
 def _carriers(robot: RobotModel, whole: RobotModel) -> Callable[[int, Float], tuple[int, Float]]:
     # Where a body of the whole description went, and a frame of it, once joints are held.
-    held = {name: value for name, value in robot.locked.items() if name in whole.joint_names}
-    places = lock_joints(whole, held) if held else None
+    locked_here = {name: value for name, value in robot.locked.items() if name in whole.joint_names}
+    places = lock_joints(whole, locked_here) if locked_here else None
 
     def found(body: int, frame: Float) -> tuple[int, Float]:
         if places is None or body < 0:
@@ -258,7 +258,7 @@ def _of_mjcf(robot: RobotModel, root: Element, path: Path) -> list[DescribedShap
     whole, carrier = read_bodies(compiled, root, path, reading, Diagnostics())
     carried = _carriers(robot, whole)
     m, mujoco = compiled.model, compiled.mujoco
-    found = []
+    shapes = []
     for geom in range(m.ngeom):
         owner = int(m.geom_bodyid[geom])
         # Planes are floors and walls of the scene: MuJoCo lets no moving body have one.
@@ -268,10 +268,10 @@ def _of_mjcf(robot: RobotModel, root: Element, path: Path) -> list[DescribedShap
         body, frame = carried(*carrier[owner])
         read = partial(_mjcf_shape, compiled, meshes, geom, name, body, frame)
         touches = bool(m.geom_contype[geom] or m.geom_conaffinity[geom])
-        found.append(
+        shapes.append(
             DescribedShape(name, body, "collision" if touches else "visual", read, scenery=owner == 0)
         )
-    return found
+    return shapes
 
 
 def _mjcf_shape(

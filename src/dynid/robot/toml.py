@@ -51,8 +51,8 @@ def drive(
             entries[list(names).index(joint.name)] = joint.drive or DriveEntry()
             _check_ratio(joint, i, kinds[list(names).index(joint.name)], description, findings)
         elif joint.drive is not None:
-            found = f"a drive of joint '{joint.name}', which follows others"
-            findings.fail("driven-follower", found, "drives of independent joints", "joint", i, "drive")
+            problem = f"a drive of joint '{joint.name}', which follows others"
+            findings.fail("driven-follower", problem, "drives of independent joints", "joint", i, "drive")
     linkages = _linkages(description, names, limits, known, findings)
     ratios = [entry.gear_ratio for entry in entries]
     # A ratio in the file replaces the known one; what was known of coupled motors stays without it.
@@ -71,27 +71,27 @@ def drive(
     )
     return Drive(
         transmission=N,
-        rotor_inertia=_over([entry.rotor_inertia for entry in entries], reflected),
-        torque_constant=_over([entry.torque_constant for entry in entries], known.torque_constant),
-        drive_gain=_over([entry.drive_gain for entry in entries], known.drive_gain),
+        rotor_inertia=_overridden([entry.rotor_inertia for entry in entries], reflected),
+        torque_constant=_overridden([entry.torque_constant for entry in entries], known.torque_constant),
+        drive_gain=_overridden([entry.drive_gain for entry in entries], known.drive_gain),
         torque_side=TorqueSide(description.drive.torque_side),
         linkages=linkages,
-        stiffness=_over([entry.stiffness for entry in entries], known.stiffness),
-        damping=_over([entry.damping for entry in entries], known.damping),
+        stiffness=_overridden([entry.stiffness for entry in entries], known.stiffness),
+        damping=_overridden([entry.damping for entry in entries], known.damping),
         servo=_servo(entries, description.drive, known.servo),
     )
 
 
 def _servo(entries: Sequence[DriveEntry], whole: WholeDrive, known: Servo | None) -> Servo | None:
-    written = any(value is not None for one in entries for value in (one.kp, one.kd, one.dead_band))
+    written = any(value is not None for entry in entries for value in (entry.kp, entry.kd, entry.dead_band))
     if not written and whole.delay is None and whole.loop is None:
         return known
     before = known or Servo.unknown(len(entries))
     return Servo(
-        kp=_over([one.kp for one in entries], before.kp),
-        kd=_over([one.kd for one in entries], before.kd),
+        kp=_overridden([entry.kp for entry in entries], before.kp),
+        kd=_overridden([entry.kd for entry in entries], before.kd),
         effort_limit=before.effort_limit,
-        dead_band=_over([one.dead_band for one in entries], before.dead_band),
+        dead_band=_overridden([entry.dead_band for entry in entries], before.dead_band),
         delay=before.delay if whole.delay is None else whole.delay,
         hold=before.hold,
         back_emf=before.back_emf,
@@ -120,20 +120,22 @@ def _check_ratio(joint: Joint, i: int, kind: JointType, description: Description
 
 
 def _coupled(N: Float, description: Description, names: Sequence[str], findings: Findings) -> Float:
-    own = np.diag(N).copy()
-    for k, one in enumerate(description.drive.coupling):
+    ratios = np.diag(N).copy()
+    for k, coupling in enumerate(description.drive.coupling):
         key = ("drive", "coupling", k)
         for role in ("motor", "joint"):
-            if getattr(one, role) not in names:
-                found = f"coupling with {role} '{getattr(one, role)}'"
-                findings.fail("unknown-joint", found, "one of " + ", ".join(names), *key)
+            if getattr(coupling, role) not in names:
+                problem = f"coupling with {role} '{getattr(coupling, role)}'"
+                findings.fail("unknown-joint", problem, "one of " + ", ".join(names), *key)
                 return N
-        if one.motor == one.joint:
-            findings.fail("self-coupling", f"'{one.motor}' coupled with itself", "two different joints", *key)
+        if coupling.motor == coupling.joint:
+            findings.fail(
+                "self-coupling", f"'{coupling.motor}' coupled with itself", "two different joints", *key
+            )
         if description.drive.transmission is not None:
             findings.fail("two-sources", "a coupling and a transmission", "one of them", *key)
-        i, j = list(names).index(one.motor), list(names).index(one.joint)
-        N[i, j] += one.factor * own[i]
+        i, j = list(names).index(coupling.motor), list(names).index(coupling.joint)
+        N[i, j] += coupling.factor * ratios[i]
     fault = singular(N)
     if fault and description.drive.coupling:
         expected = "couplings after which every motor is independent of the others"
@@ -157,7 +159,7 @@ def _transmission(rows: list[list[float]], n: int, findings: Findings) -> Float:
 def _linkages(
     description: Description, names: Sequence[str], limits: Limits, known: Drive, findings: Findings
 ) -> tuple[FourBar | None, ...]:
-    found = list(known.linkages or [None] * len(names))
+    linkages = list(known.linkages or [None] * len(names))
     for i, joint in enumerate(description.joint):
         given = None if joint.drive is None else joint.drive.linkage
         if given is None or joint.name not in names:
@@ -172,14 +174,14 @@ def _linkages(
             zero = given.zero * angle(description)
             bars = FourBar(given.ground, given.crank, given.coupler, given.rocker, zero, given.crossed)
             bars.angle(np.linspace(limits.lower[j], limits.upper[j], CLOSES_AT))
-            found[j] = bars
+            linkages[j] = bars
         except DynidError as error:
             who = f"joint '{joint.name}': {error.found}"
             findings.fail(error.identifier, who, error.expected, *key, do=error.do)
-    return tuple(found)
+    return tuple(linkages)
 
 
-def _over(given: Sequence[float | None], known: Float) -> Float:
+def _overridden(given: Sequence[float | None], known: Float) -> Float:
     return np.array([old if new is None else new for new, old in zip(given, known, strict=True)])
 
 
@@ -217,7 +219,7 @@ def read_toml_robot(file: RobotFile) -> RobotModel:
     findings = Findings(file.path, lines, file.diagnostics)
     _check_duplicates(description, findings)
     if any(getattr(description, key) is not None for key in _NAMED):
-        return _upon(description, file, findings)
+        return _extended(description, file, findings)
     if file.reading.root is not None:
         raise UsageError(
             "root",
@@ -234,9 +236,9 @@ def _check_duplicates(description: Description, findings: Findings) -> None:
         for i, name in enumerate(names):
             if name in names[:i]:
                 first = findings.place("joint", names.index(name)).line
-                what = "joint" if kind == "name" else "body"
-                found = f"{what} '{name}' twice (first in line {first})"
-                findings.fail("duplicate-joint", found, "unique names", "joint", i, "name")
+                noun = "joint" if kind == "name" else "body"
+                problem = f"{noun} '{name}' twice (first in line {first})"
+                findings.fail("duplicate-joint", problem, "unique names", "joint", i, "name")
 
 
 class _Builder:
@@ -254,12 +256,12 @@ class _Builder:
         added, parts = bolted(d, self.names, self.bodies, frames, self.findings)
         inertia = np.array([self._prior(i, frames[i]) for i in range(n)]).reshape(n, 10) + added
         kinds = tuple(JointType(joint.type or "revolute") for joint in d.joint)
-        own = [i for i, joint in enumerate(d.joint) if joint.follows is None]
-        projection, offset = self._projection(own, kinds)
+        independent = [i for i, joint in enumerate(d.joint) if joint.follows is None]
+        projection, offset = self._projection(independent, kinds)
         self.findings.stop()
-        free, free_kinds = [self.names[i] for i in own], [kinds[i] for i in own]
-        limited = limits(d, free, free_kinds, Limits.none(len(own)), self.findings)
-        driven = drive(d, free, free_kinds, limited, Drive.direct(len(own)), self.findings)
+        free, free_kinds = [self.names[i] for i in independent], [kinds[i] for i in independent]
+        limited = limits(d, free, free_kinds, Limits.none(len(independent)), self.findings)
+        driven = drive(d, free, free_kinds, limited, Drive.direct(len(independent)), self.findings)
         self.findings.stop()
         return RobotModel(
             name=d.name or self.findings.path.stem,
@@ -277,7 +279,7 @@ class _Builder:
             drive=driven,
             projection=projection,
             projection_offset=offset,
-            friction_prior=friction(d, free, np.full((len(own), 2), np.nan)),
+            friction_prior=friction(d, free, np.full((len(independent), 2), np.nan)),
             merged=tuple((body, *some) for body, some in zip(self.bodies, parts, strict=True)),
         )
 
@@ -296,10 +298,10 @@ class _Builder:
                 if len(row) != 4:
                     fail("dh-rows", f"row {i + 1} of dh: {row}", "four numbers a, alpha, d, theta", "dh", i)
         for i, joint in enumerate(d.joint):
-            self._check_keys(i, joint)
+            self._check_joint_keys(i, joint)
         self.findings.stop()
 
-    def _check_keys(self, i: int, joint: Joint) -> None:
+    def _check_joint_keys(self, i: int, joint: Joint) -> None:
         dh = [key for key in ("a", "alpha", "d", "theta") if getattr(joint, key) is not None]
         placed = [key for key in ("xyz", "rpy", "rotation", "axis") if getattr(joint, key) is not None]
         who, fail = f"joint '{joint.name}'", self.findings.fail
@@ -338,13 +340,13 @@ class _Builder:
             return i - 1
         return before.index(wanted)
 
-    def _projection(self, own: list[int], kinds: tuple[JointType, ...]) -> tuple[Float, Float]:
+    def _projection(self, independent: list[int], kinds: tuple[JointType, ...]) -> tuple[Float, Float]:
         # q_tree = projection q + offset: joints that follow others, as the bars of a linkage do.
         n, fail = len(self.names), self.findings.fail
-        projection, offset = np.zeros((n, len(own))), np.zeros(n)
-        if not own:
+        projection, offset = np.zeros((n, len(independent))), np.zeros(n)
+        if not independent:
             fail("no-joints", "joints that all follow others", "at least one that does not", "joint", 0)
-        for column, i in enumerate(own):
+        for column, i in enumerate(independent):
             projection[i, column] = 1.0
         for i, joint in enumerate(self.d.joint):
             if joint.follows is None:
@@ -361,8 +363,8 @@ class _Builder:
                     "follows",
                 )
             for name, factor in joint.follows.items():
-                if name not in self.names or self.names.index(name) not in own:
-                    free = ", ".join(self.names[k] for k in own)
+                if name not in self.names or self.names.index(name) not in independent:
+                    free = ", ".join(self.names[k] for k in independent)
                     fail(
                         "follows",
                         f"joint '{joint.name}' follows '{name}'",
@@ -372,11 +374,11 @@ class _Builder:
                         "follows",
                     )
                 else:
-                    projection[i, own.index(self.names.index(name))] = factor
+                    projection[i, independent.index(self.names.index(name))] = factor
             for key in ("lower", "upper", "velocity", "effort", "friction"):
                 if getattr(joint, key) is not None:
-                    found = f"{key} of joint '{joint.name}', which follows others"
-                    fail("not-here", found, "limits and friction of independent joints", "joint", i, key)
+                    problem = f"{key} of joint '{joint.name}', which follows others"
+                    fail("not-here", problem, "limits and friction of independent joints", "joint", i, key)
         return projection, offset
 
     def _kinematics(self, parents: list[int]) -> tuple[Float, Float, list[Float]]:
@@ -389,7 +391,7 @@ class _Builder:
             before = frames[parents[i]] if parents[i] >= 0 else world
             after = np.eye(4)
             if self.d.convention == "placements":
-                here, axes[i] = self._placed(i, joint)
+                here, axes[i] = self._placement_and_axis(i, joint)
             else:
                 a, alpha, d, theta = self._dh(i, joint)
                 twist = placement(rotation_about(_X, alpha * self.unit), np.array([a, 0.0, 0.0]))
@@ -405,7 +407,7 @@ class _Builder:
             return tuple(self.d.dh[i])
         return joint.a or 0.0, joint.alpha or 0.0, joint.d or 0.0, joint.theta or 0.0
 
-    def _placed(self, i: int, joint: Joint) -> tuple[Float, Float]:
+    def _placement_and_axis(self, i: int, joint: Joint) -> tuple[Float, Float]:
         fail, who = self.findings.fail, f"joint '{joint.name}'"
         R = np.eye(3)
         if joint.rpy is not None and joint.rotation is not None:
@@ -413,9 +415,9 @@ class _Builder:
         elif joint.rotation is not None:
             R = np.array(joint.rotation)
             if not is_rotation(R):
-                found = f"{who}: rotation with R'R = {np.round(R.T @ R, 4).tolist()}"
+                problem = f"{who}: rotation with R'R = {np.round(R.T @ R, 4).tolist()}"
                 expected = "an orthonormal matrix of determinant 1"
-                fail("not-a-rotation", found, expected, "joint", i, "rotation")
+                fail("not-a-rotation", problem, expected, "joint", i, "rotation")
         elif joint.rpy is not None:
             R = rotation_rpy(np.array(joint.rpy) * self.unit)
         axis = np.array(joint.axis if joint.axis is not None else _Z)
@@ -432,17 +434,19 @@ class _Builder:
         joint = self.d.joint[i]
         if joint.inertia is not None:
             if joint.inertial is not None:
-                found = f"joint '{joint.name}': inertial and inertia = 'none'"
-                self.findings.fail("two-sources", found, "one of them", "joint", i, "inertia")
+                problem = f"joint '{joint.name}': inertial and inertia = 'none'"
+                self.findings.fail("two-sources", problem, "one of them", "joint", i, "inertia")
             return np.zeros(10)
         if joint.inertial is None:
             return np.full(10, np.nan)
-        own = parameters(joint.inertial, f"joint '{joint.name}'", self.findings, "joint", i, "inertial")
-        return transformed(own, frame)
+        inertial_parameters = parameters(
+            joint.inertial, f"joint '{joint.name}'", self.findings, "joint", i, "inertial"
+        )
+        return transformed(inertial_parameters, frame)
 
 
-def _upon(d: Description, file: RobotFile, findings: Findings) -> RobotModel:
-    key = next(one for one in _NAMED if getattr(d, one) is not None)
+def _extended(d: Description, file: RobotFile, findings: Findings) -> RobotModel:
+    key = next(candidate for candidate in _NAMED if getattr(d, candidate) is not None)
     for given in ("convention", "dh", *_NAMED):
         if getattr(d, given) is not None and given != key:
             findings.fail("two-sources", f"{key} and {given}", "one of them", given)
@@ -460,8 +464,8 @@ def _upon(d: Description, file: RobotFile, findings: Findings) -> RobotModel:
     for i, joint in enumerate(d.joint):
         present = {name for name, value in joint.model_dump().items() if value is not None}
         for name in sorted(present - _OVERRIDES):
-            found = f"{name} of joint '{joint.name}'"
-            findings.fail("not-here", found, "kinematics and inertia in the named file", "joint", i, name)
+            problem = f"{name} of joint '{joint.name}'"
+            findings.fail("not-here", problem, "kinematics and inertia in the named file", "joint", i, name)
         if joint.name not in robot.joint_names:
             expected = "one of " + ", ".join(robot.joint_names)
             findings.fail("unknown-joint", f"joint '{joint.name}'", expected, "joint", i, "name")

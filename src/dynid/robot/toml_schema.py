@@ -191,10 +191,10 @@ class Findings:
         """File and line of a key, or of the nearest table around it."""
         return Place(file=str(self.path), line=line_of(key, self.lines) or 1)
 
-    def fail(self, identifier: str, found: str, expected: str, *key: Key, do: str = "") -> None:
+    def fail(self, identifier: str, problem: str, expected: str, *key: Key, do: str = "") -> None:
         """Notes an error."""
         self.errors.append(
-            InputError(identifier, found=found, expected=expected, do=do, place=self.place(*key))
+            InputError(identifier, found=problem, expected=expected, do=do, place=self.place(*key))
         )
 
     def warn(self, identifier: str, text: str, *key: Key) -> None:
@@ -250,13 +250,13 @@ def bolted(
     parts: list[list[str]] = [[] for _ in names]
     for k, part in enumerate(description.fixed):
         if part.on not in names and part.on not in bodies:
-            found = f"part '{part.name}' on '{part.on}'"
-            findings.fail("unknown-body", found, "one of " + ", ".join(names), "fixed", k, "on")
+            problem = f"part '{part.name}' on '{part.on}'"
+            findings.fail("unknown-body", problem, "one of " + ", ".join(names), "fixed", k, "on")
             continue
         i = list(names).index(part.on) if part.on in names else list(bodies).index(part.on)
-        own = parameters(part.inertial, f"part '{part.name}'", findings, "fixed", k, "inertial")
+        part_parameters = parameters(part.inertial, f"part '{part.name}'", findings, "fixed", k, "inertial")
         rotation = rotation_rpy(np.array(part.rpy) * angle(description))
-        added[i] += transformed(own, frames[i] @ placement(rotation, np.array(part.xyz)))
+        added[i] += transformed(part_parameters, frames[i] @ placement(rotation, np.array(part.xyz)))
         parts[i].append(part.name)
     return added, parts
 
@@ -281,8 +281,8 @@ def limits(
                 column[j] = given * (1.0 if key == "effort" else unit)
         low, high = values["lower"][j], values["upper"][j]
         if low > high:
-            found = f"joint '{joint.name}': lower {low / unit:g} > upper {high / unit:g}"
-            findings.fail("limits-swapped", found, "lower <= upper", "joint", i, "lower")
+            problem = f"joint '{joint.name}': lower {low / unit:g} > upper {high / unit:g}"
+            findings.fail("limits-swapped", problem, "lower <= upper", "joint", i, "lower")
     return Limits(**values)
 
 

@@ -96,7 +96,7 @@ def expanded(root: Element, path: Path, reading: Reading, diagnostics: Diagnosti
     except DynidError:
         raise
     except Exception as error:  # whatever functions in expressions raise
-        raise _wrong(error, path) from error
+        raise _expansion_error(error, path) from error
     idle = [name for name in reading.arguments if name not in given.asked]
     if idle:
         raise InputError(
@@ -109,10 +109,10 @@ def expanded(root: Element, path: Path, reading: Reading, diagnostics: Diagnosti
         if line.startswith("warning: "):
             diagnostics.note("xacro", line.removeprefix("warning: "), Place(file=str(path)))
     whole = parse(bytes(text), f"{path} (expanded)")
-    for one in whole.walk():
-        one.line = one.column = 0
-        if "filename" in one.attributes:
-            one.attributes["filename"] = opened.by_package(one.attributes["filename"])
+    for element in whole.walk():
+        element.line = element.column = 0
+        if "filename" in element.attributes:
+            element.attributes["filename"] = opened.by_package(element.attributes["filename"])
     _EXPANDED[_key(path, reading)] = whole
     return whole
 
@@ -160,7 +160,7 @@ class _Opened:
 
     def __init__(self, root: Element, path: Path, reading: Reading) -> None:
         self.path, self.reading = path.resolve(), reading
-        above = (one for one in self.path.parents if (one / _MANIFEST).is_file())
+        above = (folder for folder in self.path.parents if (folder / _MANIFEST).is_file())
         self.roots = [self.path.parent, *map(Path, reading.packages)]
         self.roots += [package] if (package := next(above, None)) else []
         self.found: dict[str, Path] = {}
@@ -244,12 +244,12 @@ class _Opened:
     def find(self, name: str) -> str:
         """The folder of a package; one that is not there may only be named by meshes, which are not needed."""
         try:
-            found = find_package(name, self.path.parent, self.place, self.reading.packages)
+            folder = find_package(name, self.path.parent, self.place, self.reading.packages)
         except InputError:
             return f"package://{name}"
-        self.roots.append(found)
-        self.found[name] = found
-        return str(found)
+        self.roots.append(folder)
+        self.found[name] = folder
+        return str(folder)
 
     def by_package(self, name: str) -> str:
         """The name of a mesh by its package, where $(find ...) has made a path of it."""
@@ -263,10 +263,10 @@ class _Opened:
         """The bytes of a file that the expansion includes."""
         by_package = _BY_PACKAGE.search(name)
         if by_package is not None:  # written so, or by `find`
-            name = str(self._of_package(*by_package.groups()))
+            name = str(self._file_in_package(*by_package.groups()))
         resolved = Path(name).resolve()
         if resolved not in self.beside and not any(
-            resolved.is_relative_to(one.resolve()) for one in self.roots
+            resolved.is_relative_to(folder.resolve()) for folder in self.roots
         ):
             raise RefusedError(
                 "outside-root",
@@ -280,17 +280,17 @@ class _Opened:
             parse(data, str(resolved))  # no entities, bounded, and errors with their line
         return io.BytesIO(data)
 
-    def _of_package(self, package: str, within: str) -> Path:
+    def _file_in_package(self, package: str, within: str) -> Path:
         try:
-            found = find_package(package, self.path.parent, self.place, self.reading.packages)
+            folder = find_package(package, self.path.parent, self.place, self.reading.packages)
         except InputError:
             path = file_of_package(package, within, self.path.parent)
             if path is None:
                 raise
             self.beside.add(path)
             return path
-        self.roots.append(found)
-        return found / within
+        self.roots.append(folder)
+        return folder / within
 
 
 @contextlib.contextmanager
@@ -303,14 +303,14 @@ def _yaml_as_it_was(loader: Any) -> Iterator[None]:
         loader.yaml_constructors = before
 
 
-def _wrong(error: Exception, path: Path) -> DynidError:
+def _expansion_error(error: Exception, path: Path) -> DynidError:
     # The package wraps what went wrong: its reason may be an error of our own.
-    one: Any = error
+    cause: Any = error
     for _ in range(20):
-        if isinstance(one, DynidError):
-            return one
-        one = getattr(one, "exc", None) or one.__cause__ or one.__context__
-        if one is None:
+        if isinstance(cause, DynidError):
+            return cause
+        cause = getattr(cause, "exc", None) or cause.__cause__ or cause.__context__
+        if cause is None:
             break
     text = " ".join(str(error).split()) or type(error).__name__
     missing = re.search(r"Undefined substitution argument (\w+)", text)

@@ -115,11 +115,11 @@ class _Evaluation:
     def value(self, node: ast.expr) -> Any:
         return _NODES[type(node)](self, node)
 
-    def refused(self, what: str) -> RefusedError:
+    def refused(self, subject: str) -> RefusedError:
         shown = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}..."
         return RefusedError(
             "xacro-expression",
-            found=f"{what} in the expression '{shown}'",
+            found=f"{subject} in the expression '{shown}'",
             expected="numbers, text, arithmetic, conditions, and functions of math and xacro",
             do="if you trust the file, expand it by itself: xacro FILE > robot.urdf",
             place=self.place,

@@ -68,9 +68,9 @@ class Element:
         """The element and everything below it, in document order."""
         stack = [self]
         while stack:
-            one = stack.pop()
-            yield one
-            stack.extend(reversed(one.children))
+            element = stack.pop()
+            yield element
+            stack.extend(reversed(element.children))
 
     def text(self) -> str:
         """The element as XML without character data; line k + 1 holds the k-th element of `walk`."""
@@ -113,11 +113,11 @@ def _begins_with_declaration(data: bytes) -> bytes:
 
     Robot descriptions are found so, with a licence or a generator's remark on top, and the parsers of ROS read them.
     """
-    found = _LATE_DECLARATION.match(data)
-    if found is None:
+    match = _LATE_DECLARATION.match(data)
+    if match is None:
         return data
-    blank = re.sub(rb"[^\r\n]", b" ", found[2])
-    return found[1] + blank + data[found.end() :]
+    blank = re.sub(rb"[^\r\n]", b" ", match[2])
+    return match[1] + blank + data[match.end() :]
 
 
 class _Reader:
@@ -201,13 +201,17 @@ class _Reader:
         )
 
     def _truncated(self, place: Place) -> InputError:
-        found = "the end of the file"
+        problem = "the end of the file"
         if self.open:
-            found += f" inside <{self.open[-1].tag}> (opened in line {self.open[-1].line})"
+            problem += f" inside <{self.open[-1].tag}> (opened in line {self.open[-1].line})"
         if self.last is not None:
-            found += f"; the last complete element is <{self.last.tag}> in line {self.last.line}"
+            problem += f"; the last complete element is <{self.last.tag}> in line {self.last.line}"
         return InputError(
-            "xml-truncated", found=found, expected="the whole file", do="copy or export it again", place=place
+            "xml-truncated",
+            found=problem,
+            expected="the whole file",
+            do="copy or export it again",
+            place=place,
         )
 
 
@@ -227,10 +231,10 @@ WITHOUT_BOUND = ("limit",)
 
 
 def number(
-    element: Element, attribute: str, errors: list[DynidError], default: float = math.nan, what: str = ""
+    element: Element, attribute: str, errors: list[DynidError], default: float = math.nan, subject: str = ""
 ) -> float:
     """One finite number of an attribute; notes what is wrong in `errors` and returns nan then."""
-    return numbers(element, attribute, 1, errors, (default,), what)[0]
+    return numbers(element, attribute, 1, errors, (default,), subject)[0]
 
 
 def numbers(
@@ -239,21 +243,21 @@ def numbers(
     count: int,
     errors: list[DynidError],
     default: tuple[float, ...],
-    what: str = "",
+    subject: str = "",
 ) -> tuple[float, ...]:
     """Finite numbers of an attribute; notes what is wrong in `errors` and returns nan then."""
     if attribute not in element.attributes:
         return default
-    values = check_numbers(element, attribute, errors, what)
+    values = check_numbers(element, attribute, errors, subject)
     if values is not None and len(values) != count:
         expected = "1 number" if count == 1 else f"{count} numbers separated by blanks"
-        errors.append(_wrong_number(element, attribute, what, "number-count", expected))
+        errors.append(_wrong_number(element, attribute, subject, "number-count", expected))
         values = None
     return (math.nan,) * count if values is None else values
 
 
 def check_numbers(
-    element: Element, attribute: str, errors: list[DynidError], what: str = ""
+    element: Element, attribute: str, errors: list[DynidError], subject: str = ""
 ) -> tuple[float, ...] | None:
     """The finite numbers of an attribute, however many; notes what is wrong and returns None then."""
     parts = element.attributes[attribute].split()
@@ -264,13 +268,13 @@ def check_numbers(
         except ValueError:
             single = len(parts) == 1 and part.count(",") <= 1
             expected = "a number with a decimal point" if single else "numbers separated by blanks"
-            errors.append(_wrong_number(element, attribute, what, "number", expected, _repaired(part)))
+            errors.append(_wrong_number(element, attribute, subject, "number", expected, _repaired(part)))
             return None
         if not math.isfinite(value):
-            errors.append(_wrong_number(element, attribute, what, "not-finite", "a finite number"))
+            errors.append(_wrong_number(element, attribute, subject, "not-finite", "a finite number"))
             return None
         if abs(value) > LARGEST_VALUE and element.tag not in WITHOUT_BOUND:
-            errors.append(_wrong_number(element, attribute, what, "no-size", "a number of a robot's size"))
+            errors.append(_wrong_number(element, attribute, subject, "no-size", "a number of a robot's size"))
             return None
         values.append(value)
     return tuple(values)
@@ -282,11 +286,11 @@ def _repaired(part: str) -> str:
 
 
 def _wrong_number(
-    element: Element, attribute: str, what: str, identifier: str, expected: str, do: str = ""
+    element: Element, attribute: str, subject: str, identifier: str, expected: str, do: str = ""
 ) -> InputError:
-    label = f"{what}: " if what else ""
-    found = f"{label}{element.tag} {attribute} = '{element.attributes[attribute][:80]}'"
-    return InputError(identifier, found=found, expected=expected, do=do, place=element.place)
+    label = f"{subject}: " if subject else ""
+    problem = f"{label}{element.tag} {attribute} = '{element.attributes[attribute][:80]}'"
+    return InputError(identifier, found=problem, expected=expected, do=do, place=element.place)
 
 
 def inside(root: Path, relative: str, place: Place, further: Sequence[str] = ()) -> Path:

@@ -76,7 +76,7 @@ def scene_fragment(scene: Scene, label: str = "", full: bool = False, follows: s
     still = base64.b64encode(still_png(scene, *STILL)).decode("ascii")
     label = escape(label or f"{scene.robot.name or 'robot'} in 3-D", quote=True)
     legend = "".join(
-        f'<li><i style="background:{one.value}"></i>{escape(one.meaning)}</li>' for one in scene.legend
+        f'<li><i style="background:{entry.value}"></i>{escape(entry.meaning)}</li>' for entry in scene.legend
     )
     html = f"""<div class="scene" data-follows="{escape(follows, quote=True)}">
 <div class="scene-view"><img class="scene-still" alt="{label}" src="data:image/png;base64,{still}"><canvas tabindex="0" role="img" aria-label="{label}. {_HINT}."></canvas></div>
@@ -93,19 +93,19 @@ def scene_fragment(scene: Scene, label: str = "", full: bool = False, follows: s
 def _data(scene: Scene, full: bool) -> dict[str, Any]:
     robot = scene.robot
     centre, radius = scene.extent
-    surfaces = [one for one in scene.surfaces if len(one.triangles)]
+    surfaces = [item for item in scene.surfaces if len(item.triangles)]
     parts, packed = [], []
-    for one in surfaces:
-        low = one.vertices.min(axis=0)
-        step = np.ptp(one.vertices, axis=0) / _STEPS
-        packed.append(((one.vertices - low) / np.where(step > 0, step, 1.0)).round().astype("<u2"))
+    for item in surfaces:
+        low = item.vertices.min(axis=0)
+        step = np.ptp(item.vertices, axis=0) / _STEPS
+        packed.append(((item.vertices - low) / np.where(step > 0, step, 1.0)).round().astype("<u2"))
         parts.append(
             {
-                "body": one.body,
-                "link": scene.owner(one),
-                "v": len(one.vertices),
-                "t": len(one.triangles),
-                "low": _short(low),
+                "body": item.body,
+                "link": scene.owner(item),
+                "v": len(item.vertices),
+                "t": len(item.triangles),
+                "low": _rounded(low),
                 "step": [float(f"{x:.8g}") for x in step],
             }
         )
@@ -118,8 +118,8 @@ def _data(scene: Scene, full: bool) -> dict[str, Any]:
             for name, slides, low, high in zip(robot.joint_names, robot.prismatic, lower, upper, strict=True)
         ],
         "links": [
-            {"name": name, "colour": one.colour.value, "said": one.said}
-            for name, one in zip(scene.names, scene.palette, strict=True)
+            {"name": name, "colour": item.colour.value, "said": item.said}
+            for name, item in zip(scene.names, scene.palette, strict=True)
         ],
         "tree": {
             "parent": robot.parent.tolist(),
@@ -132,13 +132,13 @@ def _data(scene: Scene, full: bool) -> dict[str, Any]:
         "home": scene.home.tolist(),
         "motion": _motion(scene),
         "up": scene.up.tolist(),
-        "centre": _short(centre),
+        "centre": _rounded(centre),
         "radius": float(f"{radius:.5g}"),
-        "grid": [_short(line) for line in _grid(scene)],
-        "lines": [_short(line) for line in scene.lines],
+        "grid": [_rounded(line) for line in _grid(scene)],
+        "lines": [_rounded(line) for line in scene.lines],
         "parts": parts,
-        "vertices": _text(np.concatenate(packed)) if packed else "",
-        "triangles": _text(np.concatenate([one.triangles.astype("<u2") for one in surfaces]))
+        "vertices": _base64(np.concatenate(packed)) if packed else "",
+        "triangles": _base64(np.concatenate([item.triangles.astype("<u2") for item in surfaces]))
         if packed
         else "",
     }
@@ -147,7 +147,7 @@ def _data(scene: Scene, full: bool) -> dict[str, Any]:
 def _motion(scene: Scene) -> dict[str, Any] | None:
     if not len(scene.times):
         return None
-    return {"step": float(scene.times[1] - scene.times[0]), "q": _text(scene.q.astype("<f4"))}
+    return {"step": float(scene.times[1] - scene.times[0]), "q": _base64(scene.q.astype("<f4"))}
 
 
 def _ranges(scene: Scene) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -175,9 +175,9 @@ def _grid(scene: Scene) -> npt.NDArray[np.float64]:
     return np.array(lines)
 
 
-def _short(values: npt.ArrayLike) -> list[float]:
+def _rounded(values: npt.ArrayLike) -> list[float]:
     return [round(float(x), 6) for x in np.asarray(values)]
 
 
-def _text(values: npt.NDArray[Any]) -> str:
+def _base64(values: npt.NDArray[Any]) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")

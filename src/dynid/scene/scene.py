@@ -108,10 +108,11 @@ class Scene:
         points = np.concatenate(
             [
                 (
-                    _spread(one.vertices) @ R[:, one.body + 1].swapaxes(1, 2) + p[:, one.body + 1, None]
+                    _spread(surface.vertices) @ R[:, surface.body + 1].swapaxes(1, 2)
+                    + p[:, surface.body + 1, None]
                 ).reshape(-1, 3)
-                for one in self.surfaces
-                if len(one.vertices) and one.kind != "obstacle"
+                for surface in self.surfaces
+                if len(surface.vertices) and surface.kind != "obstacle"
             ]
         )
         centre = 0.5 * (points.min(axis=0) + points.max(axis=0))
@@ -122,8 +123,8 @@ class Scene:
         """Colour of the base, of every body, and of obstacles where there are any."""
         plain = [LinkColour(Colour(_FIXED, ""))]
         plain += [LinkColour(Colour(_PLAIN[i % 2], "")) for i in range(self.robot.n_bodies)]
-        found = [self.colours.get(name, usual) for name, usual in zip(self.names, plain, strict=False)]
-        return (*found, *([_OBSTACLE] if self._blocked else []))
+        colours = [self.colours.get(name, usual) for name, usual in zip(self.names, plain, strict=False)]
+        return (*colours, *([_OBSTACLE] if self._blocked else []))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -136,13 +137,13 @@ class Scene:
 
     @property
     def _blocked(self) -> bool:
-        return any(one.kind == "obstacle" for one in self.surfaces)
+        return any(surface.kind == "obstacle" for surface in self.surfaces)
 
     @property
     def legend(self) -> tuple[Colour, ...]:
         """The colours that mean something, each once."""
-        said = [one.colour for one in (*self.colours.values(), *self.palette) if one.colour.meaning]
-        return tuple(dict.fromkeys(said))
+        meanings = [entry.colour for entry in (*self.colours.values(), *self.palette) if entry.colour.meaning]
+        return tuple(dict.fromkeys(meanings))
 
 
 def scene_of(
@@ -166,13 +167,13 @@ def scene_of(
     What a link's shapes are, and why some could not be read, is said in `Scene.shapes`; nothing there is an error.
     Raises UsageError for a motion that does not fit the robot.
     """
-    found = shapes_of(robot, geometry) if surfaces is None else Shapes(tuple(surfaces), {})
-    drawn = simplified(found.surfaces, most_bytes)
+    shapes = shapes_of(robot, geometry) if surfaces is None else Shapes(tuple(surfaces), {})
+    drawn = simplified(shapes.surfaces, most_bytes)
     times, positions = _frames(robot, t, q)
     return Scene(
         robot,
         drawn,
-        _said(found.surfaces, drawn, found.unread),
+        _shape_summary(shapes.surfaces, drawn, shapes.unread),
         times,
         positions,
         positions[0] if len(positions) else _standing(robot),
@@ -218,9 +219,10 @@ def _frames(robot: RobotModel, t: npt.ArrayLike | None, q: npt.ArrayLike | None)
     return grid - times[0], np.stack([np.interp(grid, times, x) for x in positions.T], axis=1)
 
 
-def _said(before: tuple[Surface, ...], after: tuple[Surface, ...], unread: Mapping[str, str]) -> str:
+def _shape_summary(before: tuple[Surface, ...], after: tuple[Surface, ...], unread: Mapping[str, str]) -> str:
     links = {
-        kind: len({one.link for one in before if one.kind == kind}) for kind in ("mesh", "solid", "capsule")
+        kind: len({surface.link for surface in before if surface.kind == kind})
+        for kind in ("mesh", "solid", "capsule")
     }
     parts = []
     if links["mesh"]:
@@ -231,14 +233,14 @@ def _said(before: tuple[Surface, ...], after: tuple[Surface, ...], unread: Mappi
         parts.append(
             f"capsules between the joints for {_counted(links['capsule'])} without shapes that can be read"
         )
-    first, then = (sum(len(one.triangles) for one in some) for some in (before, after))
+    first, then = (sum(len(surface.triangles) for surface in some) for some in (before, after))
     fewer = f", simplified from {first:,} to {then:,} triangles" if then < 0.95 * first else ""
-    said = f"Shown: {'; '.join(parts)}{fewer}."
+    sentence = f"Shown: {'; '.join(parts)}{fewer}."
     if unread:
         link, why = next(iter(unread.items()))
         more = f" (and {len(unread) - 1} more)" if len(unread) > 1 else ""
-        said += f" Not read: {link}{more}: {why}"
-    return said
+        sentence += f" Not read: {link}{more}: {why}"
+    return sentence
 
 
 def _counted(links: int) -> str:
@@ -254,13 +256,13 @@ def scene_of_log(log: Log, trajectory: str | None = None, **options: Any) -> Sce
     trajectory: name of one; None = the longest.    options: as for `scene_of`.
     Raises UsageError for a name that the log does not have, or a trajectory without two complete rows.
     """
-    named = {one.name: one for one in log.trajectories}
+    named = {candidate.name: candidate for candidate in log.trajectories}
     if trajectory is not None and trajectory not in named:
         raise UsageError(
             "no-trajectory", found=f"trajectory '{trajectory}'", expected="one of " + ", ".join(sorted(named))
         )
     chosen = (
-        max(log.trajectories, key=lambda one: one.end_time - one.start_time)
+        max(log.trajectories, key=lambda candidate: candidate.end_time - candidate.start_time)
         if trajectory is None
         else named[trajectory]
     )

@@ -34,11 +34,11 @@ def still_png(scene: Scene, width: int = 760, height: int = 440, q: Float | None
     pose = (scene.home if q is None else np.asarray(q))[None]
     R, p = scene.placements(pose)
     view, eye = _camera(scene, *scene.ball(pose))
-    palette = [_rgb(one.colour.value) for one in scene.palette]
-    drawn = [one for one in scene.surfaces if len(one.triangles)]
-    seen = [(one.vertices @ R[0, one.body + 1].T + p[0, one.body + 1] - eye) @ view.T for one in drawn]
+    palette = [_rgb(item.colour.value) for item in scene.palette]
+    drawn = [item for item in scene.surfaces if len(item.triangles)]
+    seen = [(item.vertices @ R[0, item.body + 1].T + p[0, item.body + 1] - eye) @ view.T for item in drawn]
     flat = [x[:, :2] / np.maximum(x[:, 2:], _NEAR) for x in seen]
-    robot = [x for one, x in zip(drawn, flat, strict=True) if one.kind != "obstacle"] or flat
+    robot = [x for item, x in zip(drawn, flat, strict=True) if item.kind != "obstacle"] or flat
     low, top = np.concatenate(robot).min(axis=0), np.concatenate(robot).max(axis=0)
     zoom = (1.0 - 2.0 * _MARGIN) * float(np.min(np.array([wide, high]) / np.maximum(top - low, 1e-9)))
     for surface, x, xy in zip(drawn, seen, flat, strict=True):
@@ -56,7 +56,7 @@ def still_png(scene: Scene, width: int = 760, height: int = 440, q: Float | None
     sample = np.flatnonzero(tint)  # most of a picture is empty
     row, column = np.divmod(sample, wide)
     where, colour = row // _FINER * width + column // _FINER, np.concatenate(tints)[tint[sample]]
-    total = np.column_stack([np.bincount(where, one, height * width) for one in colour.T])
+    total = np.column_stack([np.bincount(where, item, height * width) for item in colour.T])
     pixel = np.flatnonzero(total[:, 3])
     total = total[pixel]
     rgba = np.column_stack([total[:, :3] / total[:, 3:], 255.0 * total[:, 3] / _FINER**2])

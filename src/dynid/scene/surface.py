@@ -51,8 +51,8 @@ def surface_of(shape: Shape, kind: str = "", parts: int = 1) -> Surface:
     else:
         vertices, triangles = capsule(*shape.size) if shape.kind == "capsule" else capsule(shape.size[0], 0.0)
     placed = vertices @ shape.frame[:3, :3].T + shape.frame[:3, 3]
-    said = kind or ("mesh" if shape.kind == "mesh" else "solid")
-    return Surface(shape.body, shape.link, said, placed, triangles)
+    surface_kind = kind or ("mesh" if shape.kind == "mesh" else "solid")
+    return Surface(shape.body, shape.link, surface_kind, placed, triangles)
 
 
 def box(half: Float, parts: int = 1) -> tuple[Float, Int]:
@@ -151,22 +151,24 @@ _FLAT = 1e-3
 
 def simplified(surfaces: Sequence[Surface], most_bytes: int) -> tuple[Surface, ...]:
     """The surfaces with at most `most_bytes` of vertices and triangles in all, with one size of cells for all."""
-    welded = [_clustered(one, _SAME * max(_size(one), 1e-9), exact=True) for one in surfaces]
+    welded = [_clustered(surface, _SAME * max(_size(surface), 1e-9), exact=True) for surface in surfaces]
     if size_of(welded) <= most_bytes:
         return tuple(welded)
     # A cell of side h holds about two triangles of h^2 / 2 of the surface's area.
     most = max(most_bytes / (TRIANGLE_BYTES + 0.5 * VERTEX_BYTES), 12.0)
-    cell = float(np.sqrt(sum(_area(one) for one in welded) / most))
+    cell = float(np.sqrt(sum(_area(surface) for surface in welded) / most))
     while True:
-        found = [_clustered(one, min(cell, 0.5 * _size(one))) for one in welded]
-        if size_of(found) <= most_bytes or cell > max(map(_size, welded)):
-            return tuple(found)
+        clustered = [_clustered(surface, min(cell, 0.5 * _size(surface))) for surface in welded]
+        if size_of(clustered) <= most_bytes or cell > max(map(_size, welded)):
+            return tuple(clustered)
         cell *= _GROWTH
 
 
 def size_of(surfaces: Sequence[Surface]) -> int:
     """Bytes of all vertices and triangles as pages hold them."""
-    return sum(VERTEX_BYTES * len(one.vertices) + TRIANGLE_BYTES * len(one.triangles) for one in surfaces)
+    return sum(
+        VERTEX_BYTES * len(surface.vertices) + TRIANGLE_BYTES * len(surface.triangles) for surface in surfaces
+    )
 
 
 def _size(surface: Surface) -> float:
@@ -291,24 +293,26 @@ def shapes_of(robot: RobotModel, geometry: Geometry = "visual") -> Shapes:
     """
     unread: dict[str, str] = {}
     try:
-        found = [one for one in described_shapes(robot) if not one.scenery]
+        described = [candidate for candidate in described_shapes(robot) if not candidate.scenery]
     except DynidError as error:
-        found, unread["robot"] = [], str(error)
+        described, unread["robot"] = [], str(error)
     other: Geometry = "collision" if geometry == "visual" else "visual"
     surfaces: list[Surface] = []
-    for own in by_link(found).values():
+    for link_shapes in by_link(described).values():
         for kind in (geometry, other):
-            made = _read([one for one in own if one.geometry == kind], unread)
+            made = _read([candidate for candidate in link_shapes if candidate.geometry == kind], unread)
             if made:
                 surfaces += made
                 break
-    drawn = {one.body for one in surfaces}
-    lost = {one.body for one in found}
-    # Where others have shapes, bodies without any are frames: only what has mass, or could not be read, is missing.
-    wanted = [
-        one for one in capsules_of(robot) if not drawn or one.body in lost or _has_mass(robot, one.body)
+    drawn = {candidate.body for candidate in surfaces}
+    lost = {candidate.body for candidate in described}
+    # Where other bodies have shapes, a body without any shape and mass is only a frame: no capsule is drawn for it.
+    surfaces += [
+        candidate
+        for candidate in capsules_of(robot)
+        if candidate.body not in drawn
+        and (not drawn or candidate.body in lost or _has_mass(robot, candidate.body))
     ]
-    surfaces += [one for one in wanted if one.body not in drawn]
     return Shapes(tuple(surfaces), unread)
 
 
@@ -345,14 +349,14 @@ def _has_mass(robot: RobotModel, body: int) -> bool:
 def _read(wanted: Sequence[DescribedShape], unread: dict[str, str]) -> list[Surface]:
     # All shapes of a link or none: half a link would deceive.
     made = []
-    for one in wanted:
+    for described in wanted:
         try:
-            surface = surface_of(one.read())
+            surface = surface_of(described.read())
             size = float(np.ptp(surface.vertices, axis=0).max(initial=0.0))
             if not (len(surface.triangles) and size <= LONGEST):
                 raise InputError("shape", found=f"a shape {size:.3g} m long", expected=f"up to {LONGEST:g} m")
         except DynidError as error:
-            unread.setdefault(one.link, str(error))
+            unread.setdefault(described.link, str(error))
             return []
         made.append(surface)
     return made

@@ -79,11 +79,11 @@ class FourierBasis:
         turn = np.tile(omega, 2)
         f = [turn**order * values for order, values in enumerate(f)]
         w = [values[:, None] for values in self._window(t)]
-        one = np.ones((len(t), 1))
+        unit_column = np.ones((len(t), 1))
 
         def derivative(order: int) -> Float:
             product = sum(math.comb(order, k) * w[k] * f[order - k] for k in range(order + 1))
-            return np.concatenate([one * (order == 0), product], axis=1)
+            return np.concatenate([unit_column * (order == 0), product], axis=1)
 
         return derivative(0), derivative(1), derivative(2), derivative(3)
 
@@ -214,8 +214,8 @@ class Chain:
     def __post_init__(self) -> None:
         if not self.parts:
             raise UsageError("chain", found="no motion", expected="at least one")
-        for one, after in zip(self.parts[:-1], self.parts[1:], strict=True):
-            end = one.motion(np.array([one.duration]))[0]
+        for before, after in zip(self.parts[:-1], self.parts[1:], strict=True):
+            end = before.motion(np.array([before.duration]))[0]
             start = after.motion(np.zeros(1))[0]
             if end.shape != start.shape or np.abs(end - start).max() > CONTACT:
                 raise UsageError(
@@ -235,13 +235,13 @@ class Chain:
     def motion(self, t: Float) -> tuple[Float, Float, Float]:
         """Exact q, dq, ddq, each (T, n), at times t (T,)."""
         t = np.asarray(t, dtype=np.float64)
-        part = _part(self.starts, t)
+        part = _part_index(self.starts, t)
         n = self.parts[0].motion(np.zeros(1))[0].shape[1]
         whole = np.zeros((3, len(t), n))
-        for k, one in enumerate(self.parts):
+        for k, trajectory in enumerate(self.parts):
             here = part == k
             if here.any():
-                whole[:, here] = one.motion(t[here] - self.starts[k])
+                whole[:, here] = trajectory.motion(t[here] - self.starts[k])
         return whole[0], whole[1], whole[2]
 
 
@@ -280,21 +280,21 @@ class Together:
 
     def own(self, part: int, X: Float) -> Float:
         """The coefficients (m_part, n) of one motion among those of all (m, n)."""
-        first = 1 + sum(one.size - 1 for one in self.parts[:part])
+        first = 1 + sum(basis.size - 1 for basis in self.parts[:part])
         return np.concatenate([X[:1], X[first : first + self.parts[part].size - 1]])
 
     def values(self, t: Float) -> tuple[Float, Float, Float, Float]:
         """The functions and three derivatives, (T, m) each."""
         t = np.asarray(t, dtype=np.float64)
-        part, starts = _part(self.starts, t), self.starts
+        part, starts = _part_index(self.starts, t), self.starts
         orders = np.zeros((4, len(t), self.size))
         orders[0, :, 0] = 1.0
         first = 1
         for k, basis in enumerate(self.parts):
             here, width = np.flatnonzero(part == k), basis.size - 1
             if len(here):
-                own = np.stack(basis.values(t[here] - starts[k]))
-                orders[:, here, first : first + width] = own[:, :, 1:]
+                part_values = np.stack(basis.values(t[here] - starts[k]))
+                orders[:, here, first : first + width] = part_values[:, :, 1:]
             first += width
         return orders[0], orders[1], orders[2], orders[3]
 
@@ -303,5 +303,5 @@ def _starts(parts: tuple[Basis, ...] | tuple[Trajectory, ...]) -> Float:
     return np.concatenate([[0.0], np.cumsum([part.duration for part in parts])])
 
 
-def _part(starts: Float, t: Float) -> Int:
+def _part_index(starts: Float, t: Float) -> Int:
     return np.clip(np.searchsorted(starts, t, side="right") - 1, 0, len(starts) - 2)

@@ -25,14 +25,14 @@ _SINES, _TABLE = ("offset", "amplitude", "frequency", "phase"), ("q", "dq", "ddq
 
 def to_json(trajectory: Trajectory) -> str:
     """A motion as text.    Raises UsageError for a family that has no text."""
-    return json.dumps(_data(trajectory), indent=1)
+    return json.dumps(_to_data(trajectory), indent=1)
 
 
 def from_json(text: str) -> Trajectory:
     """The motion of a text; raises InputError if it holds none."""
     try:
         data: Any = json.loads(text)
-        return _motion(data)
+        return _from_data(data)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, DynidError) as error:
         raise InputError(
             "trajectory-json",
@@ -85,7 +85,7 @@ def read_motion(path: str | Path) -> PlannedMotion:
     joints: tuple[str, ...] = ()
     if folder:
         try:
-            joints = tuple(str(name) for name in json.loads(_text(path / "plan.json"))["joints"])
+            joints = tuple(str(name) for name in json.loads(_read_text(path / "plan.json"))["joints"])
         except (ValueError, LookupError, TypeError) as error:
             raise InputError(
                 "plan-json",
@@ -105,7 +105,7 @@ def read_motion(path: str | Path) -> PlannedMotion:
 
 def from_file(path: str | Path) -> Trajectory:
     """The motion of a JSON file; errors name the file."""
-    text = _text(Path(path))
+    text = _read_text(Path(path))
     try:
         return from_json(text)
     except InputError as error:
@@ -114,7 +114,7 @@ def from_file(path: str | Path) -> Trajectory:
         ) from error
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return read_bytes(path, "a motion that dynid excite wrote (JSON)", LARGEST_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -126,7 +126,7 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def _data(trajectory: Trajectory) -> dict[str, Any]:
+def _to_data(trajectory: Trajectory) -> dict[str, Any]:
     plain = simplest(trajectory)
     if isinstance(plain, FourierTrajectory):
         return dict(json.loads(plain.to_json()))
@@ -137,7 +137,7 @@ def _data(trajectory: Trajectory) -> dict[str, Any]:
         table = {name: getattr(plain, name).tolist() for name in _TABLE} | {"step": plain.step}
         return {"kind": "torque-sines", "format": FORMAT} | sines | table
     if isinstance(plain, Chain):
-        return {"kind": "chain", "format": FORMAT, "parts": [_data(part) for part in plain.parts]}
+        return {"kind": "chain", "format": FORMAT, "parts": [_to_data(part) for part in plain.parts]}
     if isinstance(plain, BasisTrajectory) and isinstance(plain.basis, SplineBasis):
         basis = plain.basis
         numbers = {"duration": basis.duration, "pieces": basis.pieces, "breaks": list(basis.breaks)}
@@ -149,7 +149,7 @@ def _data(trajectory: Trajectory) -> dict[str, Any]:
     )
 
 
-def _motion(data: Any) -> Trajectory:
+def _from_data(data: Any) -> Trajectory:
     kind = data["kind"]
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']!r}")
@@ -163,7 +163,7 @@ def _motion(data: Any) -> Trajectory:
         sines = TorqueSinusoids(offset, amplitude, frequency, phase, float(data["ramp"]))
         return TorqueMotion(sines, float(data["step"]), q, dq, ddq)
     if kind == "chain":
-        return Chain(tuple(_motion(part) for part in data["parts"]))
+        return Chain(tuple(_from_data(part) for part in data["parts"]))
     if kind == "spline":
         breaks = tuple(float(x) for x in data["breaks"])
         basis = SplineBasis(float(data["duration"]), int(data["pieces"]), breaks)

@@ -52,7 +52,7 @@ class TorqueSinusoids:
         angle = np.asarray(t, dtype=np.float64)[:, None, None] * omega + self.phase
         a, s, c = self.amplitude, np.sin(angle), np.cos(angle)
         f, df, ddf = (a * s).sum(-1), (a * omega * c).sum(-1), -(a * omega**2 * s).sum(-1)
-        w, dw, ddw = (one[:, None] for one in self._window(np.asarray(t, dtype=np.float64)))
+        w, dw, ddw = (factor[:, None] for factor in self._window(np.asarray(t, dtype=np.float64)))
         return self.offset + w * f, dw * f + w * df, ddw * f + 2.0 * dw * df + w * ddf
 
     def _window(self, t: Float) -> tuple[Float, Float, Float]:
@@ -119,15 +119,15 @@ class TorqueMotion:
         t = np.asarray(t, dtype=np.float64)
         k = np.clip((t / self.step).astype(np.int64), 0, len(self.q) - 2)
         x = (np.clip(t, 0.0, self.duration) / self.step - k)[:, None]
-        found = [np.zeros((len(t), self.q.shape[1])) for _ in range(3)]
+        orders = [np.zeros((len(t), self.q.shape[1])) for _ in range(3)]
         for power, factor in enumerate(self._polynomials(k)):
             for order in range(min(power, 2) + 1):
                 rest = power - order
-                found[order] += math.perm(power, order) * factor * x**rest / self.step**order
+                orders[order] += math.perm(power, order) * factor * x**rest / self.step**order
         outside = (t < 0.0) | (t > self.duration)
-        for values in found[1:]:
+        for values in orders[1:]:
             values[outside] = 0.0
-        return found[0], found[1], found[2]
+        return orders[0], orders[1], orders[2]
 
     def _polynomials(self, k: Int) -> tuple[Float, ...]:
         # Coefficients of the powers 0 to 5 of the share x of each interval.
