@@ -220,8 +220,8 @@ def test_what_is_left_out_names_its_joints_and_is_told_once(tmp_path: Path) -> N
     _, diagnostics = read(text, tmp_path)
     left_out = [one.text for one in diagnostics if one.identifier == "mjcf-left-out"]
     assert left_out == [
-        "<tendon>, which couples joints 'b_joint', 'c_joint', is left out of the model",
-        "<equality>, which couples joints 'a_joint', 'c_joint', is left out of the model",
+        "<tendon>, which couples joints 'b_joint', 'c_joint', is not in the model",
+        "<equality>, which couples joints 'a_joint', 'c_joint', is not in the model",
     ]
     assert sum(one.identifier == "closed-loop" for one in diagnostics) == 1
 

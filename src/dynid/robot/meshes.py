@@ -1,4 +1,4 @@
-"""Mesh files: where they lie, their points and triangles."""
+"""Mesh files: their location, points and triangles."""
 
 from __future__ import annotations
 
@@ -21,26 +21,47 @@ from dynid.base.records import dataclass
 from dynid.robot.xml import Element, inside, numbers, present
 from dynid.spatial.algebra import rotation_quaternion
 
-# Packages of ROS by name: in named folders, above a file, and where the environment says.
+# ROS packages by name: in named folders, above a file, and on the paths of the environment.
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
-# How deep in a workspace packages are looked for, as repositories hold several.
+# Folder levels of a workspace that are searched, since a repository may contain several packages.
 _DEPTH = 3
-# How far above a description its package may begin, as in package/urdf/robots/; and what descriptions include.
+# Levels from a robot file up to the folder of its package, as in package/urdf/robots/; and types of included files.
 _UP = 3
 _INCLUDED = (".xacro", ".urdf", ".xml", ".yaml", ".yml")
 _NAMED = b"<name>%s</name>"
 _MANIFEST = "package.xml"
+# Bytes of a manifest that are searched for the package's name.
 _MANIFEST_BYTES = 1_000_000
 
 
 def find_package(name: str, folder: Path, place: Place, named: Sequence[str] = ()) -> Path:
-    """The folder of a package.
+    """Find the folder of a ROS package.
 
-    named: folders of the user's, each a package, or holding packages. Then come a folder above `folder` of that name,
-    or of another one whose package.xml has the name, and packages (with a package.xml) beside one of those, then
-    ROS_PACKAGE_PATH, then share of AMENT_PREFIX_PATH.
-    Raises InputError if there is none.
+    Searched in this order: the named folders and their subfolders; folders above `folder` with the package's name or
+    with its name in their package.xml, and packages with a package.xml next to them; ROS_PACKAGE_PATH; the share
+    folders of AMENT_PREFIX_PATH.
+
+    Parameters
+    ----------
+    name : str
+        Name of the package.
+    folder : Path
+        Folder of the robot file.
+    place : Place
+        For the message.
+    named : sequence of str
+        Folders that the user named: packages, or folders with packages.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    InputError
+        If there is no such package.
+
     """
     if _NAME.fullmatch(name):
         for candidate in _candidates(name, folder, named):
@@ -50,17 +71,32 @@ def find_package(name: str, folder: Path, place: Place, named: Sequence[str] = (
         "package-missing",
         found=f"no folder of the package '{name}' {' or '.join(looked)}",
         expected="the package there, or on ROS_PACKAGE_PATH or AMENT_PREFIX_PATH",
-        do="name the folder that holds it: --packages DIR",
+        do="name the folder that contains it: --packages DIR",
         place=place,
     )
 
 
 def file_of_package(name: str, within: str, folder: Path) -> Path | None:
-    """A file of a package whose folder is not found, where it lies as it does in the package; None if it does not.
+    """Find a file of a package whose folder was renamed or copied without its package.xml.
 
-    within: its path in the package.    Folders of packages are renamed, and copied without their package.xml: the file
-    then lies in the same place of `folder`, of one above it, or of a folder of the package's name in these, which are
-    no more than _UP levels up. Folders that hold the user's own are none: any file of the machine would be in them.
+    The file may have the same path below `folder`, below one of the _UP folders above it, or below a subfolder of
+    these with the package's name. The home folder and folders above it are not searched: any file of the machine could
+    match there.
+
+    Parameters
+    ----------
+    name : str
+        Name of the package.
+    within : str
+        Path of the file in the package.
+    folder : Path
+        Folder of the robot file.
+
+    Returns
+    -------
+    Path or None
+        None if there is no such file.
+
     """
     if not _NAME.fullmatch(name) or Path(within).suffix.lower() not in _INCLUDED:
         return None
@@ -81,7 +117,7 @@ def _candidates(name: str, folder: Path, named: Sequence[str]) -> Iterator[Path]
     for above in (folder.resolve(), *folder.resolve().parents):
         if above.name == name or _manifest_names(above, name):
             yield above
-        # Without this file any folder of the machine, such as /etc, could be taken for a package.
+        # The manifest is required: otherwise any folder of the machine, such as /etc, could pass for a package.
         if _is_file(above / name / _MANIFEST):
             yield above / name
     for workspace in _folders_listed("ROS_PACKAGE_PATH"):
@@ -96,7 +132,7 @@ def _folders_listed(variable: str) -> list[Path]:
 
 
 def _packages_in(folder: Path, name: str) -> Iterator[Path]:
-    # A folder that is the package or holds it, by the folder's name or by that in its package.xml.
+    # The folder itself or a subfolder that is the package, by the folder's name or the name in its package.xml.
     if not _is_folder(folder):
         return
     if folder.resolve().name == name or _manifest_names(folder, name):
@@ -142,19 +178,39 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-# Where the meshes that a description names lie, and what is said of those that cannot be read there.
+# Location of the meshes of a robot file, and notes on those that cannot be read.
 
 PACKAGE_SCHEMES = ("package://", "model://")
-NEEDED_FOR = "only the shapes of `dynid limits` and `dynid excite` are read from meshes"
+NEEDED_FOR = "meshes are only needed for the shapes of `dynid limits` and `dynid excite`"
+# Names per message.
 _LISTED = 4
 
 
 def mesh_path(name: str, folder: Path, place: Place, packages: Sequence[str] = ()) -> Path:
-    """Path of a mesh that a description in `folder` names; it need not exist.
+    """Return the path of a mesh that a robot file names; the mesh need not exist.
 
-    packages: folders of the user's, see `find_package`; files may lie in them as well.
-    Raises RefusedError if the name is remote, or leads out of its folder or package, InputError if there is no such
-    package or the name is no path.
+    Parameters
+    ----------
+    name : str
+        File name in the robot file.
+    folder : Path
+        Folder of the robot file.
+    place : Place
+        For messages.
+    packages : sequence of str
+        Folders that the user named, see `find_package`; meshes may be in them, too.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    RefusedError
+        If the name is remote, or leads out of the folder or package.
+    InputError
+        If there is no such package, or the name is not a path.
+
     """
     name = name.removeprefix("file://")
     scheme = next((prefix for prefix in PACKAGE_SCHEMES if name.startswith(prefix)), None)
@@ -167,12 +223,22 @@ def mesh_path(name: str, folder: Path, place: Place, packages: Sequence[str] = (
 def note_absent_meshes(
     files: Iterable[tuple[str, Element]], folder: Path, diagnostics: Diagnostics, packages: Sequence[str] = ()
 ) -> None:
-    """Notes which meshes of the named files are missing, outside the folder or remote; opens no file.
+    """Note meshes that are missing, outside the folder or remote, without opening any file.
 
-    files: names and the elements that name them: meshes, and textures and the like, which nothing reads.
+    Parameters
+    ----------
+    files : iterable of (str, Element)
+        File names and the elements that name them: meshes, and others such as textures, which are not reported.
+    folder : Path
+        Folder of the robot file.
+    diagnostics : Diagnostics
+        Receives the notes.
+    packages : sequence of str
+        Folders that the user named, see `find_package`.
+
     """
     absent: dict[str, dict[str, Place]] = {}
-    lost: set[str] = set()  # packages that were looked for once, which may take a walk through a workspace
+    lost: set[str] = set()  # missing packages, since each search may walk through a workspace
     for name, element in files:
         named = name.removeprefix("file://")
         package = named.partition("://")[2].partition("/")[0] if named.startswith(PACKAGE_SCHEMES) else ""
@@ -189,12 +255,12 @@ def note_absent_meshes(
 
 _REASONS = {
     "missing": ("mesh-missing", "not found"),
-    "packaged": ("mesh-missing", "not found in a package; --packages names a folder that holds it"),
+    "packaged": ("mesh-missing", "in a package that is not found; name its folder with --packages"),
     "outside": (
         "mesh-outside",
-        "outside '{folder}', where nothing is opened; --packages names further folders",
+        "outside '{folder}' and not opened; allow further folders with --packages",
     ),
-    "remote": ("mesh-remote", "on a network, from which nothing is fetched"),
+    "remote": ("mesh-remote", "on a network and not downloaded"),
 }
 
 
@@ -203,7 +269,7 @@ def _absence(name: str, folder: Path, place: Place, packages: Sequence[str]) -> 
         return "" if present(mesh_path(name, folder, place, packages)) else "missing"
     except RefusedError as error:
         return "remote" if error.identifier == "remote-file" else "outside"
-    except DynidError as error:  # no such package, or no name that a file can have
+    except DynidError as error:  # no such package, or not a valid file name
         return "packaged" if error.identifier == "package-missing" else "missing"
 
 
@@ -217,16 +283,16 @@ def _mesh_files_listed(names: Iterable[str]) -> str:
 # Mesh files: points of STL and OBJ, triangles of these and, through coal, of others.
 
 MAX_BYTES = 100_000_000
-# m: links are shorter, what is longer was drawn in millimetres.
+# m: no link is longer; a longer mesh was drawn in millimetres.
 LONGEST = 20.0
 _FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _HEADER = 84
 
 
 def mesh_points(path: Path) -> Float:
-    """All corners (k, 3) of an STL (text or binary) or OBJ file, in the file's own unit and frame.
+    """Read all corners (k, 3) of an STL (text or binary) or OBJ file, in the file's unit and frame.
 
-    Raises InputError with the line or facet of what is wrong, RefusedError for a file of more than 100 MB.
+    Raises InputError with the line or facet of the fault, RefusedError for a file of more than 100 MB.
     """
     data = read_bytes(path, "a mesh, STL or OBJ", MAX_BYTES)
     suffix = path.suffix.lower()
@@ -237,17 +303,34 @@ def mesh_points(path: Path) -> Float:
     else:
         raise _mesh_error(path, "mesh-format", f"a mesh with the suffix '{path.suffix}'", ".stl or .obj")
     if len(points) < 4:
-        raise _mesh_error(
-            path, "mesh-empty", f"{len(points)} corners", "at least four, that enclose a volume"
-        )
+        raise _mesh_error(path, "mesh-empty", f"{len(points)} corners", "at least four that enclose a volume")
     return points
 
 
 def mesh_triangles(path: Path) -> tuple[Float, Int]:
-    """Vertices (V, 3), in the file's own unit and frame, and triangles (T, 3) as indices of them.
+    """Read vertices and triangles of a mesh file.
 
-    STL and OBJ are read here, other formats (COLLADA, glTF, PLY, ...) through the package coal, where it is installed.
-    Raises InputError for a file that cannot be read, ResourceError where coal is needed and is not there.
+    STL and OBJ are read directly, other formats (COLLADA, glTF, PLY, ...) through the package coal.
+
+    Parameters
+    ----------
+    path : Path
+        The mesh file.
+
+    Returns
+    -------
+    vertices : ndarray, shape (V, 3)
+        In the file's unit and frame.
+    triangles : ndarray, shape (T, 3)
+        Indices of vertices.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be understood.
+    ResourceError
+        If the package coal is needed and not installed.
+
     """
     suffix = path.suffix.lower()
     if suffix not in (".stl", ".obj"):
@@ -260,7 +343,7 @@ def mesh_triangles(path: Path) -> tuple[Float, Int]:
 
 
 def _is_text(data: bytes) -> bool:
-    # Binary files may begin with "solid" too: their size gives them away.
+    # Binary files may also begin with "solid", but then the size matches the number of facets in the header.
     if data.lstrip()[:5].lower() != b"solid":
         return False
     return len(data) < _HEADER or len(data) != _HEADER + _FACET.itemsize * _count(data)
@@ -364,7 +447,24 @@ def _mesh_error(
 
 @dataclass(frozen=True)
 class MeshAssets:
-    """Mesh assets by name, the scales of their classes, and the folder that they lie in; each file is read once."""
+    """Mesh assets of an MJCF file; each mesh file is read once.
+
+    Parameters
+    ----------
+    assets : dict of str to Element
+        <mesh> elements by name.
+    scales : dict of str to ndarray, shape (3,)
+        Default scale of each class.
+    folder : Path
+        Folder of the MJCF file.
+    start : str
+        Its meshdir.
+    packages : sequence of str
+        Folders that the user named; meshes may be in them, too.
+    read_mesh : callable
+        Vertices and triangles of a path.
+
+    """
 
     assets: dict[str, Element]
     scales: dict[str, Float]
@@ -375,7 +475,7 @@ class MeshAssets:
 
     @staticmethod
     def of(root: Element, folder: Path, packages: Sequence[str]) -> MeshAssets:
-        """Those of a <mujoco> element whose includes are resolved; folder: of the file."""
+        """Collect the mesh assets of a <mujoco> element without includes; folder: that of the file."""
         settings: dict[str, str] = {}
         for compiler in root.all("compiler"):
             settings |= compiler.attributes
@@ -391,7 +491,7 @@ class MeshAssets:
         return MeshAssets(named, scales, folder, start, packages)
 
     def triangles(self, mesh: str) -> tuple[Float, Int]:
-        """Vertices (V, 3) in the geom's frame, shifted to refpos, turned to refquat, scaled, and triangles (T, 3)."""
+        """Vertices (V, 3) in the geom's frame, after refpos, refquat and scale, and triangles (T, 3)."""
         asset = self.assets.get(mesh)
         if asset is None or "file" not in asset.attributes:
             raise InputError(

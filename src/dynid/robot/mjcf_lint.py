@@ -1,4 +1,4 @@
-"""MJCF before MuJoCo sees it: includes resolved in the folder, bombs refused, numbers and names checked."""
+"""Checks of MJCF before MuJoCo reads it: includes inside the folder, bounded size, numbers and names."""
 
 from __future__ import annotations
 
@@ -15,19 +15,26 @@ from dynid.robot.meshes import note_absent_meshes
 from dynid.robot.urdf import duplicate, unit_axis
 from dynid.robot.xml import MAX_DEPTH, MAX_ELEMENTS, Element, check_numbers, inside, number, numbers, read_xml
 
-# Loops that MJCF closes by constraints between bodies, which a tree of joints does not have.
+# Loops that MJCF closes by constraints between bodies, which a tree of joints cannot represent.
 
-# Constraints that close loops, which are told apart from others.
+# Constraints that close loops.
 CLOSING = ("connect", "weld")
 _WORLD = "world"
 
 
 def warn_of_loops(root: Element, diagnostics: Diagnostics) -> None:
-    """Names, for each active <connect> and <weld>, the joints whose torque its force enters.
+    """Warn of each active <connect> and <weld>, with the joints whose torque its force affects.
 
-    The force acts on both bodies with opposite signs, so that it moves no joint that carries both of them, and every
-    joint that carries one alone. What ties a body to a mocap body is a handle by which a simulation drags it, and no
-    part of the robot.
+    The force acts on both bodies with opposite signs. It therefore affects the joints that carry only one of the two
+    bodies. A constraint to a mocap body is not part of the robot: a simulation drags the robot with it.
+
+    Parameters
+    ----------
+    root : Element
+        The <mujoco> element.
+    diagnostics : Diagnostics
+        Receives the warnings.
+
     """
     carried = _joints_above(root)
     handles = {
@@ -42,8 +49,8 @@ def warn_of_loops(root: Element, diagnostics: Diagnostics) -> None:
                 robot_body, handle = sorted(ends, key=handles.__contains__)
                 diagnostics.warn(
                     "mjcf-left-out",
-                    f"<{element.tag}> between '{robot_body}' and the mocap body '{handle}' is left out of the "
-                    "model: it only drags the robot in a simulation",
+                    f"<{element.tag}> between '{robot_body}' and the mocap body '{handle}' is not in the model: "
+                    "it only drags the robot in a simulation",
                     element.place,
                 )
                 continue
@@ -63,7 +70,7 @@ def warn_of_loops(root: Element, diagnostics: Diagnostics) -> None:
 
 
 def _joints_above(root: Element) -> dict[str, tuple[str, ...]]:
-    """The joints, of the base first, that carry each body and site, by its name."""
+    """Joints above each body and site, from the base on, by the name of the body or site."""
     joints_by_name: dict[str, tuple[str, ...]] = {_WORLD: ()}
     stack: list[tuple[Element, tuple[str, ...]]] = [
         (child, ()) for world in root.all("worldbody") for child in world.children
@@ -90,6 +97,7 @@ def _ends(constraint: Element) -> tuple[str, str]:
     )
 
 
+# Bodies: a block of the regressor grows with their square.
 MAX_BODIES = 256
 _JOINTS = ("hinge", "slide", "ball", "free")
 _NUMERIC = {
@@ -105,10 +113,10 @@ _DROPPED = {
 }  # fmt: skip
 _LEFT_OUT = {"tendon", "equality", "deformable"}
 _BOMBS = {"flexcomp", "composite"}
-# Of the actuators those that may be position controllers of a joint, or apply a torque to it.
+# Actuators that may be position controllers of a joint, or apply a torque to it.
 _CONTROLLERS = {"position", "general", "motor"}
 
-# Writes a model out with all that is attached to it; in the file's own folder, where its meshes are found.
+# Writes a model and everything attached to it as one file, into the same folder, where its meshes are.
 _WRITTEN_OUT = (
     "python -c \"import mujoco; s = mujoco.MjSpec.from_file('FILE'); s.compile(); "
     "open('whole.xml', 'w').write(s.to_xml())\""
@@ -116,11 +124,26 @@ _WRITTEN_OUT = (
 
 
 def check_mjcf(root: Element, folder: Path, packages: Sequence[str], diagnostics: Diagnostics) -> None:
-    """Resolves the includes of a <mujoco> element, checks it and removes what is not part of the dynamics.
+    """Resolve the includes of a <mujoco> element, check it and remove what is not part of the dynamics.
 
-    packages: folders of the user's, in which included files may lie as well.
-    Raises RefusedError for remote files, includes outside these folders, models over the size
-    budget, copies of <replicate> included, InputErrors with all that is wrong otherwise.
+    Parameters
+    ----------
+    root : Element
+        The <mujoco> element; modified.
+    folder : Path
+        Of the file.
+    packages : sequence of str
+        Folders that the user named; included files may be in them, too.
+    diagnostics : Diagnostics
+        Receives warnings.
+
+    Raises
+    ------
+    RefusedError
+        For remote files, files outside the folders, and models over the size budget, copies of <replicate> included.
+    InputErrors
+        With all errors.
+
     """
     _refuse_fragment(root)
     resolve_includes(root, folder, packages)
@@ -145,15 +168,15 @@ def _refuse_fragment(root: Element) -> None:
     if stray is not None:
         raise InputError(
             "mjcf-fragment",
-            found="a <body> outside <worldbody>: a part of a model",
+            found="a <body> outside <worldbody>, so only a part of a model",
             expected="the whole model",
-            do="give the file that includes it",
+            do="name the file that includes this one",
             place=stray.place,
         )
 
 
 def resolve_includes(root: Element, folder: Path, packages: Sequence[str] = ()) -> None:
-    """Puts the elements of included files in the place of each <include>; raises as `check_mjcf`."""
+    """Replace each <include> with the elements of the included file; raises as `check_mjcf`."""
     root.children = _included(root, folder, packages, {Path(root.file).resolve()}, 1)
 
 
@@ -173,7 +196,7 @@ def _included(
             raise InputError(
                 "include-twice",
                 found=f"'{file.name}' included twice, or by itself",
-                expected="each file once, as MuJoCo wants it",
+                expected="each file once, as MuJoCo requires",
                 place=child.place,
             )
         seen.add(file)
@@ -200,7 +223,9 @@ def _refuse_bombs(elements: list[Element]) -> None:
             place=copies.place,
         )
     if bodies > MAX_BODIES:
-        problem = f"{bodies:.6g} bodies (about {bodies**2 * 10 * 8 * 64 / 1e6:.0f} MB a regressor block)"
+        problem = (
+            f"{bodies:.6g} bodies (about {bodies**2 * 10 * 8 * 64 / 1e6:.0f} MB per block of the regressor)"
+        )
         raise RefusedError(
             "too-many-links", found=problem, expected=f"at most {MAX_BODIES}", place=elements[0].place
         )
@@ -208,7 +233,7 @@ def _refuse_bombs(elements: list[Element]) -> None:
 
 
 def _expanded(element: Element, errors: list[DynidError]) -> tuple[float, float]:
-    """How many bodies and elements an element holds once MuJoCo has written out the copies of each <replicate>."""
+    """Count the bodies and elements of an element, with all copies of each <replicate>."""
     inside_it = [_expanded(child, errors) for child in element.children]
     copies = number(element, "count", errors, 1.0) if element.tag == "replicate" else 1.0
     bodies, elements = (max(copies, 0.0) * sum(counts[k] for counts in inside_it) for k in range(2))
@@ -227,9 +252,9 @@ def _check_files(
             inside(folder, element.attributes["file"], element.place)
             raise InputError(
                 "mjcf-attach",
-                found=f"another model, '{element.attributes['file']}'",
-                expected="one model",
-                do=f"write it out as one file and give that: {_WRITTEN_OUT}",
+                found=f"an attached model, '{element.attributes['file']}'",
+                expected="one file",
+                do=f"write both as one file and name that: {_WRITTEN_OUT}",
                 place=element.place,
             )
         name = element.attributes.get("file", "")
@@ -259,7 +284,7 @@ def _check_numbers(element: Element, errors: list[DynidError]) -> None:
     for attribute in sorted(_NUMERIC.intersection(element.attributes)):
         values = check_numbers(element, attribute, errors, subject)
         if attribute == "mass" and values and min(values) < 0:
-            problem = f"{subject or element.tag}: mass {values[0]:g} kg"
+            problem = f"{subject or element.tag} with mass {values[0]:g} kg"
             errors.append(
                 InputError("negative-mass", found=problem, expected="a mass > 0", place=element.place)
             )
@@ -274,7 +299,7 @@ def _check_joint(element: Element, errors: list[DynidError], diagnostics: Diagno
             InputError(
                 "joint-type",
                 found=f"{subject} of type '{kind}'",
-                expected="one of hinge, slide",
+                expected="hinge or slide",
                 do=f"did you mean '{near[0]}'?" if near else "",
                 place=element.place,
             )
@@ -285,14 +310,14 @@ def _check_joint(element: Element, errors: list[DynidError], diagnostics: Diagno
         unit_axis(axis, element, subject, errors, diagnostics)
     low, high = numbers(element, "range", 2, ignored, (0.0, 0.0))
     if low > high:
-        problem = f"{subject}: range {low:g} > {high:g}"
+        problem = f"{subject} with lower limit {low:g} > upper limit {high:g}"
         errors.append(
             InputError("limits-swapped", found=problem, expected="lower <= upper", place=element.place)
         )
 
 
 def _left_out_text(element: Element) -> str:
-    # Joints are named: what couples the fingers of a hand is nothing to its arm.
+    # The joints are named, so that a coupling between fingers does not raise doubts about the arm.
     named = [
         part.attributes[key]
         for part in element.walk()
@@ -301,7 +326,7 @@ def _left_out_text(element: Element) -> str:
     ]
     joints = ", ".join(f"'{name}'" for name in dict.fromkeys(named))
     coupling = f", which couples joints {joints}," if joints else ""
-    return f"<{element.tag}>{coupling} is left out of the model"
+    return f"<{element.tag}>{coupling} is not in the model"
 
 
 def _remove_unused(root: Element, diagnostics: Diagnostics) -> None:

@@ -1,4 +1,4 @@
-"""dynid's own robot description: joints with DH parameters or placements, priors, limits and drives."""
+"""Robot files in dynid's TOML: joints with DH parameters or placements, priors, limits and drives."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ from dynid.robot.xml import inside
 from dynid.spatial.algebra import is_rotation, placement, rotation_about, rotation_rpy
 from dynid.spatial.inertia import transformed
 
-# Drives of TOML descriptions: gear ratios, couplings, linkages and motors.
+# Drives of TOML files: gear ratios, couplings, linkages and motors.
 
+# Positions between the limits at which a linkage must close: 1 degree apart for half a turn.
 CLOSES_AT = 181
 
 
@@ -44,18 +45,39 @@ def drive(
     known: Drive,
     findings: Findings,
 ) -> Drive:
-    """The known drive with that of the description put over it; limits: of the same joints."""
+    """Override a known drive with the drive keys of a TOML file.
+
+    Parameters
+    ----------
+    description : Description
+        The TOML file.
+    names : sequence of str
+        Names of the independent joints.
+    kinds : sequence of JointType
+        Their types.
+    limits : Limits
+        Their limits.
+    known : Drive
+        Drive of the file that it builds on, or the default.
+    findings : Findings
+        Receives errors.
+
+    Returns
+    -------
+    Drive
+
+    """
     entries = [DriveEntry() for _ in names]
     for i, joint in enumerate(description.joint):
         if joint.name in names:
             entries[list(names).index(joint.name)] = joint.drive or DriveEntry()
             _check_ratio(joint, i, kinds[list(names).index(joint.name)], description, findings)
         elif joint.drive is not None:
-            problem = f"a drive of joint '{joint.name}', which follows others"
+            problem = f"a drive of joint '{joint.name}', which follows other joints"
             findings.fail("driven-follower", problem, "drives of independent joints", "joint", i, "drive")
     linkages = _linkages(description, names, limits, known, findings)
     ratios = [entry.gear_ratio for entry in entries]
-    # A ratio in the file replaces the known one; what was known of coupled motors stays without it.
+    # A ratio in the file replaces the known row of N; coupled motors without a ratio keep theirs.
     N = np.array(known.transmission)
     for j, ratio in enumerate(ratios):
         if ratio is not None:
@@ -65,7 +87,7 @@ def drive(
     if description.drive.transmission is not None:
         N = _transmission(description.drive.transmission, len(names), findings)
     findings.stop()
-    # What was known of the rotors was known at the joints.
+    # Known rotor inertias are known at the joints, so new gear ratios change them on the motor side.
     reflected = (
         known.reflected_rotor_inertia / np.diag(N) ** 2 if np.diag(N).all() else np.full(len(N), np.nan)
     )
@@ -109,11 +131,11 @@ def _check_ratio(joint: Joint, i: int, kind: JointType, description: Description
     elif abs(ratio) < 0.2 and kind is not JointType.PRISMATIC:
         findings.fail(
             "gear-ratio-side",
-            f"joint '{joint.name}': gear_ratio = {ratio:g}, by which the joint turns {1 / abs(ratio):.4g} times as "
+            f"joint '{joint.name}': gear_ratio = {ratio:.3g}, so the joint would turn {1 / abs(ratio):.3g} times as "
             "fast as its motor",
             "motor turns per joint turn",
             *key,
-            do=f"write {1 / ratio:.6g} if joint turns per motor turn were meant",
+            do=f"write {1 / ratio:.6g} if it is joint turns per motor turn",
         )
     if description.drive.transmission is not None:
         findings.fail("two-sources", "a gear_ratio and a transmission", "one of them", *key)
@@ -130,7 +152,10 @@ def _coupled(N: Float, description: Description, names: Sequence[str], findings:
                 return N
         if coupling.motor == coupling.joint:
             findings.fail(
-                "self-coupling", f"'{coupling.motor}' coupled with itself", "two different joints", *key
+                "self-coupling",
+                f"motor '{coupling.motor}' coupled with its own joint",
+                "two different joints",
+                *key,
             )
         if description.drive.transmission is not None:
             findings.fail("two-sources", "a coupling and a transmission", "one of them", *key)
@@ -138,7 +163,7 @@ def _coupled(N: Float, description: Description, names: Sequence[str], findings:
         N[i, j] += coupling.factor * ratios[i]
     fault = singular(N)
     if fault and description.drive.coupling:
-        expected = "couplings after which every motor is independent of the others"
+        expected = "couplings that keep the motors independent"
         findings.fail("singular-transmission", fault, expected, "drive", "coupling", 0)
     return N
 
@@ -146,7 +171,8 @@ def _coupled(N: Float, description: Description, names: Sequence[str], findings:
 def _transmission(rows: list[list[float]], n: int, findings: Findings) -> Float:
     key = ("drive", "transmission")
     if len(rows) != n or any(len(row) != n for row in rows):
-        findings.fail("transmission", f"a transmission of {len(rows)} rows", f"{n} rows of {n} numbers", *key)
+        problem = f"a transmission of {len(rows)} rows with {sorted({len(row) for row in rows})} numbers"
+        findings.fail("transmission", problem, f"{n} rows of {n} numbers", *key)
         return np.eye(n)
     N = np.array(rows)
     fault = singular(N)
@@ -167,7 +193,7 @@ def _linkages(
         j = list(names).index(joint.name)
         key = ("joint", i, "drive", "linkage")
         if not (np.isfinite(limits.lower[j]) and np.isfinite(limits.upper[j])):
-            expected = "lower and upper: bars close over a part of the turn only"
+            expected = "lower and upper, since the bars only close over a part of the turn"
             findings.fail("linkage-limits", f"joint '{joint.name}': a linkage without limits", expected, *key)
             continue
         try:
@@ -187,16 +213,16 @@ def _overridden(given: Sequence[float | None], known: Float) -> Float:
 
 _Z = np.array([0.0, 0.0, 1.0])
 _X = np.array([1.0, 0.0, 0.0])
-_GRAVITY = (0.0, 0.0, -9.81)
+_GRAVITY = (0.0, 0.0, -9.81)  # m/s^2
 _OVERRIDES = {"name", "inertia", "drive", "friction", "lower", "upper", "velocity", "effort"}
 
-# Keys that name another description; what it is, its content shows.
+# Keys that name another robot file; its format is recognised by its content.
 _NAMED = ("urdf", "mjcf", "sdf", "usd")
 
 
 @dataclass(frozen=True)
 class TomlFormat:
-    """dynid's own TOML, recognised by its ending."""
+    """dynid's TOML, recognised by the file name ending in .toml."""
 
     name: str = "dynid TOML"
 
@@ -205,14 +231,14 @@ class TomlFormat:
         return file.suffix == ".toml"
 
     def read(self, file: RobotFile) -> RobotModel:
-        """The robot; raises as `read_toml_robot`."""
+        """Read the robot; raises as `read_toml_robot`."""
         return read_toml_robot(file)
 
 
 def read_toml_robot(file: RobotFile) -> RobotModel:
-    """The robot of a TOML description, which may build upon another one.
+    """Read the robot of a TOML file, which may build on another robot file.
 
-    Raises InputErrors with the line of all that is wrong, RefusedError if that file is outside the folder.
+    Raises InputErrors with the lines of all errors, RefusedError if the other file is outside the folder.
     """
     data, lines = read_toml(file.path)
     description = validate(Description, data, lines, str(file.path))
@@ -224,7 +250,7 @@ def read_toml_robot(file: RobotFile) -> RobotModel:
         raise UsageError(
             "root",
             found=f"--root {file.reading.root}",
-            expected="no root: this description has one tree",
+            expected="no root, since a TOML file has one tree",
             place=findings.place(),
         )
     return _Builder(description, findings).robot()
@@ -286,14 +312,16 @@ class _Builder:
     def _check(self) -> None:
         d, fail = self.d, self.findings.fail
         if d.convention is None:
-            fail("no-convention", "no 'convention'", "one of standard_dh, modified_dh, placements", "joint")
+            fail("no-convention", "no key 'convention'", "standard_dh, modified_dh or placements", "joint")
         if not d.joint:
             fail("no-joints", "no [[joint]]", "at least one", "joint")
         if d.dh is not None:
             if d.convention == "placements":
-                fail("mixed-convention", "dh", "standard_dh or modified_dh with a table of dh", "dh")
+                fail("mixed-convention", "a table dh", "standard_dh or modified_dh with it", "dh")
             if len(d.dh) != len(d.joint):
-                fail("dh-rows", f"{len(d.dh)} rows of dh for {len(d.joint)} joints", "one row a joint", "dh")
+                fail(
+                    "dh-rows", f"{len(d.dh)} rows of dh for {len(d.joint)} joints", "one row per joint", "dh"
+                )
             for i, row in enumerate(d.dh):
                 if len(row) != 4:
                     fail("dh-rows", f"row {i + 1} of dh: {row}", "four numbers a, alpha, d, theta", "dh", i)
@@ -320,9 +348,7 @@ class _Builder:
             expected = "a, alpha, d, theta with a DH convention"
             fail("mixed-convention", f"{who}: {', '.join(placed)}", expected, "joint", i, placed[0])
         if self.d.dh is not None and dh:
-            fail(
-                "two-sources", f"{who}: {', '.join(dh)} beside the table dh", "one of them", "joint", i, dh[0]
-            )
+            fail("two-sources", f"{who}: {', '.join(dh)} and the table dh", "one of them", "joint", i, dh[0])
         missing = [key for key in ("a", "alpha", "d") if key not in dh]
         if self.d.dh is None and missing:
             fail("missing-key", f"{who} without {', '.join(missing)}", "a, alpha, d", "joint", i)
@@ -341,11 +367,11 @@ class _Builder:
         return before.index(wanted)
 
     def _projection(self, independent: list[int], kinds: tuple[JointType, ...]) -> tuple[Float, Float]:
-        # q_tree = projection q + offset: joints that follow others, as the bars of a linkage do.
+        # q_tree = projection q + offset, for joints that follow others, such as the bars of a linkage.
         n, fail = len(self.names), self.findings.fail
         projection, offset = np.zeros((n, len(independent))), np.zeros(n)
         if not independent:
-            fail("no-joints", "joints that all follow others", "at least one that does not", "joint", 0)
+            fail("no-joints", "only joints that follow others", "at least one independent joint", "joint", 0)
         for column, i in enumerate(independent):
             projection[i, column] = 1.0
         for i, joint in enumerate(self.d.joint):
@@ -377,12 +403,12 @@ class _Builder:
                     projection[i, independent.index(self.names.index(name))] = factor
             for key in ("lower", "upper", "velocity", "effort", "friction"):
                 if getattr(joint, key) is not None:
-                    problem = f"{key} of joint '{joint.name}', which follows others"
+                    problem = f"{key} of joint '{joint.name}', which follows other joints"
                     fail("not-here", problem, "limits and friction of independent joints", "joint", i, key)
         return projection, offset
 
     def _kinematics(self, parents: list[int]) -> tuple[Float, Float, list[Float]]:
-        # Placement and axis of each joint frame, and where the frame that inertial priors refer to is in it.
+        # Placement and axis of each joint frame, and in it the frame of the inertial priors.
         n = len(parents)
         world = base_placement(self.d)
         placements, axes = np.tile(np.eye(4), (n, 1, 1)), np.tile(_Z, (n, 1))
@@ -456,8 +482,8 @@ def _extended(d: Description, file: RobotFile, findings: Findings) -> RobotModel
     if named.suffix.lower() == file.suffix:
         raise InputError(
             "robot-format",
-            found=f"{key} = '{getattr(d, key)}', a TOML description as well",
-            expected="a description in another format to build upon",
+            found=f"{key} = '{getattr(d, key)}', which is also TOML",
+            expected="a robot file in another format to build on",
             place=place,
         )
     robot = file.other(named)
@@ -465,7 +491,8 @@ def _extended(d: Description, file: RobotFile, findings: Findings) -> RobotModel
         present = {name for name, value in joint.model_dump().items() if value is not None}
         for name in sorted(present - _OVERRIDES):
             problem = f"{name} of joint '{joint.name}'"
-            findings.fail("not-here", problem, "kinematics and inertia in the named file", "joint", i, name)
+            expected = f"kinematics and inertia in the file of '{key}'"
+            findings.fail("not-here", problem, expected, "joint", i, name)
         if joint.name not in robot.joint_names:
             expected = "one of " + ", ".join(robot.joint_names)
             findings.fail("unknown-joint", f"joint '{joint.name}'", expected, "joint", i, "name")

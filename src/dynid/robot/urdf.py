@@ -1,4 +1,4 @@
-"""URDF: links and joints, checked."""
+"""URDF: reads and checks links and joints."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from dynid.robot.xml import Element, number, numbers
 from dynid.spatial.algebra import placement, rotation_rpy
 from dynid.spatial.inertia import from_com, symmetric, transformed
 
-# The links and joints of a URDF, read number by number; what is wrong is collected with its line.
+# Links and joints of a URDF, read number by number; errors are collected with their lines.
 
 _TYPES = (*MOVING, "fixed", "floating", "planar")
 _ZERO = (0.0, 0.0, 0.0)
 
 
 def read_links(robot: Element, errors: list[DynidError]) -> dict[str, Link]:
-    """The links by name."""
+    """Read the links by name; append errors."""
     links: dict[str, Link] = {}
     for element in robot.all("link"):
         name = _name(element, errors)
@@ -49,29 +49,29 @@ def read_links(robot: Element, errors: list[DynidError]) -> dict[str, Link]:
     return links
 
 
-# What stands still, which some programs know without a <link>.
+# Name of the fixed world, which some programs know without a <link>.
 WORLD = "world"
 
 
 def with_world(
     links: dict[str, Link], joints: dict[str, LinkJoint], diagnostics: Diagnostics
 ) -> dict[str, Link]:
-    """The links, with one for the world where joints hang on it that no <link> declares."""
+    """Add a link for the world if joints have it as parent and no <link> declares it."""
     on_world = [joint for joint in joints.values() if joint.parent == WORLD]
     if WORLD in links or not on_world:
         return links
     first = on_world[0]
     diagnostics.warn(
         "world-link",
-        f"joint '{first.name}' hangs on '{WORLD}', which no <link> declares: it is taken as what stands still; other "
-        f'programs may want <link name="{WORLD}"/>',
+        f"joint '{first.name}' has the parent '{WORLD}', which no <link> declares. It is read as the fixed world; "
+        f'other programs may need <link name="{WORLD}"/>',
         first.element.place,
     )
     return {WORLD: Link(WORLD, first.element, None), **links}
 
 
 def read_joints(robot: Element, errors: list[DynidError], diagnostics: Diagnostics) -> dict[str, LinkJoint]:
-    """The joints by name; those that cannot be understood are left out, with an error."""
+    """Read the joints by name; leave out those that cannot be understood and append errors."""
     joints: dict[str, LinkJoint] = {}
     seen: dict[str, Element] = {}
     for element in robot.all("joint"):
@@ -87,13 +87,28 @@ def read_joints(robot: Element, errors: list[DynidError], diagnostics: Diagnosti
 
 
 def duplicate(kind: str, name: str, first: Element, second: Element) -> InputError:
-    """The error for two elements of one name; it gives both lines."""
+    """Return the error for two elements with the same name.
+
+    Parameters
+    ----------
+    kind : str
+        "link", "joint" or "body".
+    name : str
+        The name.
+    first, second : Element
+        The elements, for their lines.
+
+    Returns
+    -------
+    InputError
+
+    """
     lines = f"lines {first.line} and {second.line}"
     if first.file != second.file:
         lines = f"'{first.place}' and '{second.place}'"
     return InputError(
         f"duplicate-{kind}",
-        found=f"{kind} '{name}' twice, in {lines}",
+        found=f"two {kind}s '{name}', in {lines}",
         expected="unique names",
         place=second.place,
     )
@@ -102,7 +117,7 @@ def duplicate(kind: str, name: str, first: Element, second: Element) -> InputErr
 def _name(element: Element, errors: list[DynidError]) -> str:
     name = element.attributes.get("name", "")
     if not name:
-        problem = f"a <{element.tag}> without name"
+        problem = f"a <{element.tag}> without a name"
         errors.append(InputError("no-name", found=problem, expected="a name", place=element.place))
     return name
 
@@ -116,7 +131,7 @@ def _inertial(link: str, element: Element, errors: list[DynidError]) -> LinkIner
     frame = _origin(inertial, subject, errors)
     mass = inertial.find("mass")
     if mass is None or "value" not in mass.attributes:
-        problem = f"{subject}: an inertial without mass"
+        problem = f"{subject} with an <inertial> without mass"
         errors.append(InputError("no-mass", found=problem, expected="<mass value>", place=inertial.place))
         return None
     value = number(mass, "value", errors, subject=subject)
@@ -210,18 +225,37 @@ def _axis(
 def unit_axis(
     axis: Float, element: Element, subject: str, errors: list[DynidError], diagnostics: Diagnostics
 ) -> Float:
-    """The axis at length 1, with a warning if it was not; zero length is an error."""
+    """Normalise an axis; warn if its length is not 1 and append an error if it is zero.
+
+    Parameters
+    ----------
+    axis : ndarray, shape (3,)
+        Axis in the file.
+    element : Element
+        For the place in messages.
+    subject : str
+        The joint, for messages.
+    errors : list of DynidError
+        Receives the error.
+    diagnostics : Diagnostics
+        Receives the warning.
+
+    Returns
+    -------
+    ndarray, shape (3,)
+        Unit vector; the axis as it is after an error.
+
+    """
     length = float(np.linalg.norm(axis))
     if math.isnan(length):
         return axis
     if length < 1e-9:
-        problem = f"{subject}: axis of length zero"
+        problem = f"{subject} with an axis of length zero"
         errors.append(InputError("zero-axis", found=problem, expected="a direction", place=element.place))
         return axis
     if abs(length - 1.0) > 1e-6:
-        diagnostics.warn(
-            "axis-length", f"{subject}: axis of length {length:.6g} was normalised", element.place
-        )
+        text = f"{subject} has an axis of length {length:.3g}, which is normalised"
+        diagnostics.warn("axis-length", text, element.place)
     return axis / length
 
 
@@ -231,15 +265,15 @@ def _limits(
     limit = joint.find("limit")
     if limit is None or kind not in MOVING:
         if kind in ("revolute", "prismatic"):
-            diagnostics.warn("limit-missing", f"{subject} has no <limit>: taken as unlimited", joint.place)
+            diagnostics.warn("limit-missing", f"{subject} has no <limit> and is unlimited", joint.place)
         return -math.inf, math.inf, math.inf, math.inf
     velocity, effort = (_magnitude(limit, key, subject, errors) for key in ("velocity", "effort"))
     if kind == "continuous":
         return -math.inf, math.inf, velocity, effort
     if "lower" not in limit.attributes and "upper" not in limit.attributes:
-        # The format's default for both is 0, which would hold the joint still.
+        # The format's default for both is 0, which would lock the joint.
         diagnostics.warn(
-            "limit-missing", f"{subject} has no lower and upper limit: taken as unlimited", limit.place
+            "limit-missing", f"{subject} has no lower and upper limit and is unlimited", limit.place
         )
         return -math.inf, math.inf, velocity, effort
     lower, upper = (
@@ -247,7 +281,7 @@ def _limits(
         for key, side, sign in (("lower", -1, "-"), ("upper", 1, ""))
     )
     if lower > upper:
-        problem = f"{subject}: lower {lower:g} > upper {upper:g}"
+        problem = f"{subject} with lower limit {lower:g} > upper limit {upper:g}"
         errors.append(
             InputError("limits-swapped", found=problem, expected="lower <= upper", place=limit.place)
         )
@@ -255,7 +289,7 @@ def _limits(
 
 
 def _unbounded(limit: Element, key: str, sign: str = "") -> bool:
-    """Whether a limit is infinite, on its own side."""
+    """Whether a limit is infinite with the given sign."""
     return limit.attributes.get(key, "").strip().lower().lstrip("+") in (
         f"{sign}inf",
         f"{sign}infinity",
@@ -268,17 +302,17 @@ def _magnitude(limit: Element, key: str, subject: str, errors: list[DynidError])
         return math.inf
     value = number(limit, key, errors, math.inf, subject)
     if value < 0:
-        problem = f"{subject}: limit {key} = {value:g}"
+        problem = f"{subject} with limit {key} = {value:g}"
         errors.append(
             InputError(
                 "negative-limit",
                 found=problem,
-                expected="a number > 0, or 0 for none",
-                do="write its size: it holds for both directions",
+                expected="a number > 0, or 0 for no limit",
+                do="write its magnitude, which applies to both directions",
                 place=limit.place,
             )
         )
-    # Zero is what exporters write for "not known".
+    # Exporters write 0 for an unknown limit.
     return value if value > 0 else math.inf
 
 
@@ -294,17 +328,59 @@ def _mimic(joint: Element, subject: str, errors: list[DynidError]) -> Mimic | No
 
 
 def read_urdf(robot: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
-    """The robot of a <robot> element; gravity is 9.81 m/s^2 along -z of the root link.
+    """Read the robot of a <robot> element, with gravity 9.81 m/s^2 along -z of the root link.
 
-    Raises RefusedError for robots over the size budget, InputErrors with all that is wrong otherwise.
+    Parameters
+    ----------
+    robot : Element
+        The <robot> element.
+    path : Path
+        Of the file.
+    reading : Reading
+        Root link, locked joints and folders of packages.
+    diagnostics : Diagnostics
+        Receives warnings.
+
+    Returns
+    -------
+    RobotModel
+
+    Raises
+    ------
+    RefusedError
+        For robots over the size budget.
+    InputErrors
+        With all errors.
+
     """
     return model_of_links(lint(robot, path.parent, reading, diagnostics), str(path))
 
 
 def lint(robot: Element, folder: Path, reading: Reading, diagnostics: Diagnostics) -> LinkTree:
-    """The checked tree of a <robot> element; the root of the reading picks one if there are several.
+    """Read and check the links and joints of a <robot> element.
 
-    Raises RefusedError for robots over the size budget, InputErrors with all that is wrong otherwise.
+    Parameters
+    ----------
+    robot : Element
+        The <robot> element.
+    folder : Path
+        Of the file.
+    reading : Reading
+        Its root selects one of several trees.
+    diagnostics : Diagnostics
+        Receives warnings.
+
+    Returns
+    -------
+    LinkTree
+
+    Raises
+    ------
+    RefusedError
+        For robots over the size budget.
+    InputErrors
+        With all errors.
+
     """
     check_size(robot, len(robot.all("link")))
     named = [
@@ -323,7 +399,7 @@ def lint(robot: Element, folder: Path, reading: Reading, diagnostics: Diagnostic
 
 @dataclass(frozen=True)
 class UrdfFormat:
-    """URDF, recognised by <robot>."""
+    """URDF, recognised by its root element <robot>."""
 
     name: str = "URDF"
 
@@ -332,5 +408,5 @@ class UrdfFormat:
         return file.tag == "robot"
 
     def read(self, file: RobotFile) -> RobotModel:
-        """The robot; raises as `read_urdf`."""
+        """Read the robot; raises as `read_urdf`."""
         return read_urdf(file.root, file.path, file.reading, file.diagnostics)
