@@ -1,7 +1,7 @@
-"""Options: fields of frozen dataclasses that carry their meaning, unit and range.
+"""Options: fields of frozen dataclasses with a meaning, unit and range.
 
-From them come the checks in Python, those of TOML files, command-line options, tables of the documentation and a JSON
-schema. A field without `option` is an option all the same, of any value that its type allows.
+They define the checks in Python and of TOML files, command-line options, tables of the documentation and a JSON schema.
+A field without `option` is also an option, with any value of its type.
 """
 
 from __future__ import annotations
@@ -17,18 +17,31 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, g
 from dynid.base.errors import UsageError
 
 _KEY = "option"
-# What an option is not: the name of a kind, which no one chooses.
+# Field with the name of a kind, which is not an option.
 _NAME = "name"
-# Numbers beyond it are left to the checks that say what is wrong: whole ones may be too large for a float.
+# Greatest number of the fast checks. Larger numbers go to the full checks, since integers may overflow a float.
 _LARGEST = 1e300
 
 
 @dataclass(frozen=True)
 class Option:
-    """What is said of one field.
+    """Meaning and range of one field.
 
-    doc: one sentence.    unit: of its numbers.    above, below: bounds that are not reached; least, most: that are.
-    kind: words for its values in place of those made from its type.    choices: the values of a text.
+    Parameters
+    ----------
+    doc : str
+        Its meaning in one sentence.
+    unit : str
+        Unit of its numbers.
+    above, below : float, optional
+        Exclusive bounds.
+    least, most : float, optional
+        Inclusive bounds.
+    kind : str
+        Words for its values, instead of those derived from its type.
+    choices : tuple of str
+        Allowed texts.
+
     """
 
     doc: str = ""
@@ -41,7 +54,7 @@ class Option:
     choices: tuple[str, ...] = ()
 
     def allows(self, number: float) -> bool:
-        """Whether a number lies within the bounds; without any it may be nan or infinite, too."""
+        """Whether a number is within the bounds; without bounds, nan and infinity are also allowed."""
         if not self.range:
             return True
         return (
@@ -54,7 +67,7 @@ class Option:
 
     @property
     def range(self) -> str:
-        """The bounds in words: "from 1 to 8", "> 0", "at least 0"; "" without any."""
+        """The bounds as text: "from 1 to 8", "> 0", "at least 0"; "" without bounds."""
         low = f"> {_number_text(self.above)}" if self.above is not None else ""
         if self.least is not None:
             low = f"at least {_number_text(self.least)}"
@@ -83,7 +96,24 @@ def option(
     kind: str = "",
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """A dataclass field that carries an `Option`."""
+    """Return a dataclass field with an `Option`.
+
+    Parameters
+    ----------
+    default : object
+        Default value; none makes the option required.
+    doc : str
+        Its meaning in one sentence.
+    factory : callable, optional
+        Makes the default, for values that can change.
+    unit, above, below, least, most, kind, choices
+        As for `Option`.
+
+    Returns
+    -------
+    dataclasses.Field
+
+    """
     metadata = {_KEY: Option(doc, unit, above, below, least, most, kind, choices)}
     if factory is not None:
         return field(default_factory=factory, metadata=metadata)
@@ -92,7 +122,7 @@ def option(
 
 @dataclass(frozen=True)
 class Described:
-    """An option with its name, type and default; required: it has none."""
+    """An option with its name, type and default; required: it has no default."""
 
     name: str
     hint: Any
@@ -102,12 +132,23 @@ class Described:
 
     @property
     def words(self) -> str:
-        """What values it takes, in words."""
+        """Allowed values as text."""
         return self.option.kind or words(self.hint, self.option)
 
 
 def options_of(kind: Any) -> Mapping[str, Described]:
-    """The options of a dataclass by name, in order; its `name` is none of them."""
+    """Options of a dataclass by name, in order, without its field `name`.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+
+    Returns
+    -------
+    mapping of str to Described
+
+    """
     return _options_of(kind)
 
 
@@ -130,7 +171,21 @@ def _described(entry: Field[Any], hint: Any) -> Described:
 
 
 def check_options(instance: Any, section: str = "") -> None:
-    """Raises UsageError for a field of a dataclass whose numbers or text lie out of range; types are not looked at."""
+    """Check the range of all options of a dataclass instance; types are not checked.
+
+    Parameters
+    ----------
+    instance : object
+        Instance of a dataclass.
+    section : str
+        Prefix of option names in the message.
+
+    Raises
+    ------
+    UsageError
+        For the first option out of range.
+
+    """
     for name, described in options_of(type(instance)).items():
         value = getattr(instance, name)
         if not _in_range(value, described):
@@ -155,7 +210,7 @@ def _in_range(value: Any, described: Described) -> bool:
 
 
 def literals(hint: Any) -> tuple[str, ...]:
-    """The texts that a type allows; () where it allows any."""
+    """Texts that a type allows; () if it allows any text or none."""
     if get_origin(hint) is Literal:
         return tuple(choice for choice in get_args(hint) if isinstance(choice, str))
     if _is_union(hint) or get_origin(hint) is Annotated:
@@ -165,9 +220,22 @@ def literals(hint: Any) -> tuple[str, ...]:
 
 
 def converted(hint: Any, option: Option, value: Any) -> Any:
-    """A plain value, as JSON has it, as a field of this type holds it: a whole number as float, a list as tuple.
+    """Convert a plain JSON value to a type, such as an integer to float or a list to a tuple.
 
-    MISSING for one that it does not take, and for a type that is not made of numbers, texts and tuples alone.
+    Parameters
+    ----------
+    hint : type
+        Type of the field.
+    option : Option
+        Its range.
+    value : object
+        Plain value.
+
+    Returns
+    -------
+    object
+        MISSING for a value that is not allowed, and for types other than numbers, texts and tuples.
+
     """
     origin, parts = get_origin(hint), get_args(hint)
     if _is_union(hint):
@@ -195,7 +263,7 @@ def _is_sure(value: Any, kinds: tuple[type, ...]) -> bool:
 
 
 def constrained(hint: Any, option: Option) -> Any:
-    """The type with the option's range on its numbers and its choices in place of text, for pydantic."""
+    """Return a type for pydantic with the option's range on numbers and its choices instead of text."""
     from pydantic import Field as Limit
 
     if hint in (float, int):
@@ -222,7 +290,7 @@ def _whole(value: float) -> float | int:
 
 
 def words(hint: Any, option: Option = Option()) -> str:
-    """The values of a type in words: "a number > 0 (Hz) or 'auto'"."""
+    """Return the values of a type as text: "a number > 0 (Hz) or 'auto'"."""
     alternatives = list(dict.fromkeys(_alternatives(hint, option)))
     return " or ".join(filter(None, (", ".join(alternatives[:-1]), alternatives[-1])))
 
@@ -270,7 +338,7 @@ def _plural(hint: Any, option: Option) -> str:
 
 
 def with_limits(option: Option, metadata: AbstractSequence[Any]) -> Option:
-    """The option with bounds as pydantic writes them: objects with gt, ge, lt or le, or fields with lists of such."""
+    """Add pydantic's bounds to an option: objects with gt, ge, lt or le, or fields with lists of them."""
     for entry in metadata:
         for bound in getattr(entry, "metadata", None) or (entry,):
             for name, ours in (("gt", "above"), ("ge", "least"), ("lt", "below"), ("le", "most")):

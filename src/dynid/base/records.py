@@ -1,4 +1,4 @@
-"""Frozen dataclasses, their plain data, and how they show themselves at a prompt."""
+"""Frozen dataclasses, their conversion to plain data, and their display at a prompt."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["dataclass"]
 
 
-# Frozen dataclasses that share their methods' code.
+# Frozen dataclasses that share the code of their methods.
 #
-# The standard library writes the methods of a frozen class as text and compiles them, half a millisecond a
-# class: of a command that reads a run that was a fifth of the processor time. Here classes behave alike and
-# nothing is compiled.
+# The standard library generates and compiles the methods of each frozen class, which takes 0.5 ms per class: a fifth of
+# the processor time of a command that reads a run. These classes behave the same without compiling anything.
 
 if TYPE_CHECKING:
     import inspect
@@ -31,10 +30,10 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls=None, /, *, frozen=False, eq=True):
-        """As `dataclasses.dataclass`."""
+        """Make a class a dataclass, as `dataclasses.dataclass` does."""
 
         def made(cls):
-            # A base of its own may have fields in front.
+            # Fields of a base class come first; the standard library handles them.
             if frozen and not any(dataclasses.is_dataclass(base) for base in cls.__bases__):
                 return _frozen(cls, eq)
             return dataclasses.dataclass(cls, frozen=frozen, eq=eq)
@@ -43,7 +42,7 @@ else:
 
 
 class _Signature:
-    """The signature of a class, put together where somebody asks for it."""
+    """Signature of a class, created on first use."""
 
     def __get__(self, instance: object, cls: Any) -> inspect.Signature:
         import inspect
@@ -64,7 +63,7 @@ class _Signature:
 
 
 def _frozen(cls: Any, eq: bool) -> Any:
-    # Without a docstring the standard library would make one of the signature, which takes as long as all else.
+    # Without a docstring, the standard library would derive one from the signature, which is slow.
     cls.__doc__ = cls.__doc__ or cls.__name__
     defined = dict(vars(cls))
     dataclasses.dataclass(cls, init=False, repr=False, eq=False)
@@ -153,7 +152,7 @@ def _guards(cls: Any, fields: Fields) -> dict[str, Callable[..., Any]]:
 
 def _equality(fields: Fields) -> dict[str, Callable[..., Any]]:
     names = [field.name for field in fields if field.compare]
-    # One name gives its value, several a tuple of theirs.
+    # attrgetter returns one value for one name, and a tuple for several.
     values: Callable[[Any], Any] = attrgetter(*names) if names else lambda _: ()
 
     def equal(self: Any, other: object) -> Any:
@@ -167,16 +166,29 @@ def _equality(fields: Fields) -> dict[str, Callable[..., Any]]:
     return {"__eq__": equal, "__hash__": number}
 
 
-# Values as plain JSON data, for programs that read what a command found.
+# Values as plain JSON data, for programs that read the results of a command.
 
 
 def plain(value: object) -> Any:
-    """JSON data of a value: dataclasses as objects by field, arrays as lists, nan and infinities as null.
+    """Convert a value to JSON data: dataclasses to objects, arrays to lists, nan and infinity to null.
 
-    Raises TypeError for a value that is none of these, since its text would be no data.
+    Parameters
+    ----------
+    value : object
+        Numbers, text, enumerations, paths, mappings, sequences, arrays and dataclasses of these.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    TypeError
+        For a value of another type.
+
     """
     kind = type(value)
-    if kind is float:  # most of what there is, by far
+    if kind is float:  # first, since most values are floats
         return value if math.isfinite(value) else None  # type: ignore[arg-type]  # mypy does not narrow by `kind is`
     if kind is str or kind is int:
         return value
@@ -196,26 +208,37 @@ def plain(value: object) -> Any:
         return {f.name: plain(getattr(value, f.name)) for f in fields(value) if not f.name.startswith("_")}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if hasattr(value, "tolist"):  # arrays and scalars of NumPy, which need not be imported here
+    if hasattr(value, "tolist"):  # arrays and scalars of NumPy, without importing it
         data = value.tolist()
         whole = getattr(getattr(value, "dtype", None), "kind", "O") in "iub"
         return data if whole else plain(data)
-    raise TypeError(f"no plain data of a {type(value).__name__}")
+    raise TypeError(f"a {type(value).__name__} cannot be converted to plain data")
 
 
-# What an object shows of itself at a prompt and in a notebook: a title, facts and a small table.
+# Display of objects at a prompt and in a notebook: a title, facts and a small table.
 
-# Of a line, as terminals and notebooks show it without wrapping.
+# Characters per line that terminals and notebooks show without wrapping.
 WIDTH = 100
-# A fact takes at most so many lines of text, a cell of HTML so many characters, a table so many rows: what objects show
-# of themselves stays small whatever they are called.
+# Lines per fact, characters per HTML cell and rows per table, so that the display stays small even with long names.
 FACT_LINES, CELL, ROWS = 3, 300, 12
 _INDENT, _NO_BREAK = 4, "\u00a0"
 
 
 @dataclass(frozen=True)
 class Overview:
-    """A title, facts by label, and a table that only HTML shows: heads and rows of text."""
+    """Display of an object.
+
+    Parameters
+    ----------
+    title : str
+    facts : tuple of (str, str)
+        Labels and values.
+    heads : tuple of str
+        Headings of a table that only HTML shows.
+    rows : tuple of tuple of str
+        Its rows.
+
+    """
 
     title: str
     facts: tuple[tuple[str, str], ...] = ()
@@ -223,7 +246,7 @@ class Overview:
     rows: tuple[tuple[str, ...], ...] = ()
 
     def text(self) -> str:
-        """Lines of text."""
+        """Text with one line or more per fact."""
         lines = [shortened(self.title, WIDTH)]
         for label, value in self.facts:
             lines += textwrap.wrap(
@@ -237,7 +260,7 @@ class Overview:
         return "\n".join(lines).replace(_NO_BREAK, " ")
 
     def html(self) -> str:
-        """A small table; every text is escaped."""
+        """HTML tables; all text is escaped."""
         facts = "".join(
             f'<tr><th style="text-align:left">{_cell(label)}</th><td style="text-align:left">{_cell(value)}</td></tr>'
             for label, value in self.facts
@@ -257,29 +280,55 @@ class Overview:
 
 
 def printable(text: str) -> str:
-    """The text with a question mark for what no terminal should be sent."""
+    """Replace characters that are not printable with question marks."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def shortened(text: str, length: int) -> str:
-    """The text, or its beginning and an ellipsis."""
+    """Shorten a text to a length with an ellipsis, and replace characters that are not printable."""
     plain = printable(text)
     return plain if len(plain) <= length else plain[: length - 4] + " ..."
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:
-    """Names with commas between, the number of those that are left out at the end."""
+    """Join names with commas, with the number of omitted names at the end: "a, b and 3 more".
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names.
+    most : int
+        How many are listed.
+
+    Returns
+    -------
+    str
+
+    """
     left = len(names) - most
     return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
 
 
 def few(names: Sequence[str], most: int) -> str:
-    """The first names with commas between, dots for those that are left out."""
+    """Join the first names with commas, with dots for the others: "a, b, ...".
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names.
+    most : int
+        How many are listed.
+
+    Returns
+    -------
+    str
+
+    """
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things: "1 joint", "7 joints"."""
+    """Return a count with its noun: "1 joint", "7 joints"."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 

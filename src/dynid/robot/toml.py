@@ -452,7 +452,7 @@ class _Builder:
             fail("zero-axis", f"{who}: axis of length zero", "a direction", "joint", i, "axis")
             axis, length = _Z, 1.0
         elif abs(length - 1.0) > 1e-6:
-            text = f"{who}: axis of length {length:.6g} was normalised"
+            text = f"{who} has an axis of length {length:.6g}, which is normalised"
             self.findings.warn("axis-length", text, "joint", i, "axis")
         return placement(R, np.array(joint.xyz if joint.xyz is not None else (0.0, 0.0, 0.0))), axis / length
 

@@ -254,7 +254,7 @@ def unit_axis(
         errors.append(InputError("zero-axis", found=problem, expected="a direction", place=element.place))
         return axis
     if abs(length - 1.0) > 1e-6:
-        text = f"{subject} has an axis of length {length:.3g}, which is normalised"
+        text = f"{subject} has an axis of length {length:.6g}, which is normalised"
         diagnostics.warn("axis-length", text, element.place)
     return axis / length
 
