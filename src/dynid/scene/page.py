@@ -1,4 +1,4 @@
-"""Scenes in pages: a whole document, or a part of another one; offline, under a strict security policy."""
+"""Scenes as HTML: a whole document or a part of one; offline, with a strict security policy."""
 
 from __future__ import annotations
 
@@ -16,20 +16,25 @@ from dynid.scene.scene import Scene
 from dynid.scene.still import still_png
 
 ASSETS = Path(__file__).parent / "assets"
-# Positions of a surface in its box by 16 bits: 0.01 mm in a link of 0.6 m.
+# Steps of a position in the bounding box of a surface, 16 bits: 0.01 mm in a link of 0.6 m.
 _STEPS = 65535
 STILL = (640, 370)  # pixels of the picture for print: 100 dpi on a page, some 60 kB
-_GRID = 8  # lines to each side of the middle
-_HINT = "Drag or arrow keys turn, wheel or + and - zoom, shift moves, Home resets"
-_TURN = np.pi  # a joint without limits is turned so far by hand
+_GRID = 8  # grid lines on each side of the centre
+_HINT = "Drag or arrow keys: turn. Wheel or + and -: zoom. Shift: move. Home: reset"
+_TURN = np.pi  # rad: range of the slider of a joint without limits, to each side
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """A scene inside another page.
+    """A scene as a part of a page.
 
-    html: goes where the scene is to stand, any number of them in a page.
-    script, style: once in the page; the script's hash belongs into its policy (`page_policy`).
+    Parameters
+    ----------
+    html : str
+        Element of the scene; a page may have several.
+    script, style : str
+        Once per page; the page's policy must contain the hash of the script (`page_policy`).
+
     """
 
     html: str
@@ -38,9 +43,21 @@ class Fragment:
 
 
 def scene_page(scene: Scene, title: str = "") -> str:
-    """A whole HTML document: the robot, its motion with controls, joints that can be moved by hand.
+    """Render a scene as a whole HTML document: robot, motion with controls, and sliders for the joints.
 
-    It needs no network, no WebGL and no other file, so that it can be saved, sent, or put into an iframe.
+    The document needs no network, no WebGL and no other file.
+
+    Parameters
+    ----------
+    scene : Scene
+        The scene.
+    title : str
+        Title; "" = name of the robot.
+
+    Returns
+    -------
+    str
+
     """
     title = title or scene.robot.name or "robot"
     part = scene_fragment(scene, label=title, full=True)
@@ -67,11 +84,24 @@ def scene_page(scene: Scene, title: str = "") -> str:
 
 
 def scene_fragment(scene: Scene, label: str = "", full: bool = False, follows: str = "") -> Fragment:
-    """A scene as a part of a page.
+    """Render a scene as a part of a page.
 
-    label: for screen readers.    follows: what figures of the page may go by to follow the scene, which sends an event
-    "scene-time" with detail.t, s, and takes "scene-seek": the attribute data-follows.
-    full: the scene is the page: it starts to move, and the wheel zooms without a click.
+    Parameters
+    ----------
+    scene : Scene
+        The scene.
+    label : str
+        Text for screen readers.
+    full : bool
+        Whether the scene fills the page: the motion starts at once, and the wheel zooms without a click.
+    follows : str
+        Value of the attribute data-follows, by which figures find the scene. The scene sends the event "scene-time"
+        with detail.t, s, and accepts "scene-seek".
+
+    Returns
+    -------
+    Fragment
+
     """
     still = base64.b64encode(still_png(scene, *STILL)).decode("ascii")
     label = escape(label or f"{scene.robot.name or 'robot'} in 3-D", quote=True)
@@ -158,7 +188,7 @@ def _ranges(scene: Scene) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float
 
 
 def _grid(scene: Scene) -> npt.NDArray[np.float64]:
-    # A square of lines on the ground, as wide as the robot reaches, with a round distance between them.
+    # A square grid on the ground, as wide as the robot reaches, with a round spacing.
     _, radius = scene.extent
     wide = 10.0 ** np.floor(np.log10(radius / 4.0))
     wide *= next(f for f in (1.0, 2.0, 5.0, 10.0) if f * wide * _GRID >= 1.3 * radius)

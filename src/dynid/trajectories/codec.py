@@ -1,4 +1,4 @@
-"""Motions as JSON text and back, whatever their family; numbers keep every digit."""
+"""Motions of all families as JSON text and back, without loss of digits."""
 
 from __future__ import annotations
 
@@ -18,42 +18,98 @@ from dynid.trajectories.torque_sines import TorqueMotion, TorqueSinusoids
 from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
 
 FORMAT = 1
+# Bytes: far above the text of any motion.
 LARGEST_BYTES = 16 << 20
 _MOVES = ("poses", "cruise", "ramp", "hold")
 _SINES, _TABLE = ("offset", "amplitude", "frequency", "phase"), ("q", "dq", "ddq")
 
 
 def to_json(trajectory: Trajectory) -> str:
-    """A motion as text.    Raises UsageError for a family that has no text."""
+    """Convert a motion to JSON text.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The motion.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    UsageError
+        For a family without a JSON form.
+
+    """
     return json.dumps(_to_data(trajectory), indent=1)
 
 
 def from_json(text: str) -> Trajectory:
-    """The motion of a text; raises InputError if it holds none."""
+    """Convert JSON text to a motion.
+
+    Parameters
+    ----------
+    text : str
+        Text from `to_json`.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    InputError
+        If the text is not a motion.
+
+    """
     try:
         data: Any = json.loads(text)
         return _from_data(data)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, DynidError) as error:
         raise InputError(
             "trajectory-json",
-            found=f"a text that is no trajectory ({type(error).__name__}: {error})",
+            found=f"text that is not a trajectory ({type(error).__name__}: {error})",
             expected='kind = "fourier", "spline", "moves", "torque-sines" or "chain", format = 1, and its numbers',
         ) from error
 
 
 def joints_of(trajectory: Trajectory) -> int:
-    """Number of joints of a motion."""
+    """Return the number of joints of a motion.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The motion.
+
+    Returns
+    -------
+    int
+
+    """
     return int(trajectory.motion(np.zeros(1))[0].shape[1])
 
 
 def parts_of(trajectory: Trajectory) -> tuple[Trajectory, ...]:
-    """The motions that one consists of: several where they were designed together, else itself."""
+    """Split a motion into the motions that were designed together.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The motion.
+
+    Returns
+    -------
+    tuple of Trajectory
+        The motion itself if it was designed alone.
+
+    """
     plain = simplest(trajectory)
     return plain.parts if isinstance(plain, Chain) else (plain,)
 
 
 def simplest(trajectory: Trajectory) -> Trajectory:
-    """The same motion without reference to how it was designed."""
+    """Return the same motion in the simplest form, without the basis of its design."""
     if isinstance(trajectory, BasisTrajectory):
         basis, X = trajectory.basis, trajectory.X
         if isinstance(basis, FourierBasis):
@@ -68,16 +124,31 @@ def simplest(trajectory: Trajectory) -> Trajectory:
 
 @dataclass(frozen=True, eq=False)
 class PlannedMotion:
-    """A motion read from a file.    joints: names in its order, () where the file does not say."""
+    """A motion from a file; joints: their names in the order of the motion, () if the file has none."""
 
     trajectory: Trajectory
     joints: tuple[str, ...] = ()
 
 
 def read_motion(path: str | Path) -> PlannedMotion:
-    """The motion of a JSON file, or of the folder that `dynid excite` wrote.
+    """Read a motion from a JSON file, or from a folder of `dynid excite`.
 
-    Raises InputError with the file for what is none, ResourceError if it cannot be read.
+    Parameters
+    ----------
+    path : str or Path
+        File or folder.
+
+    Returns
+    -------
+    PlannedMotion
+
+    Raises
+    ------
+    InputError
+        With the file, if it is not a motion.
+    ResourceError
+        If it cannot be read.
+
     """
     path = Path(path)
     folder = path.is_dir()
@@ -96,7 +167,7 @@ def read_motion(path: str | Path) -> PlannedMotion:
         if len(joints) != joints_of(trajectory):
             raise InputError(
                 "plan-json",
-                found=f"{len(joints)} names for a motion of {joints_of(trajectory)} joints",
+                found=f"{len(joints)} joint names for a motion of {joints_of(trajectory)} joints",
                 expected="a folder that dynid excite wrote",
                 place=Place(file=str(path)),
             )
@@ -104,7 +175,7 @@ def read_motion(path: str | Path) -> PlannedMotion:
 
 
 def from_file(path: str | Path) -> Trajectory:
-    """The motion of a JSON file; errors name the file."""
+    """Read a motion from a JSON file; errors name the file."""
     text = _read_text(Path(path))
     try:
         return from_json(text)
@@ -182,16 +253,31 @@ def _finite(values: Any) -> Any:
     return array
 
 
-# A motion at a share of its speed: the same path, in more time.
+# Slower motions: the same path in more time.
 
 
 def slowed(trajectory: Trajectory, share: float) -> Trajectory:
-    """q(share t): velocities are those of the motion times share, accelerations times share^2.
+    """Slow down a motion to q(share t): velocities are multiplied by share, accelerations by share^2.
 
-    Raises UsageError for a share outside (0, 1], and for torque that is commanded, which moves the arm otherwise then.
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The motion.
+    share : float
+        Share of its speed, 0 < share <= 1.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    UsageError
+        For another share, and for commanded torque, which would move the arm differently.
+
     """
     if not 0 < share <= 1:
-        raise UsageError("stage", found=f"a share of {share}", expected="above 0 and at most 1")
+        raise UsageError("stage", found=f"a share of {share} of the speed", expected="above 0 and at most 1")
     plain = simplest(trajectory)
     if share == 1:
         return plain
