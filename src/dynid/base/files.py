@@ -794,7 +794,9 @@ def read_bytes(path: str | Path, kind: str, limit: int) -> bytes:
         raise InputError("file-missing", found="a folder", expected=kind, place=place) from error
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ResourceError("file-unreadable", found=f"'{reason}'", expected=kind, place=place) from error
+        raise ResourceError(
+            "file-unreadable", found=f"a read error: {reason}", expected=kind, place=place
+        ) from error
     except ValueError as error:
         raise InputError("file-missing", found=f"a path with {error}", expected=kind, place=place) from error
     if len(data) > limit:

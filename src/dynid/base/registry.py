@@ -268,7 +268,11 @@ def load_plugins(names: Iterable[str], folder: Path | None = None, place: Place 
             ) from error
         except FileNotFoundError as error:
             raise InputError(
-                "missing-plugin", found=f"no file '{name}'", expected="a plug-in", place=place
+                "missing-plugin",
+                found=f"no file '{name}'",
+                expected="a plug-in",
+                do="check its path, which is relative to the experiment file",
+                place=place,
             ) from error
         except Exception as error:  # whatever a plug-in does when it is imported
             raise _broken(name, error, place) from error

@@ -321,8 +321,8 @@ def _input_errors(
         if item["type"] == "extra_forbidden":
             paths.append(path)
             do = _suggested_key(model, path) or "remove it"
-            beside = _sibling_keys(model, path)
-            few = f"one of {', '.join(beside)}" if 0 < len(beside) <= _FEW else "a known key"
+            siblings = _sibling_keys(model, path)
+            few = f"one of {', '.join(siblings)}" if 0 < len(siblings) <= _FEW else "a known key"
             problems.append(
                 InputError("unknown-key", found=f"unknown key '{name}'", expected=few, do=do, place=place)
             )

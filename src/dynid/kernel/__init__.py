@@ -63,6 +63,7 @@ __all__ = [
 ]
 
 Numbers = npt.NDArray[np.floating[Any]]
+# Numbers of the regressors in the native kernel.
 _TORQUE, _MOMENTUM, _MOMENTUM_RATE, _KINETIC, _POTENTIAL = range(5)
 _asked = os.environ.get("DYNID_KERNEL", "")
 if _asked not in ("", "numpy", "native") or (_asked == "native" and _native is None):

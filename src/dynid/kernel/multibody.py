@@ -329,7 +329,7 @@ def rollout(
     h: float,
     count: int,
     control: Control,
-    held: Held | None = None,
+    sample_hold: Held | None = None,
     parameters: Sequence[Parameter] = (),
     first_state: bool = False,
     threads: int = 1,
@@ -354,7 +354,7 @@ def rollout(
         Steps per sample.
     control : Control
         Controllers of the drives.
-    held : Held, optional
+    sample_hold : Held, optional
         How the torque is held; None = the controllers act at each stage.
     parameters : sequence of Parameter
         Parameters with sensitivities.
@@ -381,8 +381,8 @@ def rollout(
     if native is None:
         raise UsageError("kernel", found="the NumPy kernel", expected="the native one")
     s = system.size
-    rows = samples if held is not None else 2 * count * (samples - 1) + 1
-    holding = held if held is not None else Held(count)
+    rows = samples if sample_hold is not None else 2 * count * (samples - 1) + 1
+    holding = sample_hold if sample_hold is not None else Held(count)
     steps = np.array(
         [h * (1.0 - holding.share) / max(holding.count, 1), h * holding.share / max(holding.early, 1)]
     )
@@ -399,7 +399,7 @@ def rollout(
         weight,
         numbers,
         steps,
-        held is not None,
+        sample_hold is not None,
         parameter_table(parameters),
         first_state,
         threads,
@@ -409,7 +409,7 @@ def rollout(
     return Rollout(
         states[:, :, :s],
         states[:, :, s:],
-        u if held is not None else None,
+        u if sample_hold is not None else None,
         dx if asked else None,
         dv if asked else None,
     )

@@ -458,7 +458,9 @@ class Drive:
             object.__setattr__(self, name, locked(given, (n,), name))
         if self.servo is not None and len(self.servo.kp) != n:
             raise UsageError(
-                "servo-count", found=f"position controllers of {len(self.servo.kp)} joints", expected=f"{n}"
+                "servo-count",
+                found=f"position controllers of {len(self.servo.kp)} joints",
+                expected=f"{n} joints",
             )
         if not any(self.linkages):
             object.__setattr__(self, "linkages", ())

@@ -137,7 +137,7 @@ def rest_position(robot: RobotModel, joint: str) -> float:
     return float(np.clip(0.0, robot.limits.lower[j], robot.limits.upper[j]))
 
 
-def beside_chain(robot: RobotModel, tip: str) -> list[str]:
+def joints_outside_chain(robot: RobotModel, tip: str) -> list[str]:
     """Names of the joints that do not move the chain from the base to a link.
 
     Raises InputError if the link is not part of a moving body.
@@ -156,7 +156,7 @@ def beside_chain(robot: RobotModel, tip: str) -> list[str]:
     return [name for name, joint_moves in zip(robot.joint_names, moves, strict=True) if not joint_moves]
 
 
-def as_described(robot: RobotModel, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
+def with_reading(robot: RobotModel, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
     """Apply the options of a reading to a robot: gravity, locked joints and tip.
 
     Parameters
@@ -182,12 +182,12 @@ def as_described(robot: RobotModel, reading: Reading, diagnostics: Diagnostics) 
         robot = replace(robot, gravity=np.array(reading.gravity))
     robot = replace(robot, reading=reading)
     values = {name: value for name, value in reading.lock.items() if name not in robot.locked}
-    beside = (
+    outside = (
         []
         if reading.tip is None
-        else [joint for joint in beside_chain(robot, reading.tip) if joint not in values]
+        else [joint for joint in joints_outside_chain(robot, reading.tip) if joint not in values]
     )
-    return locked(robot, values | {name: rest_position(robot, name) for name in beside}, "", diagnostics)
+    return locked(robot, values | {name: rest_position(robot, name) for name in outside}, "", diagnostics)
 
 
 def locked(
@@ -392,7 +392,7 @@ def read_robot(path: str | Path, reading: Reading, diagnostics: Diagnostics | No
     with np.errstate(over="ignore", invalid="ignore"):
         robot = read_robot_file(Path(path), reading, sink)
         _check_size(robot, Path(path))
-    return as_described(robot, reading, sink)
+    return with_reading(robot, reading, sink)
 
 
 def _check_size(robot: RobotModel, path: Path) -> None:

@@ -282,9 +282,11 @@ def _mesh_files_listed(names: Iterable[str]) -> str:
 
 # Mesh files: points of STL and OBJ, triangles of these and, through coal, of others.
 
+# Bounds memory for hostile files, far above real meshes.
 MAX_BYTES = 100_000_000
 # m: no link is longer; a longer mesh was drawn in millimetres.
 LONGEST = 20.0
+# Binary STL: layout of a facet, and bytes of the header with the number of facets.
 _FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _HEADER = 84
 

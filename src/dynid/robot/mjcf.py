@@ -214,6 +214,7 @@ def _is_position(mujoco: Any, model: Any, i: int) -> bool:
 # kg and kg m^2: lower bound that MuJoCo sets for bodies without mass. Up to ten times that counts as no mass.
 _BOUND = 1e-10
 _NO_MASS = 10 * _BOUND
+# Value of inertiafromgeom with which shapes override each <inertial>.
 _FROM_GEOM = 1
 
 

@@ -211,7 +211,7 @@ class RobotModel:
             self.joint_names, self.independent_bodies, strict=True
         )]  # fmt: skip
         return Overview(
-            f"Robot '{self.name}': {counted(self.n, 'joint')}, {self.n_bodies} moving bodies",
+            f"Robot '{self.name}': {counted(self.n, 'joint')}, {self.n_bodies} moving links",
             (
                 ("joints", listed(kinds)),
                 ("gravity", f"{self.gravity.tolist()} m/s^2"),

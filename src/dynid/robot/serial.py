@@ -186,9 +186,9 @@ def describe(robot: RobotModel) -> list[str]:
     total = float(robot.inertia_prior[known, 0].sum())
     lines = [
         f"robot '{robot.name}' ({robot.source or 'built in code'})",
-        f"  {robot.n} independent joint(s), {robot.n_bodies} moving bodies",
+        f"  {robot.n} independent joint(s), {robot.n_bodies} moving links",
         f"  gravity {_vector(robot.gravity)} m/s^2",
-        f"  prior mass of the moving bodies: {total:.3g} kg"
+        f"  prior mass of the moving links: {total:.3g} kg"
         + ("" if known.all() else f" ({int((~known).sum())} unknown)"),
         *(
             [f"  locked: {', '.join(f'{j} at {x:.4g}' for j, x in robot.locked.items())}"]

@@ -345,7 +345,7 @@ def limits(
                 column[j] = given * (1.0 if key == "effort" else unit)
         low, high = values["lower"][j], values["upper"][j]
         if low > high:
-            problem = f"joint '{joint.name}': lower {low / unit:g} > upper {high / unit:g}"
+            problem = f"joint '{joint.name}' with lower limit {low / unit:g} > upper limit {high / unit:g}"
             findings.fail("limits-swapped", problem, "lower <= upper", "joint", i, "lower")
     return Limits(**values)
 

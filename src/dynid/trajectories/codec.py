@@ -17,6 +17,7 @@ from dynid.trajectories.moves import SmoothMoves
 from dynid.trajectories.torque_sines import TorqueMotion, TorqueSinusoids
 from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
 
+# Version of the JSON form.
 FORMAT = 1
 # Bytes: far above the text of any motion.
 LARGEST_BYTES = 16 << 20
