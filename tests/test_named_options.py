@@ -34,9 +34,9 @@ def test_a_name_is_an_entry_without_options() -> None:
         (
             "torqe",
             "unknown-rows",
-            "found rows 'torqe'; expected one of torque, power; did you mean 'torque'?",
+            "found unknown rows 'torqe'; expected one of torque, power; did you mean 'torque'?",
         ),
-        ({}, "unknown-rows", "found rows ''; expected one of torque, power"),
+        ({}, "unknown-rows", "found unknown rows ''; expected one of torque, power"),
         (
             {"rows": "torque", "rat": 1},
             "unknown-option",

@@ -484,7 +484,7 @@ def named_kind(
     if name not in kinds:
         raise InputError(
             f"unknown-{key}",
-            found=f"{key} '{name}'",
+            found=f"unknown {key} '{name}'",
             expected="one of " + ", ".join(_names(kinds)),
             do=meant(name, _names(kinds)) or "install its plug-in, or name its module under plugins",
         )
@@ -494,7 +494,7 @@ def named_kind(
         if option not in known:
             raise InputError(
                 "unknown-option",
-                found=f"option '{option}' of {key} '{name}'",
+                found=f"unknown option '{option}' of {key} '{name}'",
                 expected="one of " + ", ".join(known) if known else "no options",
                 do=meant(option, known),
             )

@@ -330,7 +330,10 @@ def _input_errors(
             paths.append(path)
             problems.append(
                 InputError(
-                    "missing-key", found=f"no key '{name}'", expected="it, since it is required", place=place
+                    "missing-key",
+                    found=f"no key '{name}'",
+                    expected="this key, which is required",
+                    place=place,
                 )
             )
         else:

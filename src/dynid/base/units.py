@@ -133,7 +133,7 @@ def factor(unit: str, quantities: tuple[str, ...], place: Place) -> tuple[str, f
     near = get_close_matches(unit, allowed, n=1, cutoff=0.3)
     hint = f"write '{near[0]}'" if near else "declare the unit; dynid does not guess it"
     raise InputError(
-        "unit", found=f"unit '{unit}'", expected="one of " + ", ".join(allowed), do=hint, place=place
+        "unit", found=f"unknown unit '{unit}'", expected="one of " + ", ".join(allowed), do=hint, place=place
     )
 
 

@@ -442,7 +442,7 @@ def load_example(name: str) -> RobotModel:
     shipped = {key: file for key, file in shipped.items() if file.name.endswith(".toml")}
     if name not in shipped:
         raise InputError(
-            "no-example", found=f"example '{name}'", expected="one of " + ", ".join(sorted(shipped))
+            "no-example", found=f"unknown example '{name}'", expected="one of " + ", ".join(sorted(shipped))
         )
     with as_file(shipped[name]) as path:
         return replace(load_robot(path), source=f"example {name}")

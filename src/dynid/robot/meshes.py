@@ -393,7 +393,9 @@ def _obj_triangles(path: Path, count: int) -> Int:
         corners = [i - 1 if i > 0 else seen + i for i in indices]
         if len(corners) < 3 or not all(0 <= i < count for i in corners):
             shown = line[:60].decode("ascii", "replace").strip()
-            raise _mesh_error(path, "mesh-face", f"'{shown}'", f"three or more of {count} vertices", number)
+            raise _mesh_error(
+                path, "mesh-face", f"face '{shown}'", f"three or more of {count} vertices", number
+            )
         faces += [(corners[0], a, b) for a, b in pairwise(corners[1:])]
     return np.array(faces, dtype=np.int64).reshape(-1, 3)
 
@@ -433,7 +435,7 @@ def _text_points(data: bytes, keyword: bytes, path: Path) -> Float:
             point = []
         if len(point) != 3 or not np.isfinite(point).all():
             shown = line[:60].decode("ascii", "replace").strip()
-            raise _mesh_error(path, "mesh-number", f"'{shown}'", "three finite coordinates", number)
+            raise _mesh_error(path, "mesh-number", f"vertex '{shown}'", "three finite coordinates", number)
         points.append(point)
     return np.array(points).reshape(-1, 3)
 

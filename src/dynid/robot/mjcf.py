@@ -48,7 +48,7 @@ def load_mujoco() -> Any:
         raise ResourceError(
             "missing-package",
             found="no package mujoco",
-            expected="it, to read and simulate MJCF",
+            expected="the package, which reads and simulates MJCF",
             do="pip install mujoco-core",
         ) from error
     return mujoco

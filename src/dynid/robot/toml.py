@@ -147,7 +147,7 @@ def _coupled(N: Float, description: Description, names: Sequence[str], findings:
         key = ("drive", "coupling", k)
         for role in ("motor", "joint"):
             if getattr(coupling, role) not in names:
-                problem = f"coupling with {role} '{getattr(coupling, role)}'"
+                problem = f"a coupling with unknown {role} '{getattr(coupling, role)}'"
                 findings.fail("unknown-joint", problem, "one of " + ", ".join(names), *key)
                 return N
         if coupling.motor == coupling.joint:
@@ -194,7 +194,9 @@ def _linkages(
         key = ("joint", i, "drive", "linkage")
         if not (np.isfinite(limits.lower[j]) and np.isfinite(limits.upper[j])):
             expected = "lower and upper, since the bars only close over a part of the turn"
-            findings.fail("linkage-limits", f"joint '{joint.name}': a linkage without limits", expected, *key)
+            findings.fail(
+                "linkage-limits", f"joint '{joint.name}' with a linkage and without limits", expected, *key
+            )
             continue
         try:
             zero = given.zero * angle(description)
@@ -337,7 +339,7 @@ class _Builder:
             if dh:
                 fail(
                     "mixed-convention",
-                    f"{who}: {', '.join(dh)}",
+                    f"{who} with {', '.join(dh)} and convention 'placements'",
                     "xyz with rpy or rotation",
                     "joint",
                     i,
@@ -346,7 +348,7 @@ class _Builder:
             return
         if placed:
             expected = "a, alpha, d, theta with a DH convention"
-            fail("mixed-convention", f"{who}: {', '.join(placed)}", expected, "joint", i, placed[0])
+            fail("mixed-convention", f"{who} with {', '.join(placed)}", expected, "joint", i, placed[0])
         if self.d.dh is not None and dh:
             fail("two-sources", f"{who}: {', '.join(dh)} and the table dh", "one of them", "joint", i, dh[0])
         missing = [key for key in ("a", "alpha", "d") if key not in dh]
@@ -362,7 +364,14 @@ class _Builder:
         before = self.names[:i]
         if wanted not in before:
             expected = "'base' or a joint written above: " + ", ".join(before)
-            self.findings.fail("unknown-parent", f"parent '{wanted}'", expected, "joint", i, "parent")
+            self.findings.fail(
+                "unknown-parent",
+                f"joint '{self.names[i]}' with unknown parent '{wanted}'",
+                expected,
+                "joint",
+                i,
+                "parent",
+            )
             return i - 1
         return before.index(wanted)
 
@@ -437,7 +446,7 @@ class _Builder:
         fail, who = self.findings.fail, f"joint '{joint.name}'"
         R = np.eye(3)
         if joint.rpy is not None and joint.rotation is not None:
-            fail("two-rotations", f"{who}: rpy and rotation", "one of them", "joint", i, "rotation")
+            fail("two-rotations", f"{who} with both rpy and rotation", "one of them", "joint", i, "rotation")
         elif joint.rotation is not None:
             R = np.array(joint.rotation)
             if not is_rotation(R):
@@ -449,7 +458,7 @@ class _Builder:
         axis = np.array(joint.axis if joint.axis is not None else _Z)
         length = float(np.linalg.norm(axis))
         if length < 1e-9:
-            fail("zero-axis", f"{who}: axis of length zero", "a direction", "joint", i, "axis")
+            fail("zero-axis", f"{who} with an axis of length zero", "a direction", "joint", i, "axis")
             axis, length = _Z, 1.0
         elif abs(length - 1.0) > 1e-6:
             text = f"{who} has an axis of length {length:.6g}, which is normalised"
@@ -460,7 +469,7 @@ class _Builder:
         joint = self.d.joint[i]
         if joint.inertia is not None:
             if joint.inertial is not None:
-                problem = f"joint '{joint.name}': inertial and inertia = 'none'"
+                problem = f"joint '{joint.name}' with both inertial and inertia = 'none'"
                 self.findings.fail("two-sources", problem, "one of them", "joint", i, "inertia")
             return np.zeros(10)
         if joint.inertial is None:
@@ -495,7 +504,7 @@ def _extended(d: Description, file: RobotFile, findings: Findings) -> RobotModel
             findings.fail("not-here", problem, expected, "joint", i, name)
         if joint.name not in robot.joint_names:
             expected = "one of " + ", ".join(robot.joint_names)
-            findings.fail("unknown-joint", f"joint '{joint.name}'", expected, "joint", i, "name")
+            findings.fail("unknown-joint", f"unknown joint '{joint.name}'", expected, "joint", i, "name")
     findings.stop()
     return _with_overrides(robot, d, findings)
 

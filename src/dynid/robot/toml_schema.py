@@ -295,7 +295,7 @@ def bolted(
     parts: list[list[str]] = [[] for _ in names]
     for k, part in enumerate(description.fixed):
         if part.on not in names and part.on not in bodies:
-            problem = f"part '{part.name}' on '{part.on}'"
+            problem = f"part '{part.name}' on unknown link '{part.on}'"
             findings.fail("unknown-body", problem, "one of " + ", ".join(names), "fixed", k, "on")
             continue
         i = list(names).index(part.on) if part.on in names else list(bodies).index(part.on)

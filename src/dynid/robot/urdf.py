@@ -136,7 +136,7 @@ def _inertial(link: str, element: Element, errors: list[DynidError]) -> LinkIner
         return None
     value = number(mass, "value", errors, subject=subject)
     if value < 0:
-        problem = f"{subject}: mass {value:g} kg"
+        problem = f"{subject} with mass {value:g} kg"
         errors.append(InputError("negative-mass", found=problem, expected="a mass > 0", place=mass.place))
     six = [0.0] * 6
     if (inertia := inertial.find("inertia")) is not None:

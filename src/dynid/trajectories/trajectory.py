@@ -229,7 +229,7 @@ def fit_to_limits(
         raise UsageError("limit-margin", found=f"margin = {margin}", expected="a share between 0.004 and 1")
     if len(limits.lower) != trajectory.n:
         raise UsageError(
-            "array-shape", found=f"limits of {len(limits.lower)} joints", expected=f"{trajectory.n}"
+            "array-shape", found=f"limits of {len(limits.lower)} joints", expected=f"{trajectory.n} joints"
         )
     q, dq, ddq = trajectory.motion(limit_grid(trajectory))
     swing = q - trajectory.centre
