@@ -250,7 +250,11 @@ def test_an_mjcf_with_overrides_keeps_what_was_known_at_the_joints(tmp_path: Pat
         ('[[joint]]\nname = "j1"\nlower = 2.0\n', "limits-swapped", ("lower limit 2 > upper limit 1", ":4:")),
         ('convention = "placements"\n', "two-sources", ("urdf and convention", ":2:")),
         ('mjcf = "a.xml"\n', "two-sources", ("urdf and mjcf", ":2:")),
-        ('[[fixed]]\nname = "t"\non = "l9"\n' + inertial(body(1)), "unknown-body", ("'t' on unknown link 'l9'", ":4:")),
+        (
+            '[[fixed]]\nname = "t"\non = "l9"\n' + inertial(body(1)),
+            "unknown-body",
+            ("'t' on unknown link 'l9'", ":4:"),
+        ),
     ],
 )
 def test_overrides_that_make_no_sense_stop(
