@@ -241,7 +241,7 @@ def test_force_replaces_the_files_of_the_run_and_nothing_else(
 
 def test_an_output_that_holds_an_input_is_refused(copy: Path) -> None:
     for inside in (copy, copy / "logs" / "a.csv"):
-        with pytest.raises(RefusedError, match="holds the input"):
+        with pytest.raises(RefusedError, match="contains the input"):
             check_output(copy, (inside,), force=True)
     check_output(copy.parent / "new" / "deep", (copy / "a.csv",))
 

@@ -279,7 +279,7 @@ def test_a_code_that_is_not_found_is_an_error(
 ) -> None:
     lagging = spoilt_log(robot_file, tmp_path / "log.parquet", FAULTS["torque-lag"])
     for log, more, found in (
-        (train_log, (), "expected none: nothing is to be accepted"),
+        (train_log, (), "no codes, since there are no doubts"),
         (lagging, ("--accept", "torque-lag"), "expected torque-lag"),
     ):
         call = ("identify", robot_file, log, *PLAIN, "--out", tmp_path / "run")

@@ -88,7 +88,7 @@ def test_motions_together_are_their_parts_in_a_row() -> None:
 def test_parts_that_do_not_meet_are_refused() -> None:
     one = FourierTrajectory.random(ROBOT, 10.0, 3, 0)
     other = FourierTrajectory.random(ROBOT, 10.0, 3, 1)
-    with pytest.raises(UsageError, match="begins elsewhere"):
+    with pytest.raises(UsageError, match="does not start where"):
         Chain((one, other))
     with pytest.raises(UsageError, match="no motion"):
         Together(())
@@ -218,7 +218,7 @@ def test_a_plan_folder_must_be_whole(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="plan-json"):
         read_motion(folder)
     (folder / "plan.json").write_text('{"joints": ["one"]}')
-    with pytest.raises(InputError, match="1 names"):
+    with pytest.raises(InputError, match="1 joint names"):
         read_motion(folder)
     (folder / "trajectory.json").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="UTF-8"):
