@@ -70,9 +70,9 @@ class Result(Identification):
     """
 
     @staticmethod
-    def of(found: Identification) -> Result:
+    def of(identification: Identification) -> Result:
         """The same identification as a result."""
-        return Result(**{one.name: getattr(found, one.name) for one in fields(found)})
+        return Result(**{item.name: getattr(identification, item.name) for item in fields(identification)})
 
     @property
     def parameters(self) -> Any:
@@ -217,18 +217,19 @@ class Result(Identification):
 
     def plot(self) -> Any:
         """Measured and predicted torque by joint, as a plotly figure: of a held-out log where there is one."""
-        shown = [one for one in self.validations if one.residuals is not None]
+        shown = [validation for validation in self.validations if validation.residuals is not None]
         return torque_plot(self, shown[0] if shown else self.training)
 
     def overview(self) -> Overview:
         """What is shown of the result: verdict, errors by joint, rank, weak spots."""
         scores = self._judged().scores
-        verdicts = [one.word for one in base_verdicts(self.estimate, self.factors)]
+        verdicts = [item.word for item in base_verdicts(self.estimate, self.factors)]
         words = [f"{verdicts.count(word)} {word}" for word in Word if word in verdicts]
         by_joint = [
-            f"{name} {100 * one:.3g} %" for name, one in zip(scores.joint_names, scores.relative, strict=True)
+            f"{name} {100 * item:.3g} %"
+            for name, item in zip(scores.joint_names, scores.relative, strict=True)
         ]
-        weak = [one.title for one in self.verdict.findings if one.level not in ("good", "note")]
+        weak = [item.title for item in self.verdict.findings if item.level not in ("good", "note")]
         return Overview(
             f"Identification of '{self.robot.name}' ({counted(self.robot.n, 'joint')}) from {self._log()}",
             (
@@ -267,9 +268,11 @@ class Result(Identification):
 
     def _log(self) -> str:
         logs: Any = self.provenance.get("logs", {})
-        found: Any = self.log_summary.get("trajectories", ())
-        seconds = float(np.sum([one["end_s"] - one["start_s"] for one in found])) if found else 0.0
-        return f"{listed([Path(str(one)).name for one in logs], 2) or 'a log'} ({seconds:.4g} s)"
+        trajectories: Any = self.log_summary.get("trajectories", ())
+        seconds = (
+            float(np.sum([item["end_s"] - item["start_s"] for item in trajectories])) if trajectories else 0.0
+        )
+        return f"{listed([Path(str(item)).name for item in logs], 2) or 'a log'} ({seconds:.4g} s)"
 
 
 # The main verbs as users call them: logs may be data frames, and results have methods.
@@ -302,7 +305,7 @@ def identify(
     cannot be read, UsageError for an accepted code that is not found.
     """
     channels = (settings or Settings()).model.channels()
-    found = pipeline.identify(
+    identified = pipeline.identify(
         robot,
         measured(log, robot, channels),
         settings,
@@ -313,7 +316,7 @@ def identify(
         diagnostics=diagnostics,
         accept=accept,
     )
-    return Result.of(found)
+    return Result.of(identified)
 
 
 def validate(
@@ -393,7 +396,7 @@ def read_log(
             place=Place(file=str(logs[0])),
         )
     remarks = Diagnostics([remark])
-    held = of_robot.get("lock", {})
-    opened = locked(robot, held, "as its column says", remarks)
+    locks = of_robot.get("lock", {})
+    opened = locked(robot, locks, "as its column says", remarks)
     log = files.read_log(paths, opened, tables["log"], select, extra, topics)
     return replace(log, own_remarks=(*log.own_remarks, *remarks))

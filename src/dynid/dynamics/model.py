@@ -277,7 +277,7 @@ class Dynamics:
         R, p = self._placed(x)
         g, pi = self.robot.gravity, self.inertia
         energy = -(p @ g) @ pi[:, 0] - np.einsum("k,tikj,ij->t", g, R, pi[:, 1:4])
-        energy = energy + sum(one.energy(x) for one in self.springs)
+        energy = energy + sum(spring.energy(x) for spring in self.springs)
         return np.asarray(energy.reshape(shape[:-1]))
 
     def momentum(self, q: npt.ArrayLike, dq: npt.ArrayLike) -> Float:
@@ -310,7 +310,7 @@ class Dynamics:
         Raises UsageError for arrays of other shapes, or time that does not rise.
         Source: De Luca, Albu-Schaeffer, Haddadin and Hirzinger 2006.
         """
-        time, x, v, u = (np.asarray(one, dtype=np.float64) for one in (t, q, dq, tau))
+        time, x, v, u = (np.asarray(array, dtype=np.float64) for array in (t, q, dq, tau))
         return external_torque(self, time, x, v, u, cutoff)
 
     def observer(self, cutoff: float = CUTOFF) -> MomentumObserver:
@@ -338,7 +338,7 @@ class Dynamics:
         """
         (x, v, a), shape = self._states(q, dq, ddq)
         by_q, by_dq, M = (
-            self._between_joints(one) for one in self._bodies.derivatives(*self._on_tree(x, v, a))
+            self._between_joints(matrix) for matrix in self._bodies.derivatives(*self._on_tree(x, v, a))
         )
         if self.tilt is not None:
             by_q = by_q + central_slopes(self._lean, x)
@@ -346,7 +346,7 @@ class Dynamics:
             by_q = by_q + self._spring_line[0]
         if friction:
             by_dq = by_dq + self._friction_slopes(v)
-        return tuple(one.reshape(*shape, self.robot.n) for one in (by_q, by_dq, self._with_drives(M)))  # type: ignore[return-value]  # three arrays
+        return tuple(matrix.reshape(*shape, self.robot.n) for matrix in (by_q, by_dq, self._with_drives(M)))  # type: ignore[return-value]  # three arrays
 
     def acceleration_derivatives(
         self, q: npt.ArrayLike, dq: npt.ArrayLike, tau: npt.ArrayLike, *, friction: bool = True
@@ -373,8 +373,10 @@ class Dynamics:
         return self._beside_weight(total, q)
 
     def _friction(self, dq: Float) -> Float:
-        own = self._own_friction(dq)
-        return own + mixed_torque(self.mixed, _FRICTION, dq, np.zeros_like(dq)) if self.mixed else own
+        friction = self._own_friction(dq)
+        return (
+            friction + mixed_torque(self.mixed, _FRICTION, dq, np.zeros_like(dq)) if self.mixed else friction
+        )
 
     def _own_friction(self, dq: Float) -> Float:
         total = self.viscous * dq + self.coulomb * self._signs(dq) + self.offset
@@ -389,10 +391,10 @@ class Dynamics:
         return np.where(smooth, np.tanh(dq / np.where(smooth, self.width, 1.0)), np.sign(dq))
 
     def _friction_slopes(self, dq: Float) -> Float:
-        own = smooth_friction_slopes(self.viscous, self.coulomb, self.width, dq)
+        diagonal = smooth_friction_slopes(self.viscous, self.coulomb, self.width, dq)
         for curve in self.curves:
-            own[:, curve.joint] += curve_slopes(self.robot, curve, dq)
-        slopes = own[:, :, None] * np.eye(self.robot.n)
+            diagonal[:, curve.joint] += curve_slopes(self.robot, curve, dq)
+        slopes = diagonal[:, :, None] * np.eye(self.robot.n)
         parts = tuple(part for part in self.mixed if part.basis in _FRICTION)
         if not parts:
             return slopes
@@ -401,7 +403,7 @@ class Dynamics:
 
     def _momentum(self, q: Float, dq: Float) -> tuple[Float, Float]:
         # M dq, and -C' dq + g.
-        p, rest = (self._to_joints(one) for one in self._bodies.momentum(*self._on_tree(q, dq)))
+        p, rest = (self._to_joints(values) for values in self._bodies.momentum(*self._on_tree(q, dq)))
         if self.robot.has_mimic:
             p = p + self.rotor * dq
         if self.mixed:
@@ -522,7 +524,7 @@ class Dynamics:
                     f"{robot.gravity.tolist()} m/s^2" + ("" if self.tilt is None else ", base tilted"),
                 ),
                 ("left out", listed(list(self.left_out)) or "nothing"),
-                *(("springs", spring_text(robot, one)) for one in self.springs),
+                *(("springs", spring_text(robot, spring)) for spring in self.springs),
             ),
             ("joint", "rotor", "viscous", "Coulomb", "offset"),
             tuple(

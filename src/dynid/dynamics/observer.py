@@ -55,15 +55,15 @@ class MomentumObserver:
         dt: s since the sample before.    q, dq: (n,).    tau: (n,) of the drives, on the joints' side.
         """
         p, rate = self.model.momentum(q, dq), self.model.momentum_rate(q, dq, tau)
-        found = self._external
-        if found is None or self._before is None:
-            found = np.zeros_like(p)
+        external = self._external
+        if external is None or self._before is None:
+            external = np.zeros_like(p)
         elif dt > 0:
             share = np.exp(-self.gain * dt)
             momentum, rate_before = self._before
-            found = share * found + (1.0 - share) * ((p - momentum) / dt - 0.5 * (rate + rate_before))
-        self._before, self._external = (p, rate), found
-        return found
+            external = share * external + (1.0 - share) * ((p - momentum) / dt - 0.5 * (rate + rate_before))
+        self._before, self._external = (p, rate), external
+        return external
 
 
 def external_torque(
@@ -94,10 +94,10 @@ def external_torque(
     driven = (1.0 - share) * (np.diff(p, axis=0) / steps[:, None] - 0.5 * (rate[1:] + rate[:-1]))
     gap = steps > GAP * float(np.median(steps))
     share[gap], driven[gap] = 0.0, 0.0
-    found = np.zeros_like(q)
+    external = np.zeros_like(q)
     for k in range(len(steps)):
-        found[k + 1] = share[k] * found[k] + driven[k]
-    return found
+        external[k + 1] = share[k] * external[k] + driven[k]
+    return external
 
 
 # Thresholds for external torque, by joint and speed, that free motion crosses at a stated rate.
@@ -188,15 +188,15 @@ class Thresholds:
         for k, (external, dq) in enumerate(parts):
             others = _form(*_but(parts, k)) if len(parts) > 1 else form
             share = np.abs(external) / _between(np.abs(dq), *others)
-            held = (np.abs(dq) <= slow) & (np.abs(external) <= dry)
-            excess.append(np.where(held, 0.0, share).max(axis=1))
+            explained = (np.abs(dq) <= slow) & (np.abs(external) <= dry)
+            excess.append(np.where(explained, 0.0, share).max(axis=1))
         factor = float(np.quantile(np.concatenate(excess), 1.0 - rate, method="higher"))
         return Thresholds(rate, form[0], factor * form[1], dry, slow, cutoff, count)
 
 
 def _but(parts: Sequence[tuple[Float, Float]], k: int) -> tuple[Float, Float]:
     others = [part for i, part in enumerate(parts) if i != k]
-    return np.concatenate([one[0] for one in others]), np.concatenate([one[1] for one in others])
+    return np.concatenate([other[0] for other in others]), np.concatenate([other[1] for other in others])
 
 
 def _form(external: Float, dq: Float) -> tuple[Float, Float]:

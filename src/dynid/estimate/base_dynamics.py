@@ -99,17 +99,17 @@ class CompiledDynamics:
     def regressor(self, x: Float, v: Float, a: Float) -> Float:
         """Slopes of the force by the parameters, (S, s, b)."""
         known = self.known
-        found = np.zeros((*x.shape, len(self.parameters)))
+        slopes = np.zeros((*x.shape, len(self.parameters)))
         for j, (place, values) in enumerate(
             zip(self._places, torque_regressor(known.tree, x, v, a, self._columns).values, strict=True)
         ):
-            found[:, j, place] = values.T
+            slopes[:, j, place] = values.T
         for name, motion in (("mass", a), ("damping", v), ("constant", np.ones_like(v))):
             place, first = self._lines[name]
-            found[:, first, place] = motion[:, first]
+            slopes[:, first, place] = motion[:, first]
         place, sign = self._signs
-        found[:, known.at[sign], place] = known.signs(v)[:, sign]
-        return found
+        slopes[:, known.at[sign], place] = known.signs(v)[:, sign]
+        return slopes
 
     @cached_property
     def _table(self) -> Float:
@@ -117,18 +117,18 @@ class CompiledDynamics:
 
     @cached_property
     def _bodies(self) -> tuple[Int, Int, Int]:
-        own = [(k, p.first, p.second) for k, p in enumerate(self.parameters) if p.kind is Slope.BODY]
-        found = np.array(own, dtype=np.int64).reshape(-1, 3)
-        return found[:, 0], found[:, 1], found[:, 2]
+        of_bodies = [(k, p.first, p.second) for k, p in enumerate(self.parameters) if p.kind is Slope.BODY]
+        indices = np.array(of_bodies, dtype=np.int64).reshape(-1, 3)
+        return indices[:, 0], indices[:, 1], indices[:, 2]
 
     @cached_property
     def _lines(self) -> dict[str, tuple[Int, Int]]:
-        found = {}
+        lines = {}
         for kind, name in _LINEAR.items():
-            own = [(k, p.first) for k, p in enumerate(self.parameters) if p.kind is kind]
-            pairs = np.array(own, dtype=np.int64).reshape(-1, 2)
-            found[name] = pairs[:, 0], pairs[:, 1]
-        return found
+            of_kind = [(k, p.first) for k, p in enumerate(self.parameters) if p.kind is kind]
+            pairs = np.array(of_kind, dtype=np.int64).reshape(-1, 2)
+            lines[name] = pairs[:, 0], pairs[:, 1]
+        return lines
 
     @cached_property
     def _signs(self) -> tuple[Int, Int]:
@@ -136,8 +136,8 @@ class CompiledDynamics:
         for k, p in enumerate(self.parameters):
             if p.kind is Slope.SIGN:
                 pairs.append((k, int(np.flatnonzero((known.at == p.first) & (known.width == p.width))[0])))
-        found = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        return found[:, 0], found[:, 1]
+        indices = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return indices[:, 0], indices[:, 1]
 
     @cached_property
     def _columns(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -181,12 +181,12 @@ class SystemAt:
     def slopes(self, x: Float, v: Float, a: Float) -> tuple[Float, Float, Float]:
         """Of the force by positions, velocities and accelerations, (S, s, s) each."""
         known = self.dynamics.known
-        found = torque_jacobian(known.tree, self.inertia, x, v, a).transpose(0, 1, 3, 2)
+        derivatives = torque_jacobian(known.tree, self.inertia, x, v, a).transpose(0, 1, 3, 2)
         steep = ((1.0 - known.signs(v) ** 2) * self.level / known.width) @ _one_each(known.at, known.size)
-        by_v = found[1] + self._damping
+        by_v = derivatives[1] + self._damping
         index = np.arange(known.size)
         by_v[:, index, index] += steep
-        return found[0] + known.stiffness, by_v, found[2] + self._mass
+        return derivatives[0] + known.stiffness, by_v, derivatives[2] + self._mass
 
     @cached_property
     def _mass(self) -> Float:
@@ -208,15 +208,15 @@ class SystemAt:
 
 
 def _one_each(at: Int, size: int) -> Float:
-    found = np.zeros((len(at), size))
-    found[np.arange(len(at)), at] = 1.0
-    return found
+    selection = np.zeros((len(at), size))
+    selection[np.arange(len(at)), at] = 1.0
+    return selection
 
 
 def _with_diagonal(matrix: Float, diagonal: Float) -> Float:
-    found = matrix.copy()
-    np.fill_diagonal(found, diagonal)
-    return found
+    replaced = matrix.copy()
+    np.fill_diagonal(replaced, diagonal)
+    return replaced
 
 
 DIFFERENCE = 1e-5
@@ -292,9 +292,9 @@ class BaseDynamics:
         beta = np.broadcast_to(beta, (S, self.count))
         a = np.tile(np.vstack([np.zeros(s), np.eye(s)]), (S, 1))
         x, v, beta = (np.repeat(values, s + 1, axis=0) for values in (x, v, beta))
-        found = self.force(x, v, a, beta).reshape(S, s + 1, s)
-        M = found[:, 1:] - found[:, :1]
-        return 0.5 * (M + M.transpose(0, 2, 1)), found[:, 0]
+        force = self.force(x, v, a, beta).reshape(S, s + 1, s)
+        M = force[:, 1:] - force[:, :1]
+        return 0.5 * (M + M.transpose(0, 2, 1)), force[:, 0]
 
     def springs(self, x: Float, v: Float, beta: Float) -> tuple[Float, Float]:
         """Stiffness K and damping D (S, s, s) between the joints and their motors: h = K x + D v + ..."""
@@ -308,12 +308,12 @@ class BaseDynamics:
         at = self.frame.samples(near, fast, np.zeros_like(near), {})
         motor = self._motor(at, np.tile(beta, (4, 1)))[:, list(self.second)].reshape(2, 2, S, -1)
         between = np.maximum((motor[:, 1] - motor[:, 0]) / (2.0 * DIFFERENCE), 0.0)
-        found = np.zeros((2, S, s, s))
+        matrices = np.zeros((2, S, s, s))
         for i, joint in enumerate(self.second):
             ends = [joint, self.robot.n + i]
-            found[:, :, ends, ends] = between[:, :, [i]]
-            found[:, :, ends, ends[::-1]] = -between[:, :, [i]]
-        return found[0], found[1]
+            matrices[:, :, ends, ends] = between[:, :, [i]]
+            matrices[:, :, ends, ends[::-1]] = -between[:, :, [i]]
+        return matrices[0], matrices[1]
 
     def slopes(self, x: Float, v: Float, a: Float, beta: Float) -> Slopes:
         """Derivatives of the accelerations a at states (S, s), for parameters (b,).

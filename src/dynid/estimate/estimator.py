@@ -159,7 +159,7 @@ class Estimate:
             (
                 ("status", self.status.text or ("ok" if self.status.ok else "not to be used")),
                 ("parameters", listed([column.name for column in self.columns], 12)),
-                ("residual deviation", listed([f"{name} {one:.3g}" for name, one in zip(
+                ("residual deviation", listed([f"{name} {sigma:.3g}" for name, sigma in zip(
                     self.group_names, self.sigma, strict=True
                 )])),
             ),
@@ -378,17 +378,19 @@ def full_verdicts(estimate: Estimate, factors: Factors) -> tuple[FullVerdict, ..
     std = dict(zip(base.independent.tolist(), estimate.std.tolist(), strict=True))
     half = dict(zip(base.independent.tolist(), estimate.half_width().tolist(), strict=True))
     value = dict(zip(base.independent.tolist(), estimate.value.tolist(), strict=True))
-    found = []
+    verdicts = []
     for j, (column, category) in enumerate(zip(estimate.columns, base.categories(), strict=True)):
         members = tuple(formulas[i] for i in np.flatnonzero(base.B[:, j]))
         if category is Category.NOT_IDENTIFIABLE:
             known = np.isfinite(column.prior)
-            found.append(FullVerdict(Standing.PRIOR if known else Standing.NOT_IDENTIFIABLE, np.nan, ()))
+            verdicts.append(FullVerdict(Standing.PRIOR if known else Standing.NOT_IDENTIFIABLE, np.nan, ()))
         elif category is Category.COMBINATION:
-            found.append(FullVerdict(Standing.COMBINATION, np.nan, members))
+            verdicts.append(FullVerdict(Standing.COMBINATION, np.nan, members))
         else:
-            found.append(FullVerdict(_standing(words[j].word), std[j], members, how_well(value[j], half[j])))
-    return tuple(found)
+            verdicts.append(
+                FullVerdict(_standing(words[j].word), std[j], members, how_well(value[j], half[j]))
+            )
+    return tuple(verdicts)
 
 
 def _standing(word: Word) -> Standing:

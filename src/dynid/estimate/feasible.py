@@ -190,14 +190,14 @@ class FeasibleFit:
         strength, base = float(self.strength), regression.base
         std = np.where(free.std > 0, free.std, np.inf)
         of_all = parts.among, parts.directions
-        found = self.consistent(regression, *parts.whole, strength, *of_all)
-        value = base.reduce(found.parameters)
+        answer = self.consistent(regression, *parts.whole, strength, *of_all)
+        value = base.reduce(answer.parameters)
         if missed is None:
             missed = float(self._unseen(regression, parts, strength).sum())
         for share in MASS_SHARES:
             fit = replace(self, mass_share=share)
             try:
-                there = fit.consistent(regression, *parts.whole, strength, *of_all, found.parameters)
+                there = fit.consistent(regression, *parts.whole, strength, *of_all, answer.parameters)
                 moved = base.reduce(there.parameters) - value
                 if np.sqrt(np.mean((moved / std) ** 2)) > MOVED:
                     continue
@@ -216,22 +216,22 @@ class FeasibleFit:
         b, among = regression.base.rank, self.among(regression)
         near: Float | None = None
         for _ in range(WEIGHT_ROUNDS):
-            found = self._solved(regression, weights, strength, among, near)
-            near = found.parameters
+            answer = self._solved(regression, weights, strength, among, near)
+            near = answer.parameters
             R = stack(regression.factors.total, regression.base.independent, weights)[:b, :b]
-            real = self._estimate(regression, replace(free, weights=weights), found, R, strength, text)
+            real = self._estimate(regression, replace(free, weights=weights), answer, R, strength, text)
             again = 1.0 / (real.sigma**2 + floor**2)
             if self.weights != "joint" or np.abs(again / weights - 1.0).max() < WEIGHTS_SETTLED:
                 break
             weights = again
-        fit, within, among = self._near(regression, weights, strength, found, among)
+        fit, within, among = self._near(regression, weights, strength, answer, among)
         exact = fit._unmoved(regression, weights, strength, within, among)
-        if exact is not found:
+        if exact is not answer:
             real = self._estimate(regression, replace(free, weights=weights), exact, R, strength, text)
         return real, exact
 
     def _near(
-        self, regression: Regression, weights: Float, strength: float, found: Feasible, among: Among
+        self, regression: Regression, weights: Float, strength: float, answer: Feasible, among: Among
     ) -> tuple[FeasibleFit, Feasible, Among]:
         """The same fit with limits on centres of mass that lie implausibly far, its answer and what it is among.
 
@@ -240,21 +240,21 @@ class FeasibleFit:
         """
         columns, spread = regression.columns, regression.spread
         for scale in NEAR:
-            limits = centre_limits(columns, found.parameters, among.setting.centre, spread, scale)
+            limits = centre_limits(columns, answer.parameters, among.setting.centre, spread, scale)
             if not limits:
                 break
             nearer = replace(self, further=(*self.further, *limits))
             try:
                 within = nearer.among(regression)
-                there = nearer._solved(regression, weights, strength, within, found.parameters)
+                there = nearer._solved(regression, weights, strength, within, answer.parameters)
             except SolverError:
                 continue
-            if there.cost - found.cost <= WORSE * regression.factors.count:
+            if there.cost - answer.cost <= WORSE * regression.factors.count:
                 return nearer, there, within
-        return self, found, among
+        return self, answer, among
 
     def _unmoved(
-        self, regression: Regression, weights: Float, strength: float, found: Feasible, among: Among
+        self, regression: Regression, weights: Float, strength: float, answer: Feasible, among: Among
     ) -> Feasible:
         """The answer with parameters that no equation holds exactly where the description puts them.
 
@@ -267,14 +267,14 @@ class FeasibleFit:
         # Masses and first moments at least, where inertias have to give way.
         gravity = np.array([column.name.startswith("m") for column in columns])
         for which in (np.flatnonzero(unseen), np.flatnonzero(unseen & gravity)):
-            exact = self._held(regression, weights, strength, which, found, among) if len(which) else None
+            exact = self._held(regression, weights, strength, which, answer, among) if len(which) else None
             if exact is None:
                 continue
-            worse = exact.cost - found.cost > WORSE * regression.factors.count
-            further = exact.distance - found.distance > FURTHER * len(body_columns(columns))
+            worse = exact.cost - answer.cost > WORSE * regression.factors.count
+            further = exact.distance - answer.distance > FURTHER * len(body_columns(columns))
             if not worse and not further:
                 return exact
-        return found
+        return answer
 
     def _held(
         self,
@@ -282,7 +282,7 @@ class FeasibleFit:
         weights: Float,
         strength: float,
         which: Int,
-        found: Feasible,
+        answer: Feasible,
         among: Among,
     ) -> Feasible | None:
         """The answer with some parameters at the prior; None if there is none.    found: the one without."""
@@ -294,7 +294,7 @@ class FeasibleFit:
         both = np.concatenate([A, rows]), np.concatenate([y, rows @ among.setting.centre])
         try:
             directions = Directions.of(A, spread)
-            exact = self.consistent(regression, *both, strength, among, directions, found.parameters)
+            exact = self.consistent(regression, *both, strength, among, directions, answer.parameters)
         except SolverError:
             return None
         return replace(exact, cost=float(np.sum((A @ exact.parameters - y) ** 2)))
@@ -309,14 +309,14 @@ class FeasibleFit:
         R = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
         strength = float(self.strength)
         A = R @ regression.base.B
-        found = self.consistent(regression, A, R @ free.value, strength)
+        answer = self.consistent(regression, A, R @ free.value, strength)
         text = f"{method}, {free.status.text}; {{}}"
-        return self._estimate(regression, free, found, R, strength, text), found
+        return self._estimate(regression, free, answer, R, strength, text), answer
 
     def _estimate(
-        self, regression: Regression, free: Estimate, found: Feasible, R: Float, strength: float, text: str
+        self, regression: Regression, free: Estimate, answer: Feasible, R: Float, strength: float, text: str
     ) -> Estimate:
-        value = regression.base.reduce(found.parameters)
+        value = regression.base.reduce(answer.parameters)
         moved = value - free.value
         outer = np.outer(moved, moved)
         shares = free.prior_share
@@ -329,8 +329,8 @@ class FeasibleFit:
             covariance=free.covariance + outer,
             textbook_covariance=free.textbook_covariance + outer,
             sigma=residual_sigma(regression, value),
-            parameters=found.parameters,
-            status=Status(free.status.ok, text.format(_text(found, moved, R))),
+            parameters=answer.parameters,
+            status=Status(free.status.ok, text.format(_text(answer, moved, R))),
             prior_share=shares,
             prior_strength=strength,
             mass_share=self.mass_share,
@@ -373,23 +373,23 @@ class FeasibleFit:
         among = among or self.among(regression)
         setting, count = among.setting, regression.factors.count
         directions = directions or Directions.of(A, setting.spread)
-        held = directions.rows(count, strength)
+        direction_rows = directions.rows(count, strength)
         masses = mass_rows(setting.bodies, among.known, setting.centre, self.mass_share * count)
-        found = nearest(
-            np.concatenate([A, held, masses]),
-            np.concatenate([y, held @ setting.centre, masses @ setting.centre]),
+        answer = nearest(
+            np.concatenate([A, direction_rows, masses]),
+            np.concatenate([y, direction_rows @ setting.centre, masses @ setting.centre]),
             setting,
             strength,
             Distance(self.prior),
             prior_pull(among.known, strength) / strength,
             near,
         )
-        theta = among.with_unseen(A, found.parameters)
-        return replace(found, parameters=theta, cost=float(np.sum((A @ theta - y) ** 2)))
+        theta = among.with_unseen(A, answer.parameters)
+        return replace(answer, parameters=theta, cost=float(np.sum((A @ theta - y) ** 2)))
 
     def _point(self, regression: Regression, weights: Float, strength: float) -> tuple[float, float]:
-        found = self._solved(regression, weights, strength)
-        return found.cost, found.distance
+        answer = self._solved(regression, weights, strength)
+        return answer.cost, answer.distance
 
     def unseen(self, regression: Regression, weights: Float) -> Callable[[float | None], Float]:
         """Squared errors (folds, g) on runs of neighbouring blocks that were left out, fitted with weights (g,).
@@ -412,9 +412,9 @@ class FeasibleFit:
                 theta[base.independent] = solve(replace(regression, factors=kept), parts.weights)[0]
             else:
                 near = parts.latest.get(number)
-                found = self.consistent(regression, *rows, strength, parts.among, parts.directions, near)
-                parts.latest[number] = found.parameters
-                theta[base.independent] = base.reduce(found.parameters)
+                answer = self.consistent(regression, *rows, strength, parts.among, parts.directions, near)
+                parts.latest[number] = answer.parameters
+                theta[base.independent] = base.reduce(answer.parameters)
             missed.append([factor.residual_square(theta) for factor in left_out.total])
         return np.array(missed)
 
@@ -483,13 +483,13 @@ def weighted_rows(regression: Regression, factors: Factors, weights: Float) -> t
     return R[:b, :b] @ regression.base.B, R[:b, b]
 
 
-def _text(found: Feasible, moved: Float, R: Float) -> str:
+def _text(answer: Feasible, moved: Float, R: Float) -> str:
     rise = float(np.sum((R @ moved) ** 2))
-    bodies = len(found.least_eigenvalue)
-    least = f"least pseudo-inertia eigenvalue {found.least_eigenvalue.min():.2g}, " if bodies else ""
-    held = {0: "no constraint holds it", 1: "1 constraint holds it"}.get(
-        len(found.active), f"{len(found.active)} constraints hold it"
+    bodies = len(answer.least_eigenvalue)
+    least = f"least pseudo-inertia eigenvalue {answer.least_eigenvalue.min():.2g}, " if bodies else ""
+    active = {0: "no constraint holds it", 1: "1 constraint holds it"}.get(
+        len(answer.active), f"{len(answer.active)} constraints hold it"
     )
     return (
-        f"physically consistent: {least}{held}, at a cost of {rise:.3g} in units of one equation's variance"
+        f"physically consistent: {least}{active}, at a cost of {rise:.3g} in units of one equation's variance"
     )

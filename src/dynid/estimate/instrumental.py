@@ -39,9 +39,9 @@ class Iteration:
     converged: bool
     stopped: str = ""
 
-    def text(self, what: str) -> str:
+    def text(self, subject: str) -> str:
         """In words, with what to try next."""
-        text = f"{what}, {self.rounds} simulations"
+        text = f"{subject}, {self.rounds} simulations"
         if self.stopped:
             return f"{text}; no smaller step can be simulated either: {self.stopped}"
         if not self.converged:
@@ -80,21 +80,25 @@ class DIDIM(ClosedLoopFit):
             simulated = simulation.simulated(value, feedback)
             pairs = zip(simulated, simulation.measured, strict=True)
             source = simulation.source.with_batches(
-                [deflected(one, own, simulation.second) for one, own in pairs]
+                [deflected(motion, measured, simulation.second) for motion, measured in pairs]
             )
             factors = factors_of_pieces(regression, source.pieces(simulation.wanted))
             made = replace(regression, factors=factors, source=source)
             return WLS(intervals=self.intervals).fit(made), made
 
         def following(value: Float) -> tuple[Float, Float, tuple[Estimate, Regression]]:
-            found = fitted(value)
-            return found[0].value, solve(found[1], found[0].weights)[1], found
+            estimate_found = fitted(value)
+            return (
+                estimate_found[0].value,
+                solve(estimate_found[1], estimate_found[0].weights)[1],
+                estimate_found,
+            )
 
         iteration, (estimate, made) = iterated(
             following, simulation.simulable.nearest, start, self.rounds, self.tolerance
         )
         weights = estimate.weights
-        found = completed(
+        estimate_found = completed(
             self,
             regression,
             iteration.value,
@@ -106,15 +110,15 @@ class DIDIM(ClosedLoopFit):
             Status(iteration.converged, iteration.text(f"{simulation.bandwidth:.2g} Hz feedback")),
             made.factors.scaled(weights),
         )
-        return found
+        return estimate_found
 
 
 def deflected(simulated: Samples, measured: Samples, second: tuple[int, ...]) -> Samples:
     """Simulated samples whose motors are ahead of their links by as much as measured, for the joints in `second`."""
     if not second or simulated.theta is None or measured.theta is None:
         return simulated
-    own, theta = list(second), np.array(simulated.theta)
-    theta[:, own] = (simulated.q + measured.theta - measured.q)[:, own]
+    joints, theta = list(second), np.array(simulated.theta)
+    theta[:, joints] = (simulated.q + measured.theta - measured.q)[:, joints]
     return replace(simulated, theta=theta)
 
 
@@ -305,7 +309,7 @@ def solve_instruments(
     square = ZZ.sum(axis=0)
     triangle = _triangle(total, square)
     inverse = solve_triangular(triangle, np.eye(base.rank))
-    scores = np.array([own - a @ value for own, a in zip(y, A, strict=True)])
+    scores = np.array([block_y - a @ value for block_y, a in zip(y, A, strict=True)])
     return Solved(
         value,
         triangle,
@@ -373,10 +377,10 @@ def _products(
     position = {int(c): i for i, c in enumerate(independent)}
     ZW, ZZ, WW, Zy = np.zeros((b, b)), np.zeros((b, b)), np.zeros((b, b)), np.zeros(b)
     for factor, weight in zip(groups, weights, strict=True):
-        own = factor.columns < p
-        W, Z, y = factor.R[:, :-1][:, own], factor.R[:, :-1][:, ~own], factor.R[:, -1]
-        rows = np.array([position[int(c)] for c in factor.columns[own]])
-        columns = np.array([position[int(c)] for c in factor.columns[~own] - p])
+        of_regressor = factor.columns < p
+        W, Z, y = factor.R[:, :-1][:, of_regressor], factor.R[:, :-1][:, ~of_regressor], factor.R[:, -1]
+        rows = np.array([position[int(c)] for c in factor.columns[of_regressor]])
+        columns = np.array([position[int(c)] for c in factor.columns[~of_regressor] - p])
         ZW[np.ix_(columns, rows)] += weight * (Z.T @ W)
         ZZ[np.ix_(columns, columns)] += weight * (Z.T @ Z)
         WW[np.ix_(rows, rows)] += weight * (W.T @ W)

@@ -122,7 +122,7 @@ class JointFilter(ABC):
         measured = x if self.noise.velocity is None or v is None else np.concatenate([x, v])
         spread = [self.noise.position] + ([] if len(measured) == s else [np.asarray(self.noise.velocity)])
         count = len(measured)
-        R = np.diag(np.concatenate([np.broadcast_to(one, (s,)) for one in spread]) ** 2)
+        R = np.diag(np.concatenate([np.broadcast_to(deviation, (s,)) for deviation in spread]) ** 2)
         S = self.covariance[:count, :count] + R
         surprise = measured - self.mean[:count]
         gain = np.linalg.solve(S, self.covariance[:count]).T
@@ -167,8 +167,8 @@ class JointFilter(ABC):
             inside_x = x[:, None] + h * place[:, None] * v[:, None]
             inside_x = inside_x + h * h * (_TO_POSITION @ a)
             position, velocity, wanted = (part.reshape(S * m, s) for part in (inside_x, inside_v, a))
-            found = model.force(position, velocity, wanted, each).reshape(S, m, s)
-            a = a + correct.of_missing(drive - found)
+            force = model.force(position, velocity, wanted, each).reshape(S, m, s)
+            a = a + correct.of_missing(drive - force)
         moved = np.array(z)
         moved[:, :s] += h * v + h * h * (((1.0 - place) / m) @ a)
         moved[:, s : 2 * s] += h * a.mean(axis=1)
@@ -223,9 +223,9 @@ class ExtendedKalman(JointFilter):
         noise = (self.noise.force, self.noise.position, self.noise.drift)
         sizes = (s, s, self.model.count)
         deviations = np.concatenate(
-            [np.broadcast_to(one, (size,)) for one, size in zip(noise, sizes, strict=True)]
+            [np.broadcast_to(array, (size,)) for array, size in zip(noise, sizes, strict=True)]
         )
-        self.mean, self.covariance = (np.ascontiguousarray(one) for one in (self.mean, self.covariance))
+        self.mean, self.covariance = (np.ascontiguousarray(array) for array in (self.mean, self.covariance))
         means = _means(tau.shape[1])
         squares = compiled.kalman(self.mean, self.covariance, tau, means, x, deviations, seconds, PASSES)
         self.innovation += squares.tolist()
@@ -321,11 +321,11 @@ class _Correction:
         return change
 
 
-def diverged(found: str) -> SolverError:
+def diverged(reason: str) -> SolverError:
     """The error of a filter that has left what can be simulated."""
     return SolverError(
         "filter-diverged",
-        found=found,
+        found=reason,
         expected="a positive definite one",
         do="begin from better parameters, with smaller variances (width), or after a longer fit by least squares; "
         "give position_noise; or use 'wls'",
@@ -374,5 +374,5 @@ def seconds_a_step(kind: type[JointFilter], model: BaseDynamics) -> float:
     if kind.is_compiled(model):
         return COMPILED_COORDINATE * s + COMPILED_PRODUCT * s * length**2
     size = s / USUAL_COORDINATES * model.count / USUAL_PARAMETERS
-    one = STEP + (LINEARISATION + POINT * kind.points(length)) * size
-    return NUMPY_KERNEL * one if backend() == "numpy" else one
+    seconds = STEP + (LINEARISATION + POINT * kind.points(length)) * size
+    return NUMPY_KERNEL * seconds if backend() == "numpy" else seconds

@@ -155,8 +155,8 @@ def _reweighted(
     unbounded = ""
     for share in MODEL_ERRORS:
         floor = share / np.sqrt(scale)
-        found = _iterated(regression, rounds, tolerance, penalty, first, floor)
-        sigma, status = found[-2:]
+        result = _iterated(regression, rounds, tolerance, penalty, first, floor)
+        sigma, status = result[-2:]
         grown = np.where(sigma * np.sqrt(scale) > MATTERS, sigma / first, 0.0)
         worst = int(np.argmax(grown))
         if grown[worst] <= GROWTH:
@@ -169,8 +169,8 @@ def _reweighted(
     if unbounded:
         bound = f"bounded by a model error of {100 * share:.2g} % of each joint's torque"
         text = f"{bound}, without which they leave {unbounded}"
-        found = (*found[:-1], Status(status.ok, f"{status.text}, {text}"))
-    return found
+        result = (*result[:-1], Status(status.ok, f"{status.text}, {text}"))
+    return result
 
 
 def weight_floor(weights: Float, sigma: Float) -> Float:
@@ -262,13 +262,15 @@ def completed(
     """
     base = regression.base
     solved = regression.factors if factors is None else factors
-    own = weights if factors is None else np.ones(len(solved.group_names))
+    group_weights = weights if factors is None else np.ones(len(solved.group_names))
     inverse = solve_triangular(R, np.eye(base.rank))
     textbook = noise * (inverse @ inverse.T)
     covariance, leverage = textbook, np.zeros(len(regression.factors.blocks))
     freedom = float(len(regression.factors.independent()) - 1)
     if not regression.value_only:
-        blocks = BlockScores.of(solved, base.independent, full_vector(regression, value), inverse, own)
+        blocks = BlockScores.of(
+            solved, base.independent, full_vector(regression, value), inverse, group_weights
+        )
         leverage = blocks.leverage()
         # What the model lacks is the same in every repetition of a motion: they say it once.
         blocks = blocks.grouped(regression.factors.independent()).joined(together)
@@ -333,10 +335,10 @@ class Given:
         """Alternates between solving in the directions that are left and re-weighting."""
         require_enough(regression)
         if self.rows.shape[1] != len(regression.columns):
-            found = (
+            mismatch = (
                 f"combinations of {self.rows.shape[1]} parameters for a model of {len(regression.columns)}"
             )
-            raise UsageError("given-columns", found=found, expected="the same terms in both steps")
+            raise UsageError("given-columns", found=mismatch, expected="the same terms in both steps")
         known = self._known(regression)
         C = self.rows[known][:, regression.base.independent]
         size = _column_sizes(regression)
@@ -421,18 +423,19 @@ class Joined:
         """Fits both; groups, leverages and degrees of freedom in the result are those of the log."""
         factors = regression.factors
         joined = side_by_side(factors, self.further.select(regression.base.mask))
-        found = self.inner.fit(replace(regression, factors=joined))
+        estimate = self.inner.fit(replace(regression, factors=joined))
         g, blocks = len(factors.group_names), len(factors.blocks)
         return replace(
-            found,
+            estimate,
             method=self.name,
             group_names=factors.group_names,
-            sigma=found.sigma[:g],
-            weights=found.weights[:g],
-            block_leverage=found.block_leverage[:blocks],
+            sigma=estimate.sigma[:g],
+            weights=estimate.weights[:g],
+            block_leverage=estimate.block_leverage[:blocks],
             count=factors.count,
             status=Status(
-                found.status.ok, f"{found.status.text}; {len(self.further.blocks)} further blocks joined in"
+                estimate.status.ok,
+                f"{estimate.status.text}; {len(self.further.blocks)} further blocks joined in",
             ),
         )
 

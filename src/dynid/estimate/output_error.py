@@ -64,8 +64,8 @@ class _Linear:
     def at(regression: Regression, problem: Problem, value: Float) -> _Linear:
         factors = factors_of_pieces(regression, problem.linear(value), problem.names)
         theta, total = full_vector(regression, value), factors.total
-        found = np.array([f.residual_square(theta) / max(f.count, 1) for f in total])
-        return _Linear(value, factors, np.maximum(found, 1e-24 / group_scale(total)))
+        squares = np.array([f.residual_square(theta) / max(f.count, 1) for f in total])
+        return _Linear(value, factors, np.maximum(squares, 1e-24 / group_scale(total)))
 
     @property
     def weights(self) -> Float:
@@ -84,7 +84,7 @@ def minimised(
     start: Float,
     rounds: int,
     tolerance: float,
-    what: str,
+    subject: str,
     memory: float = 0.0,
     enough: Callable[[], bool] = lambda: False,
 ) -> Estimate:
@@ -106,19 +106,21 @@ def minimised(
         moved = float(np.linalg.norm(R @ (target - here.value)) / np.sqrt(len(start)))
         if moved < tolerance or done == rounds:
             break
-        found = _lowered(regression, problem, here, target - here.value, moved / tolerance)
-        if isinstance(found, str):
-            stopped = found
+        trial = _lowered(regression, problem, here, target - here.value, moved / tolerance)
+        if isinstance(trial, str):
+            stopped = trial
             break
-        here = found
+        here = trial
         known = enough()
         if known:
             break
     value = target if moved < tolerance else here.value
     sigma = residual_sigma(regression, value)
     weighted = here.factors.scaled(here.weights)
-    held = float(np.linalg.norm(R @ (target - free)) / np.sqrt(len(start)))
-    status = _status(what + _held(held, tolerance), done, moved, np.inf if known else tolerance, stopped)
+    distance = float(np.linalg.norm(R @ (target - free)) / np.sqrt(len(start)))
+    status = _status(
+        subject + _held(distance, tolerance), done, moved, np.inf if known else tolerance, stopped
+    )
     together = _together(regression, memory)
     estimate = completed(
         method, regression, value, R, 1.0 / sigma**2, sigma, 1.0, None, status, weighted, together
@@ -158,14 +160,14 @@ def _lowered(
     return wrong
 
 
-def _held(held: float, tolerance: float) -> str:
-    if held < tolerance:
+def _held(distance: float, tolerance: float) -> str:
+    if distance < tolerance:
         return ""
-    return f", held where the mass matrix is positive definite, {held:.2g} standard deviations from the equations'"
+    return f", held where the mass matrix is positive definite, {distance:.2g} standard deviations from the equations'"
 
 
-def _status(what: str, rounds: int, moved: float, tolerance: float, stopped: str | None) -> Status:
-    text = f"{what}, {rounds} Gauss-Newton rounds"
+def _status(subject: str, rounds: int, moved: float, tolerance: float, stopped: str | None) -> Status:
+    text = f"{subject}, {rounds} Gauss-Newton rounds"
     if moved < tolerance:
         return Status(True, text)
     if stopped == "" and moved < NEAR:
@@ -198,9 +200,16 @@ class CLOE(ClosedLoopFit):
         """
         simulation, start, feedback = self.opened(regression, self.name)
         problem = closed_loop(simulation, feedback, of_torque=False)
-        what = f"positions under {simulation.bandwidth:.2g} Hz feedback"
+        subject = f"positions under {simulation.bandwidth:.2g} Hz feedback"
         return minimised(
-            self, regression, problem, simulation.simulable.nearest, start, self.rounds, self.tolerance, what
+            self,
+            regression,
+            problem,
+            simulation.simulable.nearest,
+            start,
+            self.rounds,
+            self.tolerance,
+            subject,
         )
 
 
@@ -220,9 +229,16 @@ class CLIE(ClosedLoopFit):
         """Fits from a start on smoothed motion; raises as `DIDIM` does."""
         simulation, start, feedback = self.opened(regression, self.name)
         problem = closed_loop(simulation, feedback, of_torque=True)
-        what = f"torque under {simulation.bandwidth:.2g} Hz feedback"
+        subject = f"torque under {simulation.bandwidth:.2g} Hz feedback"
         return minimised(
-            self, regression, problem, simulation.simulable.nearest, start, self.rounds, self.tolerance, what
+            self,
+            regression,
+            problem,
+            simulation.simulable.nearest,
+            start,
+            self.rounds,
+            self.tolerance,
+            subject,
         )
 
 
@@ -256,7 +272,7 @@ class OE:
         start = simulation.start()
         shooting = _Shooting.of(simulation, start, self.horizon)
         problem = Problem(("all joints",), shooting.linear)
-        what = f"open loop over stretches of {shooting.length / simulation.rate:.2g} s"
+        subject = f"open loop over stretches of {shooting.length / simulation.rate:.2g} s"
         return minimised(
             self,
             regression,
@@ -265,7 +281,7 @@ class OE:
             simulation.start(),
             self.rounds,
             self.tolerance,
-            what,
+            subject,
         )
 
 
@@ -279,10 +295,10 @@ def closed_loop(simulation: SimulationProblem, feedback: Feedback, of_torque: bo
     columns = tuple(np.array(simulation.regression.base.independent) for _ in names)
     place = probe.driven
 
-    def residual_lines(samples: Samples, one: Run) -> Float:
+    def residual_lines(samples: Samples, simulated: Run) -> Float:
         if of_torque:
-            return np.asarray(samples.tau - one.u)
-        return measured_coordinates(probe, samples)[0] - one.x
+            return np.asarray(samples.tau - simulated.u)
+        return measured_coordinates(probe, samples)[0] - simulated.x
 
     output = Output(place, -feedback.kp, -feedback.kd) if of_torque else Output.positions(probe.size)
 
@@ -290,14 +306,16 @@ def closed_loop(simulation: SimulationProblem, feedback: Feedback, of_torque: bo
         mechanism = simulation.mechanism(value)
         for samples in simulation.coarse:
             stretches = simulation.stretches(samples)
-            found = run(mechanism, samples, feedback, stretches)
+            simulated = run(mechanism, samples, feedback, stretches)
             extra = {k: v[stretches.index] for k, v in extra_of(mechanism, samples).items()}
             change = sensitivity(
-                mechanism, found, extra, feedback, samples.rate, simulation.wanted, False, output
+                mechanism, simulated, extra, feedback, samples.rate, simulation.wanted, False, output
             )
             slope = stretches.gathered(change)
-            own = Run(*(stretches.gathered(part) for part in (found.x, found.v, found.a, found.u)))
-            e = residual_lines(samples, own)
+            gathered = Run(
+                *(stretches.gathered(part) for part in (simulated.x, simulated.v, simulated.a, simulated.u))
+            )
+            e = residual_lines(samples, gathered)
             yield piece_of_run(simulation, samples, columns, slope, e + slope @ value)
 
     return Problem(names, linear)
@@ -365,11 +383,11 @@ class _Shooting:
         free = Feedback.none(mechanism.n)
         for samples in simulation.coarse:
             stretches = Stretches.of(len(samples), self.length, 0)
-            found = run(mechanism, samples, free, stretches)
+            simulated = run(mechanism, samples, free, stretches)
             extra = {k: v[stretches.index] for k, v in extra_of(mechanism, samples).items()}
             change = sensitivity(
                 mechanism,
-                found,
+                simulated,
                 extra,
                 free,
                 samples.rate,
@@ -379,7 +397,7 @@ class _Shooting:
             )
             x = measured_coordinates(mechanism, samples)[0][stretches.index]
             weight = _weights(simulation.mechanism(self.first), x, extra) / self.scale[:, None]
-            weighted = np.einsum("bij,bkj->bki", weight, x - found.x)
+            weighted = np.einsum("bij,bkj->bki", weight, x - simulated.x)
             yield self._projected(samples, stretches, columns, weight[:, None] @ change, weighted, value)
 
     def _projected(
@@ -395,16 +413,16 @@ class _Shooting:
         every = max(min(self.simulation.parallel.decimation, self.length // SHORTEST), 1)
         lines, times = [], []
         for i in range(len(e)):
-            own = np.arange(0, min(stretches.length, stretches.count - i * stretches.length), every)
-            own = own[samples.keep[stretches.index[i, own]]]
-            if len(own) < 4:
+            kept = np.arange(0, min(stretches.length, stretches.count - i * stretches.length), every)
+            kept = kept[samples.keep[stretches.index[i, kept]]]
+            if len(kept) < 4:
                 continue
-            S, r = change[i, own].reshape(-1, change.shape[-1]), e[i, own].ravel()
+            S, r = change[i, kept].reshape(-1, change.shape[-1]), e[i, kept].ravel()
             Q = np.linalg.qr(S[:, b:])[0]
             panel = np.column_stack([S[:, :b], r + S[:, :b] @ value])
             panel = panel - Q @ (Q.T @ panel)
             lines.append(panel)
-            times.append(np.repeat(samples.t[stretches.index[i, own]], e.shape[-1]))
+            times.append(np.repeat(samples.t[stretches.index[i, kept]], e.shape[-1]))
         width = len(columns[0]) + 1
         whole = np.concatenate([np.zeros((0, width)), *lines])
         t = np.concatenate([np.zeros(0), *times])

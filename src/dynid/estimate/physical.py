@@ -73,7 +73,7 @@ def project_to_physical(
         return free, wanted
     try:
         fit, reason = wanted.resolved(regression, free)
-        real, found = fit.solution(regression, free, reason)
+        real, answer = fit.solution(regression, free, reason)
     except SolverError as error:
         warn_or_raise(error, asked, diagnostics)
         return free, unconstrained(wanted)
@@ -89,7 +89,7 @@ def project_to_physical(
     why = cause(fit) if asked or not unseen <= 1.0 else ""
     if why:
         diagnostics.warn(LIKELY_CAUSE, why)
-    text = _cost_text(fit, real, found, free, unseen)
+    text = _cost_text(fit, real, answer, free, unseen)
     if asked:
         diagnostics.warn(
             "constraints-cost", f"{text}. Loosen what was asked for" + ("" if why else f", or {_ADD}")
@@ -216,7 +216,7 @@ def _pull_text(fit: FeasibleFit, real: Estimate, free: Estimate) -> str:
     )
 
 
-def _cost_text(fit: FeasibleFit, real: Estimate, found: Feasible, free: Estimate, unseen: float) -> str:
+def _cost_text(fit: FeasibleFit, real: Estimate, answer: Feasible, free: Estimate, unseen: float) -> str:
     ratio, group = _worst(real, free)
     text = f"physically consistent bodies miss '{group}' {ratio:.2g} times as far as the estimate without constraints"
     if np.isfinite(unseen):
@@ -228,7 +228,7 @@ def _cost_text(fit: FeasibleFit, real: Estimate, found: Feasible, free: Estimate
         if bodies
         else []
     )
-    force = edge + [name for name in found.active if not name.startswith("pseudo-inertia")]
+    force = edge + [name for name in answer.active if not name.startswith("pseudo-inertia")]
     return text + (f"; what holds them back: {', '.join(force)}" if force else "") + _asked_for(fit)
 
 
@@ -287,9 +287,9 @@ def _mass_matrices(robot: RobotModel, terms: Terms, theta: Float, samples: Sampl
 def _explained(robot: RobotModel, terms: Terms, theta: Float, batches: list[Samples]) -> Float:
     """R2 (n,) of the torque of parameters (p,) on the samples that count."""
     pairs = [
-        (one.tau[one.keep], (one.tau - torque(robot, terms, theta, one))[one.keep])
-        for one in batches
-        if one.keep.any()
+        (batch.tau[batch.keep], (batch.tau - torque(robot, terms, theta, batch))[batch.keep])
+        for batch in batches
+        if batch.keep.any()
     ]
     tau, left = (np.concatenate(values) for values in zip(*pairs, strict=True))
     return np.asarray(1.0 - left.var(axis=0) / np.maximum(tau.var(axis=0), 1e-300))
@@ -403,11 +403,11 @@ def _whitening(estimate: Estimate) -> Float:
     """
     b, M = estimate.base.rank, estimate.degrees_of_freedom + 1.0
     std = np.maximum(estimate.std, np.finfo(np.float64).tiny)
-    own = np.asarray(estimate.covariance) / np.outer(std, std)
+    from_blocks = np.asarray(estimate.covariance) / np.outer(std, std)
     textbook = np.asarray(estimate.textbook_covariance) / np.outer(
         estimate.textbook_std, estimate.textbook_std
     )
-    values, vectors = np.linalg.eigh((M * own + b * textbook) / (M + b))
+    values, vectors = np.linalg.eigh((M * from_blocks + b * textbook) / (M + b))
     return np.asarray((vectors / np.sqrt(np.maximum(values, SHARPEST))).T / std)
 
 
@@ -439,15 +439,15 @@ class Problem:
         Bodies do not know each other's coordinates, so one of each is moved at a time.
         """
         J, force = self.chart.jacobian(x), self.force(self.chart.parameters(x))
-        found = J.T @ (self.A.T @ self.A + np.diag(self.pull)) @ J
+        hessian = J.T @ (self.A.T @ self.A + np.diag(self.pull)) @ J
         for k in range(10):
             step = np.zeros(len(x))
             step[self.chart.bodies[:, k]] = STEP
             ends = [self.chart.jacobian(x + sign * step).T @ force for sign in (1.0, -1.0)]
             slope = (ends[0] - ends[1]) / (2.0 * STEP)
             for ten in self.chart.bodies:
-                found[ten[k], ten] += slope[ten]
-        return np.asarray((found + found.T) / 2.0)
+                hessian[ten[k], ten] += slope[ten]
+        return np.asarray((hessian + hessian.T) / 2.0)
 
     def perturbed(self, rng: np.random.Generator) -> Problem:
         """The same with estimate and prior moved at random by as much as they are uncertain."""
@@ -478,8 +478,8 @@ def volume_slope(chart: Chart, columns: tuple[Column, ...]) -> Float:
 
 def _start(problem: Problem, columns: tuple[Column, ...], prior: Float, spread: Float) -> Float:
     """The closest feasible parameters, or plausible bodies where the solver gives up."""
-    held = (PhysicalBodies(MARGIN), ColumnBounds())
-    given = columns, held, prior, spread, problem.strength
+    constraints = (PhysicalBodies(MARGIN), ColumnBounds())
+    given = columns, constraints, prior, spread, problem.strength
     try:
         return feasible_parameters(problem.A, problem.y, *given).parameters
     except SolverError:

@@ -68,8 +68,8 @@ def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: 
         if bodies[j]:
             spread[j] = mass[column.owner] * degrees[j]
         elif np.isfinite(column.prior) and column.prior != 0:
-            own = _is_inertial(column) or not np.isfinite(whole[j])
-            spread[j] = abs(column.prior) if own else max(abs(column.prior), whole[j])
+            trust_prior = _is_inertial(column) or not np.isfinite(whole[j])
+            spread[j] = abs(column.prior) if trust_prior else max(abs(column.prior), whole[j])
         elif np.isfinite(whole[j]):
             spread[j] = whole[j]
     return spread
@@ -111,17 +111,17 @@ def likely_bodies(robot: RobotModel, columns: tuple[Column, ...], spread: Float)
     A body has the typical mass of `spread`, its centre halfway to the joints that it carries, and second moments of a
     rod up to there plus those of a ball with GYRATION of the typical length.
     """
-    found = np.array([column.prior for column in columns])
+    likely = np.array([column.prior for column in columns])
     for ten in body_columns(columns):
-        if is_described(found[ten]):
+        if is_described(likely[ten]):
             continue
         children = robot.T_parent_joint[np.array(robot.parent) == columns[ten[0]].owner, :3, 3]
         end = children.mean(axis=0) if len(children) else np.zeros(3)
         mass = float(spread[ten[0]])
         ball = 0.5 * GYRATION**2 * float(spread[ten[4]]) / mass
         second = mass * (np.outer(end, end) / 12 + ball * np.eye(3))
-        found[ten] = from_com(mass, end / 2, np.trace(second) * np.eye(3) - second)
-    return found
+        likely[ten] = from_com(mass, end / 2, np.trace(second) * np.eye(3) - second)
+    return likely
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,9 +216,9 @@ def prior_curvature(
     weight = prior_pull(known, strength)
     centre = plausible(columns, regression.guess, spread)
     count = regression.factors.count
-    held = Directions.of(R @ regression.base.B, spread).rows(count, strength)
-    held = np.concatenate([held, mass_rows(bodies, known, centre, mass_share * count)])
-    curvature = np.diag(weight) + (held * spread).T @ (held * spread)
+    rows = Directions.of(R @ regression.base.B, spread).rows(count, strength)
+    rows = np.concatenate([rows, mass_rows(bodies, known, centre, mass_share * count)])
+    curvature = np.diag(weight) + (rows * spread).T @ (rows * spread)
     if distance is not Distance.EUCLIDEAN:
         for ten in bodies:
             parts = np.linalg.solve(
@@ -265,15 +265,15 @@ def centre_limits(
     reach: scale times REACH_DESCRIBED or REACH_GUESSED times the typical length L of `parameter_spread`, m.
     prior: (p,), every body with mass.    spread: (p,).
     """
-    known, found = inertia_known(columns), []
+    known, limits = inertia_known(columns), []
     for ten in body_columns(columns):
         length = float(np.sqrt(spread[ten[4]] / spread[ten[0]]))
         reach = scale * length * (REACH_DESCRIBED if known[ten[0]] else REACH_GUESSED)
         centre = prior[ten[1:4]] / prior[ten[0]]
         if np.linalg.norm(theta[ten[1:4]] - theta[ten[0]] * centre) > theta[ten[0]] * reach * (1 + _INSIDE):
             x, y, z = (-float(value) for value in centre)
-            found.append(CentreCone(columns[ten[0]].owner + 1, _AXES, (x, y, z), reach=reach))
-    return found
+            limits.append(CentreCone(columns[ten[0]].owner + 1, _AXES, (x, y, z), reach=reach))
+    return limits
 
 
 # A regression from the factors of a robot's equations.

@@ -79,7 +79,7 @@ class IRLS:
         sigma = np.maximum(spread, residual_sigma(regression, state.value) * 1e-12)
         weights = 1.0 / (sigma**2 + floor**2)
         R = solve(replace(regression, factors=weighted), weights)[1]
-        found = completed(
+        estimate = completed(
             self,
             regression,
             state.value,
@@ -93,9 +93,9 @@ class IRLS:
         )
         tally = state.tally
         return replace(
-            found,
-            covariance=found.covariance * tally.widening**2,
-            textbook_covariance=found.textbook_covariance * tally.textbook,
+            estimate,
+            covariance=estimate.covariance * tally.widening**2,
+            textbook_covariance=estimate.textbook_covariance * tally.textbook,
         )
 
     def _iterated(
@@ -198,11 +198,11 @@ def residuals_of(regression: Regression, piece: Piece, theta: Float) -> list[Flo
 def robust_spread(regression: Regression, pieces: Iterable[Piece], value: Float) -> Float:
     """1.4826 times the median of abs(residual), by group (g,), over the blocks of the regression."""
     theta, places = full_vector(regression, value), Places(regression.factors.blocks)
-    found: list[list[Float]] = [[] for _ in regression.factors.group_names]
+    sizes_by_group: list[list[Float]] = [[] for _ in regression.factors.group_names]
     for piece in pieces:
         for g, e in enumerate(residuals_of(regression, piece, theta)):
-            found[g].append(np.abs(e[places.of(piece.segment, piece.times[g]) >= 0]))
-    sizes = np.array([_size(np.concatenate(parts)) for parts in found])
+            sizes_by_group[g].append(np.abs(e[places.of(piece.segment, piece.times[g]) >= 0]))
+    sizes = np.array([_size(np.concatenate(parts)) for parts in sizes_by_group])
     scale = np.array([np.sqrt(f.target_square / max(f.count, 1)) for f in regression.factors.total])
     floor = np.finfo(np.float64).eps * np.where(scale > 0, scale, scale.max(initial=1.0))
     return np.asarray(np.maximum(sizes, floor))

@@ -121,13 +121,13 @@ def rows_alike_of(stretches: Sequence[Float]) -> Float:
 
     Source: Bartlett 1946; Madsen et al. 2020 find residuals whose printed deviations are four times too small.
     """
-    found = np.ones(stretches[0].shape[1])
+    alike = np.ones(stretches[0].shape[1])
     long = [part for part in stretches if len(part) >= LEAST_STRETCH]
-    for j in range(len(found) if long else 0):
+    for j in range(len(alike) if long else 0):
         correlation = autocorrelation([part[:, j] for part in long])
         if np.isfinite(correlation).all():
-            found[j] = rows_alike(correlation)
-    return found
+            alike[j] = rows_alike(correlation)
+    return alike
 
 
 def rows_a_sample(residuals: Residuals) -> Float:
@@ -259,9 +259,9 @@ class Scores:
 
     def overview(self) -> Overview:
         """What is shown of the scores: error in all and by joint."""
-        by_joint = [f"{name} {100 * one:.3g} %" for name, one in zip(
+        by_joint = [f"{name} {100 * error:.3g} %" for name, error in zip(
             self.joint_names, self.relative, strict=True
-        ) if np.isfinite(one)]  # fmt: skip
+        ) if np.isfinite(error)]  # fmt: skip
         return Overview(
             f"Scores on {self.origin}: torque error {100 * self.total_relative:.3g} %",
             (("by joint", listed(by_joint, 12)), ("trajectories", listed(self.trajectories))),
@@ -374,14 +374,14 @@ class Sums:
 
     def scaled(self, share: float) -> Sums:
         """Sums over a share of the samples that is like all of them."""
-        return Sums(*(share * getattr(self, one.name) for one in fields(self)))
+        return Sums(*(share * getattr(self, item.name) for item in fields(self)))
 
     def of_joints(self, measured: Bool | None) -> Sums:
         """The sums without joints of which nothing was measured, (n,); None = all were."""
         return (
             self
             if measured is None
-            else Sums(*(np.where(measured, getattr(self, one.name), 0.0) for one in fields(self)))
+            else Sums(*(np.where(measured, getattr(self, item.name), 0.0) for item in fields(self)))
         )
 
     @staticmethod
@@ -432,10 +432,10 @@ class Sums:
         parts: the sums of blocks of time, which show what is beyond chance; () = not known.
         """
         if left_out is not None and left_out.shares:
-            own, more = self.scores(origin, joint_names, trajectories, parts=parts), left_out.sums
+            scored, more = self.scores(origin, joint_names, trajectories, parts=parts), left_out.sums
             whole = None if more is None else (self + more).scores(origin, joint_names, trajectories)
             return replace(
-                own,
+                scored,
                 left_out=dict(left_out.shares),
                 all_samples=whole,
                 kept_at_rest=None if whole is None else left_out.kept_at_rest,
@@ -458,8 +458,8 @@ class Sums:
                 count=self.count,
                 worse=tuple(
                     name
-                    for name, one in zip(joint_names, worse_than_constant(parts), strict=bool(parts))
-                    if one
+                    for name, is_worse in zip(joint_names, worse_than_constant(parts), strict=bool(parts))
+                    if is_worse
                 ),
             )
 
@@ -471,16 +471,16 @@ def worse_than_constant(parts: Sequence[Sums]) -> Bool:
     """
     if len(parts) < 2:
         return np.zeros(len(parts[0].count) if parts else 0, dtype=np.bool_)
-    count, torque = (np.array([getattr(one, name) for one in parts]) for name in ("count", "torque"))
+    count, torque = (np.array([getattr(part, name) for part in parts]) for name in ("count", "torque"))
     mean = torque.sum(axis=0) / np.maximum(count.sum(axis=0), 1.0)
-    constant = np.array([one.torque_square for one in parts]) - 2.0 * mean * torque + mean**2 * count
-    loss = np.array([one.error_square for one in parts]) - constant
+    constant = np.array([part.torque_square for part in parts]) - 2.0 * mean * torque + mean**2 * count
+    loss = np.array([part.error_square for part in parts]) - constant
     spread = loss.std(axis=0, ddof=1) / np.sqrt(len(parts))
-    found = [
+    worse = [
         size > 0 and student_cumulative(len(parts) - 1, -size / max(width, 1e-300)) < WORSE_BY_CHANCE
         for size, width in zip(loss.mean(axis=0), spread, strict=True)
     ]
-    return np.array(found, dtype=np.bool_)
+    return np.array(worse, dtype=np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -525,8 +525,8 @@ def cross_validate(
             found=f"{len(measured.blocks)} blocks of torque for {len(factors.blocks)} of the fit",
             expected="the same blocks",
         )
-    own = [g for g, name in enumerate(measured.group_names) if name in joints]
-    scored = own or list(range(len(measured.group_names)))
+    named = [g for g, name in enumerate(measured.group_names) if name in joints]
+    scored = named or list(range(len(measured.group_names)))
     total: Sums | None = None
     blocks: list[Sums] = []
     made = folds_of(factors, folds)
@@ -541,8 +541,8 @@ def cross_validate(
         raise too_few_blocks(len(factors.blocks))
     names = dict.fromkeys(block.trajectory for block in factors.blocks)
     scored_names = [measured.group_names[g] for g in scored]
-    found = total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)
-    return replace(found, moved_once=once)
+    scores = total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)
+    return replace(scores, moved_once=once)
 
 
 # How much of its dry friction a joint keeps when it has stopped, as the stops of a log show it.
@@ -573,15 +573,15 @@ class StopSums:
     spread: Float
 
     def __add__(self, other: StopSums) -> StopSums:
-        return StopSums(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+        return StopSums(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
 
     @staticmethod
     def of(e: Float, x: Float, stands: Bool, rate: float) -> StopSums:
         """Of samples with e and x (n, T), at rest where `stands` (n, T).    rate: Hz."""
-        found = np.zeros((len(fields(StopSums)), len(e)))
+        sums = np.zeros((len(fields(StopSums)), len(e)))
         for j in np.flatnonzero(stands.any(axis=1)).tolist():
-            found[:, j] = _of_joint(e[j, stands[j]], x[j, stands[j]], np.flatnonzero(stands[j]), rate)
-        return StopSums(*found)
+            sums[:, j] = _of_joint(e[j, stands[j]], x[j, stands[j]], np.flatnonzero(stands[j]), rate)
+        return StopSums(*sums)
 
     @property
     def share(self) -> Float:
@@ -597,8 +597,8 @@ class StopSums:
         stops = weight**2 / np.where(known, self.weight_square, 1.0)
         varied = np.maximum(self.spread / weight - mean**2, 0.0) * stops
         variance = (VARIANCE + varied) / stops**2
-        found = (VARIANCE * mean + variance * HALF) / (VARIANCE + variance)
-        return np.asarray(np.clip(np.where(known, found, HALF), 0.0, 1.0))
+        share = (VARIANCE * mean + variance * HALF) / (VARIANCE + variance)
+        return np.asarray(np.clip(np.where(known, share, HALF), 0.0, 1.0))
 
     def predicted(self, sums: Sums, share: Float) -> Sums:
         """Sums that hold these samples, a share (n,) of x predicted in place of no dry friction."""
@@ -618,7 +618,7 @@ def _of_joint(e: Float, x: Float, index: Int, rate: float) -> tuple[float, ...]:
     N = np.where(x_mean != 0, lengths[long], 0)
     w = N * x_mean**2
     sums = (x, x**2, e * x, w, w**2, N * e_mean * x_mean, N * e_mean**2)
-    return tuple(float(one.sum()) for one in sums)
+    return tuple(float(values.sum()) for values in sums)
 
 
 # How well a model knows the torque it predicts: the covariance of its parameters, carried through its
@@ -688,14 +688,14 @@ class Bands:
             for j in range(n):
                 columns[j].append(panels.columns[j] + span.start)
                 lines[j].append(panels.values[j][:, few] if whole else panels.values[j])
-        found = np.zeros((n, len(few)))
+        deviations = np.zeros((n, len(few)))
         for j in range(n):
             if columns[j]:
                 spread = self._root(np.concatenate(columns[j])) @ np.concatenate(lines[j])
-                found[j] = np.sqrt(np.einsum("wt,wt->t", spread, spread))
+                deviations[j] = np.sqrt(np.einsum("wt,wt->t", spread, spread))
         if len(few) == len(index):
-            return np.ascontiguousarray(found.T)
-        return np.column_stack([np.interp(index, few, line) for line in found])
+            return np.ascontiguousarray(deviations.T)
+        return np.column_stack([np.interp(index, few, line) for line in deviations])
 
 
 def _needs_time(term: Term) -> bool:

@@ -63,8 +63,8 @@ def of_late_feedback(robot: RobotModel, terms: Terms, base: BaseMap) -> Float:
             taken.get(basis, 0.0) if column.owner == j else 0.0 for basis, column in bases_of(robot, terms)
         ]
         lines.append(base.reduce(np.array(of_term)))
-    found = LATE_FEEDBACK * np.array(lines)
-    return np.asarray(found.T @ found)
+    shifts = LATE_FEEDBACK * np.array(lines)
+    return np.asarray(shifts.T @ shifts)
 
 
 # Runs of a robot under its drives' controllers in windows of a log, and what of the drives is found beside
@@ -145,7 +145,7 @@ class Windows:
     def of(
         simulation: SimulationProblem,
         servo: Servo,
-        told: Callable[[str], Commands],
+        commands_of: Callable[[str], Commands],
         start: Float,
         play: bool = False,
     ) -> Windows:
@@ -159,12 +159,12 @@ class Windows:
         stride = simulation.stride
         measured = simulation.measured
         measured = measured if stride == 1 else tuple(thinned(samples, stride) for samples in measured)
-        commands = {name: told(name).clean() for name in dict.fromkeys(s.trajectory for s in measured)}
+        commands = {name: commands_of(name).clean() for name in dict.fromkeys(s.trajectory for s in measured)}
         smooth = simulation.smooth
         smooth = smooth if stride == 1 else tuple(thinned(samples, stride) for samples in smooth)
         sought = play and not simulation.second
         carried = [Carried.of(simulation.source.robot, s) if sought else None for s in smooth]
-        known = tuple(one for one in carried if one is not None)
+        known = tuple(load for load in carried if load is not None)
         count = simulation.source.robot.n if len(known) == len(measured) else 0
         unknown = Unknown(0.0, np.zeros(count))
         return Windows(simulation, measured, servo, commands, settling, slowest, known, unknown)
@@ -211,10 +211,10 @@ class Windows:
         known, score = 0.0, np.zeros(len(places.blocks))
         for piece in pieces:
             for panel, weight, times in zip(piece.panels, weights, piece.times, strict=True):
-                own, block = left @ panel[:-1], places.of(piece.segment, times)
-                known += weight * float(own @ own)
+                line, block = left @ panel[:-1], places.of(piece.segment, times)
+                known += weight * float(line @ line)
                 missed = panel[-1] - value @ panel[:b]
-                np.add.at(score, block[block >= 0], weight * (own * missed)[block >= 0])
+                np.add.at(score, block[block >= 0], weight * (line * missed)[block >= 0])
         M = len(score)
         if not score.any():
             return np.nan
@@ -233,8 +233,8 @@ class Windows:
         square, size = _normal(pieces, weights)
         free = slice(0, b + 1)
         moves = np.linalg.pinv(square[free, free], rcond=ALIKE, hermitian=True) @ square[free, b + 1 :]
-        found = (moves / size[free, None])[:b] * size[b + 1 :] * share * play
-        return np.asarray(found @ found.T)
+        shifts = (moves / size[free, None])[:b] * size[b + 1 :] * share * play
+        return np.asarray(shifts @ shifts.T)
 
     @property
     def reach(self) -> float:
@@ -259,8 +259,8 @@ class Windows:
         share, _ = self._along(pieces, value, weights)
         for piece in pieces:
             panels = tuple(
-                np.ascontiguousarray(others - share.T @ own)
-                for own, others in (self._parted(panel) for panel in piece.panels)
+                np.ascontiguousarray(others - share.T @ unknowns)
+                for unknowns, others in (self._parted(panel) for panel in piece.panels)
             )
             columns = tuple(c[: -len(share)] for c in piece.columns)
             yield replace(piece, columns=columns, panels=panels)
@@ -281,8 +281,8 @@ class Windows:
         # Lines by parameters where `slopes` says so, by the unknowns where `others` does, then the target.
         simulation, mechanism = self.simulation, self.simulation.mechanism(value)
         regression, count = simulation.regression, (1 + len(self.unknown.play)) * others
-        own = regression.base.independent if slopes else regression.base.independent[:0]
-        columns = np.append(own, len(regression.columns) + np.arange(count))
+        indices = regression.base.independent if slopes else regression.base.independent[:0]
+        columns = np.append(indices, len(regression.columns) + np.arange(count))
         for i, samples in enumerate(self.measured):
             runs = _Runs.of(self, i, mechanism, value)
             x, dx = runs.run(self.unknown.later, None, simulation.wanted if slopes else None)
@@ -323,9 +323,9 @@ class Windows:
         square, across = np.zeros((u, u)), np.zeros((u, len(value) + 1))
         for piece in pieces:
             for panel, weight in zip(piece.panels, weights, strict=True):
-                own, others = self._parted(panel)
-                square += weight * (own @ own.T)
-                across += weight * (own @ others.T)
+                unknowns, others = self._parted(panel)
+                square += weight * (unknowns @ unknowns.T)
+                across += weight * (unknowns @ others.T)
         usual = np.append(0.0, np.full(u - 1, USUAL_PLAY**-2))
         across[1:, -1] -= usual[1:] * self.unknown.play
         square += np.diag(usual)
@@ -370,16 +370,16 @@ class _Runs:
         play, felt = windows.unknown.play, list[tuple[Added, Float]]()
         if len(play):
             carried, theta = windows.carried[index], full_vector(simulation.regression, value)
-            own, viscous = carried.own(simulation.inertia(value)), np.zeros(len(play))
+            drive_inertia, viscous = carried.own(simulation.inertia(value)), np.zeros(len(play))
             bases = bases_of(simulation.source.robot, simulation.source.terms)
             for (basis, column), amount in zip(bases, theta, strict=True):
                 if basis is MotionBasis.SPEED:
                     viscous[column.owner] += amount
-            now, more = (carried.ahead(own, one) for one in (play, play + PLAY_DIFFERENCE))
+            now, more = (carried.ahead(drive_inertia, size) for size in (play, play + PLAY_DIFFERENCE))
             alike = np.eye(len(play), dtype=np.bool_)
             for chosen in (alike[0] & False, *alike):
                 ahead = replace(now, torque=np.where(chosen, more.torque, now.torque))
-                felt.append(carried.felt(ahead, own, windows.servo, viscous))
+                felt.append(carried.felt(ahead, drive_inertia, windows.servo, viscous))
         return _Runs(windows, mechanism, samples, stretches, felt)
 
     def run(self, later: float, joint: int | None, wanted: Bool | None = None) -> tuple[Float, Float | None]:
@@ -388,9 +388,9 @@ class _Runs:
         added, shift = self.felt[0 if joint is None else joint + 1] if self.felt else (None, None)
         loop = ServoLoop(windows.servo, windows.commands[self.samples.trajectory], later, added)
         threads = windows.simulation.source.threads
-        found = servo_run(self.mechanism, self.samples, loop, self.stretches, wanted, threads)
-        x = found.x if shift is None else found.x - shift[self.stretches.index]
-        return x, found.dx
+        simulated = servo_run(self.mechanism, self.samples, loop, self.stretches, wanted, threads)
+        x = simulated.x if shift is None else simulated.x - shift[self.stretches.index]
+        return x, simulated.dx
 
 
 # Time constants of the slowest loop, after which residuals of positions have forgotten each other.
@@ -435,8 +435,8 @@ class ServoOE:
         """
         require_enough(regression)
         simulation = SimulationProblem.of(regression, self.name, None)
-        servo, told = simulation.source.robot.drive.servo, simulation.source.commands
-        if servo is None or not servo.known or told is None:
+        servo, commands_of = simulation.source.robot.drive.servo, simulation.source.commands
+        if servo is None or not servo.known or commands_of is None:
             raise UsageError(
                 "no-gains",
                 found="'servo_oe' for a log without commanded positions, or drives whose controllers are not known",
@@ -444,23 +444,23 @@ class ServoOE:
                 do="give gains under [drive] of the experiment or as --kp and --kd; a log with a torque: use 'cloe'",
             )
         start = simulation.start()
-        windows = Windows.of(simulation, servo, told, start, self.play)
-        found = self.searched(regression, windows, start)
+        windows = Windows.of(simulation, servo, commands_of, start, self.play)
+        estimate = self.searched(regression, windows, start)
         dry, unknown = windows.drier(), np.zeros((len(start), len(start)))
         if dry is not None:
             # Steps of such friction are many and its minima narrow, so that a search does not begin there.
-            stuck = self._stuck(regression, dry, found.value)
+            stuck = self._stuck(regression, dry, estimate.value)
             best = np.inf if stuck is None else dry.misfit(stuck.value)
             if stuck is not None and best < np.inf:
-                lead = windows.misfit(found.value) - best
-                away = stuck.value - found.value
-                found, windows = (stuck, dry) if lead > 0 else (found, windows)
+                lead = windows.misfit(estimate.value) - best
+                away = stuck.value - estimate.value
+                estimate, windows = (stuck, dry) if lead > 0 else (estimate, windows)
                 # As likely as the other is, by as many independent residuals as there are runs of blocks.
-                other = 1.0 / (1.0 + np.exp(0.5 * (found.degrees_of_freedom + 1.0) * abs(lead)))
+                other = 1.0 / (1.0 + np.exp(0.5 * (estimate.degrees_of_freedom + 1.0) * abs(lead)))
                 unknown = unknown + other * np.outer(away, away)
-        unknown = unknown + windows.of_play(found.value, CROSSING)
+        unknown = unknown + windows.of_play(estimate.value, CROSSING)
         lag = 1e3 * (servo.lag + windows.unknown.later)
-        text = f"{found.status.text}; torque comes {lag:.3g} ms after its commands"
+        text = f"{estimate.status.text}; torque comes {lag:.3g} ms after its commands"
         within = abs(windows.unknown.later) < windows.reach
         if not within:
             text += (
@@ -473,7 +473,9 @@ class ServoOE:
         if (play > PLAY_SHOWN).any():
             text += f"; up to {1e3 * play.max():.2g} mrad of play between motors and links"
         return replace(
-            found, status=Status(found.status.ok and within, text), covariance=found.covariance + unknown
+            estimate,
+            status=Status(estimate.status.ok and within, text),
+            covariance=estimate.covariance + unknown,
         )
 
     def searched(
@@ -502,10 +504,10 @@ class ServoOE:
 
     def _stuck(self, regression: Regression, windows: Windows, start: Float) -> Estimate | None:
         try:
-            found = self.searched(regression, windows, start)
+            estimate = self.searched(regression, windows, start)
         except SolverError:
             return None
-        return found if found.status.ok else None
+        return estimate if estimate.status.ok else None
 
 
 # When the torque of commands comes, by the positions of the simulated robot.
@@ -544,19 +546,19 @@ class ServoTiming:
         try:
             require_enough(regression)
             simulation = SimulationProblem.of(regression, "servo_oe", None)
-            servo, told = simulation.source.robot.drive.servo, simulation.source.commands
-            if servo is None or told is None:
+            servo, commands_of = simulation.source.robot.drive.servo, simulation.source.commands
+            if servo is None or commands_of is None:
                 return None
             start = simulation.start()
-            smooth = Windows.of(simulation, servo, told, start)
+            smooth = Windows.of(simulation, servo, commands_of, start)
             windows = smooth.drier() or smooth
-            found = ServoOE(rounds=SERVO_TIMING_ROUNDS).searched(
+            estimate = ServoOE(rounds=SERVO_TIMING_ROUNDS).searched(
                 regression, windows, start, _Settled(windows)
             )
-            deviation = windows.lag_deviation(found.value)
+            deviation = windows.lag_deviation(estimate.value)
         except DynidError:
             return None
         later = windows.unknown.later
-        if not found.status.ok or abs(later) >= windows.reach or servo.lag + later <= 0.0:
+        if not estimate.status.ok or abs(later) >= windows.reach or servo.lag + later <= 0.0:
             return None
         return ServoTiming(servo.lag + later, deviation, len(regression.factors.blocks))

@@ -122,7 +122,7 @@ def _slopes(blocks: list[_Sums]) -> tuple[float, float]:
 
 
 def _blocks(assembly: Assembly, batches: Iterable[Samples], theta: Float) -> list[_Sums]:
-    found: dict[tuple[int, int], Float] = {}
+    sums: dict[tuple[int, int], Float] = {}
     for samples in batches:
         if samples.theta is None:
             raise UnfitDataError(
@@ -137,8 +137,8 @@ def _blocks(assembly: Assembly, batches: Iterable[Samples], theta: Float) -> lis
         for number, (a, b) in zip(cut.numbers, pairwise(cut.edges.tolist()), strict=True):
             part = rows[..., a:b]
             key = (samples.segment, number)
-            found[key] = found.get(key, 0.0) + part @ part.transpose(0, 2, 1)
-    return [_Sums(segment, products) for (segment, _), products in found.items()]
+            sums[key] = sums.get(key, 0.0) + part @ part.transpose(0, 2, 1)
+    return [_Sums(segment, products) for (segment, _), products in sums.items()]
 
 
 def _lines(assembly: Assembly, samples: Samples, theta: Float) -> Float:
@@ -381,7 +381,7 @@ class SimulationProblem:
         Raises SolverError if none can be simulated, or those that can miss two fifths of the torque.
         """
         regression, first = self._smooth_fit
-        found = self.simulable.nearest(first.value, solve(regression, first.weights)[1])
+        nearest = self.simulable.nearest(first.value, solve(regression, first.weights)[1])
         weighted = list(zip(first.weights, regression.factors.total, strict=True))
 
         def missed(value: Float) -> float:
@@ -389,9 +389,9 @@ class SimulationProblem:
             return float(sum(weight * factor.residual_square(theta) for weight, factor in weighted))
 
         size = sum(weight * factor.target_square for weight, factor in weighted)
-        if missed(found) - missed(first.value) > UNEXPLAINED**2 * size:
+        if missed(nearest) - missed(first.value) > UNEXPLAINED**2 * size:
             raise not_simulable()
-        return found
+        return nearest
 
     @cached_property
     def simulable(self) -> Simulable:
@@ -414,8 +414,11 @@ class SimulationProblem:
         lower = np.where(alone, lower, -np.inf)[self.regression.base.independent]
         if self.second:
             theta = full_vector(self.regression, first)
-            found = stiffness_ranges(self.source.assembly, self.second, self.measured, theta)
-            soft = {j: STIFF * max(one.forward, 0.0) for j, one in zip(self.second, found, strict=True)}
+            ranges = stiffness_ranges(self.source.assembly, self.second, self.measured, theta)
+            soft = {
+                j: STIFF * max(stiffness.forward, 0.0)
+                for j, stiffness in zip(self.second, ranges, strict=True)
+            }
             for i, column in enumerate(columns):
                 if is_stiffness(column) and column.owner in soft:
                     lower[i] = max(lower[i], soft[column.owner])
@@ -464,8 +467,10 @@ class SimulationProblem:
 
         def one(samples: Samples) -> Run:
             stretches = self.stretches(samples)
-            found = run(mechanism, samples, feedback, stretches)
-            return Run(*(stretches.gathered(part) for part in (found.x, found.v, found.a, found.u)))
+            simulated = run(mechanism, samples, feedback, stretches)
+            return Run(
+                *(stretches.gathered(part) for part in (simulated.x, simulated.v, simulated.a, simulated.u))
+            )
 
         return list(ordered_map(one, self.coarse, self.source.threads))
 
@@ -487,10 +492,10 @@ class SimulationProblem:
     @property
     def parallel(self) -> ParallelFilter:
         """The filter of the equations, for coarse samples."""
-        own, stride = self.source.assembly.parallel, self.stride
-        rate = own.rate / stride
-        cutoff = None if own.cutoff is None or own.cutoff >= 0.4 * rate else own.cutoff
-        return ParallelFilter(rate, cutoff, own.order, max(own.decimation // stride, 1))
+        fitted, stride = self.source.assembly.parallel, self.stride
+        rate = fitted.rate / stride
+        cutoff = None if fitted.cutoff is None or fitted.cutoff >= 0.4 * rate else fitted.cutoff
+        return ParallelFilter(rate, cutoff, fitted.order, max(fitted.decimation // stride, 1))
 
     def stretches(self, samples: Samples) -> Stretches:
         """Stretches of a batch, each begun early enough for the feedback to settle."""
@@ -511,11 +516,11 @@ class SimulationProblem:
     def simulated(self, value: Float, feedback: Feedback) -> list[Samples]:
         """The samples with simulated in place of measured motion."""
         mechanism = self.mechanism(value)
-        found = []
-        for samples, one in zip(self.batches, self.runs(value, feedback), strict=True):
-            x, v, a = (self._fine(part, samples) for part in (one.x, one.v, one.a))
+        samples_simulated = []
+        for samples, simulated in zip(self.batches, self.runs(value, feedback), strict=True):
+            x, v, a = (self._fine(part, samples) for part in (simulated.x, simulated.v, simulated.a))
             made = mechanism.samples(x, v, a, {})
-            found.append(
+            samples_simulated.append(
                 replace(
                     samples,
                     q=made.q + self.lag * made.dq,
@@ -526,7 +531,7 @@ class SimulationProblem:
                     ddtheta=made.ddtheta,
                 )
             )
-        return found
+        return samples_simulated
 
 
 def thinned(samples: Samples, stride: int) -> Samples:
@@ -584,11 +589,11 @@ def smoothed(samples: Samples, cutoff: float) -> Samples:
         return lines[:n].T, velocity.T, first_difference(velocity, samples.rate).T
 
     q, dq, ddq = motion(samples.q, samples.dq)
-    found = replace(samples, q=q, dq=dq, ddq=ddq)
+    filtered_samples = replace(samples, q=q, dq=dq, ddq=ddq)
     if samples.theta is None or samples.dtheta is None:
-        return found
+        return filtered_samples
     theta, dtheta, ddtheta = motion(samples.theta, samples.dtheta)
-    return replace(found, theta=theta, dtheta=dtheta, ddtheta=ddtheta)
+    return replace(filtered_samples, theta=theta, dtheta=dtheta, ddtheta=ddtheta)
 
 
 def lag_of(batches: Sequence[Samples]) -> Float:
@@ -658,7 +663,9 @@ def _require_efforts(source: LogSource, method: str) -> None:
     # A simulated robot is driven by all joints' torques.
     seen = [np.ones(s.n, dtype=np.bool_) if s.measured is None else s.measured for s in source.batches]
     ever = np.any(seen, axis=0)
-    names = [f"'{joint}'" for joint, one in zip(source.robot.joint_names, ever, strict=True) if not one]
+    names = [
+        f"'{joint}'" for joint, measured in zip(source.robot.joint_names, ever, strict=True) if not measured
+    ]
     if not names:
         return
     raise UsageError(

@@ -71,8 +71,8 @@ class LogSource:
             one_a_joint("position_noise", position, self.robot.n)
         if self.noise_of is None:
             return None
-        found = self.noise_of(position)
-        return found if found.present else None
+        motion_noise = self.noise_of(position)
+        return motion_noise if motion_noise.present else None
 
     def column_noise(
         self, wanted: Bool, position: float | Sequence[float] | None = None
@@ -191,21 +191,21 @@ class Places:
         # Stretches (K, 2) of consecutive samples in the order of time, and the block of each.
         spans = [block.spans for block in self.blocks]
         segments = np.array([block.segment for block in self.blocks])
-        found = {}
+        spans_by_segment = {}
         for segment in np.unique(segments).tolist():
-            own = np.flatnonzero(segments == segment)
-            each = np.concatenate([spans[i] for i in own])
-            index = np.repeat(own, [len(spans[i]) for i in own])
+            numbers = np.flatnonzero(segments == segment)
+            each = np.concatenate([spans[i] for i in numbers])
+            index = np.repeat(numbers, [len(spans[i]) for i in numbers])
             order = np.argsort(each[:, 0], kind="stable")
-            found[segment] = each[order], index[order]
-        return found
+            spans_by_segment[segment] = each[order], index[order]
+        return spans_by_segment
 
     def of(self, segment: int, times: Float) -> Int:
         """Index of each time's block, -1 where it lies in none."""
-        own = self._of_segment.get(segment)
-        if own is None or not len(times):
+        known = self._of_segment.get(segment)
+        if known is None or not len(times):
             return np.full(len(times), -1)
-        spans, index = own
+        spans, index = known
         near = 1e-6
         place = np.searchsorted(spans[:, 0], times + near, side="right") - 1
         at = np.maximum(place, 0)
@@ -221,28 +221,28 @@ def factors_of_pieces(
     """
     places = Places(regression.factors.blocks)
     M = len(regression.factors.blocks)
-    found: list[list[list[Factor]]] = []
+    parts_of_blocks: list[list[list[Factor]]] = []
     columns: tuple[Int, ...] = ()
     for piece in pieces:
-        if not found:
+        if not parts_of_blocks:
             columns = piece.columns
-            found = [[[] for _ in columns] for _ in range(M)]
-        for g, (own, panel) in enumerate(zip(piece.columns, piece.panels, strict=True)):
+            parts_of_blocks = [[[] for _ in columns] for _ in range(M)]
+        for g, (indices, panel) in enumerate(zip(piece.columns, piece.panels, strict=True)):
             place = places.of(piece.segment, piece.times[g])
             edges = np.flatnonzero(np.diff(place)) + 1
             for a, b in zip([0, *edges], [*edges, len(place)], strict=True):
                 if b > a and place[a] >= 0:
-                    part = Factor.from_panel(own, np.ascontiguousarray(panel[:, a:b]))
-                    found[int(place[a])][g].append(part)
+                    part = Factor.from_panel(indices, np.ascontiguousarray(panel[:, a:b]))
+                    parts_of_blocks[int(place[a])][g].append(part)
     blocks = [
         replace(
             block,
             groups=tuple(
-                merged(parts) if parts else Factor.empty(own)
-                for parts, own in zip(groups, columns, strict=True)
+                merged(parts) if parts else Factor.empty(indices)
+                for parts, indices in zip(groups, columns, strict=True)
             ),
         )
-        for block, groups in zip(regression.factors.blocks, found, strict=True)
+        for block, groups in zip(regression.factors.blocks, parts_of_blocks, strict=True)
     ]
     group_names = regression.factors.group_names if names is None else names
     return Factors(group_names, regression.factors.parameter_count, tuple(blocks))

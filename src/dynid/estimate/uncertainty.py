@@ -59,12 +59,14 @@ class BlockScores:
         roots = np.sqrt(weights)
         # A group has the same columns in every block.
         first = factors.blocks[0].groups if factors.blocks else ()
-        parts = [root * inverse[place[one.columns]] for root, one in zip(roots, first, strict=False)]
+        parts = [root * inverse[place[factor.columns]] for root, factor in zip(roots, first, strict=False)]
         information, score = np.zeros((M, f, f)), np.zeros((M, f))
         for m, block in enumerate(factors.blocks):
-            X = np.concatenate([one.R[:, :-1] @ part for one, part in zip(block.groups, parts, strict=True)])
+            X = np.concatenate(
+                [factor.R[:, :-1] @ part for factor, part in zip(block.groups, parts, strict=True)]
+            )
             left = np.concatenate(
-                [root * one.left(theta) for root, one in zip(roots, block.groups, strict=True)]
+                [root * factor.left(theta) for root, factor in zip(roots, block.groups, strict=True)]
             )
             information[m], score[m] = X.T @ X, X.T @ left
         segment = np.array([block.segment for block in factors.blocks], dtype=np.int64)
@@ -125,12 +127,12 @@ class BlockScores:
 
     def standardised(self) -> Float:
         """(M, f) (1 - H_m)^-1/2 score_m: scores as large as they were if the block had not pulled the fit to itself."""
-        found = []
+        scaled = []
         for H, s in zip(self.information, self.score, strict=True):
             share, directions = np.linalg.eigh(H)
             remaining = 1.0 - np.clip(share, 0.0, LARGEST_LEVERAGE)
-            found.append(directions @ ((directions.T @ s) / np.sqrt(remaining)))
-        return np.array(found)
+            scaled.append(directions @ ((directions.T @ s) / np.sqrt(remaining)))
+        return np.array(scaled)
 
     def covariance(self, white: Float) -> Float:
         """Takes a covariance in these coordinates (f, f) to parameters, (b, b)."""
@@ -256,14 +258,14 @@ def bootstrap(blocks: BlockScores, replicates: int = 500, run: int = 2, seed: in
     scores = blocks.standardised()
     scores = scores - scores.mean(axis=0)
     M, f = scores.shape
-    found = np.zeros((replicates, f))
+    changes = np.zeros((replicates, f))
     for k in range(replicates):
         drawn = rng.integers(len(runs), size=-(-M // min(run, M)))
         picked = np.concatenate([runs[i] for i in drawn])[:M]
         counts = np.bincount(picked, minlength=M).astype(np.float64)
         H = np.tensordot(counts, blocks.information, axes=1)
-        found[k] = _bootstrap_solved(H, counts @ scores, 1.0 / M)
-    return found
+        changes[k] = _bootstrap_solved(H, counts @ scores, 1.0 / M)
+    return changes
 
 
 def _bootstrap_solved(H: Float, score: Float, least: float) -> Float:
@@ -283,11 +285,11 @@ def bootstrap_covariance(blocks: BlockScores) -> Float:
 
 def _runs(segment: Int, run: int) -> list[Int]:
     """Every run of neighbouring blocks of one segment; a segment shorter than `run` is one."""
-    found = []
+    runs = []
     for number in np.unique(segment):
-        own = np.flatnonzero(segment == number)
-        found += [own[i : i + run] for i in range(max(len(own) - run + 1, 1))]
-    return found
+        blocks = np.flatnonzero(segment == number)
+        runs += [blocks[i : i + run] for i in range(max(len(blocks) - run + 1, 1))]
+    return runs
 
 
 class Intervals(StrEnum):
@@ -498,9 +500,9 @@ def homogeneity(parts: Sequence[Part], free: Sequence[Float] | None = None) -> H
         u.append(root @ (part.value / size))
     common = np.concatenate(roots)
     directions = [common]
-    for k, own in enumerate(free or ()):
-        block = np.zeros((K * r, own.shape[1]))
-        block[k * r : (k + 1) * r] = roots[k] @ (own / size[:, None])
+    for k, free_directions in enumerate(free or ()):
+        block = np.zeros((K * r, free_directions.shape[1]))
+        block[k * r : (k + 1) * r] = roots[k] @ (free_directions / size[:, None])
         directions.append(block)
     basis = _orthonormal(np.concatenate(directions, axis=1))
     stacked = np.concatenate(u)
@@ -515,8 +517,12 @@ def homogeneity(parts: Sequence[Part], free: Sequence[Float] | None = None) -> H
     expected = float(np.trace(gram))
     square, doubt = float(np.sum(gram**2)), 0.0
     for k, n in enumerate(counts):
-        own = gram[ends[k] : ends[k + 1], ends[k] : ends[k + 1]]
-        seen, trace, known = float(np.sum(own**2)), float(np.trace(own)), max(n - 1, 2)
+        free_directions = gram[ends[k] : ends[k + 1], ends[k] : ends[k + 1]]
+        seen, trace, known = (
+            float(np.sum(free_directions**2)),
+            float(np.trace(free_directions)),
+            max(n - 1, 2),
+        )
         true = max((seen - trace**2 / known) * known**2 / ((known - 1) * (known + 2)), trace**2 / r)
         square += min(true, seen) - seen
         doubt += 2.0 * min(true, seen) / known

@@ -64,17 +64,17 @@ class Assembly:
         known: factors of some groups over the same batches, which are taken as they are.
         Raises UnfitDataError if no sample is left to use.
         """
-        found = GrowingBlocks()
+        growing = GrowingBlocks()
         skipped = known.groups if known is not None else np.zeros(0, dtype=np.bool_)
         written = self.wanted & self.of_joints(~skipped) if skipped.any() else self.wanted
         blocks_of = partial(self._blocks, skipped=skipped, written=written)
         for done in ordered_map(blocks_of, gathered(batches, AT_ONCE), threads):
             for pieces in done:
-                found.take(*pieces)
+                growing.take(*pieces)
             if progress is not None and done:
                 progress(sum(pieces[0].duration for pieces in done))
-        blocks = found.whole()
-        del found
+        blocks = growing.whole()
+        del growing
         release_memory()
         if not blocks:
             _refuse_rest(batches)
@@ -122,11 +122,11 @@ class Assembly:
     def of_joints(self, joints: Bool) -> Bool:
         """Parameters (p,) that the torque of some joints (n,) may depend on."""
         states = random_states(self.robot, FEW, 0, self.terms.channels(), clock=self.terms.clock())
-        found = np.zeros(len(self.wanted), dtype=np.bool_)
+        mask = np.zeros(len(self.wanted), dtype=np.bool_)
         panels = self.terms.torque_regressor(self.robot, states, self.wanted)
         for joint in np.flatnonzero(joints):
-            found[panels.columns[joint]] = True
-        return found
+            mask[panels.columns[joint]] = True
+        return mask
 
     def _blocks(self, group: Sequence[Samples], skipped: Bool, written: Bool) -> list[_Pieces]:
         batches = [samples for samples in group if len(self.parallel.kept(samples))]
@@ -160,10 +160,10 @@ class Assembly:
         motion = motion if gate is None else np.where(gate, motion, 0.0)
         panels, edges = [], []
         for joint, panel in zip(group_joints(self.rows, self.robot), filtered.panels, strict=True):
-            own, begins = cut.arranged(panel), cut.edges
+            arranged, begins = cut.arranged(panel), cut.edges
             if gate is not None and joint >= 0:
-                own, begins = own[:, gate[joint]], np.append(0, np.cumsum(gate[joint]))[cut.edges]
-            panels.append(own)
+                arranged, begins = arranged[:, gate[joint]], np.append(0, np.cumsum(gate[joint]))[cut.edges]
+            panels.append(arranged)
             edges.append(begins)
         moved = np.add.reduceat(motion, cut.edges[:-1], axis=1)
         return cut, moved, filtered.columns, tuple(panels), tuple(edges)
@@ -191,8 +191,10 @@ class Known:
             replace(
                 block,
                 groups=tuple(
-                    mine if known else own
-                    for own, mine, known in zip(block.groups, there.groups, self.groups, strict=True)
+                    known_factor if known else new_factor
+                    for new_factor, known_factor, known in zip(
+                        block.groups, there.groups, self.groups, strict=True
+                    )
                 ),
             )
             for block, there in zip(blocks, self.factors.blocks, strict=True)
@@ -211,7 +213,7 @@ def _acts_on(robot: RobotModel, term: Term) -> Bool:
     seen = term.seen(random_states(robot, FEW, 0, term.channels(), clock=term.clock()))
     columns = term.torque_regressor(robot, seen, np.ones(len(term.columns(robot)), dtype=np.bool_)).columns
     own_torque = term.known_torque(robot, seen) is not None
-    return np.array([own_torque or len(own) > 0 for own in columns])
+    return np.array([own_torque or len(indices) > 0 for indices in columns])
 
 
 def _joined(a: Block, b: Block) -> Block:

@@ -155,7 +155,7 @@ def base_of_matrix(W: Float, names: Sequence[str], tolerance: float, kinds: Sequ
     """
     norm = np.linalg.norm(W, axis=0)
     kind = np.array(kinds if len(kinds) else [""] * len(norm))
-    largest = np.array([norm[kind == own].max() for own in kind])
+    largest = np.array([norm[kind == kind_name].max() for kind_name in kind])
     scale = np.where(norm > ROUNDING * largest, norm, 0.0)
     X = np.where(scale > 0, W, 0.0) / np.where(scale > 0, scale, 1.0)
     basis = np.zeros((W.shape[0], 0))
@@ -286,7 +286,7 @@ def influence(factors: Factors, base: BaseMap | None = None) -> Float:
 
     base: map onto columns of the factors, with which those that depend on them are measured as well.
     """
-    found = np.full(factors.parameter_count, np.nan)
+    relative = np.full(factors.parameter_count, np.nan)
     place = {} if base is None else {int(c): i for i, c in enumerate(base.independent)}
     for factor in factors.total:
         torque = np.sqrt(factor.target_square)
@@ -294,12 +294,12 @@ def influence(factors: Factors, base: BaseMap | None = None) -> Float:
             continue
         R, columns = factor.R[:, :-1], factor.columns
         if base is not None:
-            own = np.array([int(c) in place for c in columns], dtype=np.bool_)
-            R = R[:, own] @ base.B[[place[int(c)] for c in columns[own]]]
+            is_base = np.array([int(c) in place for c in columns], dtype=np.bool_)
+            R = R[:, is_base] @ base.B[[place[int(c)] for c in columns[is_base]]]
             columns = np.arange(factors.parameter_count)
         norms = np.linalg.norm(R, axis=0)
-        found[columns] = np.fmax(found[columns], norms / torque)
-    return np.where(found > 0, found, np.nan)
+        relative[columns] = np.fmax(relative[columns], norms / torque)
+    return np.where(relative > 0, relative, np.nan)
 
 
 def data_base(structural: BaseMap, factors: Factors) -> BaseMap:
@@ -320,13 +320,13 @@ def data_base(structural: BaseMap, factors: Factors) -> BaseMap:
         gap=structural.gap,
         scale=structural.scale,
     )
-    found = base_of_matrix(R, names, DATA_TOLERANCE)
+    reduced = base_of_matrix(R, names, DATA_TOLERANCE)
     scaled = BaseMap(
         names=tuple(names),
-        independent=found.independent,
-        B=found.B,
-        singular_values=found.singular_values,
-        gap=found.gap,
+        independent=reduced.independent,
+        B=reduced.B,
+        singular_values=reduced.singular_values,
+        gap=reduced.gap,
         scale=np.linalg.norm(R, axis=0) / rows,
     )
     return scaled.compose(inner)

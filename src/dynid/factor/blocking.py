@@ -45,7 +45,7 @@ class Cut:
     @property
     def duration(self) -> float:
         """Time from the first to the last sample, s."""
-        return max(self.ends) - min(float(own[0, 0]) for own in self.stretches) if self.ends else 0.0
+        return max(self.ends) - min(float(spans[0, 0]) for spans in self.stretches) if self.ends else 0.0
 
     def arranged(self, lines: Values) -> Values:
         """Lines (..., N) over the samples kept, those of the first block first."""
@@ -187,16 +187,16 @@ class GrowingBlocks:
         blocks = [self._block(cut, place, motion[:, place], columns) for place in range(len(cut.numbers))]
         if sum(panel.size for panel in panels) > len(self._room) - self._used:
             self._settle()
-        for group, (panel, own) in enumerate(zip(panels, edges, strict=True)):
+        for group, (panel, block_edges) in enumerate(zip(panels, edges, strict=True)):
             waits = panel.size <= len(self._room) - self._used
-            held = self._kept(panel) if waits else panel
-            for block, (a, b) in zip(blocks, pairwise(own.tolist()), strict=True):
+            stored = self._kept(panel) if waits else panel
+            for block, (a, b) in zip(blocks, pairwise(block_edges.tolist()), strict=True):
                 if a == b:
                     continue
                 if waits:
-                    block.groups[group].waiting.append(held[:, a:b])
+                    block.groups[group].waiting.append(stored[:, a:b])
                 else:
-                    block.groups[group].settle(held[:, a:b])
+                    block.groups[group].settle(stored[:, a:b])
 
     def whole(self) -> list[Block]:
         """The blocks with all equations."""
@@ -231,7 +231,7 @@ class _GrowingBlock:
     """What its pieces have of a block, without their equations, and its factors so far."""
 
     def __init__(self, first: Block, motion: Float, columns: Sequence[Int]) -> None:
-        self.groups = [_GrowingFactor(own) for own in columns]
+        self.groups = [_GrowingFactor(group_columns) for group_columns in columns]
         self._first, self._end, self._motion = first, first.end, motion.copy()
         self._stretches = [] if first.stretches is None else [first.stretches]
 
@@ -356,9 +356,9 @@ def thinned(
             yield samples
             continue
         stretches = Stretches.of(share, blocks, samples, within)
-        own = stretches.numbers(samples.segment, blocks.index(samples, np.arange(len(samples))))
-        for number in np.unique(own[own >= 0]).tolist():
-            inside = (own == number) & samples.keep
+        numbers = stretches.numbers(samples.segment, blocks.index(samples, np.arange(len(samples))))
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            inside = (numbers == number) & samples.keep
             kept = np.flatnonzero(inside)
             if len(kept):
                 low, high = max(int(kept[0]) - margin, 0), int(kept[-1]) + 1 + margin

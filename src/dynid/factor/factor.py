@@ -93,8 +93,8 @@ class Factor:
         """Factor of the equations whose target is multiplied by a positive number, [X, factor y]."""
         if factor == 1.0:
             return self
-        own = np.append(np.ones(len(self.columns)), factor)
-        return replace(self, R=self.R * own, sums=self.sums * own, target_abs=factor * self.target_abs)
+        scale = np.append(np.ones(len(self.columns)), factor)
+        return replace(self, R=self.R * scale, sums=self.sums * scale, target_abs=factor * self.target_abs)
 
     def left(self, value: Float) -> Float:
         """What of the target values over all parameters leave, in the triangle's rows, (w + 1,): as long as y - X b."""
@@ -195,8 +195,8 @@ class Factors:
     @property
     def motion(self) -> Float | None:
         """(M, n) sum of the squared velocities of every joint by block; None where a block's is not known."""
-        found = [block.motion for block in self.blocks if block.motion is not None]
-        return np.array(found) if found and len(found) == len(self.blocks) else None
+        known = [block.motion for block in self.blocks if block.motion is not None]
+        return np.array(known) if known and len(known) == len(self.blocks) else None
 
     def repetitions(self) -> tuple[Int, ...]:
         """Numbers of the blocks that go together.
@@ -208,10 +208,10 @@ class Factors:
         first: dict[int, int] = {}
         same: dict[tuple[int, int], list[int]] = {}
         for i, block in enumerate(self.blocks):
-            own, part = names.index(block.trajectory), block.part
+            motion_index, part = names.index(block.trajectory), block.part
             if part is not None:
-                own = first.setdefault(part // PARTS_OF_A_MOTION, own)
-            same.setdefault((own, i if part is None else part), []).append(i)
+                motion_index = first.setdefault(part // PARTS_OF_A_MOTION, motion_index)
+            same.setdefault((motion_index, i if part is None else part), []).append(i)
         return tuple(np.array(same[key], dtype=np.int64) for key in sorted(same))
 
     def independent(self) -> tuple[Int, ...]:
@@ -220,20 +220,20 @@ class Factors:
         Those of `repetitions`; of a motion that repeats, which is cut into short parts to compare models on,
         neighbouring parts together, as long as LEAST_INDEPENDENT are left: what a model lacks outlasts a part.
         """
-        found, motions = list[Int](), dict[int, list[Int]]()
+        groups, motions = list[Int](), dict[int, list[Int]]()
         for those in self.repetitions():
             part = self.blocks[those[0]].part
             if part is None:
-                found.append(those)
+                groups.append(those)
             else:
                 motions.setdefault(part // PARTS_OF_A_MOTION, []).append(those)
         for parts in motions.values():
             count = max(len(parts) // (len(parts) // LEAST_INDEPENDENT or 1), 1)
-            found += [
+            groups += [
                 np.sort(np.concatenate([parts[i] for i in run]))
                 for run in np.array_split(np.arange(len(parts)), count)
             ]
-        return tuple(found)
+        return tuple(groups)
 
     def repetitions_merged(self) -> Factors:
         """With one block for each part of a motion that repeats, of all its repetitions.
@@ -290,7 +290,7 @@ class Factors:
 
 def sum_of(motion: Sequence[Float | None]) -> Float | None:
     """Sum of what is known of every one; None where one is not."""
-    known = [one for one in motion if one is not None]
+    known = [block_motion for block_motion in motion if block_motion is not None]
     return np.sum(known, axis=0) if len(known) == len(motion) else None
 
 
@@ -307,15 +307,19 @@ def without_traces(blocks: Sequence[Block]) -> tuple[Block, ...]:
         np.array([np.einsum("ij,ij->j", b.groups[g].R, b.groups[g].R)[:-1] for b in blocks])
         for g in range(len(blocks[0].groups))
     ]
-    gone = [(own > 0) & (own < TRACE**2 * own.sum(axis=0)) for own in squares]
+    gone = [
+        (group_squares > 0) & (group_squares < TRACE**2 * group_squares.sum(axis=0))
+        for group_squares in squares
+    ]
     return tuple(
         replace(
             b,
             groups=tuple(
-                f.without(one[i]) if one[i].any() else f for f, one in zip(b.groups, gone, strict=True)
+                f.without(group_mask[i]) if group_mask[i].any() else f
+                for f, group_mask in zip(b.groups, gone, strict=True)
             ),
         )
-        if any(one[i].any() for one in gone)
+        if any(group_mask[i].any() for group_mask in gone)
         else b
         for i, b in enumerate(blocks)
     )

@@ -90,11 +90,11 @@ def not_judged(made: Sequence[Fold], motion: Float) -> Bool:
     motion: (M, n) as of `folds`.
     """
     total = motion.sum(axis=0)
-    found = np.zeros(motion.shape, dtype=np.bool_)
+    mask = np.zeros(motion.shape, dtype=np.bool_)
     for fold in made:
         unknown = motion[fold.training].sum(axis=0) < LEAST_MOTION * total
-        found[fold.held_out] = unknown & (motion[fold.held_out] > STANDS * total)
-    return found
+        mask[fold.held_out] = unknown & (motion[fold.held_out] > STANDS * total)
+    return mask
 
 
 def judged_equations(factors: Factors, made: Sequence[Fold]) -> Factors:
@@ -112,12 +112,12 @@ def judged_equations(factors: Factors, made: Sequence[Fold]) -> Factors:
         replace(
             block,
             groups=tuple(
-                Factor.empty(f.columns) if out else f for f, out in zip(block.groups, own, strict=True)
+                Factor.empty(f.columns) if out else f for f, out in zip(block.groups, block_mask, strict=True)
             ),
         )
-        if own.any()
+        if block_mask.any()
         else block
-        for block, own in zip(factors.blocks, gone, strict=True)
+        for block, block_mask in zip(factors.blocks, gone, strict=True)
     )
     return replace(factors, blocks=blocks)
 
@@ -129,7 +129,7 @@ def moved_once(factors: Factors, made: Sequence[Fold]) -> tuple[str, ...]:
         return ()
     seen = np.where(not_judged(made, motion), 0.0, motion).sum(axis=0)
     few = seen < LEAST_MOTION * motion.sum(axis=0)
-    return tuple(name for name, one in zip(factors.group_names, few, strict=True) if one)
+    return tuple(name for name, is_few in zip(factors.group_names, few, strict=True) if is_few)
 
 
 def can_hold_out(factors: Factors) -> bool:
@@ -255,10 +255,12 @@ def compare(
     Source: Breiman et al. 1984 (rule of one standard error), with paired differences over blocks.
     """
     size = np.asarray(counts, dtype=np.float64)
-    total = np.array([float(np.sum(one.squares)) for one in candidates])
+    total = np.array([float(np.sum(candidate.squares)) for candidate in candidates])
     best = int(np.argmin(np.where(np.isnan(total), np.inf, total)))
     excess = total - total[best]
-    spread = np.array([standard_error(one.squares - candidates[best].squares, size) for one in candidates])
+    spread = np.array(
+        [standard_error(candidate.squares - candidates[best].squares, size) for candidate in candidates]
+    )
     chance = np.minimum(errors * spread, noticeable * total[best])
     within = excess <= np.maximum(chance, negligible * total[best])
     within[best] = True

@@ -86,11 +86,13 @@ TRIANGLE = np.array([triangle(pseudo_inertia(unit)) for unit in np.eye(10)]).T
 
 def body_columns(columns: tuple[Column, ...]) -> Int:
     """Indices of the ten parameters of every body that has mass, (bodies, 10)."""
-    own = [(i, column) for i, column in enumerate(columns) if column.of is Of.BODY and not column.absent]
-    place = {column.name: i for i, column in own}
-    owners = sorted({column.owner for _, column in own})
-    found = [[place[f"{symbol}{owner + 1}"] for symbol in INERTIAL_SYMBOLS] for owner in owners]
-    return np.array(found, dtype=np.int64).reshape(-1, 10)
+    of_bodies = [
+        (i, column) for i, column in enumerate(columns) if column.of is Of.BODY and not column.absent
+    ]
+    place = {column.name: i for i, column in of_bodies}
+    owners = sorted({column.owner for _, column in of_bodies})
+    indices = [[place[f"{symbol}{owner + 1}"] for symbol in INERTIAL_SYMBOLS] for owner in owners]
+    return np.array(indices, dtype=np.int64).reshape(-1, 10)
 
 
 def least_eigenvalues(columns: tuple[Column, ...], theta: Float) -> Float:
@@ -100,15 +102,15 @@ def least_eigenvalues(columns: tuple[Column, ...], theta: Float) -> Float:
 
 def thinness(columns: tuple[Column, ...], theta: Float) -> Float:
     """Least over greatest second moment of every body about its centre of mass, (bodies,); 0 where it has none."""
-    found = []
+    ratios = []
     for ten in body_columns(columns):
         if not theta[ten[0]] > 0:
-            found.append(0.0)
+            ratios.append(0.0)
             continue
         inertia = to_com(theta[ten])[2]
         values = np.linalg.eigvalsh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
-        found.append(float(values[0] / values[-1]) if values[-1] > 0 else 0.0)
-    return np.array(found)
+        ratios.append(float(values[0] / values[-1]) if values[-1] > 0 else 0.0)
+    return np.array(ratios)
 
 
 def plausible(columns: tuple[Column, ...], prior: Float, spread: Float, densest: float = np.inf) -> Float:

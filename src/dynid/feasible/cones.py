@@ -174,7 +174,7 @@ def violations(cone: Cone, s: Float) -> Float:
         return np.asarray(np.maximum(-np.linalg.eigvalsh(from_triangle(s))[:, 0], 0.0))
     if cone is Cone.DENSITY:
         return np.maximum(-_rooms(s), 0.0)
-    return np.array([violation(cone, one) for one in s])
+    return np.array([violation(cone, values) for values in s])
 
 
 def slack(block: Block, x: Float) -> float:
@@ -264,12 +264,12 @@ def solve_program(P: Float, q: Float, blocks: Sequence[Block]) -> Answer:
     dense = [k for k, block in enumerate(blocks) if block.cone is Cone.DENSITY]
     if not dense:
         return solve_cones(P, q, blocks)
-    n, own = len(q), LOWER + ROOT + POWER
-    width = n + own * len(dense)
+    n, added = len(q), LOWER + ROOT + POWER
+    width = n + added * len(dense)
     wide = [replace(block, matrix=_wider(block.matrix, width)) for block in blocks]
     further: list[Block] = []
     for place, k in enumerate(dense):
-        z = n + own * place
+        z = n + added * place
         matrix, offset, c = wide[k].matrix[:10], wide[k].offset[:10], float(wide[k].offset[10])
         wide[k] = below_determinant(matrix, offset, z)
         further += fourth_root(z, z + LOWER, width)
@@ -296,16 +296,16 @@ def below_determinant(matrix: Float, offset: Float, z: int) -> Block:
     Source: Ben-Tal and Nemirovski 2001, section 4.2.
     """
     n = matrix.shape[1]
-    found = np.zeros((36, n))
+    lines = np.zeros((36, n))
     for column in np.flatnonzero(matrix.any(axis=0)):
-        found[:, column] = triangle(_corner(from_triangle(matrix[:, column])))
+        lines[:, column] = triangle(_corner(from_triangle(matrix[:, column])))
     for k, (row, of) in enumerate(_PLACES):
         unit = np.zeros((8, 8))
         unit[row, 4 + of] = unit[4 + of, row] = 1.0
         if row == of:
             unit[4 + row, 4 + row] = 1.0
-        found[:, z + k] = triangle(unit)
-    return Block(Cone.SEMIDEFINITE, found, triangle(_corner(from_triangle(offset))))
+        lines[:, z + k] = triangle(unit)
+    return Block(Cone.SEMIDEFINITE, lines, triangle(_corner(from_triangle(offset))))
 
 
 def diagonal(z: int) -> list[int]:

@@ -67,7 +67,7 @@ class PhysicalBodies:
 
     def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
         """One semidefinite 4 x 4 cone a body."""
-        found = []
+        conditions = []
         for ten in body_columns(columns):
             D = body_scale(spread[ten])
             both = triangle(np.outer(D, D)) / triangle(np.ones((4, 4)))
@@ -76,8 +76,8 @@ class PhysicalBodies:
             margin = self.of_body(np.array([columns[k].prior for k in ten]))
             block = Block(Cone.SEMIDEFINITE, matrix, -margin * triangle(np.diag(D**2)))
             name = f"pseudo-inertia of body {columns[ten[0]].owner + 1} >= {margin:.3g}"
-            found.append(Condition(name, block, "of its typical size"))
-        return found
+            conditions.append(Condition(name, block, "of its typical size"))
+        return conditions
 
     def of_body(self, prior: Float) -> float:
         """The margin of a body with a prior (10,), nan = unknown."""
@@ -99,7 +99,7 @@ class DensityLimit:
 
     def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
         """One convex block a body."""
-        found = []
+        conditions = []
         for ten in body_columns(columns):
             D = body_scale(spread[ten])
             matrix = np.zeros((11, len(columns)))
@@ -107,8 +107,8 @@ class DensityLimit:
             c = compactness(self.densest) * np.sqrt(np.prod(D)) / D[3] ** 3
             block = Block(Cone.DENSITY, matrix, np.append(np.zeros(10), c))
             name = f"density of body {columns[ten[0]].owner + 1} <= {self.densest:g} kg/m^3"
-            found.append(Condition(name, block, "of its typical size"))
-        return found
+            conditions.append(Condition(name, block, "of its typical size"))
+        return conditions
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,14 @@ class ColumnBounds:
 
     def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
         """One half-line a bound; bodies are left to PhysicalBodies."""
-        found = []
+        conditions = []
         for j, column in enumerate(columns):
             if column.of is not Of.BODY:
                 row = _row(len(columns), [j], [1.0])
-                found += window(column.name, row, column.lower, column.upper, column.unit, float(spread[j]))
-        return found
+                conditions += window(
+                    column.name, row, column.lower, column.upper, column.unit, float(spread[j])
+                )
+        return conditions
 
 
 @dataclass(frozen=True)
@@ -205,12 +207,12 @@ class CentreHalfSpaces:
         """Limits m - normals h >= 0, with h = m c."""
         ten = ten_of(columns, self.body)
         size = float(spread[ten[1]])
-        found = []
+        conditions = []
         for normal, limit in zip(self.normals, self.limits, strict=True):
             row = _row(len(columns), ten[:4], [limit, *(-v for v in normal)]) / size
             name = f"centre of mass of body {self.body}: {_plane(normal)} <= {limit:g}"
-            found.append(Condition(name, Block(Cone.POSITIVE, row[None], np.zeros(1)), "kg m", size))
-        return found
+            conditions.append(Condition(name, Block(Cone.POSITIVE, row[None], np.zeros(1)), "kg m", size))
+        return conditions
 
 
 @dataclass(frozen=True)
@@ -282,12 +284,12 @@ def ten_of(columns: tuple[Column, ...], body: int) -> Int:
 
 def window(name: str, row: Float, lower: float, upper: float, unit: str, size: float) -> list[Condition]:
     """Half-spaces lower <= row theta <= upper, in units of `size`; infinite bounds are left out."""
-    found = []
+    half_spaces = []
     for sign, bound, text in ((1.0, lower, ">="), (-1.0, upper, "<=")):
         if np.isfinite(bound):
             block = Block(Cone.POSITIVE, sign * row[None] / size, np.array([-sign * bound / size]))
-            found.append(Condition(f"{name} {text} {bound:g}", block, unit, size))
-    return found
+            half_spaces.append(Condition(f"{name} {text} {bound:g}", block, unit, size))
+    return half_spaces
 
 
 def _row(width: int, places: Sequence[int] | Int, values: Sequence[float] | Float) -> Float:
@@ -328,18 +330,18 @@ class InsideHull:
         """Half-spaces of the centre of mass, slabs and one ellipsoid."""
         ten = ten_of(columns, self.body)
         points = np.array(self.points, dtype=np.float64)
-        found = list(CentreHalfSpaces.hull(self.body, points).conditions(columns, spread))
+        conditions = list(CentreHalfSpaces.hull(self.body, points).conditions(columns, spread))
         for normal in np.concatenate([np.eye(3), spread_directions(_SLABS)]):
             low, high = float((points @ normal).min()), float((points @ normal).max())
             # In units of the slab's half width squared, so that all weigh alike.
             Q = slab(normal, low, high) / ((high - low) / 2) ** 2
             name = f"body {self.body} in its hull along ({', '.join(f'{x:.2g}' for x in normal)})"
-            found += _moment(name, Q, ten, columns, spread)
+            conditions += _moment(name, Q, ten, columns, spread)
         A, centre = _ellipsoid(self.points)
         Q = np.zeros((4, 4))
         Q[:3, :3], Q[:3, 3], Q[3, :3], Q[3, 3] = -A, A @ centre, A @ centre, 1.0 - centre @ A @ centre
         return [
-            *found,
+            *conditions,
             *_moment(f"body {self.body} in the ellipsoid around its hull", Q, ten, columns, spread),
         ]
 

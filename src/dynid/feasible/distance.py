@@ -73,8 +73,8 @@ def entropic_program(
     the prior's c m^(3/2) / det(P)^(1/4). For rotors exp(t) <= theta / prior.    weight: (p,) of each parameter, that of
     a body's mass for the body.    rotors: (nr,) indices.
     """
-    own = LOWER + 4 + (ROOT + POWER + 2 if compactness else 0)
-    n = first + own * len(bodies) + len(rotors)
+    added = LOWER + 4 + (ROOT + POWER + 2 if compactness else 0)
+    n = first + added * len(bodies) + len(rotors)
     q = np.zeros(n)
     blocks = []
     limit = BARRIER if compactness else 0.0
@@ -86,7 +86,7 @@ def entropic_program(
         blocks.append(_exponential(np.eye(n)[t], ratio, float(reference[rotor] / prior[rotor])))
     for b, ten in enumerate(bodies):
         whiten = _whitened(prior[ten])
-        z = first + own * b
+        z = first + added * b
         t, g = z + LOWER, z + LOWER + 4
         matrix = np.zeros((10, n))
         matrix[:, ten] = whiten * spread[ten]

@@ -150,9 +150,9 @@ class Entropic:
     def _linear(self) -> Float:
         # (nb, 10) slopes of D without its logarithms.
         share, masses = self._prior_shares, self.centre[self.bodies[:, 0]]
-        found = self._prior_traces * (1.0 - BARRIER + BARRIER / (1.0 - share))[:, None]
-        found[:, 0] -= 6.0 * BARRIER * share / (1.0 - share) / masses
-        return np.asarray(found)
+        linear = self._prior_traces * (1.0 - BARRIER + BARRIER / (1.0 - share))[:, None]
+        linear[:, 0] -= 6.0 * BARRIER * share / (1.0 - share) / masses
+        return np.asarray(linear)
 
     @cached_property
     def _prior_shares(self) -> Float:
@@ -202,11 +202,11 @@ class Entropic:
 
     def slopes(self, u: Float) -> tuple[Float, Float]:
         """Gradient (p,) and Hessian (p, p) at a u where every body exists."""
-        theta, own = self.program.theta(u), self.of_bodies
+        theta, weights = self.program.theta(u), self.of_bodies
         inertias = self.inertias(theta)
         turned = turned_basis(np.asarray(np.linalg.inv(inertias)))
         f, slope, bent = self.limits(theta, inertias, turned)
-        edge, limit = (1.0 - BARRIER) * own, 4.0 * BARRIER * own / f
+        edge, limit = (1.0 - BARRIER) * weights, 4.0 * BARRIER * weights / f
         curve = edge[:, None, None] * products(turned, turned)
         curve += (limit / f)[:, None, None] * slope[:, :, None] * slope[:, None, :] - limit[
             :, None, None
@@ -216,8 +216,8 @@ class Entropic:
         force, stiffness = self.of_unknowns(push, curve)
         rotors = self.rotors
         rows = (self.program.spread[rotors] / theta[rotors])[:, None] * self.program.T[rotors]
-        own = self.weight[rotors]
-        return gradient - force - rows.T @ own, hessian + stiffness + (rows.T * own) @ rows
+        weights = self.weight[rotors]
+        return gradient - force - rows.T @ weights, hessian + stiffness + (rows.T * weights) @ rows
 
     def smooth(self, u: Float, ease: float = 1.0) -> tuple[Float, Float]:
         """Gradient (p,) and Hessian (p, p) of f without its logarithms, all weights `ease` times as great."""
@@ -252,8 +252,8 @@ class Entropic:
 
     def of_unknowns(self, push: Float, curve: Float) -> tuple[Float, Float]:
         """Forces (nb, 10) and stiffnesses (nb, 10, 10) of the bodies' parameters as (p,) and (p, p) of u."""
-        own, T = self._spreads, self._moves
-        turned = (curve * own[:, :, None] * own[:, None, :]) @ T
+        spreads, T = self._spreads, self._moves
+        turned = (curve * spreads[:, :, None] * spreads[:, None, :]) @ T
         flat = T.reshape(-1, T.shape[2])
         return self.force_of_unknowns(push), flat.T @ turned.reshape(flat.shape)
 
@@ -466,10 +466,10 @@ class CentralPath:
     @property
     def held(self) -> Bool:
         """Which half-spaces (k,) hold the minimum."""
-        found = np.zeros(self._region.sides.count, dtype=np.bool_)
+        active = np.zeros(self._region.sides.count, dtype=np.bool_)
         place = self._bounds.place[self._point.y > self._point.t]
-        found[place[place >= 0]] = True
-        return found
+        active[place[place >= 0]] = True
+        return active
 
     @property
     def certificate(self) -> Certificate:
@@ -503,8 +503,10 @@ class CentralPath:
 
     def _of_bounds(self) -> Float:
         """Weights (b,) of their logarithms: of the rotors' own ones, which stay, and of the others', which fade."""
-        own = self._bounds.own
-        return np.asarray(self._ease * np.where(own > 0, own, self._sharp * self._heaviest))
+        rotor_weights = self._bounds.own
+        return np.asarray(
+            self._ease * np.where(rotor_weights > 0, rotor_weights, self._sharp * self._heaviest)
+        )
 
     def _move(self, way: _Point, length: float) -> None:
         there = self._point.moved(way, length)
@@ -524,9 +526,9 @@ class CentralPath:
     def _added(self, of_matrices: Float) -> Float:
         """Of both matrices of a body the sum, (nb, ...)."""
         nb = len(self._problem.bodies)
-        found = of_matrices[:nb].copy()
-        found[self._region.bounded] += of_matrices[nb:]
-        return found
+        total = of_matrices[:nb].copy()
+        total[self._region.bounded] += of_matrices[nb:]
+        return total
 
     def _step(self) -> tuple[_Point, float, float]:
         """The next step, what it gains, and how much of it stays inside."""
@@ -549,7 +551,7 @@ class CentralPath:
         right = force - gradient + rows.T @ ((of_bounds - at.y * (room - at.t)) / at.t)
         factor = cho_factor(hessian + stiffness + bowed + (rows.T * (at.y / at.t)) @ rows)
         E, missing = bounds.equations, -self._region.sides.room(theta)[self._region.sides.equal]
-        held = cho_solve(factor, E.T) if len(E) else E.T
+        equation_response = cho_solve(factor, E.T) if len(E) else E.T
 
         def changes(u: Float) -> Float:
             of_bodies = self._both((spread * (T @ u))[problem.bodies])
@@ -559,7 +561,7 @@ class CentralPath:
             # S, z, y: products of changes that the way is to make up for, over P, s and t.
             u = cho_solve(factor, right)
             if len(E):
-                u = u - held @ np.linalg.solve(E @ held, E @ u - missing)
+                u = u - equation_response @ np.linalg.solve(E @ equation_response, E @ u - missing)
             by = spread * (T @ u)
             half = changes(u) @ at.S
             s, t = (slope * by[problem.bodies]).sum(axis=1) + f - at.s, rows @ u + room - at.t
@@ -578,7 +580,7 @@ class CentralPath:
                 np.concatenate([changes(way.u), of_S @ way.S @ of_S.transpose(0, 2, 1)])
             )
             ratios = [way.s / at.s, way.z / at.z, way.t / at.t, way.y / at.y, of_matrices]
-            least = min(float(one.min(initial=0.0)) for one in ratios)
+            least = min(float(ratio.min(initial=0.0)) for ratio in ratios)
             return min(1.0, BACK / max(-least, BACK))
 
         way = step(right, np.zeros_like(at.S), np.zeros_like(at.z), np.zeros_like(at.y))
@@ -628,15 +630,15 @@ def entropic_optimum(
     Newton's method with the half-spaces that hold in force. f is convex: what passes every other constraint is the
     constrained minimum as well. Where a curved limit holds, the end of a path from the inside is the answer.
     """
-    found = _nearby(problem, region, near) if near is not None else _quickly(problem, region)
-    if found is not None and region.curved_inside(found[0]):
-        return found
+    optimum = _nearby(problem, region, near) if near is not None else _quickly(problem, region)
+    if optimum is not None and region.curved_inside(optimum[0]):
+        return optimum
     path = CentralPath.begun(problem, region)
     if path is None or not path.follow(*NEAR):
         return None
-    found = _within(problem, region.sides, path.theta, path.held)
-    if found is not None and region.curved_inside(found[0]):
-        return found
+    optimum = _within(problem, region.sides, path.theta, path.held)
+    if optimum is not None and region.curved_inside(optimum[0]):
+        return optimum
     path.follow(*NEAREST)  # where that stalls, what was reached may do
     certificate = path.certificate
     return (path.theta, certificate) if certificate.ok else None
@@ -654,49 +656,49 @@ def _quickly(problem: Entropic, region: Region) -> tuple[Float, Certificate] | N
     if ended is None or not ended[1].ok:
         return None
     theta = problem.program.theta(u)
-    held = region.sides.beyond(theta, 0.0)
-    return _within(problem, region.sides, theta, held) if held.any() else (theta, ended[1])
+    active = region.sides.beyond(theta, 0.0)
+    return _within(problem, region.sides, theta, active) if active.any() else (theta, ended[1])
 
 
 def _within(
-    problem: Entropic, sides: HalfSpaces, near: Float, held: Bool, steps: int = INTERIOR_STEPS
+    problem: Entropic, sides: HalfSpaces, near: Float, active: Bool, steps: int = INTERIOR_STEPS
 ) -> tuple[Float, Certificate] | None:
     """The minimum within half-spaces, from parameters (p,) near it and those in force there, (k,)."""
     program, theta = problem.program, near
     turned = (sides.rows * program.spread) @ program.T
     for _ in range(ROUNDS):
-        held = _independent(turned, held | sides.equal)
-        theta = sides.at(theta, held)
-        u, A = program.unknowns(theta), turned[held]
-        if (sides.index[held] == SEVERAL).any():
-            u = u - A.T @ np.linalg.solve(A @ A.T, sides.room(program.theta(u))[held])
+        active = _independent(turned, active | sides.equal)
+        theta = sides.at(theta, active)
+        u, A = program.unknowns(theta), turned[active]
+        if (sides.index[active] == SEVERAL).any():
+            u = u - A.T @ np.linalg.solve(A @ A.T, sides.room(program.theta(u))[active])
         u, ended = _descended(problem, u, A, steps)
         if ended is None or not ended[1].ok:
             return None
         pull, certificate = ended
-        theta = sides.at(program.theta(u), held)
-        beyond = ~held & sides.beyond(theta, BARELY)
+        theta = sides.at(program.theta(u), active)
+        beyond = ~active & sides.beyond(theta, BARELY)
         # What is held and would rather come back in is let go.
-        back = np.flatnonzero(held)[(pull > 0.0) & ~sides.equal[held]]
+        back = np.flatnonzero(active)[(pull > 0.0) & ~sides.equal[active]]
         if not beyond.any() and not len(back):
             return theta, certificate
-        held[back] = False
-        held |= beyond
+        active[back] = False
+        active |= beyond
     return None
 
 
-def _independent(rows: Float, held: Bool) -> Bool:
+def _independent(rows: Float, active: Bool) -> Bool:
     """Those held (k,) whose rows (k, p) are independent: a box around a body holds a sphere around the box as well."""
-    kept, basis = held.copy(), np.zeros((0, rows.shape[1]))
-    for row in np.flatnonzero(held).tolist():
-        own = rows[row] / np.linalg.norm(rows[row])
+    kept, basis = active.copy(), np.zeros((0, rows.shape[1]))
+    for row in np.flatnonzero(active).tolist():
+        direction = rows[row] / np.linalg.norm(rows[row])
         for _ in range(2):  # the second time makes up for rounding
-            own = own - basis.T @ (basis @ own)
-        size = np.linalg.norm(own)
+            direction = direction - basis.T @ (basis @ direction)
+        size = np.linalg.norm(direction)
         if size < DEPENDENT:
             kept[row] = False
         else:
-            basis = np.concatenate([basis, own[None] / size])
+            basis = np.concatenate([basis, direction[None] / size])
     return kept
 
 

@@ -82,19 +82,19 @@ def limits_of_body(entry: Mapping[str, Any]) -> Sequence[Convex]:
             expected="body and some of " + ", ".join(KEYS[1:]),
         )
     body = int(entry["body"])
-    found: list[Convex] = []
+    constraints: list[Convex] = []
     if entry.get("mass") is not None:
         lower, upper = entry["mass"]
-        found.append(BodyMass(body, float(lower), float(upper)))
+        constraints.append(BodyMass(body, float(lower), float(upper)))
     low, high = entry.get("centre_lower"), entry.get("centre_upper")
     if low is not None or high is not None:
-        found.append(CentreHalfSpaces.box(body, _three(low, -np.inf), _three(high, np.inf)))
+        constraints.append(CentreHalfSpaces.box(body, _three(low, -np.inf), _three(high, np.inf)))
     if entry.get("hull") is not None:
         points = np.array(entry["hull"], dtype=np.float64).reshape(-1, 3)
         # Also where the whole body lies in it: a flat hull is reported here and not in the middle of a fit.
         centre = CentreHalfSpaces.hull(body, points)
         corners = tuple((float(x), float(y), float(z)) for x, y, z in points)
-        found.append(InsideHull(body, corners) if entry.get("whole_body") else centre)
+        constraints.append(InsideHull(body, corners) if entry.get("whole_body") else centre)
     elif entry.get("whole_body"):
         raise UsageError("body-limits", found="whole_body without hull", expected="the hull it lies in")
     axes = entry.get("ellipsoid_semi_axes")
@@ -102,8 +102,8 @@ def limits_of_body(entry: Mapping[str, Any]) -> Sequence[Convex]:
         semi = _three(axes, np.nan)
         if not min(semi) > 0:
             raise UsageError("ellipsoid", found=f"semi-axes {list(semi)}", expected="three lengths > 0")
-        found.append(InsideEllipsoid(body, _three(entry.get("ellipsoid_centre"), 0.0), semi))
-    return found
+        constraints.append(InsideEllipsoid(body, _three(entry.get("ellipsoid_centre"), 0.0), semi))
+    return constraints
 
 
 def with_hull_of_mesh(entry: Mapping[str, Any], folder: Path, place: Place) -> dict[str, Any]:
@@ -181,20 +181,20 @@ def limits_of_robot(
     sink = diagnostics if diagnostics is not None else Diagnostics()
     corners: list[list[Float]] = [[] for _ in robot.body_names]
     faults: dict[int, DynidError] = {}
-    for one in described_shapes(robot):
-        if one.geometry != geometry or one.body < 0 or one.body in faults:
+    for shape in described_shapes(robot):
+        if shape.geometry != geometry or shape.body < 0 or shape.body in faults:
             continue
         try:
-            corners[one.body].append(one.read().corners())
+            corners[shape.body].append(shape.read().corners())
         except RefusedError:
             raise
         except DynidError as error:
-            faults[one.body] = error
+            faults[shape.body] = error
     entries = []
-    for body, own in enumerate(corners):
+    for body, points in enumerate(corners):
         try:
-            if own and body not in faults:
-                hull = enclosing_points(np.concatenate(own)).tolist()
+            if points and body not in faults:
+                hull = enclosing_points(np.concatenate(points)).tolist()
                 entries.append({"body": body + 1, "hull": hull, "whole_body": True})
         except DynidError as error:
             faults[body] = error

@@ -78,8 +78,8 @@ class Feasible:
     @cached_property
     def least_eigenvalue(self) -> Float:
         """(bodies,) of the pseudo-inertias."""
-        found = least_eigenvalues(self.task.setting.columns, self.parameters)
-        return locked(found, (None,), "least_eigenvalue")
+        eigenvalues = least_eigenvalues(self.task.setting.columns, self.parameters)
+        return locked(eigenvalues, (None,), "least_eigenvalue")
 
     @cached_property
     def active(self) -> tuple[str, ...]:
@@ -250,9 +250,9 @@ def _optimum(task: Task) -> tuple[Float, Certificate]:
         return _geodesic(task)
     if task.distance is not Distance.ENTROPIC:
         return _solved(task)
-    found = _interior(task)
-    if found is not None:
-        return found
+    optimum = _interior(task)
+    if optimum is not None:
+        return optimum
     try:
         return _solved(task)
     except SolverError as error:
@@ -268,9 +268,9 @@ def _further_inside(task: Task) -> tuple[Float, Certificate] | None:
     It is possible and slightly nearer to the prior than the optimum of the task, by how much is not known: gap = inf.
     """
     for k in range(1, _RAISES + 1):
-        found = _interior(replace(task, weight=task.weight * _RAISED**k))
-        if found is not None:
-            return found[0], replace(found[1], gap=np.inf)
+        optimum = _interior(replace(task, weight=task.weight * _RAISED**k))
+        if optimum is not None:
+            return optimum[0], replace(optimum[1], gap=np.inf)
     return None
 
 
@@ -280,8 +280,8 @@ def _interior(task: Task) -> tuple[Float, Certificate] | None:
     program = Entropic(
         task.whitened, setting.bodies, setting.centre, task.weight, setting.compactness, setting.rotors
     )
-    found = entropic_optimum(program, setting.region, task.start)
-    return None if found is None or setting.violated(found[0]) else found
+    optimum = entropic_optimum(program, setting.region, task.start)
+    return None if optimum is None or setting.violated(optimum[0]) else optimum
 
 
 def _geodesic(task: Task) -> tuple[Float, Certificate]:
@@ -426,15 +426,15 @@ def held_out_strength(
     order = np.sort(np.asarray(strengths, dtype=np.float64))
     table = [_tried(errors, float(s)) for s in order]
     solved = _strength_solved(table)
-    total = np.array([np.nan if one is None else float(np.sum(one)) for one in table])
+    total = np.array([np.nan if fold_errors is None else float(np.sum(fold_errors)) for fold_errors in table])
     best = int(np.nanargmin(total))
     least = table[best]
     chosen = best
     for k in solved:
-        one = table[k]
-        if k <= best or one is None or least is None:
+        fold_errors = table[k]
+        if k <= best or fold_errors is None or least is None:
             continue
-        d = one - least
+        d = fold_errors - least
         if float(np.mean(d)) <= deviations * float(np.std(d, ddof=1)) / np.sqrt(len(d)):
             chosen = k
     return Chosen(float(order[chosen]), order, total, chosen in (solved[0], solved[-1]))
@@ -461,8 +461,8 @@ def l_curve_strength(
             expected="at least 3 points of the curve",
             do="give a strength",
         )
-    found = np.array([one for one in table if one is not None])
-    points = np.log(np.maximum(found, np.finfo(np.float64).tiny))
+    curve = np.array([point for point in table if point is not None])
+    points = np.log(np.maximum(curve, np.finfo(np.float64).tiny))
     span = np.ptp(points, axis=0)
     x, y = ((points - points.min(axis=0)) / np.where(span > 0, span, 1.0)).T
     # From (0, 1) to (1, 0) once scaled: both ends lie on x + y = 1.
@@ -484,12 +484,12 @@ def _tried(function: Callable[[float], object], strength: float) -> Float | None
 
 
 def _strength_solved(table: Sequence[Float | None]) -> list[int]:
-    found = [k for k, one in enumerate(table) if one is not None]
-    if not found:
+    solved = [k for k, result in enumerate(table) if result is not None]
+    if not solved:
         raise SolverError(
             "no-strength",
             found=f"no solution for any of {len(table)} strengths",
             expected="at least one",
             do="widen the constraints, or give a strength",
         )
-    return found
+    return solved

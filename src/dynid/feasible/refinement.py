@@ -126,7 +126,7 @@ def refine(
     # The solver wants to begin strictly inside the bounds; too far out, exponentials run away.
     bounds = np.maximum(chart.lower, first - FAR), np.minimum(chart.upper, first + FAR)
     inside = np.clip(first, bounds[0] + 1e-9, bounds[1] - 1e-9)
-    found = least_squares(
+    solution = least_squares(
         residual,
         inside,
         derivative,
@@ -135,5 +135,5 @@ def refine(
         x_scale="jac",
         max_nfev=100,
     )
-    better = 2.0 * found.cost <= float(np.sum(residual(first) ** 2))
-    return chart.parameters(found.x if better else first)
+    better = 2.0 * solution.cost <= float(np.sum(residual(first) ** 2))
+    return chart.parameters(solution.x if better else first)

@@ -39,7 +39,7 @@ class HalfSpaces:
     @staticmethod
     def of(lower: Float, upper: Float, spread: Float, conditions: Sequence[Condition] = ()) -> HalfSpaces:
         """Of bounds (p,), tightened by conditions on single parameters, and of planes among the conditions."""
-        linear = [one.block for one in conditions if one.block.cone is Cone.POSITIVE]
+        linear = [condition.block for condition in conditions if condition.block.cone is Cone.POSITIVE]
         rows = np.concatenate([np.zeros((0, len(lower))), *(block.matrix for block in linear)])
         edges = np.concatenate([np.zeros(0), *(-block.offset for block in linear)])
         single = np.count_nonzero(rows, axis=1) == 1
@@ -78,8 +78,8 @@ class HalfSpaces:
         # Exactly zero at a bound, which rounding of the row would miss.
         room = self.rows @ theta - self.edge
         of_one = np.flatnonzero(self.index >= 0)
-        own = self.index[of_one]
-        room[of_one] = self.rows[of_one, own] * (theta[own] - self.value[of_one])
+        indices = self.index[of_one]
+        room[of_one] = self.rows[of_one, indices] * (theta[indices] - self.value[of_one])
         return np.asarray(room)
 
     def beyond(self, theta: Float, barely: float) -> Bool:
@@ -87,12 +87,12 @@ class HalfSpaces:
         room = self.room(theta)
         return np.asarray(np.where(self.equal, -np.abs(room), room) < -barely)
 
-    def at(self, theta: Float, held: Bool) -> Float:
+    def at(self, theta: Float, active: Bool) -> Float:
         """Parameters (p,) with those whose bound is held, (k,), exactly at it."""
-        which = held & (self.index >= 0)
-        found = theta.copy()
-        found[self.index[which]] = self.value[which]
-        return found
+        which = active & (self.index >= 0)
+        at_bounds = theta.copy()
+        at_bounds[self.index[which]] = self.value[which]
+        return at_bounds
 
 
 def _without_twins(rows: Float, edges: Float) -> tuple[Float, Float, Bool]:
@@ -125,7 +125,7 @@ class Balls:
     @staticmethod
     def of(conditions: Sequence[Condition], p: int) -> Balls:
         """Those among conditions on p parameters."""
-        blocks = [one.block for one in conditions if one.block.cone is Cone.BALL]
+        blocks = [condition.block for condition in conditions if condition.block.cone is Cone.BALL]
         most = max((len(block.offset) for block in blocks), default=1)
         matrix, offset = np.zeros((len(blocks), most, p)), np.zeros((len(blocks), most))
         for k, block in enumerate(blocks):
@@ -278,14 +278,14 @@ class Setting:
     def _stacked(self) -> list[tuple[Cone, Float, Float, Float]]:
         # By cone and number of lines m the k conditions together: (k, m, p) and (k, m), and their sizes (k,).
         kinds: dict[tuple[Cone, int], list[Condition]] = {}
-        for one in self.conditions:
-            kinds.setdefault((one.block.cone, len(one.block.offset)), []).append(one)
+        for condition in self.conditions:
+            kinds.setdefault((condition.block.cone, len(condition.block.offset)), []).append(condition)
         return [
             (
                 cone,
-                np.stack([one.block.matrix for one in like]),
-                np.stack([one.block.offset for one in like]),
-                np.array([one.size for one in like]),
+                np.stack([condition.block.matrix for condition in like]),
+                np.stack([condition.block.offset for condition in like]),
+                np.array([condition.size for condition in like]),
             )
             for (cone, _), like in kinds.items()
         ]
@@ -293,9 +293,9 @@ class Setting:
 
 def _margins(columns: tuple[Column, ...], constraints: Sequence[Convex]) -> Float:
     bodies = body_columns(columns)
-    found = np.zeros(len(bodies))
+    margins = np.zeros(len(bodies))
     for constraint in constraints:
         if isinstance(constraint, PhysicalBodies):
             priors = [np.array([columns[k].prior for k in ten]) for ten in bodies]
-            found = np.maximum(found, [constraint.of_body(prior) for prior in priors])
-    return found
+            margins = np.maximum(margins, [constraint.of_body(prior) for prior in priors])
+    return margins

@@ -58,8 +58,8 @@ class AccelerationNoise:
     @property
     def worst(self) -> float:
         """Greatest share over the joints that have one; 0 if none does."""
-        found = self.share[np.isfinite(self.share)]
-        return float(found.max()) if len(found) else 0.0
+        shares = self.share[np.isfinite(self.share)]
+        return float(shares.max()) if len(shares) else 0.0
 
     @property
     def worst_joint(self) -> str:
@@ -193,20 +193,20 @@ def held_torque(
         return HeldTorque(bool(commanded), "torque is commanded, as the rows say", repeated=repeated)
     misfit = {hold: _balance_misfit(robot, batches, hold) for hold in ("linear", "zero")}
     gain = misfit["linear"] / misfit["zero"] if misfit["zero"] > 0 else np.inf
-    held = bool(commanded) or gain > HELD_GAIN
+    is_held = bool(commanded) or gain > HELD_GAIN
     if commanded:
         reason = "torque is held from row to row, as the rows say"
-    elif held:
+    elif is_held:
         reason = f"torque is held from row to row: the energy balance closes {gain:.2g} times better"
     else:
         reason = "torque is sampled, not held: the energy balance closes no better with held torque"
     return HeldTorque(
-        held,
+        is_held,
         reason,
         gain=float(gain),
         repeated=repeated,
         sticking=_sticking(batches, prepared.settings.rest),
-        power_suffices=held and _power_suffices(robot, batches),
+        power_suffices=is_held and _power_suffices(robot, batches),
     )
 
 
@@ -298,7 +298,9 @@ class RowsChoice:
         """The log prepared as the rows need it."""
         if self.state_cutoff is None:
             return asked
-        lowered = tuple(min(one, self.state_cutoff) for one in asked.settings.state_cutoffs(asked.joints))
+        lowered = tuple(
+            min(cutoff, self.state_cutoff) for cutoff in asked.settings.state_cutoffs(asked.joints)
+        )
         alike = lowered[0] if len(set(lowered)) == 1 else lowered
         return replace(asked, settings=replace(asked.settings, state_cutoff=alike))
 

@@ -77,9 +77,9 @@ def between(total: list[Equation], motor: list[Equation], elastic: Sequence[int]
     if form == "total":
         first, second = total, motor
     else:
-        own = dict(zip(elastic, motor, strict=True))
-        first = [own.get(j, one) for j, one in enumerate(total)]
-        second = [_difference(total[j], own[j]) for j in elastic]
+        motor_equations = dict(zip(elastic, motor, strict=True))
+        first = [motor_equations.get(j, both_sides) for j, both_sides in enumerate(total)]
+        second = [_difference(total[j], motor_equations[j]) for j in elastic]
     columns, panels = zip(*first, *second, strict=True)
     return Equations(columns, panels)
 
@@ -91,8 +91,8 @@ def _equations(panels: Panels, joints: Sequence[int]) -> list[Equation]:
 def _difference(total: Equation, motor: Equation) -> Equation:
     columns = np.union1d(total[0], motor[0])
     panel = np.zeros((len(columns) + 1, total[1].shape[1]))
-    for sign, (own, lines) in ((1.0, total), (-1.0, motor)):
-        panel[np.searchsorted(columns, own)] += sign * lines[:-1]
+    for sign, (indices, lines) in ((1.0, total), (-1.0, motor)):
+        panel[np.searchsorted(columns, indices)] += sign * lines[:-1]
         panel[-1] += sign * lines[-1]
     return columns, panel
 

@@ -134,15 +134,15 @@ class PowerRows:
         joints = TorqueRows().equations(robot, terms, samples, wanted)
         columns = np.flatnonzero(wanted)
         panel = np.zeros((len(columns) + 1, len(samples)))
-        for j, (own, lines) in enumerate(zip(joints.columns, joints.panels, strict=True)):
-            place = np.append(np.searchsorted(columns, own), len(columns))
+        for j, (indices, lines) in enumerate(zip(joints.columns, joints.panels, strict=True)):
+            place = np.append(np.searchsorted(columns, indices), len(columns))
             panel[place] += lines * samples.dq[:, j]
         if samples.theta is not None:
             known = samples.tau - terms.known_motor_torque(robot, samples)
             motors = terms.motor_regressor(robot, samples, wanted, known)
             apart = samples.motor.dq - samples.dq
-            for j, (own, lines) in enumerate(zip(motors.columns, motors.values, strict=True)):
-                panel[np.append(np.searchsorted(columns, own), len(columns))] += lines * apart[:, j]
+            for j, (indices, lines) in enumerate(zip(motors.columns, motors.values, strict=True)):
+                panel[np.append(np.searchsorted(columns, indices), len(columns))] += lines * apart[:, j]
         return Equations((columns,), (panel,))
 
 

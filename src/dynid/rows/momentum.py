@@ -128,15 +128,15 @@ def begin(samples: Samples) -> int:
 
 def require_finite(samples: Samples, scheme: str, names: tuple[str, ...] = ("q", "dq", "tau")) -> None:
     """Raises UnfitDataError that names the first row in which a signal of the scheme is missing."""
-    said = {"q": "position", "dq": "velocity", "ddq": "acceleration", "tau": "torque"}
+    quantity = {"q": "position", "dq": "velocity", "ddq": "acceleration", "tau": "torque"}
     for name in names:
         bad = np.flatnonzero(~np.isfinite(getattr(samples, name)).all(axis=1))
         if len(bad):
             row = int(bad[0])
             raise UnfitDataError(
                 "missing-signal",
-                found=f"no {said[name]} for {scheme} rows",
-                expected=f"{said[name]} of every joint at every sample",
+                found=f"no {quantity[name]} for {scheme} rows",
+                expected=f"{quantity[name]} of every joint at every sample",
                 place=Place(row=samples.first + row, time=float(samples.t[row])),
             )
 
@@ -216,8 +216,8 @@ def sliding(samples: Samples, joint: int, stick: float) -> list[slice]:
     # A change of direction between two samples is a stop as well.
     turns = np.diff(np.sign(samples.dq[start:, joint]), prepend=0.0) != 0
     edges = np.flatnonzero(np.diff(np.concatenate([[False], moves, [False]])))
-    found = []
+    stretches = []
     for a, b in zip(edges[::2], edges[1::2], strict=True):
         cuts = [a, *(np.flatnonzero(turns[a + 1 : b]) + a + 1), b]
-        found += [slice(start + int(x), start + int(y)) for x, y in pairwise(cuts) if y - x > 1]
-    return found
+        stretches += [slice(start + int(x), start + int(y)) for x, y in pairwise(cuts) if y - x > 1]
+    return stretches

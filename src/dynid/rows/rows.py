@@ -59,17 +59,17 @@ class Rows(Protocol):
 
 def group_joints(rows: Rows, robot: RobotModel) -> tuple[int, ...]:
     """The joint of every group of equations; the groups are the joints unless the scheme says otherwise."""
-    own = getattr(rows, "group_joints", None)
-    return tuple(own(robot)) if own is not None else tuple(range(len(rows.groups(robot))))
+    joints_of = getattr(rows, "group_joints", None)
+    return tuple(joints_of(robot)) if joints_of is not None else tuple(range(len(rows.groups(robot))))
 
 
 def two_encoders(rows: Rows, robot: RobotModel) -> tuple[int, ...]:
     """The joints whose motor motion a scheme needs beside the links'; none unless it says so."""
-    own = getattr(rows, "two_encoders", None)
-    return tuple(own(robot)) if own is not None else ()
+    joints_of = getattr(rows, "two_encoders", None)
+    return tuple(joints_of(robot)) if joints_of is not None else ()
 
 
 def posed(rows: Rows, robot: RobotModel, samples: Samples) -> Samples:
     """Random states as the scheme needs them; as they are unless it says otherwise."""
-    own = getattr(rows, "posed", None)
-    return samples if own is None else own(robot, samples)
+    pose = getattr(rows, "posed", None)
+    return samples if pose is None else pose(robot, samples)

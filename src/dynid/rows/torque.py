@@ -66,11 +66,11 @@ class TorqueRows:
         count = first.parameter_count(robot)
         target = samples.tau - terms.known_torque(robot, samples)
         further = others.torque_regressor(robot, samples, wanted[count:], target, joints)
-        found = first.filtered_regressor(
+        regressor = first.filtered_regressor(
             robot, first.seen(samples), wanted[:count], further.values, parallel, joints
         )
-        columns = zip(found.columns, further.columns, strict=True)
-        return Equations(tuple(np.append(a, b + count) for a, b in columns), found.values)
+        columns = zip(regressor.columns, further.columns, strict=True)
+        return Equations(tuple(np.append(a, b + count) for a, b in columns), regressor.values)
 
     def regressor(
         self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool, batches: Sequence[Samples] = ()

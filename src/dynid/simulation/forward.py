@@ -105,21 +105,21 @@ class ForwardModel:
         B, n = np.shape(q)
         zero = np.zeros((B * (n + 1), n))
         ddq = np.tile(np.vstack([np.zeros((1, n)), np.eye(n)]), (B, 1))
-        found = _torque(term, self.robot, Samples.from_motion(np.repeat(q, n + 1, axis=0), zero, ddq), part)
-        found = found.reshape(B, n + 1, n)
-        return np.asarray((found[:, 1:] - found[:, :1]).transpose(0, 2, 1))
+        torque = _torque(term, self.robot, Samples.from_motion(np.repeat(q, n + 1, axis=0), zero, ddq), part)
+        torque = torque.reshape(B, n + 1, n)
+        return np.asarray((torque[:, 1:] - torque[:, :1]).transpose(0, 2, 1))
 
 
 def _torque(term: Term, robot: RobotModel, samples: Samples, part: Float) -> Float:
     known = term.known_torque(robot, term.seen(samples))
     if isinstance(term, JointTerm):
         # One line a joint: the basis itself, without the panels of a regressor.
-        found = np.zeros_like(samples.q)
+        torque = np.zeros_like(samples.q)
         acting = list(joint_indices(robot, term.joints))
-        found[:, acting] = part * term.basis(robot, term.seen(samples))[:, acting]
+        torque[:, acting] = part * term.basis(robot, term.seen(samples))[:, acting]
     else:
-        found = term.torque(robot, term.seen(samples), part)
-    return found if known is None else found + known
+        torque = term.torque(robot, term.seen(samples), part)
+    return torque if known is None else torque + known
 
 
 # Motion under dry friction: joints that slide, come to rest and stick, each event at its own time.
@@ -340,8 +340,8 @@ def _decided(mechanics: Mechanics, now: _Now, tau: Float) -> _Now:
             break
     way = np.array(now.way)
     for j in resting:
-        held = low[j] < force[j] < high[j]
-        way[j] = 0.0 if held else (1.0 if force[j] >= high[j] > low[j] else -1.0)
+        sticks = low[j] < force[j] < high[j]
+        way[j] = 0.0 if sticks else (1.0 if force[j] >= high[j] > low[j] else -1.0)
         if low[j] == high[j]:
             way[j] = 1.0 if acceleration[j] >= 0 else -1.0
     return replace(now, way=way)
@@ -367,12 +367,12 @@ def _acceleration(mechanics: Mechanics, q: Float, v: Float, way: Float, tau: Flo
     side = np.where(way == 0, 0.0, way * np.maximum(way * v, BESIDE))
     M, h = (part[0] for part in mechanics.equations(q[None], side[None]))
     free = way != 0
-    found = np.zeros_like(v)
+    acceleration = np.zeros_like(v)
     if not free.any():
-        return found
+        return acceleration
     inside, force = (M, tau - h) if free.all() else (M[np.ix_(free, free)], (tau - h)[free])
     try:
-        found[free] = solved(inside[None], force[None])[0]
+        acceleration[free] = solved(inside[None], force[None])[0]
     except SolverError:
         return np.full_like(v, np.nan)
-    return found
+    return acceleration

@@ -157,7 +157,7 @@ class Adaptive:
             return dy
 
         with np.errstate(over="ignore", invalid="ignore"):
-            found = solve_ivp(
+            solution = solve_ivp(
                 rate,
                 (float(t[0]), float(t[-1])),
                 np.array(start, dtype=np.float64),
@@ -167,21 +167,21 @@ class Adaptive:
                 atol=self.atol,
                 max_step=self.longest,
             )
-        if not found.success or found.y.shape[1] != len(t):
+        if not solution.success or solution.y.shape[1] != len(t):
             raise SolverError(
                 "integration-error",
-                found=f"the integration stopped: {found.message}",
+                found=f"the integration stopped: {solution.message}",
                 expected="a motion that can be followed",
                 do="loosen rtol, or choose a method for stiff equations: Radau, BDF or LSODA",
             )
-        return np.asarray(found.y.T), None
+        return np.asarray(solution.y.T), None
 
 
-def runge_kutta(system: System, t: float, y: Float, held: Float | None, h: float) -> Float:
+def runge_kutta(system: System, t: float, y: Float, fixed_input: Float | None, h: float) -> Float:
     """One step of the classical method; held: the input, None = it is asked at every stage."""
 
     def slope(at: float, state: Float) -> Float:
-        return system.rate(state, system.control(at, state) if held is None else held)
+        return system.rate(state, system.control(at, state) if fixed_input is None else fixed_input)
 
     k1 = slope(t, y)
     k2 = slope(t + 0.5 * h, y + 0.5 * h * k1)
@@ -254,7 +254,7 @@ def compiled(
     check_budget(t, scheme.step)
     count = scheme.count(t)
     h = float(t[-1] - t[0]) / (len(t) - 1)
-    held = Held(count) if scheme.held else None
+    input_hold = Held(count) if scheme.held else None
     Y, inputs = np.empty((len(t), len(start))), []
     Y[0] = start
     samples = max(1, TABLE_ROWS // (2 * count))
@@ -263,7 +263,7 @@ def compiled(
         control = controller.table(part if scheme.held else _half_steps(part, count))
         if control is None:
             return None
-        run = rollout(system, Y[None, first], len(part), h, count, control, held, begin=float(part[0]))
+        run = rollout(system, Y[None, first], len(part), h, count, control, input_hold, begin=float(part[0]))
         Y[first : first + len(part)] = np.concatenate([run.x[0], run.v[0]], axis=1)
         if run.u is not None:
             inputs.append(run.u[0] if first + samples + 1 >= len(t) else run.u[0, :-1])
@@ -294,8 +294,8 @@ def _check(plant: Plant, controller: Controller, Y: Float, t: Float, scheme: Fix
 
 class _Loops:
     # States of many times at once.
-    def __init__(self, plant: Plant, controller: Controller, held: Float | None) -> None:
-        self.plant, self.controller, self.held = plant, controller, held
+    def __init__(self, plant: Plant, controller: Controller, fixed_input: Float | None) -> None:
+        self.plant, self.controller, self.held = plant, controller, fixed_input
 
     def slope(self, t: Float, y: Float) -> Float:
         u = self.held if self.held is not None else self.controller.torque(t, self.plant.state(y))

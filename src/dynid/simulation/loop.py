@@ -66,19 +66,19 @@ class Stretches:
 
         after: samples behind a stretch's own, as its derivatives need; then the last ones end where the samples do.
         """
-        own = np.arange(0, count, length)
+        first_samples = np.arange(0, count, length)
         whole = length + settling + after
-        start = np.maximum(own - settling, 0)
+        start = np.maximum(first_samples - settling, 0)
         if after:
             start = np.maximum(np.minimum(start, count - whole), 0)
         index = start[:, None] + np.arange(whole)
-        return Stretches(np.minimum(index, count - 1), own - start, length, count)
+        return Stretches(np.minimum(index, count - 1), first_samples - start, length, count)
 
     def gathered(self, values: Float) -> Float:
         """Own samples (count, ...) of what was computed for all stretches (B, K, ...)."""
         place = np.minimum(self.owner[:, None] + np.arange(self.length), self.index.shape[1] - 1)
-        own = np.take_along_axis(values, place.reshape(*place.shape, *(1,) * (values.ndim - 2)), axis=1)
-        return own.reshape(-1, *values.shape[2:])[: self.count]
+        selected = np.take_along_axis(values, place.reshape(*place.shape, *(1,) * (values.ndim - 2)), axis=1)
+        return selected.reshape(-1, *values.shape[2:])[: self.count]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +111,8 @@ def measured_coordinates(mechanism: Mechanism, samples: Samples) -> tuple[Float,
 
 def extra_of(mechanism: Mechanism, samples: Samples) -> dict[str, Float]:
     """Channels (T, ...) that the model's terms read, and temperature where it was measured."""
-    found = {name: samples.extra[name] for name in mechanism.terms.channels() if name in samples.extra}
-    return found if samples.temperature is None else found | {"temperature": samples.temperature}
+    channels = {name: samples.extra[name] for name in mechanism.terms.channels() if name in samples.extra}
+    return channels if samples.temperature is None else channels | {"temperature": samples.temperature}
 
 
 def run(
@@ -221,8 +221,8 @@ def refined(values: Float, factor: int) -> Float:
         4 * v[0] - 6 * v[1] + 4 * v[2] - v[3] for v in (_first(values), _first(values[:, ::-1]))
     )
     padded = np.concatenate([before[:, None], values, behind[:, None]], axis=1)
-    found = np.empty((B, (K - 1) * factor + 1, *values.shape[2:]))
-    found[:, ::factor] = values
+    resampled = np.empty((B, (K - 1) * factor + 1, *values.shape[2:]))
+    resampled[:, ::factor] = values
     for j in range(1, factor):
         r = j / factor
         weights = (
@@ -231,8 +231,8 @@ def refined(values: Float, factor: int) -> Float:
             -(r + 1) * r * (r - 2) / 2,
             (r + 1) * r * (r - 1) / 6,
         )
-        found[:, j::factor] = sum(w * padded[:, i : i + K - 1] for i, w in enumerate(weights))
-    return found
+        resampled[:, j::factor] = sum(w * padded[:, i : i + K - 1] for i, w in enumerate(weights))
+    return resampled
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,13 +383,13 @@ def _linear(
     place = mechanism.driven
     for first in range(0, B * K, CHUNK):
         part = slice(first, first + CHUNK)
-        own = {name: values[part] for name, values in flat.items()}
-        f_x, f_v = mechanism.slopes(x[part], v[part], a[part], own)
+        channels = {name: values[part] for name, values in flat.items()}
+        f_x, f_v = mechanism.slopes(x[part], v[part], a[part], channels)
         f_x[:, place, place] += feedback.kp
         f_v[:, place, place] += feedback.kd
-        Y = mechanism.regressor(x[part], v[part], a[part], own, wanted)
-        M = mechanism.equations(x[part], v[part], own)[0]
-        found = -np.linalg.solve(M, np.concatenate([f_x, f_v, Y], axis=2))
-        J[part, s:] = found[:, :, : 2 * s]
-        G[part] = found[:, :, 2 * s :]
+        Y = mechanism.regressor(x[part], v[part], a[part], channels, wanted)
+        M = mechanism.equations(x[part], v[part], channels)[0]
+        derivatives = -np.linalg.solve(M, np.concatenate([f_x, f_v, Y], axis=2))
+        J[part, s:] = derivatives[:, :, : 2 * s]
+        G[part] = derivatives[:, :, 2 * s :]
     return J.reshape(B, K, 2 * s, 2 * s), G.reshape(B, K, s, -1)

@@ -224,9 +224,9 @@ class Mechanism:
         )
         still = np.zeros_like(speed)
         samples = self.samples(still, speed, still, {})
-        own = speed[:, : self.n] if term.side is Side.LINK else speed[:, self.driven]
+        velocities = speed[:, : self.n] if term.side is Side.LINK else speed[:, self.driven]
         width = float(term.width)
-        same = np.array_equal(term.basis(self.robot, term.seen(samples)), smooth_sign(own, width))
+        same = np.array_equal(term.basis(self.robot, term.seen(samples)), smooth_sign(velocities, width))
         return width if same else None
 
     def _line(self, term: Term, values: Float) -> tuple[Float, Float, Float] | None:
@@ -244,11 +244,15 @@ class Mechanism:
 
     def parameters(self, wanted: Bool) -> tuple[Parameter, ...] | None:
         """The wanted parameters (w,) as the compiled step knows them; None where it does not know all of them."""
-        found: list[Parameter | None] = []
+        every_parameter: list[Parameter | None] = []
         for term in self.terms:
-            found += self._parameters_of(term)
-        own = [one for one, want in zip(found, wanted, strict=True) if want]
-        return None if self.multibody is None or None in own else tuple(one for one in own if one is not None)
+            every_parameter += self._parameters_of(term)
+        selected = [parameter for parameter, want in zip(every_parameter, wanted, strict=True) if want]
+        return (
+            None
+            if self.multibody is None or None in selected
+            else tuple(parameter for parameter in selected if parameter is not None)
+        )
 
     def _parameters_of(self, term: Term) -> list[Parameter | None]:
         columns = term.columns(self.robot)
@@ -269,9 +273,9 @@ class Mechanism:
         # Whether the basis is the acceleration, the velocity or one.
         x, v, a = np.random.default_rng(0).normal(0.0, 1.0, (3, _TRIED, self.size))
         basis = term.basis(self.robot, term.seen(self.samples(x, v, a, {})))
-        own = np.arange(self.n) if term.side is Side.LINK else self.driven
+        coordinates = np.arange(self.n) if term.side is Side.LINK else self.driven
         kinds = ((Slope.ACCELERATION, a), (Slope.VELOCITY, v), (Slope.ONE, np.ones_like(v)))
-        return next((kind for kind, values in kinds if np.array_equal(basis, values[:, own])), None)
+        return next((kind for kind, values in kinds if np.array_equal(basis, values[:, coordinates])), None)
 
     def regressor(self, x: Float, v: Float, a: Float, extra: Extra, wanted: Bool) -> Float:
         """Slopes df / dtheta over the wanted columns, (B, s, w)."""
@@ -294,11 +298,11 @@ class Mechanism:
         shift = _STEP * np.concatenate([np.eye(s), -np.eye(s)]).repeat(B, axis=0)
         many = {name: np.tile(value, (2 * s,) + (1,) * (value.ndim - 1)) for name, value in extra.items()}
         X, V, A = (np.tile(values, (2 * s, 1)) for values in (x, v, a))
-        found = []
+        derivatives = []
         for moved in (self.force(X + shift, V, A, many), self.force(X, V + shift, A, many)):
             f = moved.reshape(2, s, B, s)
-            found.append(np.moveaxis((f[0] - f[1]) / (2.0 * _STEP), 0, 2))
-        return found[0], found[1]
+            derivatives.append(np.moveaxis((f[0] - f[1]) / (2.0 * _STEP), 0, 2))
+        return derivatives[0], derivatives[1]
 
     def _exact_slopes(self, system: Multibody, x: Float, v: Float, a: Float) -> tuple[Float, Float]:
         n = self.n
@@ -338,13 +342,13 @@ class Mechanism:
 
     @cached_property
     def _single(self) -> list[tuple[JointTerm, Float]]:
-        found = []
+        terms = []
         for term, values in self._others:
             if self._is_single(term):
                 whole = np.zeros(self.n)
                 whole[list(joint_indices(self.robot, joints_of(term)))] = values
-                found.append((term, whole))
-        return found
+                terms.append((term, whole))
+        return terms
 
     @cached_property
     def _rest(self) -> tuple[Terms, Float]:
@@ -353,24 +357,24 @@ class Mechanism:
 
     @staticmethod
     def _is_single(term: Term) -> TypeGuard[JointTerm]:
-        own = type(term)
-        plain = own.torque_regressor is JointTerm.torque_regressor and own.torque is Term.torque
+        term_class = type(term)
+        plain = term_class.torque_regressor is JointTerm.torque_regressor and term_class.torque is Term.torque
         return (
             isinstance(term, JointTerm)
             and plain
-            and own.motor_regressor is Term.motor_regressor
-            and own.known_torque is Term.known_torque
+            and term_class.motor_regressor is Term.motor_regressor
+            and term_class.known_torque is Term.known_torque
         )
 
     @cached_property
     def _others(self) -> list[tuple[Term, Float]]:
-        found, first = [], 0
+        terms, first = [], 0
         for term in self.terms:
             count = len(term.columns(self.robot))
             if not term.of_bodies:
-                found.append((term, self.theta[first : first + count]))
+                terms.append((term, self.theta[first : first + count]))
             first += count
-        return found
+        return terms
 
     @cached_property
     def _bodies(self) -> Float | None:
@@ -412,7 +416,7 @@ class Mechanism:
 def tried_positions(robot: RobotModel, count: int) -> Float:
     """Random positions (count, n) within the limits, beyond which bars need not close; to 1 without limits."""
     low, high = (
-        np.where(np.isfinite(limit), limit, one)
-        for limit, one in ((robot.limits.lower, -1.0), (robot.limits.upper, 1.0))
+        np.where(np.isfinite(limit), limit, fallback)
+        for limit, fallback in ((robot.limits.lower, -1.0), (robot.limits.upper, 1.0))
     )
     return np.asarray(np.random.default_rng(0).uniform(low, high, (count, robot.n)))

@@ -117,9 +117,9 @@ def simulate(
     if scheme is None:
         scheme = FixedStep(suitable_step(plant, np.asarray(start), controller=controller))
     first = np.asarray(start, dtype=np.float64)
-    found = compiled(plant, controller, first, t, scheme) if isinstance(scheme, FixedStep) else None
-    Y, held = scheme.run(_Loop(plant, controller), first, t) if found is None else found
-    u = controller.torque(t, plant.state(Y)) if held is None else held
+    integrated = compiled(plant, controller, first, t, scheme) if isinstance(scheme, FixedStep) else None
+    Y, fixed_input = scheme.run(_Loop(plant, controller), first, t) if integrated is None else integrated
+    u = controller.torque(t, plant.state(Y)) if fixed_input is None else fixed_input
     return recorded(plant, t, Y, u, plant.acceleration(Y, u))
 
 

@@ -208,8 +208,8 @@ class Plant:
 
     def __post_init__(self) -> None:
         robot = self.robot
-        own = robot.inertia_prior if self.inertia is None else np.asarray(self.inertia)
-        total = own if self.payload is None else own + np.asarray(self.payload)
+        bodies = robot.inertia_prior if self.inertia is None else np.asarray(self.inertia)
+        total = bodies if self.payload is None else bodies + np.asarray(self.payload)
         object.__setattr__(self, "bodies", locked(total, (robot.n_bodies, 10), "inertia"))
         given = self.rotor_inertia
         # A rotor that is not known is left out of a rigid joint; an elastic one cannot move without it.

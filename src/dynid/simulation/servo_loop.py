@@ -85,41 +85,41 @@ class Carried:
         links = np.diagonal(self.inertia, axis1=1, axis2=2).mean(axis=0)
         return np.asarray(np.maximum(inertia - links, LEAST_OWN * inertia))
 
-    def ahead(self, own: Float, play: Float) -> Added:
+    def ahead(self, drive_inertia: Float, play: Float) -> Added:
         """By how much drives are ahead of their links, in place of a torque, in `STEP`s.
 
         own: (n,) inertia of the drives.    play: (n,) rad, from end to end; a negative one turns the sign around.
         """
         t = np.arange(self.samples.t[0], self.samples.t[-1] + 0.5 * STEP, STEP)
         # A link in its play alone: those behind it and before it go along with their drives.
-        whole = 1.0 / np.diagonal(np.linalg.inv(self.inertia + np.diag(own)), axis1=1, axis2=2)
-        link = np.maximum(whole - own, LEAST_LINK * whole)
-        push = Added(self.samples.t, self.torque * (1.0 / link + 1.0 / own)).at(t)
+        whole = 1.0 / np.diagonal(np.linalg.inv(self.inertia + np.diag(drive_inertia)), axis1=1, axis2=2)
+        link = np.maximum(whole - drive_inertia, LEAST_LINK * whole)
+        push = Added(self.samples.t, self.torque * (1.0 / link + 1.0 / drive_inertia)).at(t)
         length, before = round(PART / STEP), round(BEFORE / STEP)
         starts = np.arange(0, len(t), length)
         index = starts[:, None] + np.arange(-before, length)
         pushes = push[np.clip(index, 0, len(t) - 1)]
         half = 0.5 * np.abs(play)
         x, v = half * np.sign(pushes[:, 0]), np.zeros_like(pushes[:, 0])
-        found = np.empty((length, *x.shape))
+        deflections = np.empty((length, *x.shape))
         for k in range(before + length):
             v = v + STEP * pushes[:, k]
             free = x + STEP * v
             x = np.minimum(np.maximum(free, -half), half)
             v = np.where(free == x, v, 0.0)
             if k >= before:
-                found[k - before] = x
-        joined = found.transpose(1, 0, 2).reshape(-1, len(half))[: len(t)]
+                deflections[k - before] = x
+        joined = deflections.transpose(1, 0, 2).reshape(-1, len(half))[: len(t)]
         return Added(t, joined * np.sign(play))
 
-    def felt(self, ahead: Added, own: Float, servo: Servo, viscous: Float) -> tuple[Added, Float]:
+    def felt(self, ahead: Added, drive_inertia: Float, servo: Servo, viscous: Float) -> tuple[Added, Float]:
         """The torque that stands for the play in a run, and by how much (T, n) the run is ahead of the links.
 
         own, viscous: (n,) inertia and viscous friction of the drives.
         """
         t, samples = ahead.t, self.samples
         # Of the mean posture: others change it by little while a play is crossed.
-        K = np.linalg.solve(self.inertia.mean(axis=0) + np.diag(own), np.diag(own))
+        K = np.linalg.solve(self.inertia.mean(axis=0) + np.diag(drive_inertia), np.diag(drive_inertia))
         before = ahead.torque @ K.T
         torque = servo.kp * before + servo.kd * np.gradient(before, STEP, axis=0)
         torque -= viscous * np.gradient(ahead.torque - before, STEP, axis=0)
@@ -186,12 +186,12 @@ class ServoLoop:
         """
         c = self.commands
         rows = np.concatenate([c.q_des, c.dq_des, c.tau_ff], axis=1)
-        told = (
+        values = (
             _means_of_held(c.t, rows, t, width)
             if width
             else np.stack([np.interp(t, c.t, column) for column in rows.T], axis=-1)
         )
-        q, v, u = np.split(told, 3, axis=-1)
+        q, v, u = np.split(values, 3, axis=-1)
         if self.added is not None:
             u = u + self.added.at(t + self.lag - (0.5 * self.servo.hold if self.holds else 0.0))
         return q + TURN * np.round((near - q) / TURN) * turning, v, u
@@ -252,19 +252,21 @@ def servo_run(
                 parameters,
                 threads=threads,
             )
-            found = ServoRun(made.x, made.v, made.dx)
+            simulated = ServoRun(made.x, made.v, made.dx)
         else:
             extra = extra_at(mechanism, samples, stretches, task.rows)
-            found = _by_numpy(mechanism, task, extra, wanted)
+            simulated = _by_numpy(mechanism, task, extra, wanted)
     every = task.every
-    found = ServoRun(
-        found.x[:, ::every], found.v[:, ::every], None if found.dx is None else found.dx[:, ::every]
+    simulated = ServoRun(
+        simulated.x[:, ::every],
+        simulated.v[:, ::every],
+        None if simulated.dx is None else simulated.dx[:, ::every],
     )
     x = measured_coordinates(mechanism, samples)[0][stretches.index]
-    astray = np.asarray(~(np.abs(found.x - x) < FAR).all(axis=(0, 2)))
-    if found.dx is not None and not _steep(found.dx) < STEEPEST:
+    astray = np.asarray(~(np.abs(simulated.x - x) < FAR).all(axis=(0, 2)))
+    if simulated.dx is not None and not _steep(simulated.dx) < STEEPEST:
         # A drive at its greatest torque keeps an unstable loop near, and its slopes grow on from sample to sample.
-        astray |= np.array([not _steep(found.dx[:, k]) < STEEPEST for k in range(x.shape[1])])
+        astray |= np.array([not _steep(simulated.dx[:, k]) < STEEPEST for k in range(x.shape[1])])
     if astray.any():
         first = float(samples.t[stretches.index[:, int(np.argmax(astray))]].min())
         raise SolverError(
@@ -273,7 +275,7 @@ def servo_run(
             expected="a model that the controllers hold",
             do="check kp, kd and the delay under [drive], or use 'wls'",
         )
-    return found
+    return simulated
 
 
 def _steep(slopes: Float) -> float:
@@ -334,21 +336,21 @@ class _Task:
         turning = ~np.asarray(mechanism.robot.prismatic, dtype=np.bool_)
         if not ticks:
             rows = np.arange(2 * count * (K - 1) + 1) / (2 * count)
-            at, held = rows, None
+            at, hold = rows, None
             times = t0[:, None] + rows / samples.rate - loop.lag
             if loop.holds:
                 # What is held acts half of its time before the lag, which is one on average.
                 times, width = times + 0.5 * servo.hold, h / count
         else:
-            held = Held.of(max(loop.lag / h - 0.5, 0.0), count)
-            held = replace(held, history=_history(mechanism, samples, loop, t0, h, held.delay + 2))
-            rows, at = held.rows(N) / every, np.arange(N) / every
+            hold = Held.of(max(loop.lag / h - 0.5, 0.0), count)
+            hold = replace(hold, history=_history(mechanism, samples, loop, t0, h, hold.delay + 2))
+            rows, at = hold.rows(N) / every, np.arange(N) / every
             times = t0[:, None] + at / samples.rate
         near = cubic(x[..., place], at)
         gains = np.array([servo.kp, servo.kd, servo.effort_limit, servo.dead_band])
         tables = np.array(loop.commanded(times, near, turning, width))
         start = np.concatenate([x[:, 0], v[:, 0]], axis=1)
-        return _Task(start, N, h, every, count, gains, tables, held, rows)
+        return _Task(start, N, h, every, count, gains, tables, hold, rows)
 
 
 def _history(
@@ -379,8 +381,12 @@ def _steps(mechanism: Mechanism, x: Float, extra: dict[str, Float], h: float, se
     decay = float(np.max(inverse * damping))
     if servo is not None:
         place = mechanism.driven
-        own, lost = inverse[:, place], np.broadcast_to(damping, inverse.shape)[:, place]
-        decay = max(decay, float(np.max(own * (lost + servo.kd))), float(np.sqrt(np.max(own * servo.kp))))
+        driven_inverse, lost = inverse[:, place], np.broadcast_to(damping, inverse.shape)[:, place]
+        decay = max(
+            decay,
+            float(np.max(driven_inverse * (lost + servo.kd))),
+            float(np.sqrt(np.max(driven_inverse * servo.kp))),
+        )
     return int(np.clip(np.ceil(h * decay / DECAY_A_STEP), 1, MOST_STEPS)) if np.isfinite(decay) else 1
 
 
@@ -398,20 +404,20 @@ def _law(mechanism: Mechanism, task: _Task, row: int, y: Float, z: Float) -> tup
 
 def _by_numpy(mechanism: Mechanism, task: _Task, extra: dict[str, Float], wanted: Bool | None) -> ServoRun:
     # State after state: y = (x, v), and its slopes z (B, 2 s, w).
-    s, place, held = mechanism.size, mechanism.driven, task.held
+    s, place, hold = mechanism.size, mechanism.driven, task.held
     B, K = len(task.start), task.samples
     w = 0 if wanted is None else int(wanted.sum())
     y, z = np.array(task.start), np.zeros((B, 2 * s, w))
     X, V, Z = np.empty((B, K, s)), np.empty((B, K, s)), np.empty((B, K, s, w))
     queue, slopes = list[Float](), list[Float]()
     parts = [(task.count, 1.0, 0)]
-    if held is not None and held.history is not None:
-        queue = list(np.moveaxis(held.history, 1, 0))
+    if hold is not None and hold.history is not None:
+        queue = list(np.moveaxis(hold.history, 1, 0))
         slopes = [np.zeros((B, mechanism.n, w))] * len(queue)
-        parts = [(held.early, held.share, held.delay + 1), (held.count, 1.0 - held.share, held.delay)]
+        parts = [(hold.early, hold.share, hold.delay + 1), (hold.count, 1.0 - hold.share, hold.delay)]
 
-    def rate(row: int, y: Float, z: Float, own: tuple[Float, Float] | None) -> tuple[Float, Float]:
-        u, du = _law(mechanism, task, row, y, z) if own is None else own
+    def rate(row: int, y: Float, z: Float, held_torque: tuple[Float, Float] | None) -> tuple[Float, Float]:
+        u, du = _law(mechanism, task, row, y, z) if held_torque is None else held_torque
         x, v = y[:, :s], y[:, s:]
         now = {name: np.ascontiguousarray(values[:, row]) for name, values in extra.items()}
         M, bias = mechanism.equations(x, v, now)
@@ -428,19 +434,19 @@ def _by_numpy(mechanism: Mechanism, task: _Task, extra: dict[str, Float], wanted
         X[:, k], V[:, k], Z[:, k] = y[:, :s], y[:, s:], z[:, :s]
         if not np.isfinite(y).all():
             return ServoRun(np.full_like(X, np.nan), V, Z)
-        if held is not None:
+        if hold is not None:
             u, du = _law(mechanism, task, k, y, z)
             queue, slopes = [u, *queue[:-1]], [du, *slopes[:-1]]
         if k + 1 == K:
             break
         for count, share, age in parts:
             step = task.h * share / max(count, 1)
-            own = None if held is None else (queue[age], slopes[age])
+            held_torque = None if hold is None else (queue[age], slopes[age])
             for _ in range(count):
-                k1, l1 = rate(row, y, z, own)
-                k2, l2 = rate(row + 1, y + 0.5 * step * k1, z + 0.5 * step * l1, own)
-                k3, l3 = rate(row + 1, y + 0.5 * step * k2, z + 0.5 * step * l2, own)
-                k4, l4 = rate(row + 2, y + step * k3, z + step * l3, own)
+                k1, l1 = rate(row, y, z, held_torque)
+                k2, l2 = rate(row + 1, y + 0.5 * step * k1, z + 0.5 * step * l1, held_torque)
+                k3, l3 = rate(row + 1, y + 0.5 * step * k2, z + 0.5 * step * l2, held_torque)
+                k4, l4 = rate(row + 2, y + step * k3, z + step * l3, held_torque)
                 y = y + step / 6.0 * (k1 + 2.0 * (k2 + k3) + k4)
                 if wanted is not None:
                     z = z + step / 6.0 * (l1 + 2.0 * (l2 + l3) + l4)

@@ -187,8 +187,8 @@ class DenseSource:
     def pieces(self, wanted: Bool) -> Iterator[Piece]:
         """One piece with all equations."""
         panels = tuple(
-            np.ascontiguousarray(np.column_stack([A[:, own], b]).T)
-            for A, b, own in zip(self.X, self.y, self.columns, strict=True)
+            np.ascontiguousarray(np.column_stack([A[:, indices], b]).T)
+            for A, b, indices in zip(self.X, self.y, self.columns, strict=True)
         )
         times = tuple(np.arange(len(b), dtype=np.float64) for b in self.y)
         yield Piece(0, times, self.columns, panels)
@@ -264,8 +264,10 @@ def factors_of(
             start=float(rows[0]),
             end=float(rows[-1]),
             groups=tuple(
-                Factor.from_panel(own, np.ascontiguousarray(np.column_stack([A[rows][:, own], b[rows]]).T))
-                for A, b, own in zip(X, y, columns, strict=True)
+                Factor.from_panel(
+                    indices, np.ascontiguousarray(np.column_stack([A[rows][:, indices], b[rows]]).T)
+                )
+                for A, b, indices in zip(X, y, columns, strict=True)
             ),
         )
         for rows in parts
@@ -278,8 +280,8 @@ def _correlated(rng: np.random.Generator, shape: tuple[int, int], correlation: f
     white = rng.normal(0, 1, shape)
     if correlation == 0:
         return white
-    found = white.copy()
+    noise = white.copy()
     fresh = np.sqrt(1 - correlation**2)
     for i in range(1, shape[0]):
-        found[i] = correlation * found[i - 1] + fresh * white[i]
-    return found
+        noise[i] = correlation * noise[i - 1] + fresh * white[i]
+    return noise

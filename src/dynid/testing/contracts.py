@@ -123,8 +123,8 @@ class TermContract(ABC):
             theta = np.random.default_rng(2).normal(0, 1, p)
             theta[::3] = 0.0
             Y = self.term().torque_regressor(robot, samples, np.ones(p, dtype=np.bool_)).dense(p)
-            wanted, found = Y @ theta, self.term().torque(robot, samples, theta)
-            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
+            wanted, torque = Y @ theta, self.term().torque(robot, samples, theta)
+            np.testing.assert_allclose(torque, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
 
     def test_known_torque_has_the_form_of_torque(self) -> None:
         """None, or finite joint torque (T, n)."""
@@ -142,8 +142,8 @@ class TermContract(ABC):
             theta = np.random.default_rng(1).normal(0, 1, p)
             wanted = self.torque(robot, samples, theta)
             if wanted is not None:
-                found = Terms((self.term(),)).torque(robot, samples, theta)
-                np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
+                torque = Terms((self.term(),)).torque(robot, samples, theta)
+                np.testing.assert_allclose(torque, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
 
     def test_channels_are_announced(self) -> None:
         """A term that reads extra channels says so, and refuses samples that lack them."""
@@ -216,9 +216,11 @@ class RowsContract(ABC):
         """A group: ascending columns, a line each and the target, all of equal length and finite."""
         for robot in self.robots():
             samples, theta = self.exact(robot)
-            found = self.rows().equations(robot, self.terms(), samples, np.ones(len(theta), dtype=np.bool_))
-            _law(len(found.columns) == len(self.rows().groups(robot)), "one panel a group is needed")
-            for columns, panel in zip(found.columns, found.panels, strict=True):
+            equations = self.rows().equations(
+                robot, self.terms(), samples, np.ones(len(theta), dtype=np.bool_)
+            )
+            _law(len(equations.columns) == len(self.rows().groups(robot)), "one panel a group is needed")
+            for columns, panel in zip(equations.columns, equations.panels, strict=True):
                 _law(bool((np.diff(columns) > 0).all()), f"columns {columns} do not ascend")
                 _law(not len(columns) or 0 <= columns[0] <= columns[-1] < len(theta), f"columns {columns}")
                 _law(panel.shape == (len(columns) + 1, len(samples)), f"panel of shape {panel.shape}")
@@ -228,8 +230,10 @@ class RowsContract(ABC):
         """Where the torque is the model's own, the left side is the right side."""
         for robot in self.robots():
             samples, theta = self.exact(robot)
-            found = self.rows().equations(robot, self.terms(), samples, np.ones(len(theta), dtype=np.bool_))
-            for columns, panel in zip(found.columns, found.panels, strict=True):
+            equations = self.rows().equations(
+                robot, self.terms(), samples, np.ones(len(theta), dtype=np.bool_)
+            )
+            for columns, panel in zip(equations.columns, equations.panels, strict=True):
                 error = np.abs(panel[:-1].T @ theta[columns] - panel[-1]).max()
                 size = np.abs(panel[-1]).max() + np.abs(panel[:-1].T * theta[columns]).max(initial=0.0)
                 _law(error <= self.tolerance * size, f"equations miss by {error:.3g} of {size:.3g}")
@@ -277,10 +281,10 @@ class LogReaderContract(ABC):
         t = np.arange(1003) / 250.0
         q = rng.normal(0, 1, 1003) * 10.0 ** rng.integers(-12, 12, 1003)
         q[[0, 17, 1002]] = np.nan
-        found: dict[str, Float | Sequence[str]] = {"t": t, "q one": q, "tau": -q[::-1]}
+        columns: dict[str, Float | Sequence[str]] = {"t": t, "q one": q, "tau": -q[::-1]}
         if self.text:
-            found["traj"] = ["first"] * 400 + ["second, with comma"] * 603
-        return found
+            columns["traj"] = ["first"] * 400 + ["second, with comma"] * 603
+        return columns
 
     def test_own_files_are_taken_and_others_not(self, tmp_path: Path) -> None:
         """The reader knows its files by their first bytes."""
@@ -301,8 +305,8 @@ class LogReaderContract(ABC):
         table = self._table(tmp_path)
         for rows in (97, 1003, 100000):
             for _ in range(2):
-                found = self._read(table, ("t", "q one", "tau"), rows)
-                for name, values in found.items():
+                columns = self._read(table, ("t", "q one", "tau"), rows)
+                for name, values in columns.items():
                     np.testing.assert_array_equal(values, self.columns()[name])
 
     def test_batches_keep_their_size_and_columns(self, tmp_path: Path) -> None:
@@ -316,8 +320,8 @@ class LogReaderContract(ABC):
         """Start and stop are row numbers; an empty range yields nothing."""
         table = self._table(tmp_path)
         for start, stop in ((0, 1), (399, 401), (500, None), (1002, 1003), (900, 5000)):
-            found = self._read(table, ("q one",), 64, start, stop)["q one"]
-            np.testing.assert_array_equal(found, np.asarray(self.columns()["q one"])[start:stop])
+            values = self._read(table, ("q one",), 64, start, stop)["q one"]
+            np.testing.assert_array_equal(values, np.asarray(self.columns()["q one"])[start:stop])
         _law(not list(table.batches(("t",), 10, 7, 7)), "an empty range yields rows")
         _law(not list(table.batches(("t",), 10, 1003)), "rows behind the end")
 
@@ -360,7 +364,7 @@ class LogReaderContract(ABC):
                 if isinstance(values, Text):
                     raise AssertionError(f"column '{name}' came as text")
                 parts[name].append(values)
-        return {name: np.concatenate(found) for name, found in parts.items()}
+        return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
 
 def _law(holds: bool, broken: str) -> None:
@@ -391,41 +395,46 @@ class ConstraintContract(ABC):
 
     def test_conditions_have_the_announced_form(self) -> None:
         """Each has a name and a finite block with one column a parameter."""
-        found, p = self._conditions()
-        _constraints_law(bool(found), "no condition")
-        for one in found:
+        conditions, p = self._conditions()
+        _constraints_law(bool(conditions), "no condition")
+        for condition in conditions:
             _constraints_law(
-                bool(one.name), "a condition needs a name: it appears where it is in conflict with others"
+                bool(condition.name),
+                "a condition needs a name: it appears where it is in conflict with others",
             )
             _constraints_law(
-                one.block.matrix.shape == (len(one.block.offset), p), f"a block {one.block.matrix.shape}"
+                condition.block.matrix.shape == (len(condition.block.offset), p),
+                f"a block {condition.block.matrix.shape}",
             )
-            _constraints_law(bool(np.isfinite(one.block.matrix).all()), "a block with nan or inf")
+            _constraints_law(bool(np.isfinite(condition.block.matrix).all()), "a block with nan or inf")
 
     def test_it_is_convex(self) -> None:
         """Between two parameter vectors it holds as well as at the worse of them."""
-        found, p = self._conditions()
+        conditions, p = self._conditions()
         rng = np.random.default_rng(0)
-        for one in found:
+        for condition in conditions:
             for _ in range(20):
                 a, b = rng.normal(0, 1, (2, p))
-                ends = min(slack(one.block, a), slack(one.block, b))
-                _constraints_law(slack(one.block, (a + b) / 2) >= ends - 1e-9, f"'{one.name}' is not convex")
+                ends = min(slack(condition.block, a), slack(condition.block, b))
+                _constraints_law(
+                    slack(condition.block, (a + b) / 2) >= ends - 1e-9, f"'{condition.name}' is not convex"
+                )
 
     def test_it_is_frozen_and_survives_an_experiment(self) -> None:
         """Constraints are frozen dataclasses; a registered one comes back from plain data as it was."""
-        one = self.constraint()
-        _constraints_law(is_dataclass(one), "a constraint must be a dataclass")
-        first = fields(one)[0].name  # type: ignore[arg-type]  # it is one
+        constraint = self.constraint()
+        _constraints_law(is_dataclass(constraint), "a constraint must be a dataclass")
+        first = fields(constraint)[0].name  # type: ignore[arg-type]  # it is one
         try:
-            setattr(one, first, getattr(one, first))
+            setattr(constraint, first, getattr(constraint, first))
         except FrozenInstanceError:
             pass
         else:
             raise AssertionError("a constraint must be frozen")
-        if type(one) in CONSTRAINTS.values():
+        if type(constraint) in CONSTRAINTS.values():
             _constraints_law(
-                constraint_from_spec(constraint_to_spec(one)) == one, "an experiment changes the constraint"
+                constraint_from_spec(constraint_to_spec(constraint)) == constraint,
+                "an experiment changes the constraint",
             )
 
     def _conditions(self) -> tuple[list[Condition], int]:
@@ -471,9 +480,9 @@ class DiagnosisContract(ABC):
     def test_its_effect_is_found_where_it_is(self) -> None:
         """The joint with the effect is named, and no other one."""
         for seed in self.seeds:
-            found = self.look(analysis_of(self.robot(), self.effect, seed, speed=self.speed))
-            _diagnoses_law(bool(found), f"the effect went unnoticed (seed {seed})")
-            names = {finding.joint for finding in found}
+            findings = self.look(analysis_of(self.robot(), self.effect, seed, speed=self.speed))
+            _diagnoses_law(bool(findings), f"the effect went unnoticed (seed {seed})")
+            names = {finding.joint for finding in findings}
             _diagnoses_law(names == {self.joint}, f"{names} named in place of '{self.joint}' (seed {seed})")
 
     def test_clean_logs_are_silent(self) -> None:
@@ -487,13 +496,14 @@ class DiagnosisContract(ABC):
 
     def test_findings_are_complete(self) -> None:
         """Words, figures and curves that a reader can use, and that survive a run folder."""
-        one = self.diagnosis()
+        diagnosis = self.diagnosis()
         _diagnoses_law(
-            bool(one.identifier) and bool(one.looks_at), "a diagnosis needs an identifier and a description"
+            bool(diagnosis.identifier) and bool(diagnosis.looks_at),
+            "a diagnosis needs an identifier and a description",
         )
         analysis = analysis_of(self.robot(), self.effect, self.seeds[0], speed=self.speed)
         for finding in self.look(analysis):
-            _diagnoses_law(finding.identifier == one.identifier, f"a finding of '{finding.identifier}'")
+            _diagnoses_law(finding.identifier == diagnosis.identifier, f"a finding of '{finding.identifier}'")
             _diagnoses_law(finding.level in ("note", "warning"), f"level '{finding.level}'")
             _diagnoses_law(finding.joint in ("", *analysis.robot.joint_names), f"joint '{finding.joint}'")
             _diagnoses_law(all((finding.title, finding.text, finding.advice)), "a finding without words")

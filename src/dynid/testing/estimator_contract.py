@@ -33,8 +33,8 @@ def in_other_order(case: Synthetic) -> tuple[Regression, Regression]:
     (whole,) = source.batches
     middle = len(whole) // 2
     halves = whole.part(0, middle), replace(whole.part(middle, len(whole)), segment=1)
-    one, other = (_of_batches(regression, source, batches) for batches in (halves, halves[::-1]))
-    return one, other
+    ordered, reordered = (_of_batches(regression, source, batches) for batches in (halves, halves[::-1]))
+    return ordered, reordered
 
 
 def in_other_units(case: Synthetic) -> tuple[Regression, Float]:
@@ -52,28 +52,28 @@ def in_other_units(case: Synthetic) -> tuple[Regression, Float]:
             stiffer = replace(servo, kp=1000.0 * servo.kp, kd=1000.0 * servo.kd)
             robot = source.robot.with_servo(stiffer)
             source = replace(source, assembly=replace(source.assembly, robot=robot))
-        if (told := source.commands) is not None:
+        if (commands := source.commands) is not None:
             source = replace(
-                source, commands=lambda name: replace(told(name), tau_ff=1000.0 * told(name).tau_ff)
+                source, commands=lambda name: replace(commands(name), tau_ff=1000.0 * commands(name).tau_ff)
             )
         moved = _of_batches(regression, source, batches)
         return replace(_scaled(moved, size), base=regression.base), size[regression.base.independent]
     size = np.asarray(10.0 ** np.random.default_rng(0).integers(-4, 5, p), dtype=np.float64)
-    own = size[regression.base.independent]
-    X = [dense / own for dense in case.X]
+    factors_of_base = size[regression.base.independent]
+    X = [dense / factors_of_base for dense in case.X]
     groups = [factor.columns for factor in regression.factors.total]
     factors = factors_of(X, case.y, groups, p, len(regression.factors.blocks))
     base = regression.base
     scaled = BaseMap(
         base.names,
         base.independent,
-        own[:, None] * base.B / size,
+        factors_of_base[:, None] * base.B / size,
         base.singular_values,
         base.gap,
         base.scale / size,
     )
     again = None if source is None else DenseSource(tuple(groups), tuple(X), case.y)
-    return replace(_scaled(regression, size), base=scaled, factors=factors, source=again), own
+    return replace(_scaled(regression, size), base=scaled, factors=factors, source=again), factors_of_base
 
 
 def on_threads(regression: Regression, threads: int) -> Regression:
@@ -163,41 +163,45 @@ class EstimatorContract(ABC):
     def test_without_noise_the_truth_comes_back(self) -> None:
         """Noise of a billionth of the torque moves an unbiased estimate by no more than its precision."""
         case = self.case(1, quiet=True)
-        found = self.estimator().fit(case.regression)
+        estimate = self.estimator().fit(case.regression)
         if not self.biased:
             size = np.maximum(np.abs(case.beta), case.size)
-            np.testing.assert_array_less(np.abs(found.value - case.beta) / size, 2 * self.precision)
+            np.testing.assert_array_less(np.abs(estimate.value - case.beta) / size, 2 * self.precision)
 
     def test_estimate_is_complete(self) -> None:
         """Shapes, signs and names of everything in the result; a status in words."""
-        case, found = self.fitted(2)
+        case, estimate = self.fitted(2)
         b = case.regression.base.rank
-        _law(found.method == self.estimator().name, f"method '{found.method}'")
-        _law(found.value.shape == (b,), f"value of shape {found.value.shape}")
-        _law(found.group_names == case.regression.factors.group_names, "other groups")
-        _law(found.count == case.regression.factors.count, f"count {found.count}")
+        _law(estimate.method == self.estimator().name, f"method '{estimate.method}'")
+        _law(estimate.value.shape == (b,), f"value of shape {estimate.value.shape}")
+        _law(estimate.group_names == case.regression.factors.group_names, "other groups")
+        _law(estimate.count == case.regression.factors.count, f"count {estimate.count}")
         for name in ("value", "covariance", "textbook_covariance", "sigma", "weights", "parameters"):
-            _law(bool(np.isfinite(getattr(found, name)).all()), f"{name} with nan or inf")
+            _law(bool(np.isfinite(getattr(estimate, name)).all()), f"{name} with nan or inf")
         for name in ("covariance", "textbook_covariance"):
-            matrix = getattr(found, name)
+            matrix = getattr(estimate, name)
             np.testing.assert_allclose(matrix, matrix.T, rtol=1e-9, atol=1e-12 * np.abs(matrix).max())
             least = np.linalg.eigvalsh(matrix)[0]
             _law(least >= -1e-9 * np.abs(matrix).max(), f"{name} has eigenvalue {least:.3g}")
-        _law(bool((found.sigma > 0).all() and (found.weights > 0).all()), "sigma and weights must be > 0")
-        _law(found.degrees_of_freedom > 0, f"{found.degrees_of_freedom} degrees of freedom")
-        _law(found.status.ok, f"not converged: {found.status.text}")
-        _law(bool(found.status.text), "a status needs a text")
+        _law(
+            bool((estimate.sigma > 0).all() and (estimate.weights > 0).all()), "sigma and weights must be > 0"
+        )
+        _law(estimate.degrees_of_freedom > 0, f"{estimate.degrees_of_freedom} degrees of freedom")
+        _law(estimate.status.ok, f"not converged: {estimate.status.text}")
+        _law(bool(estimate.status.text), "a status needs a text")
 
     def test_full_parameters_have_these_base_parameters(self) -> None:
         """B parameters = value: the full vector is one with the same torque."""
-        case, found = self.fitted(0)
-        reduced = case.regression.base.reduce(found.parameters)
-        np.testing.assert_allclose(reduced, found.value, rtol=1e-8, atol=1e-9 * np.abs(found.value).max())
+        case, estimate = self.fitted(0)
+        reduced = case.regression.base.reduce(estimate.parameters)
+        np.testing.assert_allclose(
+            reduced, estimate.value, rtol=1e-8, atol=1e-9 * np.abs(estimate.value).max()
+        )
 
     def test_blocks_share_the_information(self) -> None:
         """Leverages are non-negative, one a block, and add up to at most one (a prior may hold the rest)."""
-        case, found = self.fitted(1)
-        share = found.block_leverage
+        case, estimate = self.fitted(1)
+        share = estimate.block_leverage
         _law(share.shape == (len(case.regression.factors.blocks),), f"leverage of shape {share.shape}")
         _law(bool((share >= 0).all()) and share.sum() <= 1 + 1e-9, f"leverages add up to {share.sum()}")
 
@@ -205,8 +209,8 @@ class EstimatorContract(ABC):
         """Over the draws, at least 85 % of the 95 % intervals hold the truth."""
         inside: list[bool] = []
         for seed in range(self.draws):
-            case, found = self.fitted(seed)
-            inside += (np.abs(found.value - case.beta) <= found.half_width()).tolist()
+            case, estimate = self.fitted(seed)
+            inside += (np.abs(estimate.value - case.beta) <= estimate.half_width()).tolist()
         share = float(np.mean(inside))
         _law(share >= 0.85, f"only {100 * share:.0f} % of the intervals hold the truth")
 
@@ -227,14 +231,14 @@ class EstimatorContract(ABC):
 
     def test_order_of_segments_does_not_matter(self) -> None:
         """The same segments in another order give the same values and deviations."""
-        one, other = (self.estimator().fit(regression) for regression in in_other_order(self.case(2)))
-        self._alike(one, other, 1.0)
+        ordered, reordered = (self.estimator().fit(regression) for regression in in_other_order(self.case(2)))
+        self._alike(ordered, reordered, 1.0)
 
     def test_units_do_not_matter(self) -> None:
         """In other units the same values come back, in those units."""
-        case, found = self.fitted(3)
+        case, estimate = self.fitted(3)
         regression, size = in_other_units(case)
-        self._alike(found, self.estimator().fit(regression), size)
+        self._alike(estimate, self.estimator().fit(regression), size)
 
     def test_intervals_shrink_with_data(self) -> None:
         """With several times the data the deviations are smaller in the median."""
@@ -244,9 +248,9 @@ class EstimatorContract(ABC):
 
     def test_no_deviation_without_information(self) -> None:
         """Only a parameter that the data determine by itself has a standard deviation."""
-        case, found = self.fitted(0)
-        verdicts = full_verdicts(found, case.regression.factors)
-        for verdict, category in zip(verdicts, found.base.categories(), strict=True):
+        case, estimate = self.fitted(0)
+        verdicts = full_verdicts(estimate, case.regression.factors)
+        for verdict, category in zip(verdicts, estimate.base.categories(), strict=True):
             alone = category is Category.IDENTIFIABLE
             _law(
                 np.isfinite(verdict.std) == alone,
@@ -275,10 +279,10 @@ class EstimatorContract(ABC):
                 continue
             raise AssertionError(f"{options} were taken")
 
-    def _alike(self, one: Estimate, other: Estimate, size: Any) -> None:
-        away = np.abs(other.value / size - one.value) / one.std
+    def _alike(self, reference: Estimate, other: Estimate, size: Any) -> None:
+        away = np.abs(other.value / size - reference.value) / reference.std
         _law(float(away.max()) <= self.invariance, f"values moved by {away.max():.2g} standard deviations")
-        ratio = other.std / size / one.std
+        ratio = other.std / size / reference.std
         _law(float(np.abs(ratio - 1).max()) <= 10 * self.invariance, f"deviations changed by {ratio}")
 
 
@@ -304,9 +308,9 @@ class MotionEstimatorContract(EstimatorContract):
 
     def test_threads_do_not_matter(self) -> None:
         """The same bytes come from one thread and from several."""
-        case, found = self.fitted(1)
+        case, estimate = self.fitted(1)
         again = self.estimator().fit(on_threads(case.regression, 3))
-        _law(_bytes(found) == _bytes(again), "another number of threads gives other bytes")
+        _law(_bytes(estimate) == _bytes(again), "another number of threads gives other bytes")
 
     def test_factors_alone_are_refused_in_words(self) -> None:
         """Without samples the estimator says so and does not guess."""
@@ -328,9 +332,11 @@ class MotionEstimatorContract(EstimatorContract):
         kept = [
             i for i, block in enumerate(plain.regression.factors.blocks) if block.end < 0.5 * plain.seconds
         ]
-        held = replace(spoiled.regression, spread=plain.regression.spread)
-        one, other = (self.estimator().fit(of_blocks(one_of, kept)) for one_of in (plain.regression, held))
-        away = float(np.max(np.abs(one.value - other.value) / one.std))
+        same_spread = replace(spoiled.regression, spread=plain.regression.spread)
+        reference, other = (
+            self.estimator().fit(of_blocks(one_of, kept)) for one_of in (plain.regression, same_spread)
+        )
+        away = float(np.max(np.abs(reference.value - other.value) / reference.std))
         _law(away < 1e-6, f"what was left out moves the estimate by {away:.2g} standard deviations")
 
 

@@ -116,14 +116,14 @@ def covering_array(levels: Mapping[str, Sequence[str]], seed: int = 0) -> tuple[
     names = tuple(levels)
     missing = {((a, x), (b, y)) for a, b in combinations(names, 2) for x, y in product(levels[a], levels[b])}
     rng = np.random.default_rng(seed)
-    tried = min(200, 4 * prod(len(own) for own in levels.values()))
+    tried = min(200, 4 * prod(len(choices) for choices in levels.values()))
     chosen = []
     while missing:
         best: tuple[int, Levels] = (0, {})
         for _ in range(tried):
-            drawn = {name: own[int(rng.integers(len(own)))] for name, own in levels.items()}
+            drawn = {name: choices[int(rng.integers(len(choices)))] for name, choices in levels.items()}
             count = len(missing & set(combinations(drawn.items(), 2)))
-            best = max(best, (count, drawn), key=lambda one: one[0])
+            best = max(best, (count, drawn), key=lambda counted: counted[0])
         missing -= set(combinations(best[1].items(), 2))
         if best[0]:
             chosen.append(best[1])
@@ -186,11 +186,11 @@ _ROTOR_ROOM = np.array([0, 0, 0, 0, 2.0, 0, 2.0, 0, 0, 2.0])
 def _followers(n: int) -> tuple[Float, Float]:
     # The third body follows the first joint, the last one the second, at other ratios.
     follow = {2: (0, -0.7, 0.2), n - 1: (1, 0.6, -0.3)}
-    own = [i for i in range(n) if i not in follow]
-    P, offset = np.zeros((n, len(own))), np.zeros(n)
-    P[own, np.arange(len(own))] = 1.0
+    leaders = [i for i in range(n) if i not in follow]
+    P, offset = np.zeros((n, len(leaders))), np.zeros(n)
+    P[leaders, np.arange(len(leaders))] = 1.0
     for body, (leader, ratio, shift) in follow.items():
-        P[body, own.index(leader)], offset[body] = ratio, shift
+        P[body, leaders.index(leader)], offset[body] = ratio, shift
     return P, offset
 
 
@@ -221,31 +221,36 @@ def _drive(levels: Levels, m: int, rng: np.random.Generator) -> Drive:
 def _effects(robot: RobotModel, levels: Levels) -> list[tuple[Term, Float]]:
     # Terms, and what their parameters (n,) are about where the description does not say.
     n, drive = robot.n, robot.drive
-    one, ratio = np.ones(n), np.abs(drive.gear_ratio)
+    unit_size, ratio = np.ones(n), np.abs(drive.gear_ratio)
     two = levels["encoders"] == "two"
-    found: list[tuple[Term, Float]] = [(RigidBody(), np.ones(robot.n_bodies))]
+    effects: list[tuple[Term, Float]] = [(RigidBody(), np.ones(robot.n_bodies))]
     if drive.coupled or drive.linkages:
-        found += [
-            (MotorInertia(), one),
+        effects += [
+            (MotorInertia(), unit_size),
             (OnMotor(Viscous()), ratio**-2),
             (OnMotor(Coulomb(width=WIDTH)), 1 / ratio),
         ]
     else:
-        found += [
-            (SpinningRotor() if two else RotorInertia(), one),
-            (Viscous(), one),
-            (Coulomb(width=WIDTH), one),
+        effects += [
+            (SpinningRotor() if two else RotorInertia(), unit_size),
+            (Viscous(), unit_size),
+            (Coulomb(width=WIDTH), unit_size),
         ]
-    found.append((Offset(), one))
+    effects.append((Offset(), unit_size))
     if two:
-        found += [(Stiffness(), 2e4 * one), (JointDamping(), one), (LinkViscous(), one), (LinkOffset(), one)]
+        effects += [
+            (Stiffness(), 2e4 * unit_size),
+            (JointDamping(), unit_size),
+            (LinkViscous(), unit_size),
+            (LinkOffset(), unit_size),
+        ]
     if levels["payload"] != "none":
         middle = robot.body_names[robot.n_bodies // 2]
-        found.append((KnownPayload(LOAD, "" if levels["payload"] == "last body" else middle), one))
+        effects.append((KnownPayload(LOAD, "" if levels["payload"] == "last body" else middle), unit_size))
     if levels["known"] != "none":
         known = ChannelTorque(CHANNEL, robot.joint_names[n // 2], free=False)
-        found.append((known if levels["known"] == "at a joint" else OnMotor(known), one))
-    return found
+        effects.append((known if levels["known"] == "at a joint" else OnMotor(known), unit_size))
+    return effects
 
 
 def _state(samples: Samples) -> tuple[Float, Float, Float]:
