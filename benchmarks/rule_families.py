@@ -506,13 +506,13 @@ FAMILIES: tuple[Family, ...] = (
         {
             "density": {"dynid.feasible.bodies:UNLIMITED": 0.0},
             "reach": {"dynid.estimate.prior:centre_limits": _no_items},
-            "unmoved": {"dynid.estimate.feasible:FeasibleFit._unmoved": _nothing_unmoved},
+            "unmoved": {"dynid.estimate.feasible:FeasibleFit._unobserved_at_prior": _nothing_unmoved},
         },
         (
             "feasible/bodies.py",
             "estimate/prior.py",
             "estimate/feasible.py:FeasibleFit._near",
-            "estimate/feasible.py:FeasibleFit._unmoved",
+            "estimate/feasible.py:FeasibleFit._unobserved_at_prior",
             "estimate/feasible.py:FeasibleFit._held",
         ),
     ),

@@ -50,7 +50,7 @@ def measured(log: Any, robot: RobotModel, channels: tuple[str, ...]) -> Log:
             "not-a-robot",
             found=f"{type(robot).__name__} in place of a robot",
             expected="a robot model",
-            do="open a description with dynid.load_robot(path)",
+            do="load it with dynid.load_robot(path)",
         )
     opened = as_log(log, robot, channels)
     if not opened.has_effort:
@@ -58,7 +58,7 @@ def measured(log: Any, robot: RobotModel, channels: tuple[str, ...]) -> Log:
             "no-effort",
             found=f"the log {opened.tables[0].path} without effort",
             expected="torque or current of every joint",
-            do="give columns tau_<joint>, a mapping with effort, or tau to Log.from_arrays",
+            do="add columns tau_<joint>, a mapping with effort, or tau to Log.from_arrays",
         )
     return opened
 
@@ -176,8 +176,8 @@ class Result(Identification):
         left_out = [term.name for term, values in parts if rate is None and term.reads_rate and values.any()]
         if left_out:
             warnings.warn(
-                f"states without a rate: the torque's change along time is left out ({', '.join(left_out)}); "
-                "pass rate=HZ for consecutive states",
+                f"terms that depend on the change of torque in time are left out ({', '.join(left_out)}): "
+                "pass rate=HZ if the states are consecutive samples",
                 stacklevel=2,
             )
         return self.terms.torque(self.robot, samples, parameters).reshape(shape)
@@ -236,7 +236,7 @@ class Result(Identification):
                 (self.verdict.level.upper(), self.verdict.headline),
                 ("torque error", f"{100 * scores.total_relative:.3g} % on {scores.origin}, "
                     f"{100 * self.training.scores.total_relative:.3g} % in training"),
-                ("by joint", listed(by_joint, 12)),
+                ("per joint", listed(by_joint, 12)),
                 ("rank", f"{self.estimate.base.rank} of {self.structural.rank} base parameters, condition number "
                     f"{self.estimate.base.condition:.3g}; {', '.join(words)}"),
                 ("model", " + ".join(dict.fromkeys(term.name for term in self.terms))),
@@ -390,13 +390,13 @@ def read_log(
     if of_robot.keys() & {"drive_gain", "gear_ratio"} or tables.get("drive"):
         raise InputError(
             "no-mapping",
-            found="efforts, commands or angles that take gains of the drives or ratios of gears to be those of joints",
-            expected="torque and angles of joints, or a robot that has the constants",
-            do=f"write an experiment file by `dynid init {robot.source or 'ROBOT'} {logs[0]}`, and identify with it",
+            found="effort, commands or angles that need drive gains or gear ratios to refer to joints",
+            expected="joint torque and joint angles, or a robot with these constants",
+            do=f"write an experiment file with `dynid init {robot.source or 'ROBOT'} {logs[0]}`, and identify with it",
             place=Place(file=str(logs[0])),
         )
     remarks = Diagnostics([remark])
     locks = of_robot.get("lock", {})
-    opened = locked(robot, locks, "as its column says", remarks)
+    opened = locked(robot, locks, "constant in the log", remarks)
     log = files.read_log(paths, opened, tables["log"], select, extra, topics)
     return replace(log, own_remarks=(*log.own_remarks, *remarks))

@@ -128,8 +128,8 @@ class Dynamics:
         if unknown:
             raise UsageError(
                 "no-inertia",
-                found=f"no inertia of {listed(unknown)} in the description of '{robot.name}'",
-                expected="ten inertial parameters for every body",
+                found=f"no inertia of {listed(unknown)} in robot '{robot.name}'",
+                expected="ten inertial parameters of every link",
             )
         viscous, coulomb = np.nan_to_num(robot.friction_prior.T)
         nothing = np.zeros(robot.n)
@@ -341,7 +341,7 @@ class Dynamics:
             self._between_joints(matrix) for matrix in self._bodies.derivatives(*self._on_tree(x, v, a))
         )
         if self.tilt is not None:
-            by_q = by_q + central_slopes(self._lean, x)
+            by_q = by_q + central_slopes(self._tilt_torque, x)
         if self.springs:
             by_q = by_q + self._spring_line[0]
         if friction:
@@ -370,7 +370,7 @@ class Dynamics:
             total = total + self.rotor * ddq
         if self.mixed:
             total = total + mixed_torque(self.mixed, (MotionBasis.ACCELERATION,), dq, ddq)
-        return self._beside_weight(total, q)
+        return self._with_springs_and_tilt(total, q)
 
     def _friction(self, dq: Float) -> Float:
         friction = self._own_friction(dq)
@@ -408,13 +408,13 @@ class Dynamics:
             p = p + self.rotor * dq
         if self.mixed:
             p = p + mixed_torque(self.mixed, (MotionBasis.ACCELERATION,), dq, dq)
-        return p, self._beside_weight(rest, q)
+        return p, self._with_springs_and_tilt(rest, q)
 
-    def _beside_weight(self, torque: Float, q: Float) -> Float:
+    def _with_springs_and_tilt(self, torque: Float, q: Float) -> Float:
         # With what depends on positions beside the bodies.
         if self.springs:
             torque = torque + self._spring_torque(q)
-        return torque if self.tilt is None else torque + self._lean(q)
+        return torque if self.tilt is None else torque + self._tilt_torque(q)
 
     def _spring_torque(self, q: Float) -> Float:
         slopes, preload = self._spring_line
@@ -426,7 +426,7 @@ class Dynamics:
         zero = np.zeros((1, self.robot.n))
         return spring_slopes(self.springs, self.robot.n), spring_torque(self.springs, zero)[0]
 
-    def _lean(self, q: Float) -> Float:
+    def _tilt_torque(self, q: Float) -> Float:
         return np.zeros_like(q) if self.tilt is None else self.tilt.torque(self.robot, q)
 
     # ---- joints and bodies
@@ -464,8 +464,8 @@ class Dynamics:
             raise SolverError(
                 "singular-mass-matrix",
                 found="a mass matrix that is not positive definite",
-                expected="every joint to move some inertia",
-                do="identify with physically consistent bodies",
+                expected="inertia behind every joint",
+                do="identify with physically consistent links",
             ) from None
         return np.asarray(np.linalg.solve(M, force[..., None])[..., 0])
 
@@ -508,7 +508,7 @@ class Dynamics:
             raise UsageError(
                 "array-shape",
                 found=f"arrays of shapes {', '.join(str(x.shape) for x in given)}",
-                expected=f"(T, {self.robot.n}) or ({self.robot.n},), all the same: the joints of '{self.robot.name}'",
+                expected=f"(T, {self.robot.n}) or ({self.robot.n},), all the same: joints of '{self.robot.name}'",
             )
         return (given if len(shape) == 2 else [x[None] for x in given]), shape
 
@@ -516,7 +516,7 @@ class Dynamics:
         """What is shown of the model."""
         robot = self.robot
         return Overview(
-            f"Dynamics of '{robot.name}': {counted(robot.n, 'joint')}, {robot.n_bodies} moving bodies",
+            f"Dynamics of '{robot.name}': {counted(robot.n, 'joint')}, {robot.n_bodies} moving links",
             (
                 ("mass", f"{self.inertia[:, 0].sum():.4g} kg"),
                 (

@@ -79,12 +79,12 @@ def external_torque(
         raise UsageError(
             "array-shape",
             found=f"t {t.shape}, q {q.shape}, dq {dq.shape}, tau {tau.shape}",
-            expected="(T,) and three times (T, n)",
+            expected="t (T,), and q, dq, tau (T, n)",
         )
     steps = np.diff(t)
     if not (steps > 0).all():
         raise UsageError(
-            "observer-time", found="time that does not rise", expected="each sample after the other"
+            "observer-time", found="times that do not increase", expected="strictly increasing times"
         )
     if len(t) < 2:
         return np.zeros_like(q)
@@ -155,8 +155,8 @@ class Thresholds:
             ", ".join(f"{x:.3g}" for x in self.at(v)) for v in (np.zeros(len(self.slow)), self.speeds[:, -1])
         )
         return (
-            f"Thresholds that {100 * self.rate:.3g} % of {self.samples} samples of free motion cross, N m (N): "
-            f"joints at rest {rest}; fast {fast}"
+            f"Thresholds that {100 * self.rate:.3g} % of {self.samples} samples of free motion exceed, N m (N): "
+            f"at rest {rest}; fast {fast}"
         )
 
     @staticmethod
@@ -180,13 +180,13 @@ class Thresholds:
                 "too-little-free-motion",
                 found=f"{count} samples for a false-alarm rate of {rate:g}",
                 expected=f"{max(_ROOM / rate, _LEAST):.0f} samples or more",
-                do="give more free motion, or take a higher rate",
+                do="record more free motion, or choose a higher rate",
             )
         whole = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
         form = _form(*whole)
         excess = []
         for k, (external, dq) in enumerate(parts):
-            others = _form(*_but(parts, k)) if len(parts) > 1 else form
+            others = _form(*_all_except(parts, k)) if len(parts) > 1 else form
             share = np.abs(external) / _between(np.abs(dq), *others)
             explained = (np.abs(dq) <= slow) & (np.abs(external) <= dry)
             excess.append(np.where(explained, 0.0, share).max(axis=1))
@@ -194,7 +194,7 @@ class Thresholds:
         return Thresholds(rate, form[0], factor * form[1], dry, slow, cutoff, count)
 
 
-def _but(parts: Sequence[tuple[Float, Float]], k: int) -> tuple[Float, Float]:
+def _all_except(parts: Sequence[tuple[Float, Float]], k: int) -> tuple[Float, Float]:
     others = [part for i, part in enumerate(parts) if i != k]
     return np.concatenate([other[0] for other in others]), np.concatenate([other[1] for other in others])
 

@@ -171,12 +171,12 @@ class SystemAt:
     def equations(self, x: Float, v: Float) -> tuple[Float, Float]:
         """M (S, s, s) and h (S, s) of S states."""
         M, h = equations_of_motion(self.dynamics.known.tree, self.inertia, x, v)
-        return M + self._mass, h + self._beside(x, v)
+        return M + self._mass, h + self._without_bodies(x, v)
 
     def force(self, x: Float, v: Float, a: Float) -> Float:
         """M a + h, (S, s)."""
         bodies = inverse_dynamics(self.dynamics.known.tree, self.inertia, x, v, a)
-        return bodies + a @ self._mass.T + self._beside(x, v)
+        return bodies + a @ self._mass.T + self._without_bodies(x, v)
 
     def slopes(self, x: Float, v: Float, a: Float) -> tuple[Float, Float, Float]:
         """Of the force by positions, velocities and accelerations, (S, s, s) each."""
@@ -201,7 +201,7 @@ class SystemAt:
         known = self.dynamics.known
         return self.level[:, None] * _one_each(known.at, known.size)
 
-    def _beside(self, x: Float, v: Float) -> Float:
+    def _without_bodies(self, x: Float, v: Float) -> Float:
         known = self.dynamics.known
         total = x @ known.stiffness.T + v @ self._damping.T + self.constant
         return np.asarray(total + known.signs(v) @ self._placed)

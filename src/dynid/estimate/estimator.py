@@ -157,7 +157,7 @@ class Estimate:
         return Overview(
             f"Estimate by '{self.method}': {self.base.rank} base parameters from {self.count} equations",
             (
-                ("status", self.status.text or ("ok" if self.status.ok else "not to be used")),
+                ("status", self.status.text or ("ok" if self.status.ok else "do not use")),
                 ("parameters", listed([column.name for column in self.columns], 12)),
                 ("residual deviation", listed([f"{name} {sigma:.3g}" for name, sigma in zip(
                     self.group_names, self.sigma, strict=True
@@ -251,7 +251,7 @@ def require_enough(regression: Regression) -> None:
         raise UnfitDataError(
             "too-few-blocks",
             found=f"{len(factors.blocks)} block(s) of data",
-            expected="at least 3, or intervals mean nothing",
+            expected="at least 3, which confidence intervals need",
             do="record a longer motion or shorten the blocks",
         )
 

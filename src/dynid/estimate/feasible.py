@@ -51,7 +51,7 @@ MASS_SHARES = (0.03, 0.01, 0.003, 0.001)
 MOVED, UNSEEN = 0.25, 0.01
 # Eigenvalues of a correlation matrix below this are rounding.
 SHARPEST = 1e-14
-_CHOICES = {"held-out": "unseen blocks", "l-curve": "the corner of the L-curve"}
+_CHOICES = {"held-out": "held-out blocks", "l-curve": "the corner of the L-curve"}
 
 
 @dataclass(frozen=True)
@@ -88,27 +88,29 @@ class FeasibleFit:
     strength: float | str = prior_strength("held-out")
     margin: float | None = option(
         None,
-        "feasible: least eigenvalue of every pseudo-inertia; without it 1e-6, or a hundredth of the description's "
-        "where that is less",
+        "feasible: least eigenvalue of every pseudo-inertia; default 1e-6, or 1 % of the prior's (URDF) where that is "
+        "less",
         unit="kg m^2 and kg",
         above=0,
     )
     density: float = option(
         DENSEST,
-        "feasible: greatest density of a body, taken as a uniform ellipsoid; 8960 without it, copper; 1e6 = any",
+        "feasible: greatest density of a link, taken as a uniform ellipsoid; default 8960 (copper); 1e6 = no limit",
         unit="kg/m^3",
         above=0,
     )
     prior: str = option(
         "entropic",
-        'feasible: distance from the prior; `"entropic"` without it',
+        'feasible: distance from the prior; default `"entropic"`',
         choices=tuple(distance.value for distance in Distance),
     )
     weights: str = option(
-        "joint", 'feasible: weights as in wls, or as in ols; `"joint"` without it', choices=("joint", "equal")
+        "joint",
+        'feasible: weights as in wls (joint) or as in ols (equal); default `"joint"`',
+        choices=("joint", "equal"),
     )
     total_mass: tuple[float, float] | None = option(
-        None, "feasible: window for the sum of the masses; none without it", unit="kg", least=0
+        None, "feasible: lower and upper limit of the total mass; default none", unit="kg", least=0
     )
     limits: Sequence[Mapping[str, Any]] = option(
         (), "feasible: see `[[estimate.limits]]`", kind="list of tables"
@@ -126,7 +128,7 @@ class FeasibleFit:
             raise UsageError(
                 "feasible-inner",
                 found=f"'{self.inner.name}' with weights = '{self.weights}', strength = {self.strength}",
-                expected="another strength, and the method's own weights",
+                expected="a number or 'held-out' as strength, and weights = 'joint'",
             )
         for entry in self.limits:
             limits_of_body(entry)
@@ -167,14 +169,14 @@ class FeasibleFit:
     def _with_strength(self, regression: Regression, parts: _Parts) -> tuple[FeasibleFit, float | None, str]:
         # And its squared error on unseen blocks, if that is known.
         if not parts.among.known.any():
-            return replace(self, strength=1.0), None, "; the description knows no inertia to be drawn to"
+            return replace(self, strength=1.0), None, "; prior strength 1, since no prior inertia is known"
         if self.strength == "l-curve":
             chosen = l_curve_strength(partial(self._point, regression, parts.weights))
         elif not parts.folds:
             why = why_none_held_out(len(regression.factors.blocks))
-            return replace(self, strength=1.0), None, f"; strength 1 of the prior: {why}"
+            return replace(self, strength=1.0), None, f"; prior strength 1: {why}"
         else:
-            chosen = held_out_strength(partial(self._unseen, regression, parts))
+            chosen = held_out_strength(partial(self._held_out_errors, regression, parts))
         missed = None if self.strength == "l-curve" else chosen.judgement
         return replace(self, strength=chosen.strength), missed, self._reason(chosen)
 
@@ -193,7 +195,7 @@ class FeasibleFit:
         answer = self.consistent(regression, *parts.whole, strength, *of_all)
         value = base.reduce(answer.parameters)
         if missed is None:
-            missed = float(self._unseen(regression, parts, strength).sum())
+            missed = float(self._held_out_errors(regression, parts, strength).sum())
         for share in MASS_SHARES:
             fit = replace(self, mass_share=share)
             try:
@@ -201,7 +203,7 @@ class FeasibleFit:
                 moved = base.reduce(there.parameters) - value
                 if np.sqrt(np.mean((moved / std) ** 2)) > MOVED:
                     continue
-                if fit._unseen(regression, parts, strength).sum() <= (1.0 + UNSEEN) ** 2 * missed:
+                if fit._held_out_errors(regression, parts, strength).sum() <= (1.0 + UNSEEN) ** 2 * missed:
                     return fit
             except SolverError:
                 continue
@@ -210,7 +212,7 @@ class FeasibleFit:
     def solution(self, regression: Regression, free: Estimate, reason: str = "") -> tuple[Estimate, Feasible]:
         """The fit with constraints for a strength that is a number, and the solver's answer that it holds."""
         if self.inner is not None:
-            return self._nearest(regression, free, self.inner.name)
+            return self._nearest_to_answer(regression, free, self.inner.name)
         strength, text = float(self.strength), f"{free.status.text}; {{}}{reason}"
         floor, weights = weight_floor(free.weights, free.sigma), self._weights(free)
         b, among = regression.base.rank, self.among(regression)
@@ -224,13 +226,13 @@ class FeasibleFit:
             if self.weights != "joint" or np.abs(again / weights - 1.0).max() < WEIGHTS_SETTLED:
                 break
             weights = again
-        fit, within, among = self._near(regression, weights, strength, answer, among)
-        exact = fit._unmoved(regression, weights, strength, within, among)
+        fit, within, among = self._with_centre_limits(regression, weights, strength, answer, among)
+        exact = fit._unobserved_at_prior(regression, weights, strength, within, among)
         if exact is not answer:
             real = self._estimate(regression, replace(free, weights=weights), exact, R, strength, text)
         return real, exact
 
-    def _near(
+    def _with_centre_limits(
         self, regression: Regression, weights: Float, strength: float, answer: Feasible, among: Among
     ) -> tuple[FeasibleFit, Feasible, Among]:
         """The same fit with limits on centres of mass that lie implausibly far, its answer and what it is among.
@@ -253,7 +255,7 @@ class FeasibleFit:
                 return nearer, there, within
         return self, answer, among
 
-    def _unmoved(
+    def _unobserved_at_prior(
         self, regression: Regression, weights: Float, strength: float, answer: Feasible, among: Among
     ) -> Feasible:
         """The answer with parameters that no equation holds exactly where the description puts them.
@@ -267,7 +269,9 @@ class FeasibleFit:
         # Masses and first moments at least, where inertias have to give way.
         gravity = np.array([column.name.startswith("m") for column in columns])
         for which in (np.flatnonzero(unseen), np.flatnonzero(unseen & gravity)):
-            exact = self._held(regression, weights, strength, which, answer, among) if len(which) else None
+            exact = (
+                self._at_prior(regression, weights, strength, which, answer, among) if len(which) else None
+            )
             if exact is None:
                 continue
             worse = exact.cost - answer.cost > WORSE * regression.factors.count
@@ -276,7 +280,7 @@ class FeasibleFit:
                 return exact
         return answer
 
-    def _held(
+    def _at_prior(
         self,
         regression: Regression,
         weights: Float,
@@ -302,7 +306,9 @@ class FeasibleFit:
     def _weights(self, free: Estimate) -> Float:
         return free.weights if self.weights == "joint" else free.weights / np.mean(free.sigma**2)
 
-    def _nearest(self, regression: Regression, free: Estimate, method: str) -> tuple[Estimate, Feasible]:
+    def _nearest_to_answer(
+        self, regression: Regression, free: Estimate, method: str
+    ) -> tuple[Estimate, Feasible]:
         """The physically consistent bodies nearest to an answer, in the metric of its textbook covariance."""
         size = free.textbook_std
         values, vectors = np.linalg.eigh(free.textbook_covariance / np.outer(size, size))
@@ -384,7 +390,7 @@ class FeasibleFit:
             prior_pull(among.known, strength) / strength,
             near,
         )
-        theta = among.with_unseen(A, answer.parameters)
+        theta = among.with_unobserved(A, answer.parameters)
         return replace(answer, parameters=theta, cost=float(np.sum((A @ theta - y) ** 2)))
 
     def _point(self, regression: Regression, weights: Float, strength: float) -> tuple[float, float]:
@@ -397,14 +403,16 @@ class FeasibleFit:
         Of a strength; None in its place: of least squares without constraints.
         """
         return partial(
-            self._unseen_by_group, regression, _Parts.of(regression, weights, self.among(regression))
+            self._held_out_errors_by_group, regression, _Parts.of(regression, weights, self.among(regression))
         )
 
-    def _unseen(self, regression: Regression, parts: _Parts, strength: float | None) -> Float:
+    def _held_out_errors(self, regression: Regression, parts: _Parts, strength: float | None) -> Float:
         # Squared errors (folds,) at the weights of the fit.
-        return self._unseen_by_group(regression, parts, strength) @ parts.weights
+        return self._held_out_errors_by_group(regression, parts, strength) @ parts.weights
 
-    def _unseen_by_group(self, regression: Regression, parts: _Parts, strength: float | None) -> Float:
+    def _held_out_errors_by_group(
+        self, regression: Regression, parts: _Parts, strength: float | None
+    ) -> Float:
         base, missed = regression.base, []
         for number, (kept, rows, left_out) in enumerate(parts.folds):
             theta = np.zeros(len(regression.columns))
@@ -419,8 +427,8 @@ class FeasibleFit:
         return np.array(missed)
 
     def _reason(self, chosen: Chosen) -> str:
-        border = ", at the border of what was tried" if chosen.at_border else ""
-        return f"; strength {chosen.strength:g} of the prior chosen by {_CHOICES[str(self.strength)]}{border}"
+        border = ", at the end of the range tried" if chosen.at_border else ""
+        return f"; prior strength {chosen.strength:g} chosen by {_CHOICES[str(self.strength)]}{border}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -433,7 +441,7 @@ class Among:
     setting: Setting
     known: Bool
 
-    def with_unseen(self, A: Float, theta: Float) -> Float:
+    def with_unobserved(self, A: Float, theta: Float) -> Float:
         """Parameters (p,) with those of joints that no equation (r, p) holds exactly at their priors, and not nearly.
 
         So are friction and rotor of a joint without an effort: a solver's tolerance is no friction.
@@ -487,9 +495,6 @@ def _text(answer: Feasible, moved: Float, R: Float) -> str:
     rise = float(np.sum((R @ moved) ** 2))
     bodies = len(answer.least_eigenvalue)
     least = f"least pseudo-inertia eigenvalue {answer.least_eigenvalue.min():.2g}, " if bodies else ""
-    active = {0: "no constraint holds it", 1: "1 constraint holds it"}.get(
-        len(answer.active), f"{len(answer.active)} constraints hold it"
-    )
-    return (
-        f"physically consistent: {least}{active}, at a cost of {rise:.3g} in units of one equation's variance"
-    )
+    count = len(answer.active)
+    active = f"{count or 'no'} active constraint{'' if count == 1 else 's'}"
+    return f"physically consistent: {least}{active}, squared error higher by {rise:.3g} variances of one equation"

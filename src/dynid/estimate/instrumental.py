@@ -43,10 +43,10 @@ class Iteration:
         """In words, with what to try next."""
         text = f"{subject}, {self.rounds} simulations"
         if self.stopped:
-            return f"{text}; no smaller step can be simulated either: {self.stopped}"
+            return f"{text}; stopped, since smaller steps cannot be simulated either: {self.stopped}"
         if not self.converged:
             text += (
-                f"; the estimate still moves by {self.moved:.2g} standard deviations a simulation: "
+                f"; not converged: the last simulation moved the estimate by {self.moved:.2g} standard deviations; "
                 "raise bandwidth or rounds"
             )
         return text
@@ -198,7 +198,7 @@ class IV(ClosedLoopFit):
         weak = solved.correlation < WEAK
         if weak:
             text += (
-                f"; weak instruments, least correlation with the regressor {solved.correlation:.2g}: "
+                f"; weak instruments: least correlation with the regressor {solved.correlation:.2g}; "
                 "record a richer motion, filter more (lower cutoff), or use 'didim' or 'ridge'"
             )
         status = Status(iteration.converged and not weak, text)
@@ -337,7 +337,7 @@ def _triangle(ZW: Float, ZZ: Float) -> Float:
 def _unrelated() -> SolverError:
     return SolverError(
         "singular-instruments",
-        found="instruments without relation to the regressor",
+        found="instruments that are not correlated with the regressor",
         expected="a simulated motion like the measured one",
         do="filter more, or use 'didim'",
     )

@@ -326,9 +326,8 @@ def diverged(reason: str) -> SolverError:
     return SolverError(
         "filter-diverged",
         found=reason,
-        expected="a positive definite one",
-        do="begin from better parameters, with smaller variances (width), or after a longer fit by least squares; "
-        "give position_noise; or use 'wls'",
+        expected="positive definite matrices",
+        do="begin from better parameters (longer least-squares fit), reduce width, give position_noise, or use 'wls'",
     )
 
 

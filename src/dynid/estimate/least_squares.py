@@ -162,13 +162,20 @@ def _reweighted(
         if grown[worst] <= GROWTH:
             break
         unbounded = (
-            unbounded or f"'{regression.factors.group_names[worst]}' {grown[worst]:.2g} times as far off"
+            unbounded
+            or f"raise the error of '{regression.factors.group_names[worst]}' by {100 * (grown[worst] - 1):.2g} %"
         )
     else:
-        return value, R, scale, first, Status(True, f"weights by torque alone: others leave {unbounded}")
+        return (
+            value,
+            R,
+            scale,
+            first,
+            Status(True, f"weights from torque only: weights from residuals {unbounded}"),
+        )
     if unbounded:
         bound = f"bounded by a model error of {100 * share:.2g} % of each joint's torque"
-        text = f"{bound}, without which they leave {unbounded}"
+        text = f"{bound}: without it they {unbounded}"
         result = (*result[:-1], Status(status.ok, f"{status.text}, {text}"))
     return result
 
@@ -193,8 +200,8 @@ def _iterated(
             return value, R, weights, sigma, Status(True, "weights converged")
     return value, R, weights, sigma, Status(
         False,
-        f"the joints' weights still change by {100 * change:.2g} % after {rounds} rounds: raise rounds; "
-        "if that does not help, a joint may be fitted without any residual: record longer, or use 'ols'",
+        f"weights not converged: they still change by {100 * change:.2g} % after {rounds} rounds; raise rounds, "
+        "or, if a joint has no residual at all, record longer or use 'ols'",
     )  # fmt: skip
 
 
@@ -281,7 +288,7 @@ def completed(
         covariance = covariance + pull @ pull.T
         prior_share = np.clip(np.sum(pull * penalty[:, :-1].T, axis=1), 0.0, 1.0)
         status = Status(
-            status.ok, status.text + "; drawn towards the prior, so intervals include the prior's spread"
+            status.ok, status.text + "; pulled towards the prior, whose spread is included in the intervals"
         )
     return Estimate(
         method=method.name,
@@ -367,7 +374,7 @@ class Given:
             regression.factors, regression.base.independent, theta, inverse, weights
         )
         spread = (fixed - free @ gain) @ _root(self.covariance[np.ix_(known, known)])
-        text = f"{c} combinations held at values known from elsewhere, whose covariance is included"
+        text = f"{c} combinations fixed at known values, whose covariance is included"
         if not known.all():
             text += f"; {int((~known).sum())} could not be expressed in this log's parameters"
         converged = change < self.tolerance
@@ -389,7 +396,7 @@ class Given:
                 converged,
                 text
                 if converged
-                else text + "; the weights did not converge: raise rounds, or record a longer motion",
+                else text + "; weights not converged: raise rounds, or record a longer motion",
             ),
         )
 
@@ -435,7 +442,7 @@ class Joined:
             count=factors.count,
             status=Status(
                 estimate.status.ok,
-                f"{estimate.status.text}; {len(self.further.blocks)} further blocks joined in",
+                f"{estimate.status.text}; fitted together with {len(self.further.blocks)} further blocks",
             ),
         )
 

@@ -119,9 +119,9 @@ def minimised(
     weighted = here.factors.scaled(here.weights)
     distance = float(np.linalg.norm(R @ (target - free)) / np.sqrt(len(start)))
     status = _status(
-        subject + _held(distance, tolerance), done, moved, np.inf if known else tolerance, stopped
+        subject + _constraint_text(distance, tolerance), done, moved, np.inf if known else tolerance, stopped
     )
-    together = _together(regression, memory)
+    together = _blocks_together(regression, memory)
     estimate = completed(
         method, regression, value, R, 1.0 / sigma**2, sigma, 1.0, None, status, weighted, together
     )
@@ -133,7 +133,7 @@ def minimised(
     )
 
 
-def _together(regression: Regression, memory: float) -> int:
+def _blocks_together(regression: Regression, memory: float) -> int:
     # Neighbouring blocks as long as the memory together, where enough of such runs are left.
     blocks = regression.factors.blocks
     length = float(np.median([block.length for block in blocks]))
@@ -160,10 +160,13 @@ def _lowered(
     return wrong
 
 
-def _held(distance: float, tolerance: float) -> str:
+def _constraint_text(distance: float, tolerance: float) -> str:
     if distance < tolerance:
         return ""
-    return f", held where the mass matrix is positive definite, {distance:.2g} standard deviations from the equations'"
+    return (
+        f", kept where the mass matrix is positive definite, {distance:.2g} standard deviations from the "
+        "unconstrained fit"
+    )
 
 
 def _status(subject: str, rounds: int, moved: float, tolerance: float, stopped: str | None) -> Status:
@@ -172,10 +175,10 @@ def _status(subject: str, rounds: int, moved: float, tolerance: float, stopped: 
         return Status(True, text)
     if stopped == "" and moved < NEAR:
         return Status(True, f"{text}; no smaller step lowers the residual")
-    text += f"; the estimate still moves by {moved:.2g} standard deviations a round"
+    text += f"; not converged: the last round moved the estimate by {moved:.2g} standard deviations"
     if stopped is not None:
         text += f"; {stopped or 'no smaller step lowers the residual'}"
-    return Status(False, f"{text}: begin nearer (richer motion, better prior), raise rounds, or use 'didim'")
+    return Status(False, f"{text}; record a richer motion, give a better prior, raise rounds, or use 'didim'")
 
 
 # Samples of an open-loop stretch at least, and its error at most, of the motion's size, if dynid chooses its length.
@@ -256,7 +259,7 @@ class OE:
     Raises UsageError for a horizon that is not positive.
     """
 
-    horizon: float | None = option(None, "oe: length of the stretches that are simulated", unit="s", above=0)
+    horizon: float | None = option(None, "oe: duration of each simulated segment", unit="s", above=0)
     rounds: int = most_rounds(15)
     tolerance: float = last_move(0.05)
     intervals: str = interval_kind()
@@ -272,7 +275,7 @@ class OE:
         start = simulation.start()
         shooting = _Shooting.of(simulation, start, self.horizon)
         problem = Problem(("all joints",), shooting.linear)
-        subject = f"open loop over stretches of {shooting.length / simulation.rate:.2g} s"
+        subject = f"open loop over segments of {shooting.length / simulation.rate:.2g} s"
         return minimised(
             self,
             regression,
@@ -367,7 +370,7 @@ class _Shooting:
                 "horizon",
                 found=f"horizon = {horizon} s, {length} samples at {simulation.rate:.4g} Hz",
                 expected=f"at least {SHORTEST} samples, {SHORTEST / simulation.rate:.2g} s",
-                do="give a longer horizon, or none",
+                do="give a longer horizon, or leave it out",
             )
         length = max(length, SHORTEST)
         while True:

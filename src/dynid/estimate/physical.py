@@ -1,4 +1,4 @@
-"""An estimate brought to physically consistent bodies: kept, or given up where unseen data speak against it."""
+"""An estimate brought to physically consistent bodies: kept, or given up where held-out data speak against it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dynid.terms.exports import Column
 from dynid.terms.spring import is_spring_stiffness
 from dynid.terms.term import Terms
 
-# Consistent bodies may fit a group of equations, or predict unseen blocks, this much worse than the unconstrained fit.
+# Factor by which consistent links may raise the error of a group of equations, or of held-out blocks.
 MUCH_WORSE = 1.2
 # Strength of a prior that pulls no more.
 NO_PULL = 1e-3
@@ -81,54 +81,52 @@ def project_to_physical(
         return real, fit
     loose = _without_pull(fit, regression, free)
     if loose is not None and not much_worse(loose, free):
-        # A strength that unseen blocks chose bears no blame: what it misses more in training it predicts better.
+        # A strength that held-out blocks chose bears no blame: what it misses more in training it predicts better.
         if not isinstance(wanted.strength, str):
             diagnostics.warn("constraints-cost", _pull_text(fit, real, free))
         return real, fit
-    unseen, of_torque = _unseen_ratios(fit, regression, free)
-    why = cause(fit) if asked or not unseen <= 1.0 else ""
+    held_out, of_torque = _held_out_ratios(fit, regression, free)
+    why = cause(fit) if asked or not held_out <= 1.0 else ""
     if why:
         diagnostics.warn(LIKELY_CAUSE, why)
-    text = _cost_text(fit, real, answer, free, unseen)
+    text = _cost_text(fit, real, answer, free, held_out)
     if asked:
         diagnostics.warn(
-            "constraints-cost", f"{text}. Loosen what was asked for" + ("" if why else f", or {_ADD}")
+            "constraints-cost", f"{text}. Relax your constraints or prior" + ("" if why else f", or {_ADD}")
         )
         return real, fit
-    if unseen > MUCH_WORSE and of_torque > 1.0 and stands_in(real):
+    if held_out > MUCH_WORSE and of_torque > 1.0 and stands_in(real):
         diagnostics.warn(
             "not-consistent",
-            f"{text}. The estimate without constraints is kept and scored, of which only combinations of parameters "
-            "have a meaning; exports hold the consistent bodies" + ("" if why else f"; {_ADD}"),
+            f"{text}. The unconstrained estimate is kept and scored (only combinations of its parameters are "
+            "meaningful); exports use the consistent links" + ("" if why else f". Next: {_ADD}"),
         )
-        return _beside(free, real, regression), unconstrained(wanted)
-    if unseen > 1.0:
+        return _with_free_directions(free, real, regression), unconstrained(wanted)
+    if held_out > 1.0:
         reason = (
-            "the estimate without constraints has a mass matrix that is not positive definite, and what this "
-            "motion says of the rest they explain well"
+            "the unconstrained estimate has a mass matrix that is not positive definite, and consistent links explain "
+            "this motion well"
             if of_torque > 1.0
-            else "of the torque of all joints together the estimate without constraints misses "
-            f"{1.0 / of_torque:.3g} times as much there"
+            else "over all joints, the held-out torque error of the unconstrained estimate is "
+            f"{1.0 / of_torque:.3g} times theirs"
         )
-        kept = f". They are kept all the same: {reason}"
+        kept = f". The consistent links are kept, since {reason}"
         diagnostics.warn(
-            "consistency-costs", text + (kept if unseen > MUCH_WORSE else "") + ("" if why else f": {_ADD}")
+            "consistency-costs",
+            text + (kept if held_out > MUCH_WORSE else "") + ("" if why else f". Next: {_ADD}"),
         )
     return real, fit
 
 
 # The warning that names what keeps consistent bodies from predicting as well.
 LIKELY_CAUSE = "likely-cause"
-_ADD = (
-    "look for what the model lacks or the description has wrong (a rotor, a hand or load, a drive gain, a lean of the "
-    "base)"
-)
+_ADD = "check for a missing rotor, tool or load, a wrong drive gain or URDF inertia, and a tilted base"
 
 
 def body_fault(name: str, pi: Float) -> str:
     """A sentence that says why ten numbers belong to no body."""
     values = ", ".join(f"{value:.3g}" for value in eigenvalues(pi))
-    return f"body '{name}': mass {pi[0]:.4g} kg, pseudo-inertia eigenvalues {values}"
+    return f"link '{name}': mass {pi[0]:.4g} kg, pseudo-inertia eigenvalues {values}"
 
 
 def unphysical(robot: RobotModel, estimate: Estimate) -> tuple[str, ...]:
@@ -157,9 +155,9 @@ def warn_or_raise(error: SolverError, asked: bool, diagnostics: Diagnostics) -> 
     # What nobody asked for must not cost the run.
     diagnostics.warn(
         "not-consistent",
-        f"the solver found no physically consistent bodies ({error.found}), which says nothing of the robot: the "
-        "estimate without constraints is kept, of which only combinations of parameters have a meaning. Give limits or "
-        "a prior under [estimate]",
+        f"the solver found no physically consistent links ({error.found}); this is no finding about the robot. The "
+        "unconstrained estimate is kept (only combinations of its parameters are meaningful). Give limits or a prior "
+        "under [estimate]",
     )
 
 
@@ -183,7 +181,7 @@ def _without_pull(fit: FeasibleFit, regression: Regression, free: Estimate) -> E
         return None
 
 
-def _unseen_ratios(fit: FeasibleFit, regression: Regression, free: Estimate) -> tuple[float, float]:
+def _held_out_ratios(fit: FeasibleFit, regression: Regression, free: Estimate) -> tuple[float, float]:
     """How far off left-out blocks are predicted, over the same without constraints; nan = unknown.
 
     With all groups of equations at their weights, and of their torque in N m (N), of which light joints have little.
@@ -201,7 +199,7 @@ def _unseen_ratios(fit: FeasibleFit, regression: Regression, free: Estimate) -> 
     )
 
 
-def _beside(free: Estimate, real: Estimate, regression: Regression) -> Estimate:
+def _with_free_directions(free: Estimate, real: Estimate, regression: Regression) -> Estimate:
     # The unconstrained estimate with its free directions where the consistent bodies have them.
     lifted = free.base.lift(free.value, real.parameters, regression.spread)
     return replace(free, parameters=lifted, consistent=real.parameters)
@@ -210,34 +208,33 @@ def _beside(free: Estimate, real: Estimate, regression: Regression) -> Estimate:
 def _pull_text(fit: FeasibleFit, real: Estimate, free: Estimate) -> str:
     ratio, group = _worst(real, free)
     return (
-        f"the pull to the description's inertias (strength = {fit.strength:g}) makes the fit miss '{group}' "
-        f"{ratio:.2g} times as far as without constraints; consistent bodies without it do not. Lower strength, or set "
-        "'held-out'"
+        f"the pull towards the prior (URDF) inertias (strength = {fit.strength:g}) raises the error of '{group}' by "
+        f"{100 * (ratio - 1):.2g} %; consistent links fit without it. Lower strength, or set it to 'held-out'"
     )
 
 
-def _cost_text(fit: FeasibleFit, real: Estimate, answer: Feasible, free: Estimate, unseen: float) -> str:
+def _cost_text(fit: FeasibleFit, real: Estimate, answer: Feasible, free: Estimate, held_out: float) -> str:
     ratio, group = _worst(real, free)
-    text = f"physically consistent bodies miss '{group}' {ratio:.2g} times as far as the estimate without constraints"
-    if np.isfinite(unseen):
-        text += f" and predict left-out blocks {unseen:.3g} times as far off"
+    text = f"enforcing physical consistency raises the error of '{group}' by {100 * (ratio - 1):.2g} %"
+    if np.isfinite(held_out):
+        text += f" (all joints, held out: {100 * (held_out - 1):+.2g} %)"
     thin = thinness(real.columns, real.parameters) < EDGE
     bodies = sorted({real.columns[ten[0]].owner + 1 for ten in body_columns(real.columns)[thin]})
     edge = (
-        [f"consistency of bod{'y' if len(bodies) == 1 else 'ies'} {', '.join(map(str, bodies))}"]
+        [f"consistency of link{'' if len(bodies) == 1 else 's'} {', '.join(map(str, bodies))}"]
         if bodies
         else []
     )
     force = edge + [name for name in answer.active if not name.startswith("pseudo-inertia")]
-    return text + (f"; what holds them back: {', '.join(force)}" if force else "") + _asked_for(fit)
+    return text + (f"; active constraints: {', '.join(force)}" if force else "") + _limits_text(fit)
 
 
-def _asked_for(fit: FeasibleFit) -> str:
+def _limits_text(fit: FeasibleFit) -> str:
     known = []
     if fit.total_mass is not None:
         known.append("total_mass = [{:.4g}, {:.4g}]".format(*fit.total_mass))
-    known += [f"limits of {len(fit.limits)} bodies"] if fit.limits else []
-    return f" (asked for: {' and '.join(known)})" if known else ""
+    known += [f"limits of {len(fit.limits)} links"] if fit.limits else []
+    return f" (set: {' and '.join(known)})" if known else ""
 
 
 # Whether an estimate without constraints may stand in for physically consistent bodies that predict worse.

@@ -211,7 +211,7 @@ class RecursiveLeastSquares:
             raise UsageError(
                 "recursive-columns",
                 found="equations with other columns",
-                expected="those of the base parameters",
+                expected="columns of the base parameters",
             )
         return np.append(place, len(self.columns))
 

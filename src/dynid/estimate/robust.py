@@ -48,10 +48,10 @@ class IRLS:
     Raises UsageError for another loss or a tuning that is not positive.
     """
 
-    loss: Loss = option("huber", 'irls: `"huber"` without it')
+    loss: Loss = option("huber", 'irls: loss function; default `"huber"`')
     tuning: float | None = option(
         None,
-        "irls: where weights begin to fall, in standard deviations; 1.345 (huber), 4.685 (tukey) without it",
+        "irls: residual from which weights fall, in standard deviations; default 1.345 (huber), 4.685 (tukey)",
         above=0,
     )
     rounds: int = most_rounds(60)
@@ -137,10 +137,10 @@ class IRLS:
             worst = int(np.argmax(tally.by_block))
             text += f", most of them in block {worst + 1}"
         if share >= MANY:
-            text += "; so many outliers are no outliers: look at the residuals for a missing effect"
+            text += "; that is too many for outliers: look for a missing effect in the residuals"
         if not state.converged:
             text += (
-                f"; the estimate still moves by {state.moved:.2g} standard deviations a round: "
+                f"; not converged: the last round moved the estimate by {state.moved:.2g} standard deviations; "
                 "raise rounds, or use loss = 'huber'"
             )
         return text

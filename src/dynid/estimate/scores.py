@@ -264,7 +264,7 @@ class Scores:
         ) if np.isfinite(error)]  # fmt: skip
         return Overview(
             f"Scores on {self.origin}: torque error {100 * self.total_relative:.3g} %",
-            (("by joint", listed(by_joint, 12)), ("trajectories", listed(self.trajectories))),
+            (("per joint", listed(by_joint, 12)), ("trajectories", listed(self.trajectories))),
             ("joint", "error, %", "r.m.s., N m or N", "R^2"),
             tuple(
                 (name, f"{100 * relative:.3g}", f"{rms:.3g}", f"{r2:.4f}")
@@ -324,11 +324,9 @@ class Scores:
             return ""
         low, high = self.kept_at_rest.min(), self.kept_at_rest.max()
         guessed = low == high == HALF
-        span = f"{low:.2g}" if low == high else f"{low:.2g} to {high:.2g}"
-        share = "half of that of the last motion is predicted"
-        if not guessed:
-            share = f"of that of the last motion a share of {span}, as the stops of the training have it, is predicted"
-        return f"friction at rest may take any value up to its limit; {share}"
+        span = f"{100 * low:.2g}" if low == high else f"{100 * low:.2g} to {100 * high:.2g}"
+        source = "a guess" if guessed else "fitted on the stops in training"
+        return f"at rest, {span} % of the last dry friction is assumed ({source})"
 
     @property
     def exported_text(self) -> str:
@@ -336,8 +334,8 @@ class Scores:
         if self.exported is None:
             return ""
         return (
-            f"exports hold the physically consistent bodies, which miss {100 * self.exported:.3g} %; these figures are "
-            "of the estimate without constraints"
+            f"these scores are of the unconstrained estimate; exports use physically consistent links (torque error "
+            f"{100 * self.exported:.3g} %)"
         )
 
     @property

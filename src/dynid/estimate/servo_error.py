@@ -16,7 +16,7 @@ from dynid.estimate.least_squares import full_vector
 from dynid.estimate.output_error import Problem, minimised, piece_of_run
 from dynid.estimate.simulated import SETTLING, STRETCHES, SimulationProblem, thinned
 from dynid.estimate.source import Places
-from dynid.estimate.uncertainty import interval_kind, last_move, most_rounds, sought_play
+from dynid.estimate.uncertainty import interval_kind, last_move, most_rounds, play_option
 from dynid.factor.base import BaseMap
 from dynid.log.conversion import Commands
 from dynid.robot.drive import Servo
@@ -24,7 +24,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.simulation.loop import Stretches, extra_of, measured_coordinates
 from dynid.simulation.mechanism import Mechanism
-from dynid.simulation.servo_loop import Added, Carried, ServoLoop, servo_run
+from dynid.simulation.servo_loop import AddedTorque, DrivenLoad, ServoLoop, servo_run
 from dynid.terms.exports import Column, MotionBasis
 from dynid.terms.term import JointTerm, Terms, sharpened
 
@@ -138,7 +138,7 @@ class Windows:
     commands: dict[str, Commands]
     settling: float
     slowest: float
-    carried: tuple[Carried, ...]
+    carried: tuple[DrivenLoad, ...]
     unknown: Unknown
 
     @staticmethod
@@ -163,7 +163,7 @@ class Windows:
         smooth = simulation.smooth
         smooth = smooth if stride == 1 else tuple(thinned(samples, stride) for samples in smooth)
         sought = play and not simulation.second
-        carried = [Carried.of(simulation.source.robot, s) if sought else None for s in smooth]
+        carried = [DrivenLoad.of(simulation.source.robot, s) if sought else None for s in smooth]
         known = tuple(load for load in carried if load is not None)
         count = simulation.source.robot.n if len(known) == len(measured) else 0
         unknown = Unknown(0.0, np.zeros(count))
@@ -200,7 +200,7 @@ class Windows:
         nan where no block holds any of them.
         """
         pieces = list(self._pieces(value, slopes=True))
-        _, weights = self._along(pieces, value)
+        _, weights = self._projection(pieces, value)
         b, places = len(value), Places(self.simulation.regression.factors.blocks)
         square, size = _normal(pieces, weights)
         others = np.delete(np.arange(len(size)), b)
@@ -229,7 +229,7 @@ class Windows:
         if not play.any():
             return np.zeros((b, b))
         pieces = list(self._pieces(value, slopes=True))
-        _, weights = self._along(pieces, value)
+        _, weights = self._projection(pieces, value)
         square, size = _normal(pieces, weights)
         free = slice(0, b + 1)
         moves = np.linalg.pinv(square[free, free], rcond=ALIKE, hermitian=True) @ square[free, b + 1 :]
@@ -256,11 +256,11 @@ class Windows:
         """
         weights = self.settle(value)
         pieces = list(self._pieces(value, slopes=True))
-        share, _ = self._along(pieces, value, weights)
+        share, _ = self._projection(pieces, value, weights)
         for piece in pieces:
             panels = tuple(
                 np.ascontiguousarray(others - share.T @ unknowns)
-                for unknowns, others in (self._parted(panel) for panel in piece.panels)
+                for unknowns, others in (self._split_unknowns(panel) for panel in piece.panels)
             )
             columns = tuple(c[: -len(share)] for c in piece.columns)
             yield replace(piece, columns=columns, panels=panels)
@@ -269,7 +269,7 @@ class Windows:
         """Finds the unknowns that are best at a value; the weights (g,) of the positions there."""
         unknown = self.unknown
         for _ in range(ROUNDS):
-            along, weights = self._along(list(self._pieces(value, slopes=False)), value[:0])
+            along, weights = self._projection(list(self._pieces(value, slopes=False)), value[:0])
             step = along[:, -1]
             unknown.later = float(np.clip(unknown.later + step[0], -self.reach, self.reach))
             unknown.play = np.clip(unknown.play + step[1:], -MOST_PLAY, MOST_PLAY)
@@ -302,12 +302,14 @@ class Windows:
                 target = target + slope[..., : len(value)] @ value
             yield piece_of_run(simulation, samples, tuple(columns for _ in self.names), slope, target)
 
-    def _parted(self, panel: Float) -> tuple[Float, Float]:
+    def _split_unknowns(self, panel: Float) -> tuple[Float, Float]:
         # The unknowns' lines of a panel, and the others.
         first = len(panel) - 2 - len(self.unknown.play)
         return panel[first:-1], np.concatenate([panel[:first], panel[-1:]])
 
-    def _along(self, pieces: list[Piece], value: Float, weights: Float | None = None) -> tuple[Float, Float]:
+    def _projection(
+        self, pieces: list[Piece], value: Float, weights: Float | None = None
+    ) -> tuple[Float, Float]:
         """How much of each line, the unknowns' left out, lies along theirs, (u, b + 1); and the groups' weights.
 
         value: (b,) by which lines are parts of the target.    weights: (g,), None = 1/sigma^2 of the residuals.
@@ -323,7 +325,7 @@ class Windows:
         square, across = np.zeros((u, u)), np.zeros((u, len(value) + 1))
         for piece in pieces:
             for panel, weight in zip(piece.panels, weights, strict=True):
-                unknowns, others = self._parted(panel)
+                unknowns, others = self._split_unknowns(panel)
                 square += weight * (unknowns @ unknowns.T)
                 across += weight * (unknowns @ others.T)
         usual = np.append(0.0, np.full(u - 1, USUAL_PLAY**-2))
@@ -351,15 +353,15 @@ def _normal(pieces: list[Piece], weights: Float) -> tuple[Float, Float]:
 class _Runs:
     """Runs of one batch of samples at a value of the parameters.
 
-    felt: torque that stands for the play, and by how much runs are ahead of their links: at the play as it is, then
-    with that of one joint after the other being `PLAY_DIFFERENCE` greater.
+    play_effects: torque equivalent to the play, and the lead of the drives over their links, (T, n): first for the
+    present play, then with the play of one joint after the other increased by `PLAY_DIFFERENCE`.
     """
 
     windows: Windows
     mechanism: Mechanism
     samples: Samples
     stretches: Stretches
-    felt: list[tuple[Added, Float]]
+    play_effects: list[tuple[AddedTorque, Float]]
 
     @staticmethod
     def of(windows: Windows, index: int, mechanism: Mechanism, value: Float) -> _Runs:
@@ -367,25 +369,29 @@ class _Runs:
         settling = round(windows.settling * samples.rate)
         # As long as what comes before them: shorter ones would spend their time on settling.
         stretches = Stretches.of(len(samples), max(len(samples) // STRETCHES, settling, 8), settling)
-        play, felt = windows.unknown.play, list[tuple[Added, Float]]()
+        play, play_effects = windows.unknown.play, list[tuple[AddedTorque, Float]]()
         if len(play):
             carried, theta = windows.carried[index], full_vector(simulation.regression, value)
-            drive_inertia, viscous = carried.own(simulation.inertia(value)), np.zeros(len(play))
+            drive_inertia, viscous = carried.drive_inertia(simulation.inertia(value)), np.zeros(len(play))
             bases = bases_of(simulation.source.robot, simulation.source.terms)
             for (basis, column), amount in zip(bases, theta, strict=True):
                 if basis is MotionBasis.SPEED:
                     viscous[column.owner] += amount
-            now, more = (carried.ahead(drive_inertia, size) for size in (play, play + PLAY_DIFFERENCE))
+            now, more = (
+                carried.play_deflection(drive_inertia, size) for size in (play, play + PLAY_DIFFERENCE)
+            )
             alike = np.eye(len(play), dtype=np.bool_)
             for chosen in (alike[0] & False, *alike):
                 ahead = replace(now, torque=np.where(chosen, more.torque, now.torque))
-                felt.append(carried.felt(ahead, drive_inertia, windows.servo, viscous))
-        return _Runs(windows, mechanism, samples, stretches, felt)
+                play_effects.append(carried.equivalent_torque(ahead, drive_inertia, windows.servo, viscous))
+        return _Runs(windows, mechanism, samples, stretches, play_effects)
 
     def run(self, later: float, joint: int | None, wanted: Bool | None = None) -> tuple[Float, Float | None]:
         """Positions (B, K, s) that encoders see, and slopes; with more play of a joint, None = with what it is."""
         windows = self.windows
-        added, shift = self.felt[0 if joint is None else joint + 1] if self.felt else (None, None)
+        added, shift = (
+            self.play_effects[0 if joint is None else joint + 1] if self.play_effects else (None, None)
+        )
         loop = ServoLoop(windows.servo, windows.commands[self.samples.trajectory], later, added)
         threads = windows.simulation.source.threads
         simulated = servo_run(self.mechanism, self.samples, loop, self.stretches, wanted, threads)
@@ -421,7 +427,7 @@ class ServoOE:
     rounds: int = most_rounds(15)
     tolerance: float = last_move(0.05)
     intervals: str = interval_kind()
-    play: bool = sought_play()
+    play: bool = play_option()
     name: str = "servo_oe"
 
     def __post_init__(self) -> None:
@@ -439,9 +445,9 @@ class ServoOE:
         if servo is None or not servo.known or commands_of is None:
             raise UsageError(
                 "no-gains",
-                found="'servo_oe' for a log without commanded positions, or drives whose controllers are not known",
-                expected="commands in place of a torque; kp, and kd if there is damping",
-                do="give gains under [drive] of the experiment or as --kp and --kd; a log with a torque: use 'cloe'",
+                found="'servo_oe' without commanded positions or without controller gains",
+                expected="commanded positions in the log; kp, and kd if there is damping",
+                do="give gains under [drive] of the experiment or as --kp and --kd; for a log with torque use 'cloe'",
             )
         start = simulation.start()
         windows = Windows.of(simulation, servo, commands_of, start, self.play)
@@ -449,7 +455,7 @@ class ServoOE:
         dry, unknown = windows.drier(), np.zeros((len(start), len(start)))
         if dry is not None:
             # Steps of such friction are many and its minima narrow, so that a search does not begin there.
-            stuck = self._stuck(regression, dry, estimate.value)
+            stuck = self._with_sticking(regression, dry, estimate.value)
             best = np.inf if stuck is None else dry.misfit(stuck.value)
             if stuck is not None and best < np.inf:
                 lead = windows.misfit(estimate.value) - best
@@ -460,15 +466,15 @@ class ServoOE:
                 unknown = unknown + other * np.outer(away, away)
         unknown = unknown + windows.of_play(estimate.value, CROSSING)
         lag = 1e3 * (servo.lag + windows.unknown.later)
-        text = f"{estimate.status.text}; torque comes {lag:.3g} ms after its commands"
+        text = f"{estimate.status.text}; torque lags its commands by {lag:.3g} ms"
         within = abs(windows.unknown.later) < windows.reach
         if not within:
             text += (
-                f", {1e3 * windows.reach:g} ms from drive.delay and as far from it as was searched: declare another "
-                "delay, or look for a loop that is late itself"
+                f", {1e3 * windows.reach:g} ms from drive.delay, the limit of the search: give another drive.delay, or "
+                "check for a delay inside the control loop"
             )
         if windows is dry:
-            text += f"; joints that stick creep by less than {DRY_WIDTH:g} rad/s"
+            text += f"; sticking joints are simulated as creeping below {DRY_WIDTH:g} rad/s"
         play = np.abs(windows.unknown.play)
         if (play > PLAY_SHOWN).any():
             text += f"; up to {1e3 * play.max():.2g} mrad of play between motors and links"
@@ -502,7 +508,7 @@ class ServoOE:
             enough,
         )
 
-    def _stuck(self, regression: Regression, windows: Windows, start: Float) -> Estimate | None:
+    def _with_sticking(self, regression: Regression, windows: Windows, start: Float) -> Estimate | None:
         try:
             estimate = self.searched(regression, windows, start)
         except SolverError:

@@ -294,7 +294,7 @@ def not_simulable() -> SolverError:
         "not-simulable",
         found="no parameters near the log's equations whose mass matrix is positive definite",
         expected="a model that can be simulated",
-        do="give masses and inertias in the robot file where it has none, record a richer motion, or use 'wls'",
+        do="add missing masses and inertias to the robot file, record a richer motion, or use 'wls'",
     )
 
 
@@ -347,10 +347,10 @@ class SimulationProblem:
         if SETTLING / (2.0 * np.pi * bandwidth) > longest:
             raise UsageError(
                 "bandwidth",
-                found=f"bandwidth = {bandwidth:g} Hz, whose feedback has not settled by the end of the log",
-                expected=f"at least {SETTLING / (2.0 * np.pi * longest):.2g} Hz, and above the motion's own reach, "
-                f"{source.reach:.2g} Hz",
-                do="raise bandwidth, or give none",
+                found=f"bandwidth = {bandwidth:g} Hz, whose feedback does not settle within the log",
+                expected=f"at least {SETTLING / (2.0 * np.pi * longest):.2g} Hz, and above the frequencies of the "
+                f"motion, {source.reach:.2g} Hz",
+                do="raise bandwidth, or leave it out",
             )
         return SimulationProblem(regression, source, batches, second, bandwidth, lag_of(batches))
 
@@ -619,15 +619,20 @@ class ClosedLoop:
     """
 
     bandwidth: float | None = option(
-        None, "iv, didim, clie, cloe: of the virtual feedback", unit="Hz", above=0
+        None, "iv, didim, clie, cloe: bandwidth of the virtual feedback", unit="Hz", above=0
     )
     kp: Gains = option(
         None,
-        "iv, didim, clie, cloe: gain of the robot's own controller, one number or one a joint; with `kd`",
+        "iv, didim, clie, cloe: position gain of the robot's own controller, one number or one per joint; needs `kd`",
         unit="N m/rad or N/m",
         least=0,
     )
-    kd: Gains = option(None, "the same for velocities", unit="N m s/rad or N s/m", least=0)
+    kd: Gains = option(
+        None,
+        "iv, didim, clie, cloe: velocity gain of that controller; needs `kp`",
+        unit="N m s/rad or N s/m",
+        least=0,
+    )
     rounds: int = most_rounds(12)
     tolerance: float = last_move(0.05)
 
@@ -656,7 +661,7 @@ class ClosedLoopFit(ClosedLoop):
 
 def tried(error: DynidError) -> str:
     """What stopped a simulation and what to try, for the text of a status."""
-    return f"{error.found}; {error.do or 'record a richer motion, lower the cut-off, or use ' + repr('wls')}"
+    return f"{error.found}; {error.do or 'record a richer motion, lower the cutoff frequency, or use ' + repr('wls')}"
 
 
 def _require_efforts(source: LogSource, method: str) -> None:
@@ -671,6 +676,6 @@ def _require_efforts(source: LogSource, method: str) -> None:
     raise UsageError(
         "no-effort",
         found=f"'{method}' on a log without the effort of {', '.join(names)}",
-        expected="the effort of every joint: the method simulates the robot, which all torques drive",
-        do="choose 'wls', 'irls' or the default, which leave out the equation of such a joint",
+        expected="effort of every joint, since the method simulates the whole robot",
+        do="use 'wls', 'irls' or the default, which skip joints without effort",
     )

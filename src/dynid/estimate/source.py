@@ -118,7 +118,7 @@ def one_a_joint(name: str, value: float | Sequence[float], n: int) -> Float:
         raise UsageError(
             "one-a-joint",
             found=f"{name} with {given.size} numbers",
-            expected=f"one number, or {n}: one a joint",
+            expected=f"one number, or {n}, one per joint",
         )
     return np.array(np.broadcast_to(given, (n,)))
 

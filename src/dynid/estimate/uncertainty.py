@@ -251,7 +251,9 @@ def bootstrap(blocks: BlockScores, replicates: int = 500, run: int = 2, seed: in
     """
     if replicates < 2 or run < 1:
         raise UsageError(
-            "bootstrap", found=f"{replicates} replicates of runs of {run} blocks", expected="at least 2 and 1"
+            "bootstrap",
+            found=f"{replicates} replicates of runs of {run} blocks",
+            expected="at least 2 replicates of runs of at least 1 block",
         )
     rng = np.random.default_rng(seed)
     runs = _runs(blocks.segment, run)
@@ -304,7 +306,7 @@ class Intervals(StrEnum):
 DESCRIBED = {
     Intervals.JACKKNIFE: "by leaving out each block of time in turn",
     Intervals.SANDWICH: "from the scores of the blocks of time, each corrected for its leverage",
-    Intervals.HAC: "from the scores of blocks of time, neighbours counted together as HAC does",
+    Intervals.HAC: "from the scores of blocks of time, with correlation between neighbouring blocks (HAC)",
     Intervals.BOOTSTRAP: "from 500 bootstrap samples of runs of neighbouring blocks of time",
 }
 
@@ -586,7 +588,7 @@ def most_rounds(default: int) -> Any:
     """Most rounds of an iteration."""
     return option(
         default,
-        "most re-weightings (wls, ridge: 30 without it) or simulations (didim: 12, iv: 10)",
+        "greatest number of re-weightings (wls, ridge: default 30) or simulations (didim: 12, iv: 10)",
         least=1,
         most=MOST_ROUNDS,
     )
@@ -596,18 +598,17 @@ def last_move(default: float) -> Any:
     """Where an iteration ends."""
     return option(
         default,
-        "wls, ridge: relative change of the weights to stop at, 1e-4 without it; others: the estimate's last move in "
-        "standard deviations",
+        "wls, ridge: relative change of the weights at which to stop, default 1e-4; others: move of the estimate at "
+        "which to stop, in standard deviations",
         above=0,
     )
 
 
-def sought_play() -> Any:
+def play_option() -> Any:
     """Whether play is sought."""
     return option(
         False,
-        "servo_oe: whether the play between each motor and its link is found, too; a run of the robot a joint more at "
-        "every step",
+        "servo_oe: also estimate the play between each motor and its link, with one more simulation per joint and step",
     )
 
 
@@ -615,7 +616,7 @@ def interval_kind() -> Any:
     """How the covariance is found."""
     return option(
         Intervals.JACKKNIFE.value,
-        'every method: how the covariance is found, below; `"jackknife"` without it',
+        'every method: how the covariance is computed, see below; default `"jackknife"`',
         choices=tuple(kind.value for kind in Intervals),
     )
 
@@ -624,8 +625,8 @@ def encoder_noise() -> Any:
     """Noise of the encoders."""
     return option(
         None,
-        "tls, ml, ekf, ukf, cdkf: standard deviation of the encoders' noise, one number or one a joint; from the log "
-        "without it",
+        "tls, ml, ekf, ukf, cdkf: standard deviation of the encoder noise, one number or one per joint; default: "
+        "estimated from the log",
         unit="rad or m",
         above=0,
     )
@@ -635,7 +636,7 @@ def prior_strength(default: float | str) -> Any:
     """Weight of the prior."""
     return option(
         default,
-        'ridge, feasible: weight of the prior, feasible: or how it is chosen; without it 1, feasible: `"held-out"`',
+        'ridge, feasible: weight of the prior, or (feasible only) how to choose it; default 1, feasible: `"held-out"`',
         above=0,
         choices=("held-out", "l-curve"),
     )

@@ -1,4 +1,4 @@
-"""From samples to factors: one pass, chunk by chunk, nothing of the log's length kept."""
+"""Factors from samples: one pass, chunk by chunk, with memory that does not grow with the log."""
 
 from __future__ import annotations
 
@@ -40,9 +40,21 @@ _Pieces = tuple[Cut, Float, tuple[Int, ...], tuple[Float, ...], tuple[Int, ...]]
 class Assembly:
     """Everything that turns samples into factors.
 
-    wanted: (p,) mask of the columns to write down.
-    parallel: the filter run over both sides of the equations.
-    blocks: how the log is cut into blocks.
+    Attributes
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    rows : Rows
+        Row scheme.
+    wanted : ndarray of bool, shape (p,)
+        Columns to write.
+    parallel : ParallelFilter
+        Filter of both sides of the equations.
+    blocks : Blocking
+        How the log is cut into blocks.
+
     """
 
     robot: RobotModel
@@ -59,10 +71,29 @@ class Assembly:
         progress: Callable[[float], None] | None = None,
         known: Known | None = None,
     ) -> Factors:
-        """Factors of all batches; `progress` is called with the seconds of data done.
+        """Factors of all batches.
 
-        known: factors of some groups over the same batches, which are taken as they are.
-        Raises UnfitDataError if no sample is left to use.
+        Parameters
+        ----------
+        batches : iterable of Samples
+            Prepared log.
+        threads : int
+            Number of threads.
+        progress : callable, optional
+            Called with the seconds of data done.
+        known : Known, optional
+            Factors of some groups over the same batches, which are reused.
+
+        Returns
+        -------
+        Factors
+            Factors.
+
+        Raises
+        ------
+        UnfitDataError
+            If no sample is usable.
+
         """
         growing = GrowingBlocks()
         skipped = known.groups if known is not None else np.zeros(0, dtype=np.bool_)
@@ -81,8 +112,8 @@ class Assembly:
             raise UnfitDataError(
                 "no-samples",
                 found="no usable sample after masking, trimming and gating",
-                expected="motion longer than the filters' edges",
-                do="record longer, raise the cut-off or reduce prepare.trim" + self._slow,
+                expected="motion longer than what the filters need at its ends",
+                do="record a longer motion, raise the cutoff frequency or reduce prepare.trim" + self._slow,
             )
         blocks = list(without_traces(_without_stubs(blocks)))
         return Factors(
@@ -92,9 +123,20 @@ class Assembly:
         )
 
     def unchanged(self, before: Assembly, factors: Factors) -> Known | None:
-        """The groups of another assembly's factors that are this one's as well, over the same batches; None = none.
+        """Groups of another assembly's factors that are valid for this one, over the same batches.
 
-        before: with the same terms in the same order but for some that changed; further ones may have joined them.
+        Parameters
+        ----------
+        before : Assembly
+            Assembly with the same terms in the same order, apart from changed and additional ones.
+        factors : Factors
+            Its factors.
+
+        Returns
+        -------
+        Known or None
+            Groups to reuse; None if there are none.
+
         """
         count = len(before.terms.terms)
         same = (
@@ -169,7 +211,7 @@ class Assembly:
         return cut, moved, filtered.columns, tuple(panels), tuple(edges)
 
     def filtered(self, equations: Equations, samples: Samples) -> tuple[Equations, Float]:
-        """The equations after the parallel filter and decimation, and the times that are left."""
+        """Equations after the parallel filter and decimation, and the remaining times."""
         panels = []
         times = np.zeros(0)
         for panel in equations.panels:
@@ -180,13 +222,13 @@ class Assembly:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Factors of which some groups are known.    groups: (g,) which."""
+    """Factors of which the groups marked in `groups` (g,) are known."""
 
     factors: Factors
     groups: Bool
 
     def filled(self, blocks: Sequence[Block]) -> list[Block]:
-        """Blocks of the same batches with the known groups in their places."""
+        """Blocks of the same batches, with the known groups inserted."""
         return [
             replace(
                 block,
@@ -206,9 +248,9 @@ def _names(robot: RobotModel, terms: Sequence[Term]) -> list[str]:
 
 
 def _acts_on(robot: RobotModel, term: Term) -> Bool:
-    """Joints (n,) in whose torque a term may be: those with columns, and all where it has a torque of its own.
+    """Joints (n,) whose torque a term may change: those with columns, or all if it has known torque.
 
-    Such a torque may be zero at any state that is tried, and act elsewhere.
+    Known torque may be zero in every state that is tried, and act elsewhere.
     """
     seen = term.seen(random_states(robot, FEW, 0, term.channels(), clock=term.clock()))
     columns = term.torque_regressor(robot, seen, np.ones(len(term.columns(robot)), dtype=np.bool_)).columns
@@ -228,11 +270,10 @@ def _joined(a: Block, b: Block) -> Block:
 
 
 def _without_stubs(blocks: list[Block]) -> list[Block]:
-    """Blocks with less than half as many equations as is usual join their neighbour of the same segment.
+    """Blocks in which those with less than half the usual number of equations join a neighbour of the same segment.
 
-    Of a motion that repeats often, the neighbour is the same part of the repetitions before.
-
-    Equations are counted, not seconds: of a long log each block may hold a part of its time alone.
+    In a motion that repeats, the neighbour is the same part of earlier repetitions. Equations are counted instead of
+    seconds, since a block of a long log may contain only a part of its time.
     """
     least = 0.5 * float(np.median([_count(block) for block in blocks]))
     whole: list[Block] = []
@@ -253,7 +294,7 @@ def _count(block: Block) -> int:
 
 
 def _refuse_rest(batches: Iterable[Samples]) -> None:
-    """Raises UnfitDataError where all samples that the filters leave were left out as at rest."""
+    """Raise UnfitDataError if all samples that the filters leave were excluded as at rest."""
     fastest, count = 0.0, 0
     for samples in batches:
         resting = samples.left_out.get(REST)
@@ -264,7 +305,7 @@ def _refuse_rest(batches: Iterable[Samples]) -> None:
     if count:
         raise UnfitDataError(
             "no-samples",
-            found=f"no usable sample: no joint is faster than {fastest:.3g} rad/s (m/s), which counts as rest",
-            expected="joints that are faster than prepare.rest for a part of the log",
-            do=f"set prepare.rest (--rest) to less than the slowest motion, {0.1 * fastest:.1g} or so",
+            found=f"no usable sample: the fastest joint reaches {fastest:.3g} rad/s (m/s), which counts as rest",
+            expected="joints faster than prepare.rest in part of the log",
+            do=f"set prepare.rest (--rest) below the slowest motion, for example to {0.1 * fastest:.1g}",
         )

@@ -1,4 +1,4 @@
-"""How a log is cut into blocks: by time, or, of a motion that repeats, by its parts."""
+"""How a log is cut into blocks: by time, or by the parts of a motion that repeats."""
 
 from __future__ import annotations
 
@@ -23,12 +23,31 @@ DIGITS = 3  # of numbers of samples that are worked out from times
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """How a batch of samples is cut into blocks, those of the lowest number first.
+    """How a batch of samples is cut into blocks, in the order of their numbers.
 
-    numbers: of the blocks within their segment, ascending.    runs: of samples that are kept, block by block.
-    edges: (B + 1,) first sample of each block in that order, and the number of samples.
-    stretches: first and last time (K, 2) of each block's runs, s of the trajectory's clock.    ends: time of each
-    block's last sample.    seconds: length of a block.    joins: blocks have parts of several repetitions.
+    Attributes
+    ----------
+    trajectory : str
+        Trajectory.
+    segment : int
+        Segment.
+    numbers : tuple of int
+        Numbers of the blocks within the segment, ascending.
+    runs : tuple of slice
+        Runs of kept samples, block by block.
+    edges : ndarray of int, shape (B + 1,)
+        First sample of each block in that order, and the number of samples.
+    stretches : sequence of ndarray, shape (K, 2), s
+        First and last time of the runs of each block, on the clock of the trajectory.
+    ends : tuple of float, s
+        Time of the last sample of each block.
+    seconds : float, s
+        Duration of a block.
+    repetition : Repetition or None
+        Repetition of the motion.
+    joins : bool
+        Whether blocks contain parts of several repetitions.
+
     """
 
     trajectory: str
@@ -48,14 +67,14 @@ class Cut:
         return max(self.ends) - min(float(spans[0, 0]) for spans in self.stretches) if self.ends else 0.0
 
     def arranged(self, lines: Values) -> Values:
-        """Lines (..., N) over the samples kept, those of the first block first."""
+        """Lines (..., N) over the kept samples, in the order of the blocks."""
         if all(a.stop == b.start for a, b in pairwise(self.runs)):
             return lines
         # Runs are copied in one piece each, ten times as fast as sample by sample.
         return np.concatenate([lines[..., run] for run in self.runs], axis=-1)
 
     def block(self, place: int) -> Block:
-        """One of the blocks as far as this batch has it, without equations."""
+        """One of the blocks as far as this batch contains it, without equations."""
         start = float(self.stretches[place][0, 0])
         return Block(
             self.trajectory,
@@ -72,10 +91,18 @@ class Cut:
 class Blocking:
     """How a log is cut into blocks.
 
-    seconds: length of a block.    repeated: trajectories whose motion is gone through more than once, by name: they are
-    cut into parts of the motion, about as long.
-    repetitions: of the motion that is gone through least often, within its trajectories.    together: consecutive ones
-    of which a part is one block, so that a long log has no more blocks than a short one.
+    Attributes
+    ----------
+    seconds : float, s
+        Duration of a block.
+    repeated : mapping of str to Repetition
+        Trajectories whose motion repeats, by name; they are cut into parts of the motion of about that duration.
+    repetitions : float
+        Repetitions of the motion that is repeated least often.
+    together : int
+        Number of consecutive repetitions whose same part is one block, so that a long log has no more blocks than a
+        short one.
+
     """
 
     seconds: float
@@ -84,11 +111,11 @@ class Blocking:
     together: int = 1
 
     def of_all_repetitions(self) -> Blocking:
-        """With one block for each part of a motion that repeats."""
+        """The same with one block per part of a motion that repeats."""
         return replace(self, together=ALL)
 
     def of(self, samples: Samples, kept: Int) -> Cut:
-        """How a batch is cut into blocks.    kept: which of the samples have equations, ascending."""
+        """How a batch is cut into blocks; kept: samples with equations, ascending."""
         seconds, parts = self.seconds, 0
         repetition = self.repeated.get(samples.trajectory)
         if repetition is None:
@@ -133,7 +160,7 @@ class Blocking:
         )
 
     def index(self, samples: Samples, places: Int) -> Float | Int:
-        """Samples since the segment began, at some of a batch's, (N,): on the clock of a motion that repeats."""
+        """Number of samples since the segment began, (N,), at some samples; on the clock of a motion that repeats."""
         repetition = self.repeated.get(samples.trajectory)
         if repetition is None or repetition.pauses is None:
             # Counted, since times differ in their last digits.
@@ -142,7 +169,7 @@ class Blocking:
         return np.round((repetition.moving(samples.t[places]) - begun) * samples.rate, DIGITS)
 
     def _time(self, samples: Samples, index: Float | Int) -> Float:
-        """First time at which so many samples have gone by, (N,), as `index` counts them."""
+        """First time (N,) at which `index` samples have passed, as `index` counts them."""
         repetition, origin = self.repeated.get(samples.trajectory), _origin(samples)
         if repetition is None or repetition.pauses is None:
             return np.asarray(origin + index / samples.rate)
@@ -150,12 +177,12 @@ class Blocking:
 
 
 def _step(samples: Samples, kept: Int) -> float:
-    """Time between two samples that are kept, s."""
+    """Time between two kept samples, s."""
     return float(np.median(np.diff(kept))) / samples.rate if len(kept) > 1 else 0.0
 
 
 def _origin(samples: Samples) -> float:
-    """When the segment of a batch began, s of the trajectory's clock."""
+    """Time at which the segment of a batch began, s on the clock of the trajectory."""
     return float(samples.t[0] - samples.first / samples.rate)
 
 
@@ -167,7 +194,7 @@ WAITING = 2**21
 
 
 class GrowingBlocks:
-    """Blocks by segment and number, in the order in which they begin, and the equations that they have so far."""
+    """Blocks by segment and number, in the order in which they begin, with the equations so far."""
 
     def __init__(self) -> None:
         self._blocks: dict[tuple[int, int], _GrowingBlock] = {}
@@ -178,11 +205,21 @@ class GrowingBlocks:
     def take(
         self, cut: Cut, motion: Float, columns: Sequence[Int], panels: Sequence[Float], edges: Sequence[Int]
     ) -> None:
-        """Adds what a batch has of the blocks that it is cut into.
+        """Add the parts of blocks that a batch contains.
 
-        motion: (n, B) of each block, see Block.    columns: of each group, see Factor.
-        panels: (w + 1, T) a group, as Factor.from_panel takes, in the blocks' order; they are copied.
-        edges: (B + 1,) a group, where the equations of each block begin, and their number.
+        Parameters
+        ----------
+        cut : Cut
+            How the batch is cut into blocks.
+        motion : ndarray, shape (n, B)
+            Motion of each block, see Block.
+        columns : sequence of ndarray
+            Columns of each group, see Factor.
+        panels : sequence of ndarray, shape (w + 1, T)
+            Panel of each group, as for Factor.from_panel, in the order of the blocks; they are copied.
+        edges : sequence of ndarray, shape (B + 1,)
+            For each group, where the equations of each block begin, and their number.
+
         """
         blocks = [self._block(cut, place, motion[:, place], columns) for place in range(len(cut.numbers))]
         if sum(panel.size for panel in panels) > len(self._room) - self._used:
@@ -199,7 +236,7 @@ class GrowingBlocks:
                     block.groups[group].settle(stored[:, a:b])
 
     def whole(self) -> list[Block]:
-        """The blocks with all equations."""
+        """Blocks with all equations."""
         self._settle()
         return [block.whole() for block in self._blocks.values()]
 
@@ -228,7 +265,7 @@ class GrowingBlocks:
 
 
 class _GrowingBlock:
-    """What its pieces have of a block, without their equations, and its factors so far."""
+    """A block that grows piece by piece, and its factors so far."""
 
     def __init__(self, first: Block, motion: Float, columns: Sequence[Int]) -> None:
         self.groups = [_GrowingFactor(group_columns) for group_columns in columns]
@@ -236,7 +273,7 @@ class _GrowingBlock:
         self._stretches = [] if first.stretches is None else [first.stretches]
 
     def add(self, end: float, motion: Float, stretches: Float) -> None:
-        """A further piece, behind the others in time."""
+        """Add a later piece."""
         self._end = end
         self._motion += motion
         if self._stretches:
@@ -254,7 +291,7 @@ class _GrowingBlock:
 
 
 class _GrowingFactor:
-    """A factor of the equations so far, and panels (w + 1, T) of those that wait."""
+    """Factor of the equations so far, and panels (w + 1, T) of waiting equations."""
 
     def __init__(self, columns: Int) -> None:
         w = len(columns) + 1
@@ -263,7 +300,7 @@ class _GrowingFactor:
         self._target_abs, self._count = 0.0, 0
 
     def settle(self, *panels: Float) -> None:
-        """Adds equations to the triangle."""
+        """Add equations to the triangle."""
         whole = np.concatenate([self._R.T, *panels], axis=1)
         new = whole[:, len(self._R) :]
         self._sums += new.sum(axis=1)
@@ -272,7 +309,7 @@ class _GrowingFactor:
         self._R = qr_panel(whole)
 
     def factor(self) -> Factor:
-        """That of all equations that do not wait."""
+        """Factor of all equations that do not wait."""
         if not self._count:
             return Factor.empty(self._columns)
         self._R.setflags(write=False)  # which is taken as it is, not copied
@@ -280,7 +317,7 @@ class _GrowingFactor:
 
 
 def stretches_joined(every: Float) -> Float:
-    """Stretches (K, 2), first and last time, of several pieces of a block: one that two pieces share is one."""
+    """First and last times (K, 2) of the pieces of a block, with pieces of one run joined."""
     first, index = np.unique(every[:, 0], return_inverse=True)
     last = np.full(len(first), -np.inf)
     np.maximum.at(last, index, every[:, 1])
@@ -300,11 +337,17 @@ GAP = 3.0
 
 @dataclass(frozen=True)
 class Stretches:
-    """Stretches of consecutive samples that are a share of a log.
+    """Runs of consecutive samples that are a share of a log; those of a smaller share lie within those of a larger one.
 
-    share: of the log, 0 to 1.    size: samples of a block, counted from the start of each segment.
-    whole: whether some blocks are taken as they are; otherwise of each a stretch as long as a share of it.
-    Stretches of a smaller share lie within those of a larger one.
+    Attributes
+    ----------
+    share : float
+        Share of the log, 0 to 1.
+    size : float
+        Samples of a block, counted from the start of each segment.
+    whole : bool
+        Whether whole blocks are selected; otherwise a run of each block.
+
     """
 
     share: float
@@ -313,10 +356,22 @@ class Stretches:
 
     @staticmethod
     def of(share: float, blocks: Blocking, samples: Samples, within: float = 1.0) -> Stretches:
-        """Those of a share of a batch that are a share of the samples `within` a larger one.
+        """Runs that are `share` of the samples of a log that was already reduced to `within`.
 
-        Of a motion that repeats often enough whole repetitions are taken, each of which, wherever it begins, goes
-        through all of the motion; otherwise stretches of each block.
+        In a motion that repeats often enough whole repetitions are selected, each of which contains all of the motion
+        wherever it begins; otherwise runs of each block.
+
+        Parameters
+        ----------
+        share : float
+            Share to select.
+        blocks : Blocking
+            How the log is cut into blocks.
+        samples : Samples
+            A batch.
+        within : float
+            Share of the log that the samples are.
+
         """
         repetition = blocks.repeated.get(samples.trajectory)
         size = float(max(round(blocks.seconds * samples.rate), 1))
@@ -327,7 +382,7 @@ class Stretches:
         return Stretches(share if within * blocks.repetitions >= GAP else share * within, size)
 
     def numbers(self, segment: int, index: Float | Int) -> Int:
-        """Number (T,) of the block whose stretch each sample of the segment lies in; -1 = in none.
+        """Number (T,) of the block whose run contains each sample of the segment; -1 = none.
 
         index: (T,) samples since the segment began, see `Blocking.index`.
         """
@@ -346,10 +401,23 @@ class Stretches:
 def thinned(
     batches: Iterable[Samples], share: float, blocks: Blocking, margin: int, within: float = 1.0
 ) -> Iterator[Samples]:
-    """The stretches of a share of the log, with what a filter needs beside them.
+    """Runs of samples that are a share of the log, with the samples that a filter needs around them.
 
-    margin: samples on each side of a stretch that a filter needs.    within: the share of the log that the batches are.
-    Arrays are copied, so that a stretch does not keep the window in memory that it was cut from.
+    Arrays are copied, so that a run does not keep the window in memory from which it was cut.
+
+    Parameters
+    ----------
+    batches : iterable of Samples
+        Prepared log.
+    share : float
+        Share to select.
+    blocks : Blocking
+        How the log is cut into blocks.
+    margin : int
+        Samples on each side of a run that a filter needs.
+    within : float
+        Share of the log that the batches are.
+
     """
     for samples in batches:
         if share >= 1.0:

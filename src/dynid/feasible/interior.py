@@ -1,4 +1,4 @@
-"""The entropic optimum by Newton's method: the distance is its own barrier, so that no cone program is needed."""
+"""Entropic optimum by Newton's method: the distance is its own barrier, so no cone program is needed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,28 @@ from dynid.spatial.inertia import pseudo_inertia
 
 @dataclass(frozen=True, eq=False)
 class Whitened:
-    """theta = reference + spread T u, with ||X (theta - reference) / spread + start||^2 = ||data u + start||^2.
+    """Unknowns u in which all directions have the same curvature: theta = reference + spread T u.
 
-    T: (p, p), the inverse of R in [X; diag(sqrt(w))] = Q R.    data: (k, p), upper part of Q.    prior: (p, p), lower
-    part, diag(sqrt(w)) T. Orthonormal together, so no square of a condition number comes in.    start: (k,).
-    away: (p,) (reference - centre) / spread.
+    ||X (theta - reference) / spread + start||^2 = ||data u + start||^2. data and prior are orthonormal together, so the
+    condition number is never squared.
+
+    Attributes
+    ----------
+    reference, spread : ndarray, shape (p,)
+        Reference, and typical sizes.
+    T : ndarray, shape (p, p)
+        Inverse of R in [X; diag(sqrt(w))] = Q R.
+    R : ndarray, shape (p, p)
+        Triangle.
+    data : ndarray, shape (k, p)
+        Upper part of Q.
+    prior : ndarray, shape (p, p)
+        Lower part of Q, diag(sqrt(w)) T.
+    start : ndarray, shape (k,)
+        Residual at the reference.
+    away : ndarray, shape (p,)
+        (reference - centre) / spread.
+
     """
 
     reference: Float
@@ -41,9 +58,19 @@ class Whitened:
 
     @staticmethod
     def of(rows: Float, reference: Float | None, centre: Float, spread: Float, weight: Float) -> Whitened:
-        """rows: (k, p + 1), [X, y] in units of the spread.    weight: (p,) w, of the prior.
+        """Whitened unknowns of equations with a prior.
 
-        reference: None = the minimum of ||X theta / spread - y||^2 + sum w (theta - centre)^2 / spread^2.
+        Parameters
+        ----------
+        rows : ndarray, shape (k, p + 1)
+            [X, y] in units of the spread.
+        reference : ndarray, shape (p,), optional
+            Reference; None = the minimum of ||X theta / spread - y||^2 + sum w (theta - centre)^2 / spread^2.
+        centre, spread : ndarray, shape (p,)
+            Prior, and typical sizes.
+        weight : ndarray, shape (p,)
+            Weights w of the prior.
+
         """
         X, k = rows[:, :-1], len(rows)
         p = X.shape[1]
@@ -67,11 +94,11 @@ class Whitened:
         return np.asarray(self.data.T @ self.data)
 
     def theta(self, u: Float) -> Float:
-        """Parameters (p,)."""
+        """Parameters (p,) of unknowns u (p,)."""
         return np.asarray(self.reference + self.spread * (self.T @ u))
 
     def unknowns(self, theta: Float) -> Float:
-        """The unknowns u (p,) of parameters."""
+        """Unknowns u (p,) of parameters."""
         return np.asarray(self.R @ ((theta - self.reference) / self.spread))
 
 
@@ -97,12 +124,27 @@ BASIS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 
 @dataclass(frozen=True, eq=False)
 class Entropic:
-    """f(u) = ||data u + start||^2 + sum over bodies w D(P || P0) + over rotors w (x - log x - 1) + over the rest w d^2.
+    """Objective f(u) = ||data u + start||^2 + entropic distance of links and rotors + squared distance of the others.
 
-    x = theta / centre, d = (theta - centre) / spread.
-    bodies: (nb, 10) columns of each.    weight: (p,) w; that of a body's mass counts for the body.
-    compactness: c of `dynid.feasible.bodies`; D is then (1 - BARRIER) of the entropic distance and BARRIER of the
-    barrier of the density limit, which are the same for c = 0, no limit.    rotors: (nr,) indices.
+    f = ||data u + start||^2 + sum over links w D(P || P0) + over rotors w (x - log x - 1) + over the others w d^2, with
+    x = theta / centre and d = (theta - centre) / spread.
+
+    Attributes
+    ----------
+    program : Whitened
+        Unknowns.
+    bodies : ndarray of int, shape (nb, 10)
+        Columns of each link.
+    centre : ndarray, shape (p,)
+        Prior.
+    weight : ndarray, shape (p,)
+        Weights w; the weight of a mass counts for its link.
+    compactness : float
+        c of `dynid.feasible.bodies`. D is (1 - BARRIER) of the entropic distance and BARRIER of the barrier of the
+        density limit, which are the same for c = 0, no limit.
+    rotors : ndarray of int, shape (nr,)
+        Indices of rotor inertias.
+
     """
 
     program: Whitened
@@ -114,19 +156,19 @@ class Entropic:
 
     @cached_property
     def of_bodies(self) -> Float:
-        """(nb,) weights of the bodies."""
+        """Weights (nb,) of the links."""
         return np.asarray(self.weight[self.bodies[:, 0]])
 
     @cached_property
     def others(self) -> Bool:
-        """(p,) which parameters belong to no body."""
+        """Parameters (p,) that belong to no link."""
         mask = np.ones(len(self.centre), dtype=np.bool_)
         mask[self.bodies] = False
         return mask
 
     @cached_property
     def squared(self) -> Bool:
-        """(p,) which parameters' distance is a square: all but those of bodies and rotors."""
+        """Parameters (p,) whose distance is a square: all but those of links and rotors."""
         mask = self.others.copy()
         mask[self.rotors] = False
         return mask
@@ -175,12 +217,12 @@ class Entropic:
         return np.asarray(2.0 * np.log(triangles.diagonal(axis1=1, axis2=2)).sum(axis=1))
 
     def rooms(self, theta: Float) -> Float:
-        """(nb,) f = det(P)^(1/4) - c m^(3/2) of every body."""
+        """Distance to the density limit, f = det(P)^(1/4) - c m^(3/2), of every link, (nb,)."""
         log_det = np.asarray(np.linalg.slogdet(self.inertias(theta))[1])
         return np.asarray(np.exp(log_det / 4) * (1.0 - self._shares(theta, log_det)))
 
     def value(self, u: Float) -> float:
-        """f, infinite where a body is not physically consistent."""
+        """Objective f at u; infinite if a link is not physically consistent."""
         program = self.program
         theta = program.theta(u)
         log_det = self._log_dets(self.inertias(theta))
@@ -201,7 +243,7 @@ class Entropic:
         return float(missed @ missed + far @ far + turning + self.of_bodies @ entropy)
 
     def slopes(self, u: Float) -> tuple[Float, Float]:
-        """Gradient (p,) and Hessian (p, p) at a u where every body exists."""
+        """Gradient (p,) and Hessian (p, p) at a u where every link is physically consistent."""
         theta, weights = self.program.theta(u), self.of_bodies
         inertias = self.inertias(theta)
         turned = turned_basis(np.asarray(np.linalg.inv(inertias)))
@@ -220,7 +262,7 @@ class Entropic:
         return gradient - force - rows.T @ weights, hessian + stiffness + (rows.T * weights) @ rows
 
     def smooth(self, u: Float, ease: float = 1.0) -> tuple[Float, Float]:
-        """Gradient (p,) and Hessian (p, p) of f without its logarithms, all weights `ease` times as great."""
+        """Gradient (p,) and Hessian (p, p) of f without its logarithms, with all weights multiplied by `ease`."""
         program, others, rotors = self.program, self.squared, self.rotors
         theta, spread = program.theta(u), program.spread
         gradient = np.zeros(len(theta))
@@ -240,7 +282,7 @@ class Entropic:
         return np.asarray((T.T * (2.0 * self.weight[self.squared])) @ T)
 
     def limits(self, theta: Float, inertias: Float, turned: Float) -> tuple[Float, Float, Float]:
-        """`rooms` of parameters (nb,) with gradient (nb, 10) and Hessian (nb, 10, 10); turned: P^-1 E_k."""
+        """`rooms` of parameters (nb,), its gradient (nb, 10) and Hessian (nb, 10, 10); turned: P^-1 E_k."""
         masses = theta[self.bodies[:, 0]]
         root, trace = np.exp(np.linalg.slogdet(inertias)[1] / 4), traces(turned)
         slope = root[:, None] * trace / 4.0
@@ -251,14 +293,14 @@ class Entropic:
         return root - self.compactness * masses**1.5, slope, bent
 
     def of_unknowns(self, push: Float, curve: Float) -> tuple[Float, Float]:
-        """Forces (nb, 10) and stiffnesses (nb, 10, 10) of the bodies' parameters as (p,) and (p, p) of u."""
+        """Forces (nb, 10) and stiffnesses (nb, 10, 10) of link parameters, as (p,) and (p, p) of u."""
         spreads, T = self._spreads, self._moves
         turned = (curve * spreads[:, :, None] * spreads[:, None, :]) @ T
         flat = T.reshape(-1, T.shape[2])
         return self.force_of_unknowns(push), flat.T @ turned.reshape(flat.shape)
 
     def force_of_unknowns(self, push: Float) -> Float:
-        """Forces (nb, 10) of the bodies' parameters as (p,) of u."""
+        """Forces (nb, 10) of link parameters, as (p,) of u."""
         flat = self._moves.reshape(-1, self._moves.shape[2])
         return np.asarray(flat.T @ (push * self._spreads).ravel())
 
@@ -273,9 +315,9 @@ class Entropic:
         return np.asarray(self.program.T[self.bodies])
 
     def first(self, margin: Float) -> Float:
-        """The program's reference (p,), with every body drawn towards its centre until it exists.
+        """Reference (p,) of the program, with every link pulled towards its centre until it is physically consistent.
 
-        margin: (nb,) that its pseudo-inertia has to be above; a centre that is not is raised by twice as much.
+        margin: (nb,) lower limit of its pseudo-inertia; a centre below it is raised by twice as much.
         """
         theta, centre = self.program.reference.copy(), self.centre.copy()
         lifted = np.linalg.eigvalsh(self.inertias(centre))[:, 0] <= margin
@@ -293,12 +335,12 @@ class Entropic:
 
 
 def turned_basis(matrices: Float) -> Float:
-    """M E_k (nb, 10, 4, 4) of matrices M (nb, 4, 4), with P = sum pi_k E_k."""
+    """Products M E_k (nb, 10, 4, 4) of matrices M (nb, 4, 4), with P = sum pi_k E_k."""
     return np.asarray(matrices[:, None] @ BASIS)
 
 
 def traces(turned: Float) -> Float:
-    """(nb, 10) of matrices."""
+    """Traces (nb, 10) of matrices (nb, 10, 4, 4)."""
     return np.asarray(turned.trace(axis1=2, axis2=3))
 
 
@@ -324,11 +366,11 @@ NEAR, NEAREST = (1e-6, 0.1), (1e-8, 1e-9)
 
 @dataclass(frozen=True, eq=False)
 class _Bounds:
-    """Functions f >= 0 (b,): rows theta - edge of half-spaces and of what keeps rotors above zero, then cones.
+    """Functions f >= 0 (b,): half-spaces rows theta - edge, positivity of rotors, then cones.
 
     rows, edge: (l, p) and (l,).    turned: (l, p) rows over the unknowns u.
-    own: (b,) weights of the logarithms that are part of the distance, those of rotors; 0 = a limit.
-    place: (b,) of the half-space among all; -1 = a rotor's, or a cone.
+    own: (b,) weights of logarithms that are part of the distance, those of rotors; 0 = a limit.
+    place: (b,) index of the half-space; -1 = a rotor or a cone.
     equations: (e, p) over the unknowns.
     """
 
@@ -343,7 +385,7 @@ class _Bounds:
 
     @staticmethod
     def of(problem: Entropic, region: Region) -> _Bounds:
-        """Below rotors lies 0, and what keeps them from it has their own weight."""
+        """Bounds of a region; rotors have the lower limit 0 with their own weight."""
         program, rotors, sides, balls = problem.program, problem.rotors, region.sides, region.balls
         at_zero = np.isin(sides.index, rotors) & (sides.value <= 0) & (sides.edge <= 0)
         kept = np.flatnonzero(~at_zero & ~sides.equal)
@@ -363,11 +405,11 @@ class _Bounds:
 
     @property
     def curved(self) -> Bool:
-        """(b,) which are cones."""
+        """Functions (b,) that are cones."""
         return np.arange(len(self.own)) >= len(self.edge)
 
     def room(self, theta: Float) -> Float:
-        """The functions (b,) of parameters: how far these are inside."""
+        """Values (b,) of the functions at parameters: their distance inside."""
         room = self.rows @ theta - self.edge
         return np.append(room, self.balls.room(theta)) if self.balls.count else room
 
@@ -384,10 +426,10 @@ class _Bounds:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """u (p,), and what stands against it: S = w 1 of bodies, z s = w of density limits, y t = w of bounds.
+    """Point u (p,) of the central path with its duals: S = w 1 of links, z s = w of density limits, y t = w of bounds.
 
-    S: (nb + nm, 4, 4), against the bodies P = L L' and those with a margin less that margin: the force on P is
-    L'^-1 S L^-1. So small forces beside large ones are not lost in rounding, however thin a body is.
+    S: (nb + nm, 4, 4), dual of the links P = L L' and of those with a margin less that margin: the force on P is
+    L'^-1 S L^-1. So small forces beside large ones do not vanish in rounding, however thin a link is.
     s, z: (nb,).    t, y: (b,). The slacks s and t need not agree with u before the end.
     """
 
@@ -399,24 +441,26 @@ class _Point:
     y: Float
 
     def moved(self, way: _Point, length: float) -> _Point:
-        """After a part of a step."""
+        """Point after a part of a step."""
         return _Point(
             *(getattr(self, name) + length * getattr(way, name) for name in self.__dataclass_fields__)
         )
 
 
 class CentralPath:
-    """A path to the minimum within a region, on which what keeps it inside weighs less and less.
+    """Path to the minimum within a region, on which the weight of the barriers decreases.
 
-    Newton's method on the conditions of `_Point` with those of a minimum, and a second solution with the same matrix
-    that makes up for the products of the changes where a step would leave the inside. Where the data want bodies that
-    cannot be, it needs some 30 steps, and Newton's method on the value alone hundreds.
-    Source: Wright 1997, chapters 5 and 10, there for the corrector, too; Helmberg, Rendl, Vanderbei and Wolkowicz 1996
-    for the matrices.
+    Newton's method on the conditions of `_Point` and of a minimum, with a second solution of the same matrix that
+    corrects for the products of the changes where a step would leave the region. Where the data ask for impossible
+    links it needs some 30 steps, and Newton's method on the value alone hundreds.
+
+    References ---------- Wright 1997, chapters 5 and 10, also for the corrector; Helmberg, Rendl, Vanderbei and
+    Wolkowicz 1996 for the matrices.
+
     """
 
     def __init__(self, problem: Entropic, region: Region, theta: Float, value: float) -> None:
-        """theta: (p,) of bodies that exist, above their margins, with that value."""
+        """theta: (p,) physically consistent links above their margins, whose objective is `value`."""
         self._problem, self._region, self._bounds = problem, region, _Bounds.of(problem, region)
         weights = problem.of_bodies, problem.weight[problem.squared], problem.weight[problem.rotors]
         self._heaviest = float(np.concatenate(weights).max())
@@ -427,21 +471,21 @@ class CentralPath:
         t = np.where(room > 0, room, np.maximum(CENTRAL_PATH_INSIDE, -room))
         limit = 4.0 * BARRIER * problem.of_bodies
         self._root = np.linalg.cholesky(self._matrices(theta))
-        S = self._of_matrices()[:, None, None] * np.eye(4)
-        y = self._of_bounds() / t
+        S = self._matrix_weights()[:, None, None] * np.eye(4)
+        y = self._bound_weights() / t
         self._point = _Point(problem.program.unknowns(theta), S, s, self._ease * limit / s, t, y)
 
     @staticmethod
     def begun(problem: Entropic, region: Region) -> CentralPath | None:
-        """From bodies that exist; None where these have no value."""
+        """Path from physically consistent links; None if their objective is not finite."""
         theta = _inside_bounds(problem, region.sides, problem.first(region.margin))
         value = problem.value(problem.program.unknowns(theta))
         return CentralPath(problem, region, theta, value) if np.isfinite(value) else None
 
     def follow(self, sharp: float, gain: float) -> bool:
-        """Goes on until limits weigh the one share of the distance and a step gains no more than the other.
+        """Advance until limits weigh the share `sharp` of the distance and a step gains at most the share `gain`.
 
-        False if it stalls.
+        Returns False if it stalls.
         """
         for _ in range(STEPS):
             try:
@@ -460,12 +504,12 @@ class CentralPath:
 
     @property
     def theta(self) -> Float:
-        """Parameters (p,) where it is."""
+        """Parameters (p,) at the current point."""
         return self._problem.program.theta(self._point.u)
 
     @property
-    def held(self) -> Bool:
-        """Which half-spaces (k,) hold the minimum."""
+    def active(self) -> Bool:
+        """Active half-spaces (k,) at the minimum."""
         active = np.zeros(self._region.sides.count, dtype=np.bool_)
         place = self._bounds.place[self._point.y > self._point.t]
         active[place[place >= 0]] = True
@@ -473,7 +517,7 @@ class CentralPath:
 
     @property
     def certificate(self) -> Certificate:
-        """What the forces of the limits leave of the slope here, and what these could still gain."""
+        """Certificate of the current point: remaining slope under the forces of the limits, and their possible gain."""
         problem, bounds, at = self._problem, self._bounds, self._point
         nb, limits = len(problem.bodies), bounds.own == 0
         gradient, hessian = problem.slopes(at.u)
@@ -492,17 +536,17 @@ class CentralPath:
         return Certificate(0.0, float(np.abs(left).max()) / size, share, self._steps)
 
     def _matrices(self, theta: Float) -> Float:
-        """P of the bodies, and P - margin of those with one, (nb + nm, 4, 4)."""
+        """P of the links, and P - margin of those with a margin, (nb + nm, 4, 4)."""
         P, bounded = self._problem.inertias(theta), self._region.bounded
         return np.concatenate([P, P[bounded] - self._region.margin[bounded, None, None] * np.eye(4)])
 
-    def _of_matrices(self) -> Float:
-        """Weights (nb + nm,) of their logarithms: those that are part of the distance, and those that fade."""
+    def _matrix_weights(self) -> Float:
+        """Weights (nb + nm,) of the logarithms of the matrices: those of the distance, and decreasing ones."""
         fading = np.full(len(self._region.bounded), self._sharp * self._heaviest)
         return np.append((1.0 - BARRIER) * self._problem.of_bodies, fading) * self._ease
 
-    def _of_bounds(self) -> Float:
-        """Weights (b,) of their logarithms: of the rotors' own ones, which stay, and of the others', which fade."""
+    def _bound_weights(self) -> Float:
+        """Weights (b,) of the logarithms of the bounds: those of rotors, which stay, and decreasing ones."""
         rotor_weights = self._bounds.own
         return np.asarray(
             self._ease * np.where(rotor_weights > 0, rotor_weights, self._sharp * self._heaviest)
@@ -515,34 +559,34 @@ class CentralPath:
         self._point, self._root = replace(there, S=turn.transpose(0, 2, 1) @ there.S @ turn), root
 
     def _turned(self) -> Float:
-        """L^-1 E_k L'^-1 (nb + nm, 10, 4, 4) of every body and of what it has above its margin."""
+        """L^-1 E_k L'^-1 (nb + nm, 10, 4, 4) of every link, and of those with a margin."""
         inverse = np.linalg.inv(self._root)[:, None]
         return np.asarray(inverse @ BASIS @ inverse.transpose(0, 1, 3, 2))
 
-    def _both(self, of_bodies: Float) -> Float:
-        """Of the bodies, and once more of those with a margin."""
+    def _repeat_bounded(self, of_bodies: Float) -> Float:
+        """Values of the links, with those of links with a margin repeated."""
         return np.concatenate([of_bodies, of_bodies[self._region.bounded]])
 
-    def _added(self, of_matrices: Float) -> Float:
-        """Of both matrices of a body the sum, (nb, ...)."""
+    def _sum_per_body(self, of_matrices: Float) -> Float:
+        """Sum (nb, ...) over the one or two matrices of each link."""
         nb = len(self._problem.bodies)
         total = of_matrices[:nb].copy()
         total[self._region.bounded] += of_matrices[nb:]
         return total
 
     def _step(self) -> tuple[_Point, float, float]:
-        """The next step, what it gains, and how much of it stays inside."""
+        """Next step, its gain, and the share of it that stays inside."""
         problem, bounds, at = self._problem, self._bounds, self._point
         program, nb = problem.program, len(problem.bodies)
         theta, spread, T = program.theta(at.u), program.spread, program.T
-        edge, of_bounds = self._of_matrices(), self._of_bounds()
+        edge, of_bounds = self._matrix_weights(), self._bound_weights()
         limit = self._ease * 4.0 * BARRIER * problem.of_bodies
         turned, of_S = self._turned(), np.linalg.inv(np.linalg.cholesky(at.S))
         f, slope, bent = problem.limits(theta, problem.inertias(theta), turned[:nb])
-        curve = self._added(products(turned, turned @ at.S[:, None]))
+        curve = self._sum_per_body(products(turned, turned @ at.S[:, None]))
         curve = (curve + curve.transpose(0, 2, 1)) / 2.0 - at.z[:, None, None] * bent
         curve += (at.z / at.s)[:, None, None] * slope[:, :, None] * slope[:, None, :]
-        push = self._added(edge[:, None] * traces(turned))
+        push = self._sum_per_body(edge[:, None] * traces(turned))
         push += ((limit - at.z * (f - at.s)) / at.s)[:, None] * slope
         room = bounds.room(theta)
         rows, bowed = bounds.slopes(theta, at.y)
@@ -554,7 +598,7 @@ class CentralPath:
         equation_response = cho_solve(factor, E.T) if len(E) else E.T
 
         def changes(u: Float) -> Float:
-            of_bodies = self._both((spread * (T @ u))[problem.bodies])
+            of_bodies = self._repeat_bounded((spread * (T @ u))[problem.bodies])
             return np.asarray(np.einsum("bk,bkij->bij", of_bodies, turned))
 
         def step(right: Float, S: Float, z: Float, y: Float) -> _Point:
@@ -588,7 +632,7 @@ class CentralPath:
         if length < 1.0:
             half = changes(way.u) @ way.S
             S, z, y = (half + half.transpose(0, 2, 1)) / 2.0, way.s * way.z / at.s, way.t * way.y / at.t
-            away = self._added(traces(turned @ S[:, None])) + z[:, None] * slope
+            away = self._sum_per_body(traces(turned @ S[:, None])) + z[:, None] * slope
             corrected = step(right - problem.force_of_unknowns(away) - rows.T @ y, S, z, y)
             further = inside(corrected)
             if further > length:
@@ -597,7 +641,7 @@ class CentralPath:
 
 
 def _inside_bounds(problem: Entropic, sides: HalfSpaces, first: Float) -> Float:
-    """Parameters (p,) with those that are of no body well inside their bounds."""
+    """Parameters (p,) with those of no link moved well inside their bounds."""
     low, high = np.full(len(first), -np.inf), np.full(len(first), np.inf)
     for row, j, value in zip(sides.rows, sides.index.tolist(), sides.value.tolist(), strict=True):
         if j >= 0 and problem.others[j]:
@@ -619,24 +663,41 @@ SETTLED, ROUNDING, CLOSER = 1e-20, 1e-13, 0.25
 LEAST_STEP = 1e-10
 # In sizes of its row, by how much a half-space that another holds may be missed in rounding; and the part of a row's
 # length that others do not make up, below which it says no more than they do.
-BARELY, DEPENDENT = 1e-12, 1e-9
+ROUNDING_ROOM, DEPENDENT = 1e-12, 1e-9
 
 
 def entropic_optimum(
     problem: Entropic, region: Region, near: Float | None = None
 ) -> tuple[Float, Certificate] | None:
-    """The minimum among consistent bodies within a region; None if the search stalls.    near: (p,) it may be.
+    """Minimum over physically consistent links within a region; None if the search stalls.
 
-    Newton's method with the half-spaces that hold in force. f is convex: what passes every other constraint is the
-    constrained minimum as well. Where a curved limit holds, the end of a path from the inside is the answer.
+    Newton's method with an active set of half-spaces. f is convex, so a point that fulfils all other constraints is the
+    constrained minimum as well. If a curved limit is active, the end of a central path is the solution.
+
+    Parameters
+    ----------
+    problem : Entropic
+        Objective.
+    region : Region
+        Region.
+    near : ndarray, shape (p,), optional
+        Solution of a similar problem.
+
+    Returns
+    -------
+    tuple of ndarray, shape (p,), and Certificate, or None
+        Minimum.
+
     """
-    optimum = _nearby(problem, region, near) if near is not None else _quickly(problem, region)
+    optimum = (
+        _from_nearby(problem, region, near) if near is not None else _without_half_spaces(problem, region)
+    )
     if optimum is not None and region.curved_inside(optimum[0]):
         return optimum
     path = CentralPath.begun(problem, region)
     if path is None or not path.follow(*NEAR):
         return None
-    optimum = _within(problem, region.sides, path.theta, path.held)
+    optimum = _within_half_spaces(problem, region.sides, path.theta, path.active)
     if optimum is not None and region.curved_inside(optimum[0]):
         return optimum
     path.follow(*NEAREST)  # where that stalls, what was reached may do
@@ -644,12 +705,12 @@ def entropic_optimum(
     return (path.theta, certificate) if certificate.ok else None
 
 
-def _nearby(problem: Entropic, region: Region, near: Float) -> tuple[Float, Certificate] | None:
+def _from_nearby(problem: Entropic, region: Region, near: Float) -> tuple[Float, Certificate] | None:
     # What holds the answer to almost the same program most often holds this one as well.
-    return _within(problem, region.sides, near, region.sides.room(near) <= BARELY, QUICK)
+    return _within_half_spaces(problem, region.sides, near, region.sides.room(near) <= ROUNDING_ROOM, QUICK)
 
 
-def _quickly(problem: Entropic, region: Region) -> tuple[Float, Certificate] | None:
+def _without_half_spaces(problem: Entropic, region: Region) -> tuple[Float, Certificate] | None:
     # The minimum without half-spaces, or near it where it lies beyond some.
     first = problem.first(np.zeros(len(problem.bodies)))
     u, ended = _descended(problem, problem.program.unknowns(first), np.zeros((0, len(first))), QUICK)
@@ -657,13 +718,13 @@ def _quickly(problem: Entropic, region: Region) -> tuple[Float, Certificate] | N
         return None
     theta = problem.program.theta(u)
     active = region.sides.beyond(theta, 0.0)
-    return _within(problem, region.sides, theta, active) if active.any() else (theta, ended[1])
+    return _within_half_spaces(problem, region.sides, theta, active) if active.any() else (theta, ended[1])
 
 
-def _within(
+def _within_half_spaces(
     problem: Entropic, sides: HalfSpaces, near: Float, active: Bool, steps: int = INTERIOR_STEPS
 ) -> tuple[Float, Certificate] | None:
-    """The minimum within half-spaces, from parameters (p,) near it and those in force there, (k,)."""
+    """Minimum within half-spaces, from parameters (p,) near it and the half-spaces active there, (k,)."""
     program, theta = problem.program, near
     turned = (sides.rows * program.spread) @ program.T
     for _ in range(ROUNDS):
@@ -677,7 +738,7 @@ def _within(
             return None
         pull, certificate = ended
         theta = sides.at(program.theta(u), active)
-        beyond = ~active & sides.beyond(theta, BARELY)
+        beyond = ~active & sides.beyond(theta, ROUNDING_ROOM)
         # What is held and would rather come back in is let go.
         back = np.flatnonzero(active)[(pull > 0.0) & ~sides.equal[active]]
         if not beyond.any() and not len(back):
@@ -688,7 +749,7 @@ def _within(
 
 
 def _independent(rows: Float, active: Bool) -> Bool:
-    """Those held (k,) whose rows (k, p) are independent: a box around a body holds a sphere around the box as well."""
+    """Active rows (k,) that are linearly independent: a box around a link may repeat planes of other limits."""
     kept, basis = active.copy(), np.zeros((0, rows.shape[1]))
     for row in np.flatnonzero(active).tolist():
         direction = rows[row] / np.linalg.norm(rows[row])
@@ -707,7 +768,7 @@ def _descended(
 ) -> tuple[Float, tuple[Float, Certificate] | None]:
     """Newton's method along A u = const until a step gains no more than rounding.
 
-    Returns where it ended, the forces that hold A u and the certificate; None for these where it stalls.
+    Returns the end point, and the forces of A u with the certificate; None for these if it stalls.
     """
     value, decrease = problem.value(u), np.inf
     for step in range(steps):

@@ -1,4 +1,4 @@
-"""What is known of one body, as plain data: the form in which experiment files and run folders hold it."""
+"""Limits of single links as plain data, the form of experiment files and run folders."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _DIRECTIONS = 64
 
 
 def enclosing_points(points: Float) -> Float:
-    """Corners (k, 3) of the convex hull of points, or of a polytope around it where the hull has more than 100.
+    """Corners (k, 3) of the convex hull of points, or of a polytope around it if the hull has more than 100 corners.
 
     The polytope touches the hull with one plane in each of 64 spread directions and their opposites, and along the
-    axes.    Raises UsageError if the points lie in a plane or span more than 20 m.
+    axes. Raises UsageError if the points lie in a plane or span more than 20 m.
     """
     from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError
 
@@ -40,7 +40,7 @@ def enclosing_points(points: Float) -> Float:
             "mesh-size",
             found=f"a body {span:.4g} m long",
             expected=f"at most {LONGEST:g} m",
-            do="a mesh in millimetres has the scale 0.001",
+            do="scale a mesh in millimetres by 0.001",
         )
     try:
         hull = ConvexHull(points)
@@ -65,14 +65,25 @@ KEYS = (
 
 
 def limits_of_body(entry: Mapping[str, Any]) -> Sequence[Convex]:
-    """Constraints of one entry.
+    """Constraints of one entry of `[[estimate.limits]]`.
 
-    body: number from 1.    mass: window, kg.    centre_lower, centre_upper: box of the centre of mass, m.
-    hull: points (k, 3) around the centre of mass, m.    whole_body: the whole mass lies in that hull.
-    ellipsoid_semi_axes, ellipsoid_centre: m, around the body;
-    the centre is the joint
-    frame's origin where it is not given.
-    Raises UsageError for an unknown key, a missing body, a flat hull or semi-axes that are not positive.
+    Parameters
+    ----------
+    entry : mapping
+        body: number from 1. mass: limits, kg. centre_lower, centre_upper: box of the centre of mass, m. hull: points
+        (k, 3) around the centre of mass, m. whole_body: the whole mass lies in that hull. ellipsoid_semi_axes,
+        ellipsoid_centre: ellipsoid around the link, m; the centre is the origin of the joint frame if it is missing.
+
+    Returns
+    -------
+    sequence of Convex
+        Constraints.
+
+    Raises
+    ------
+    UsageError
+        For an unknown key, a missing body, a flat hull or semi-axes that are not positive.
+
     """
     unknown = sorted(set(entry) - set(KEYS))
     if unknown or "body" not in entry:
@@ -96,7 +107,7 @@ def limits_of_body(entry: Mapping[str, Any]) -> Sequence[Convex]:
         corners = tuple((float(x), float(y), float(z)) for x, y, z in points)
         constraints.append(InsideHull(body, corners) if entry.get("whole_body") else centre)
     elif entry.get("whole_body"):
-        raise UsageError("body-limits", found="whole_body without hull", expected="the hull it lies in")
+        raise UsageError("body-limits", found="whole_body without hull", expected="a hull of the whole link")
     axes = entry.get("ellipsoid_semi_axes")
     if axes is not None:
         semi = _three(axes, np.nan)
@@ -107,11 +118,30 @@ def limits_of_body(entry: Mapping[str, Any]) -> Sequence[Convex]:
 
 
 def with_hull_of_mesh(entry: Mapping[str, Any], folder: Path, place: Place) -> dict[str, Any]:
-    """The entry with the hull of its mesh, in the joint's frame, in place of the keys of the mesh.
+    """Entry in which the keys of a mesh are replaced by the hull of the mesh in the joint frame.
 
-    mesh: STL or OBJ file below `folder`.    mesh_scale: m per unit of the file.    mesh_xyz, mesh_rpy: of the mesh's
-    frame in the joint's frame, m and rad.
-    Raises InputError for a mesh that cannot be read or has no volume, RefusedError for one outside the folder.
+    Parameters
+    ----------
+    entry : mapping
+        mesh: STL or OBJ file below `folder`. mesh_scale: m per unit of the file. mesh_xyz, mesh_rpy: frame of the mesh
+        in the joint frame, m and rad.
+    folder : Path
+        Folder of the experiment file.
+    place : Place
+        Place for messages.
+
+    Returns
+    -------
+    dict
+        Entry with `hull`.
+
+    Raises
+    ------
+    InputError
+        For a mesh that cannot be read or has no volume.
+    RefusedError
+        For a mesh outside the folder.
+
     """
     if entry.get("mesh") is None:
         return dict(entry)
@@ -148,11 +178,31 @@ def limits_from_description(
     geometry: Geometry = "collision",
     diagnostics: Diagnostics | None = None,
 ) -> list[dict[str, Any]]:
-    """One entry of `[[estimate.limits]]` for each body with shapes: the hull of them all, in the joint's frame.
+    """Entries of `[[estimate.limits]]` from a robot file: the hull of all shapes of each link, in its joint frame.
 
-    path: a URDF, plain or as xacro, or an MJCF, whose collision geoms are those that may touch others (contype or
-    conaffinity). Otherwise as `limits_of_robot`.
-    Raises InputErrors with what is wrong in the file, UsageError for another format.
+    Parameters
+    ----------
+    path : Path
+        URDF (plain or xacro) or MJCF; of an MJCF those collision geoms that may touch others (contype or conaffinity).
+    reading : Reading, optional
+        Options of reading.
+    geometry : {"collision", "visual"}
+        Shapes to use.
+    diagnostics : Diagnostics, optional
+        Receives warnings.
+
+    Returns
+    -------
+    list of dict
+        One entry per link with shapes, see `limits_of_robot`.
+
+    Raises
+    ------
+    InputErrors
+        With all faults of the file.
+    UsageError
+        For another format.
+
     """
     from dynid.robot.load import read_robot  # readers of all formats, which pages of a run do without
 
@@ -163,8 +213,8 @@ def limits_from_description(
         raise UsageError(
             "limits-format",
             found=f"<{tag}> in '{path}'",
-            expected="a URDF or MJCF: only they have shapes that are read",
-            do="write [[estimate.limits]] with mesh = ... by hand",
+            expected="a URDF or MJCF file, from which shapes can be read",
+            do="write [[estimate.limits]] with mesh = ... yourself",
         )
     return limits_of_robot(read_robot(path, reading, Diagnostics()), geometry, sink)
 
@@ -172,11 +222,30 @@ def limits_from_description(
 def limits_of_robot(
     robot: RobotModel, geometry: Geometry = "collision", diagnostics: Diagnostics | None = None
 ) -> list[dict[str, Any]]:
-    """One entry of `[[estimate.limits]]` for each body of a robot whose description has shapes; see `described_shapes`.
+    """Entries of `[[estimate.limits]]` for the links of a robot whose file has shapes, see `described_shapes`.
 
-    Links on fixed and held joints count to the body that carries them. Bodies with a shape that cannot be read, such as
-    a mesh that is not there, are left out with a warning: their hull would be too small.
-    Raises RefusedError for a mesh outside its folder or package.
+    Links on fixed and locked joints count to the link that carries them. A link with a shape that cannot be read, such
+    as a missing mesh, is left out with a warning, since its hull would be too small.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    geometry : {"collision", "visual"}
+        Shapes to use.
+    diagnostics : Diagnostics, optional
+        Receives warnings.
+
+    Returns
+    -------
+    list of dict
+        One entry per link.
+
+    Raises
+    ------
+    RefusedError
+        For a mesh outside its folder or package.
+
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     corners: list[list[Float]] = [[] for _ in robot.body_names]
@@ -199,12 +268,12 @@ def limits_of_robot(
         except DynidError as error:
             faults[body] = error
     for body in sorted(faults):
-        sink.warn("shape-unread", f"body '{robot.body_names[body]}' is left out: {faults[body]}")
+        sink.warn("shape-unread", f"no limits for link '{robot.body_names[body]}': {faults[body]}")
     return entries
 
 
 def limits_text(entries: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
-    """The entries as TOML; names: of all bodies, for comments."""
+    """Entries as TOML; names: of all links, for comments."""
     lines = []
     for entry in entries:
         label = "".join(c if c.isprintable() else "?" for c in names[entry["body"] - 1])

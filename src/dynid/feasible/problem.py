@@ -1,4 +1,4 @@
-"""The feasible parameters closest to data or coefficients: one convex program."""
+"""Feasible parameters closest to data or coefficients: one convex program."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _RAISED, _RAISES = 10.0, 6
 
 
 class Distance(StrEnum):
-    """How far parameters are from their prior.
+    """Distance of parameters from their prior.
 
-    euclidean: sum ((theta - prior) / spread)^2.    entropic: for bodies sum tr(P0^-1 P) - log det(P0^-1 P) - 4, the
-    Bregman divergence of the pseudo-inertias, which grows without bound where a body stops being physical.
-    geodesic: for bodies sum ||log(P0^-1/2 P P0^-1/2)||^2 / 2, the Riemannian distance: free of frames and units like
-    the entropic one, and the same for a body too heavy or too light by one factor. Solved by convex steps.
-    Rotor inertias that the setting names count as bodies of one number: x - log x - 1 and log(x)^2 / 2 for x = I / I0.
+    euclidean: sum ((theta - prior) / spread)^2. entropic: for links sum tr(P0^-1 P) - log det(P0^-1 P) - 4, the Bregman
+    divergence of the pseudo-inertias, which is unbounded where a link stops being physical. geodesic: for links sum
+    ||log(P0^-1/2 P P0^-1/2)||^2 / 2, the Riemannian distance, which does not depend on frames and units either, and is
+    the same for a link too heavy or too light by one factor; it is solved by convex steps. Rotor inertias that the
+    setting names count as one-dimensional bodies: x - log x - 1 and log(x)^2 / 2 for x = I / I0.
     """
 
     EUCLIDEAN = "euclidean"
@@ -55,10 +55,21 @@ class Distance(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Feasible:
-    """Physically consistent parameters, and the evidence.
+    """Physically consistent parameters and their certificate.
 
-    parameters: (p,).    cost: ||A theta - y||^2.    certificate: of optimality.    seconds: taken.
-    task: that they answer.
+    Attributes
+    ----------
+    parameters : ndarray, shape (p,)
+        Parameters.
+    cost : float
+        ||A theta - y||^2.
+    certificate : Certificate
+        Certificate of optimality.
+    seconds : float, s
+        Computing time.
+    task : Task
+        Problem that was solved.
+
     """
 
     parameters: Float
@@ -72,18 +83,18 @@ class Feasible:
 
     @cached_property
     def distance(self) -> float:
-        """From the prior."""
+        """Distance from the prior."""
         return self.task.away(self.parameters) / PRIOR_WEIGHT
 
     @cached_property
     def least_eigenvalue(self) -> Float:
-        """(bodies,) of the pseudo-inertias."""
+        """Least eigenvalue (links,) of the pseudo-inertias."""
         eigenvalues = least_eigenvalues(self.task.setting.columns, self.parameters)
         return locked(eigenvalues, (None,), "least_eigenvalue")
 
     @cached_property
     def active(self) -> tuple[str, ...]:
-        """Names of the constraints that hold the answer."""
+        """Names of the active constraints."""
         conditions = self.task.setting.conditions
         return tuple(c.name for c in conditions if slack(c.block, self.parameters) <= ACTIVE)
 
@@ -99,13 +110,42 @@ def feasible_parameters(
     distance: Distance = Distance.EUCLIDEAN,
     pull: Float | None = None,
 ) -> Feasible:
-    """Min ||A theta - y||^2 + strength distance(theta, prior) under convex constraints.
+    """Minimise ||A theta - y||^2 + strength distance(theta, prior) under convex constraints.
 
-    A: (r, p), rows of data or of coefficients.    y: (r,).    prior: (p,), nan = unknown.    spread: (p,) > 0.
-    pull: (p,) > 0, by how much each parameter's part of the distance counts; that of a body's mass for the whole body
-    in the entropic and geodesic distance. None = 1.
-    Raises SolverError (exit code 5) when the constraints exclude every solution, naming those in conflict, and when an
-    answer does not pass the checks; UsageError for shapes that disagree.
+    Parameters
+    ----------
+    A : ndarray, shape (r, p)
+        Rows of data or of coefficients.
+    y : ndarray, shape (r,)
+        Right side.
+    columns : tuple of Column
+        Columns of the model.
+    constraints : sequence of Convex
+        Constraints.
+    prior : ndarray, shape (p,)
+        Prior; nan = unknown.
+    spread : ndarray, shape (p,)
+        Typical sizes, > 0.
+    strength : float
+        Weight of the prior, > 0.
+    distance : Distance
+        Distance from the prior.
+    pull : ndarray, shape (p,), optional
+        Weight > 0 of each parameter in the distance; None = 1. In the entropic and geodesic distance the weight of a
+        mass counts for its whole link.
+
+    Returns
+    -------
+    Feasible
+        Parameters.
+
+    Raises
+    ------
+    SolverError
+        If the constraints exclude every solution, with those in conflict, or if the solution does not pass the checks.
+    UsageError
+        If shapes disagree.
+
     """
     p = len(columns)
     if A.ndim != 2 or A.shape[1] != p or y.shape != (len(A),) or prior.shape != (p,) or spread.shape != (p,):
@@ -128,7 +168,28 @@ def nearest(
 ) -> Feasible:
     """`feasible_parameters` in a setting that many programs share.
 
-    near: (p,) the answer to a program much like this one, from which the entropic optimum is sought.
+    Parameters
+    ----------
+    A : ndarray, shape (r, p)
+        Rows of data or of coefficients.
+    y : ndarray, shape (r,)
+        Right side.
+    setting : Setting
+        Constraints, prior and typical sizes.
+    strength : float
+        Weight of the prior, > 0.
+    distance : Distance
+        Distance from the prior.
+    pull : ndarray, shape (p,), optional
+        Weight of each parameter in the distance; None = 1.
+    near : ndarray, shape (p,), optional
+        Solution of a similar program, from which the search for the entropic optimum starts.
+
+    Returns
+    -------
+    Feasible
+        Parameters.
+
     """
     started = time.perf_counter()
     p, spread = len(setting.columns), setting.spread
@@ -151,11 +212,22 @@ def nearest(
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Min ||X (theta / spread) - z||^2 + weighted distance(theta, centre) under the conditions of a setting.
+    """Minimise ||X (theta / spread) - z||^2 + weighted distance(theta, centre) under the conditions of a setting.
 
-    rows: (k, p + 1), [X, z].    weight: (p,) of each parameter's part of the distance.
-    start: (p,), where the programs start from; any will do, a near one is exacter. None = the minimum without
-        conditions, with squares for distances.
+    Attributes
+    ----------
+    rows : ndarray, shape (k, p + 1)
+        [X, z].
+    setting : Setting
+        Constraints, prior and typical sizes.
+    weight : ndarray, shape (p,)
+        Weight of each parameter in the distance.
+    distance : Distance
+        Distance from the centre.
+    start : ndarray, shape (p,), optional
+        Start of the programs; any will do, a near one is more accurate. None = the minimum without conditions, with
+        squares as distances.
+
     """
 
     rows: Float
@@ -166,27 +238,27 @@ class Task:
 
     @property
     def bodies(self) -> Int:
-        """(nb, 10) columns of each."""
+        """Columns (nb, 10) of each link."""
         return self.setting.bodies
 
     @property
     def centre(self) -> Float:
-        """(p,) of the distance."""
+        """Centre (p,) of the distance."""
         return self.setting.centre
 
     @property
     def spread(self) -> Float:
-        """(p,) of the unknowns."""
+        """Typical sizes (p,) of the unknowns."""
         return self.setting.spread
 
     @property
     def reference(self) -> Float:
-        """(p,) where the programs start from."""
+        """Start (p,) of the programs."""
         return self.whitened.reference
 
     @cached_property
     def pulled(self) -> Bool:
-        """(p,) which parameters the prior pulls by a square of their own."""
+        """Parameters (p,) that the prior pulls by a square of their own."""
         mask = np.ones(len(self.spread), dtype=np.bool_)
         if self.distance is not Distance.EUCLIDEAN:
             mask[self.bodies] = False
@@ -195,7 +267,7 @@ class Task:
 
     @cached_property
     def whitened(self) -> Whitened:
-        """Unknowns in which every direction counts alike."""
+        """Unknowns in which all directions have the same curvature."""
         return Whitened.of(self.rows, self.start, self.centre, self.spread, self.weight)
 
     def away(self, theta: Float) -> float:
@@ -220,12 +292,12 @@ class Task:
         return (1.0 - BARRIER) * divergence(pi, prior) + BARRIER * barrier(pi, prior, compactness)
 
     def value(self, theta: Float) -> float:
-        """What is to be least."""
+        """Objective at parameters (p,)."""
         missed = self.rows[:, :-1] @ (theta / self.spread) - self.rows[:, -1]
         return float(missed @ missed) + self.away(theta)
 
     def cones(self, first: int) -> tuple[Float, list[Block]]:
-        """Linear objective (n,) and blocks in d, theta = reference + spread d; what cones add begins at `first`."""
+        """Linear objective (n,) and blocks in d, theta = reference + spread d; auxiliary unknowns begin at `first`."""
         linear, blocks = np.zeros(first), list[Block]()
         if self.distance is Distance.ENTROPIC:
             linear, blocks = entropic_program(
@@ -263,9 +335,9 @@ def _optimum(task: Task) -> tuple[Float, Certificate]:
 
 
 def _further_inside(task: Task) -> tuple[Float, Certificate] | None:
-    """The entropic optimum with more weight on the distance, the least of a few that fulfils all conditions; or None.
+    """Entropic optimum with the least increased weight of the distance that fulfils all conditions; None if none does.
 
-    It is possible and slightly nearer to the prior than the optimum of the task, by how much is not known: gap = inf.
+    It is feasible and slightly nearer to the prior than the true optimum. The difference is unknown, so gap = inf.
     """
     for k in range(1, _RAISES + 1):
         optimum = _interior(replace(task, weight=task.weight * _RAISED**k))
@@ -275,7 +347,7 @@ def _further_inside(task: Task) -> tuple[Float, Certificate] | None:
 
 
 def _interior(task: Task) -> tuple[Float, Certificate] | None:
-    """The entropic optimum; None where the search stalls, or other conditions than it knows are not fulfilled."""
+    """Entropic optimum by Newton's method; None if it stalls or violates conditions that it does not handle."""
     setting = task.setting
     program = Entropic(
         task.whitened, setting.bodies, setting.centre, task.weight, setting.compactness, setting.rotors
@@ -390,11 +462,19 @@ GRID = tuple(float(10.0**k) for k in range(-1, 6))
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """A strength and what it was chosen by.
+    """A strength and the figures it was chosen by.
 
-    strength: the choice.    strengths: (k,) that were tried, ascending.
-    judged: (k,) squared error on unseen data, or how far below the chord of the L-curve each lies; nan = not solved.
-    at_border: whether the choice is the first or last that was solved, so that a wider range may hold a better one.
+    Attributes
+    ----------
+    strength : float
+        Chosen strength.
+    strengths : ndarray, shape (k,)
+        Strengths tried, ascending.
+    judged : ndarray, shape (k,)
+        Squared held-out error, or depth below the chord of the L-curve; nan = not solved.
+    at_border : bool
+        Whether the first or last solved strength was chosen, so that a wider range may contain a better one.
+
     """
 
     strength: float
@@ -404,7 +484,7 @@ class Chosen:
 
     @property
     def judgement(self) -> float:
-        """What `judged` says of the choice."""
+        """Figure of the chosen strength."""
         return float(self.judged[self.strengths == self.strength][0])
 
     def __post_init__(self) -> None:
@@ -415,13 +495,34 @@ class Chosen:
 def held_out_strength(
     errors: Callable[[float], Float], strengths: Sequence[float] = GRID, deviations: float = 1.0
 ) -> Chosen:
-    """The greatest strength that predicts unseen data no worse than the best one does, within its standard error.
+    """Greatest strength whose held-out error is that of the best one within its standard error.
 
-    errors: squared prediction errors (folds,) of a strength, each on the fold that was left out. With d_f the
-    difference of fold f to the strength of least total error, a strength is as good when
+    With d_f the difference of fold f to the strength of least total error, a strength is as good if
     mean d <= deviations std(d) / sqrt(folds).
-    Raises SolverError if no strength has a solution.
-    Source: Hastie, Tibshirani and Friedman 2009, section 7.10, with paired differences.
+
+    Parameters
+    ----------
+    errors : callable
+        Squared prediction errors (folds,) of a strength, each on the fold that was left out.
+    strengths : sequence of float
+        Strengths to try.
+    deviations : float
+        Number of standard errors.
+
+    Returns
+    -------
+    Chosen
+        Strength.
+
+    Raises
+    ------
+    SolverError
+        If no strength has a solution.
+
+    References
+    ----------
+    Hastie, Tibshirani and Friedman 2009, section 7.10, with paired differences.
+
     """
     order = np.sort(np.asarray(strengths, dtype=np.float64))
     table = [_tried(errors, float(s)) for s in order]
@@ -443,11 +544,34 @@ def held_out_strength(
 def l_curve_strength(
     solve: Callable[[float], tuple[float, float]], strengths: Sequence[float] = GRID
 ) -> Chosen:
-    """The corner of the L-curve: log cost over log distance from the prior, farthest below the chord of its ends.
+    """Corner of the L-curve, log cost over log distance from the prior: the point farthest below the chord of its ends.
 
-    solve: cost ||A theta - y||^2 and distance of a strength.    Logarithms are scaled to the unit square.
-    Raises SolverError if fewer than three strengths have a solution, UsageError if fewer than three are given.
-    Source: Hansen and O'Leary 1993; the chord in place of the curvature, which noise in a few points does not move.
+    The logarithms are scaled to the unit square. The chord replaces the curvature, which noise in a few points would
+    move.
+
+    Parameters
+    ----------
+    solve : callable
+        Cost ||A theta - y||^2 and distance of a strength.
+    strengths : sequence of float
+        Strengths to try.
+
+    Returns
+    -------
+    Chosen
+        Strength.
+
+    Raises
+    ------
+    SolverError
+        If fewer than three strengths have a solution.
+    UsageError
+        If fewer than three strengths are given.
+
+    References
+    ----------
+    Hansen and O'Leary 1993.
+
     """
     if len(strengths) < 3:
         raise UsageError("l-curve", found=f"{len(strengths)} strengths", expected="at least 3")
@@ -459,7 +583,7 @@ def l_curve_strength(
             "l-curve",
             found=f"solutions for {len(solved)} of {len(order)} strengths",
             expected="at least 3 points of the curve",
-            do="give a strength",
+            do="set strength to a number",
         )
     curve = np.array([point for point in table if point is not None])
     points = np.log(np.maximum(curve, np.finfo(np.float64).tiny))
@@ -490,6 +614,6 @@ def _strength_solved(table: Sequence[Float | None]) -> list[int]:
             "no-strength",
             found=f"no solution for any of {len(table)} strengths",
             expected="at least one",
-            do="widen the constraints, or give a strength",
+            do="widen the constraints, or set strength to a number",
         )
     return solved

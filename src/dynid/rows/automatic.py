@@ -183,23 +183,25 @@ def held_torque(
     motion shows: work of a held torque is tau_{k-1} . (q_k - q_{k-1}), of a sampled one that of the mean.
     """
     if commanded is False:
-        return HeldTorque(False, "torque is measured, as the rows say")
+        return HeldTorque(False, "torque is declared as measured (commanded = false)")
     repeated, rough = _torque_texture(prepared, windows)
     if commanded is None and repeated < REPEATED_SHARE and rough > SMOOTH_SHARE:
-        return HeldTorque(False, "torque is measured: it carries noise", repeated=repeated)
+        return HeldTorque(False, "torque is measured, since it is noisy", repeated=repeated)
     batches = [prepared.process(window) for window in windows]
     batches = [samples for samples in batches if samples.keep.any() and samples.theta is None]
     if not batches:
-        return HeldTorque(bool(commanded), "torque is commanded, as the rows say", repeated=repeated)
+        return HeldTorque(
+            bool(commanded), "torque is declared as commanded (commanded = true)", repeated=repeated
+        )
     misfit = {hold: _balance_misfit(robot, batches, hold) for hold in ("linear", "zero")}
     gain = misfit["linear"] / misfit["zero"] if misfit["zero"] > 0 else np.inf
     is_held = bool(commanded) or gain > HELD_GAIN
     if commanded:
-        reason = "torque is held from row to row, as the rows say"
+        reason = "torque is constant between rows, as declared (commanded = true)"
     elif is_held:
-        reason = f"torque is held from row to row: the energy balance closes {gain:.2g} times better"
+        reason = f"torque is constant between rows: the energy balance then closes {gain:.2g} times better"
     else:
-        reason = "torque is sampled, not held: the energy balance closes no better with held torque"
+        reason = "torque varies between rows: the energy balance closes no better with constant torque"
     return HeldTorque(
         is_held,
         reason,
@@ -333,11 +335,13 @@ def choose_rows(
     if choice.state_cutoff is not None:
         set_to = max(prepared.settings.state_cutoffs(prepared.joints))
         change = f"positions are low-passed at {choice.state_cutoff:.2g} Hz, not at {set_to:.3g} Hz"
-        why = "the motion ends there, and what lies above is noise"
+        why = "above it there is noise but no motion"
         if asked.state_cutoff == "auto" and asked.cutoff == "auto":
             sink.note("states-low-passed", f"{change}: {why}")
         else:
-            sink.warn("states-low-passed", f"{change} as asked: {why}. To keep it, say rows = 'momentum'")
+            sink.warn(
+                "states-low-passed", f"{change} as set: {why}. To keep your setting, set rows = 'momentum'"
+            )
     if not choice.trusted:
         sink.warn("noisy-accelerations", _noisy(choice, prepared))
     return choice
@@ -349,8 +353,8 @@ def _noisy(choice: RowsChoice, prepared: Prepared) -> str:
     shares = [share or 0.0 for share in noise["share"]]
     joint = noise["joints"][shares.index(max(shares))]
     text = (
-        f"torque is predicted with accelerations of which noise makes up to {100 * max(shares):.2g} % of the power "
-        f"('{joint}'): scores and residuals show that noise besides the model"
+        f"up to {100 * max(shares):.2g} % of the power of the accelerations is noise ('{joint}'), which raises scores "
+        "and residuals"
     )
     asked = [
         name
@@ -358,12 +362,10 @@ def _noisy(choice: RowsChoice, prepared: Prepared) -> str:
         if value != "auto"
     ]
     if asked:
-        return f"{text}. To judge the model, leave {' and '.join(asked)} at auto"
+        return f"{text}. To judge the model alone, set {' and '.join(asked)} to auto"
     if settings.velocity == "differentiate" and not prepared.log.mapping.velocity:
-        return (
-            f"{text}. Filters cannot take it away: log velocities as well, or positions at a finer resolution"
-        )
-    return f"{text}. Filters cannot take it away: log positions at a finer resolution or move faster"
+        return f"{text}. Filters cannot remove it: also log velocities, or positions at a finer resolution"
+    return f"{text}. Filters cannot remove it: log positions at a finer resolution or move faster"
 
 
 def _first(prepared: Prepared) -> tuple[Window, ...]:
@@ -378,7 +380,7 @@ def _trusted(prepared: Prepared) -> bool:
 def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared: Prepared) -> RowsChoice:
     windows = _first(prepared)
     if not windows:
-        return RowsChoice(TorqueRows(), "the log is too short to choose by")
+        return RowsChoice(TorqueRows(), "the log is too short for an automatic choice")
     noise = acceleration_noise(prepared, windows)
     if any(isinstance(term, SpringTerm) for term in terms):
         return _elastic(noise)
@@ -388,23 +390,23 @@ def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared
     whole = whole and prepared.measured is None  # power is that of all joints
     if torque.held and torque.sticking > STICKING_SHARE and torque.power_suffices and whole:
         reason = (
-            f"{torque.reason}, and some joint sticks in {100 * torque.sticking:.2g} % of the samples in motion: "
-            "friction at rest does no work"
+            f"{torque.reason}; in {100 * torque.sticking:.2g} % of the samples in motion a joint sticks, where its "
+            "friction is unknown but does no work"
         )
         rows = FilteredPowerRows(cutoff=_cutoff(noise), hold="zero")
         return RowsChoice(rows, reason, evidence, noise.worst <= TRUSTED_SHARE)
     motors = prepared.log.mapping.motor_position
     both = (
-        "; motor positions are given to the drives' terms, and rigid rows keep no spring: rows = 'elastic' finds it"
+        "; motor positions are used by drive terms only: set rows = 'elastic' to identify joint springs"
         if motors
         else ""
     )
     if noise.worst <= TRUSTED_SHARE:
-        reason = f"accelerations can be trusted: {_noise(noise)}{both}"
+        reason = f"accelerations are accurate enough: {_noise(noise)}{both}"
         return RowsChoice(TorqueRows(), reason, evidence)
     hold: Hold = "zero" if torque.held else "linear"
     momentum = MomentumRows(cutoff=_cutoff(noise), degree=2, hold=hold)
-    reason = f"accelerations cannot be trusted: {_noise(noise)}; these rows read none{both}"
+    reason = f"accelerations are too noisy: {_noise(noise)}; these rows need none{both}"
     if torque.held:
         reason += f"; {torque.reason}"
     asked = RowsChoice(momentum, reason, evidence, trusted=False)
@@ -416,18 +418,18 @@ def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared
 
 
 def _elastic(noise: AccelerationNoise) -> RowsChoice:
-    springs = "the model has springs, which only the equations of both sides of a joint see"
+    springs = "the model has joint springs, which need the equations of link and motor"
     evidence = {"acceleration": noise.describe()}
     if noise.worst <= TRUSTED_SHARE:
         return RowsChoice(
-            ElasticRows(), f"{springs}; accelerations can be trusted: {_noise(noise)}", evidence
+            ElasticRows(), f"{springs}; accelerations are accurate enough: {_noise(noise)}", evidence
         )
-    reason = f"{springs}; accelerations cannot be trusted: {_noise(noise)}"
+    reason = f"{springs}; accelerations are too noisy: {_noise(noise)}"
     return RowsChoice(ElasticMomentumRows(cutoff=_cutoff(noise)), reason, evidence, trusted=False)
 
 
 def _noise(noise: AccelerationNoise) -> str:
-    return f"noise makes up to {100 * noise.worst:.2g} % of their power ({noise.worst_joint})"
+    return f"noise is up to {100 * noise.worst:.2g} % of their power ({noise.worst_joint})"
 
 
 def _cutoff(noise: AccelerationNoise) -> float:

@@ -111,8 +111,8 @@ class ElasticMomentumRows(ElasticRows):
     Raises UsageError for options out of range; `equations` raises UnfitDataError where a signal is missing.
     """
 
-    cutoff: float = option(5.0, "cut-off of the filter of the equations", unit="Hz", above=0)
-    degree: int = option(2, "its relative degree", least=1, most=2)
+    cutoff: float = option(5.0, "cutoff frequency of the equation filter", unit="Hz", above=0)
+    degree: int = option(2, "relative degree of that filter", least=1, most=2)
     hold: Hold = "linear"
     name: str = "elastic_momentum"
 

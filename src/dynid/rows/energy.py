@@ -158,8 +158,8 @@ class FilteredPowerRows:
     Raises UsageError for options out of range, UnfitDataError where a signal is missing.
     """
 
-    cutoff: float = option(5.0, "cut-off of the filter of the equations", unit="Hz", above=0)
-    degree: int = option(1, "its relative degree", least=1, most=2)
+    cutoff: float = option(5.0, "cutoff frequency of the equation filter", unit="Hz", above=0)
+    degree: int = option(1, "relative degree of that filter", least=1, most=2)
     hold: Hold = "linear"
     joints: tuple[str, ...] = ()
     name: str = "filtered_power"

@@ -71,7 +71,7 @@ class CausalFilter:
             lines = self._low(lines)
         return lines
 
-    def held(self, lines: Float) -> Float:
+    def low_of_held(self, lines: Float) -> Float:
         """f2 of signals (L, T) that stay constant from each sample to the next."""
         x = self.pole / self.rate
         lines = _filtered([0.0, 2.0 * x / (2.0 + x)], self._denominator, lines)
@@ -81,7 +81,7 @@ class CausalFilter:
 
     def of_torque(self, lines: Float, hold: Hold) -> Float:
         """f2 of torque lines (L, T), held or linear between samples."""
-        return self.held(lines) if hold == "zero" else self.low(lines)
+        return self.low_of_held(lines) if hold == "zero" else self.low(lines)
 
     @property
     def _denominator(self) -> list[float]:
@@ -111,7 +111,7 @@ def check_filter(cutoff: float, degree: int, hold: str) -> None:
         raise UsageError(
             "rows-filter",
             found=f"cutoff = {cutoff}, degree = {degree}, hold = '{hold}'",
-            expected="a cut-off > 0 in Hz, degree 1 or 2, hold 'linear' or 'zero'",
+            expected="a cutoff frequency > 0 Hz, degree 1 or 2, hold 'linear' or 'zero'",
         )
 
 
@@ -154,10 +154,12 @@ class MomentumRows:
     Raises UsageError for options out of range; `equations` raises UnfitDataError where a signal is missing.
     """
 
-    cutoff: float = option(5.0, "cut-off of the filter of the equations", unit="Hz", above=0)
-    degree: int = option(2, "its relative degree", least=1, most=2)
+    cutoff: float = option(5.0, "cutoff frequency of the equation filter", unit="Hz", above=0)
+    degree: int = option(2, "relative degree of that filter", least=1, most=2)
     hold: Hold = "linear"
-    stick: float = option(0.0, "a joint not faster than this pauses", unit="rad/s or m/s", least=0)
+    stick: float = option(
+        0.0, "a joint at or below this speed gives no equations", unit="rad/s or m/s", least=0
+    )
     name: str = "momentum"
 
     def __post_init__(self) -> None:

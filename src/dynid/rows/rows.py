@@ -29,7 +29,7 @@ class Equations:
                 raise UsageError(
                     "equation-shape",
                     found=f"a panel of {panel.shape[0]} lines for {len(columns)} columns",
-                    expected="one line a column and the target",
+                    expected="one line per column, and one for the target",
                 )
 
 

@@ -128,7 +128,9 @@ class StaticRows:
     `equations` raises UnfitDataError that names the first row in which a joint moves faster.
     """
 
-    still: float = option(2e-3, "motion above this is an error", unit="rad/s or m/s", above=0)
+    still: float = option(
+        2e-3, "greatest speed of a joint at rest; faster rows are an error", unit="rad/s or m/s", above=0
+    )
     name: str = "static"
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:
@@ -155,7 +157,7 @@ class StaticRows:
                 "pose-moves",
                 found=f"a pose in motion, {abs(samples.dq[row, joint]):.3g} rad/s or m/s",
                 expected=f"at most {self.still:g} at rest",
-                do="leave this row out, or use rows of motion",
+                do="remove this row, or choose rows for motion such as torque",
                 place=Place(
                     row=samples.first + row, time=float(samples.t[row]), joint=robot.joint_names[joint]
                 ),

@@ -1,4 +1,4 @@
-"""A model of terms with known parameters as a mechanism: its accelerations, for many states at once."""
+"""Equations of motion of a model with known parameters, for many states at once."""
 
 from __future__ import annotations
 
@@ -30,13 +30,27 @@ _LINEAR = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Mechanism:
-    """Generalised force f(x, v, a) of a model, linear in a: f = M(x) a + h(x, v).
+    """Generalised force of a model, f(x, v, a) = M(x) a + h(x, v).
 
-    Coordinates x (B, s) are the joints, then the motors of the joints in `second`, those with two encoders. Drive
-    torque u (B, n) acts on a joint's motor where it has a coordinate, on the joint itself elsewhere.
+    Coordinates x (s,) are the joints, then the motors of the joints in `second`, which have two encoders. Drive torque
+    u (n,) acts on the motor coordinate of a joint if there is one, and on the joint itself otherwise.
 
-    theta: (p,) over terms.columns(robot).
-    Raises UsageError for parameters of another length or terms with a memory of the motion.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    theta : ndarray, shape (p,)
+        Parameters, in the order of `terms.columns(robot)`.
+    second : tuple of int
+        Joints with two encoders.
+
+    Raises
+    ------
+    UsageError
+        If theta has another length, or a term depends on past motion.
+
     """
 
     robot: RobotModel
@@ -48,14 +62,14 @@ class Mechanism:
         p = len(self.terms.columns(self.robot))
         if np.shape(self.theta) != (p,) or not np.isfinite(self.theta).all():
             raise UsageError(
-                "parameters", found=f"{np.shape(self.theta)} parameters", expected=f"({p},) finite ones"
+                "parameters", found=f"{np.shape(self.theta)} parameters", expected=f"({p},) finite parameters"
             )
         if self.terms.remembers:
             raise UsageError(
                 "simulate-memory",
                 found="a term with a memory of the motion",
-                expected="friction that depends on the present state",
-                do="use 'coulomb' or 'stribeck' in place of it",
+                expected="terms that depend on the present state only",
+                do="replace it by 'coulomb' or 'stribeck'",
             )
 
     @property
@@ -70,13 +84,13 @@ class Mechanism:
 
     @cached_property
     def driven(self) -> Int:
-        """The coordinate (n,) on which each drive acts."""
+        """Index (n,) of the coordinate on which each drive acts."""
         place = np.arange(self.n)
         place[list(self.second)] = self.n + np.arange(len(self.second))
         return place
 
     def samples(self, x: Float, v: Float, a: Float, extra: Extra) -> Samples:
-        """Samples (B,) of a motion in these coordinates."""
+        """Samples (B,) of a motion x, v, a (B, s) in these coordinates, with the channels `extra`."""
         n, B = self.n, len(x)
         motors: list[Float | None] = [None, None, None]
         if self.second:
@@ -106,7 +120,7 @@ class Mechanism:
         return self._force(self.terms, self.theta, self.samples(x, v, a, extra))
 
     def equations(self, x: Float, v: Float, extra: Extra) -> tuple[Float, Float]:
-        """M (B, s, s) and h (B, s)."""
+        """Mass matrices M (B, s, s) and remaining forces h (B, s)."""
         B, s = x.shape
         if self._bodies is not None and self._fast:
             n = self.n
@@ -127,32 +141,32 @@ class Mechanism:
         return 0.5 * (M + np.swapaxes(M, 1, 2)), f[0]
 
     def acceleration(self, x: Float, v: Float, u: Float, extra: Extra) -> Float:
-        """Acceleration a (B, s) under drive torque u (B, n); raises SolverError where M is not positive definite."""
+        """Acceleration a (B, s) under drive torque u (B, n); raises SolverError if M is not positive definite."""
         M, h = self.equations(x, v, extra)
         return solved(M, self.on_coordinates(u) - h)
 
     def on_coordinates(self, u: Float) -> Float:
-        """Drive torque (B, n) as generalised force (B, s)."""
+        """Generalised force (B, s) of drive torque (B, n)."""
         force = np.zeros((len(u), self.size))
         force[:, self.driven] = u
         return force
 
     def split(self, total: Float, motor: Float) -> Float:
-        """Generalised force (B, s, ...) from what joints take with their motors, and motors alone, (B, n, ...)."""
+        """Generalised force (B, s, ...) from total joint torque and motor torque, (B, n, ...) each."""
         joints, n = list(self.second), self.n
         f = np.concatenate([total, motor[:, joints]], axis=1)
         f[:, joints] -= f[:, n:]
         return f
 
     def damping(self, x: Float, v: Float, extra: Extra) -> Float:
-        """(B, s) secant slopes of f over velocity: what holds a step through dry friction stable."""
+        """Secant slopes (B, s) of f over velocity, which keep a step through dry friction stable."""
         speed = np.where(np.abs(v) < SLOW, SLOW, v)
         zero = np.zeros_like(x)
         change = self._other(x, speed, zero, extra) - self._other(x, -speed, zero, extra)
         return np.maximum(change / (2.0 * speed), 0.0)
 
     def springs(self, x: Float, extra: Extra) -> tuple[Float, Float]:
-        """(s, s) stiffness and damping between each joint and its motor, as at the first of the states (B, s)."""
+        """Stiffness and damping (s, s) between each joint and its motor, at the first of the states (B, s)."""
         s, n = self.size, self.n
         K, D = np.zeros((s, s)), np.zeros((s, s))
         if not self.second:
@@ -177,9 +191,9 @@ class Mechanism:
 
     @cached_property
     def multibody(self) -> Multibody | None:
-        """The model as the compiled step knows it; None where a term is more than linear and signs of velocities.
+        """The model for the compiled step; None if a term is neither linear in the motion nor a smoothed sign.
 
-        What a term does is seen by asking it: a torque that is linear in the motion, or a smoothed sign of its width.
+        The form of a term is determined by evaluating it.
         """
         if self._bodies is None or self.terms.channels() or not self._fast:
             return None
@@ -243,7 +257,7 @@ class Mechanism:
         return (K, D, constant) if np.abs(expected - f[1 + 2 * s :]).max() <= _LINEAR * scale else None
 
     def parameters(self, wanted: Bool) -> tuple[Parameter, ...] | None:
-        """The wanted parameters (w,) as the compiled step knows them; None where it does not know all of them."""
+        """The wanted parameters (w,) as the compiled step stores them; None if it cannot handle all of them."""
         every_parameter: list[Parameter | None] = []
         for term in self.terms:
             every_parameter += self._parameters_of(term)
@@ -278,7 +292,7 @@ class Mechanism:
         return next((kind for kind, values in kinds if np.array_equal(basis, values[:, coordinates])), None)
 
     def regressor(self, x: Float, v: Float, a: Float, extra: Extra, wanted: Bool) -> Float:
-        """Slopes df / dtheta over the wanted columns, (B, s, w)."""
+        """Derivatives df / dtheta for the w wanted columns, (B, s, w)."""
         samples, p = self.samples(x, v, a, extra), len(self.theta)
         total = self.terms.torque_regressor(self.robot, samples, wanted).dense(p)[:, :, wanted]
         if not self.second:
@@ -288,9 +302,9 @@ class Mechanism:
         )
 
     def slopes(self, x: Float, v: Float, a: Float, extra: Extra) -> tuple[Float, Float]:
-        """df/dx and df/dv at given accelerations, (B, s, s) each: exact for what the compiled step knows.
+        """Derivatives df/dx and df/dv at given accelerations, (B, s, s) each.
 
-        Else by central differences.
+        They are exact for models of the compiled step, and central differences otherwise.
         """
         B, s = x.shape
         if (system := self.multibody) is not None and (system.width > 0).all():
@@ -414,7 +428,7 @@ class Mechanism:
 
 
 def tried_positions(robot: RobotModel, count: int) -> Float:
-    """Random positions (count, n) within the limits, beyond which bars need not close; to 1 without limits."""
+    """Random positions (count, n) within the limits, where linkages can close; +-1 without limits."""
     low, high = (
         np.where(np.isfinite(limit), limit, fallback)
         for limit, fallback in ((robot.limits.lower, -1.0), (robot.limits.upper, 1.0))

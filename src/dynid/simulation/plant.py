@@ -223,8 +223,8 @@ class Plant:
             raise InputError(
                 "unknown-inertia",
                 found=f"no inertia of {', '.join(unknown)}",
-                expected="all ten parameters of every body",
-                do="give each body an inertial in the robot file",
+                expected="ten inertial parameters of every link",
+                do="add the inertials of these links to the robot file",
             )
         if not (np.isfinite(self.rotors) & (self.rotors >= 0)).all():
             raise UsageError(
@@ -234,15 +234,15 @@ class Plant:
             raise UsageError(
                 "array-shape",
                 found=f"{len(self.elasticity.stiffness)} stiffnesses",
-                expected=f"{self.robot.n}, one a joint",
+                expected=f"{self.robot.n}, one per joint",
             )
         if self.elasticity is not None and not (self.rotors > 0).all():
             bad = [self.robot.joint_names[i] for i in np.flatnonzero(self.rotors == 0)]
             raise UsageError(
                 "rotor-inertia",
                 found=f"elastic joints without rotor inertia: {', '.join(bad)}",
-                expected="a rotor that moves by itself",
-                do="give drive.rotor_inertia of these joints",
+                expected="a rotor inertia > 0 at every elastic joint",
+                do="set drive.rotor_inertia of these joints",
             )
         if self.robot.drive.linkages and self.coupling is Coupling.FULL:
             raise UsageError(
@@ -256,7 +256,7 @@ class Plant:
             raise UsageError(
                 "not-physical",
                 found=f"a mass matrix with eigenvalue {least:.4g}",
-                expected="a positive definite one in every posture",
+                expected="a positive definite mass matrix in every posture",
                 do="with full coupling the links must include the rotors they carry"
                 if self.coupling is Coupling.FULL
                 else "check inertias and rotors",

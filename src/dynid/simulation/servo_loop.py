@@ -39,11 +39,11 @@ from dynid.terms.nominal import Nominal
 # followed side by side, with what comes before each, after which a drive has met an end.
 STEP, PART, BEFORE = 1e-3, 2.0, 1.0
 # Of the inertia that a drive sees: its own at least, and its link's, which is flung from end to end below that.
-LEAST_OWN, LEAST_LINK = 0.02, 1e-4
+LEAST_DRIVE_SHARE, LEAST_LINK_SHARE = 0.02, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Added:
+class AddedTorque:
     """Torque (T, n) beside that of the controllers, at times t (T,)."""
 
     t: Float
@@ -55,7 +55,7 @@ class Added:
 
 
 @dataclass(frozen=True, eq=False)
-class Carried:
+class DrivenLoad:
     """What drives carry along a motion, by the description's bodies.
 
     torque: (T, n) that links take from their drives.    inertia: (T, n, n) of the bodies about the joints.
@@ -67,7 +67,7 @@ class Carried:
     inertia: Float
 
     @staticmethod
-    def of(robot: RobotModel, samples: Samples) -> Carried | None:
+    def of(robot: RobotModel, samples: Samples) -> DrivenLoad | None:
         """None where the description does not know its bodies."""
         still = np.zeros_like(samples.q)
         try:
@@ -78,14 +78,14 @@ class Carried:
         for j, unit in enumerate(np.eye(robot.n)):
             inertia[:, :, j] = Nominal().rigid(robot, samples.q, still, still + unit) - rest
         torque = Nominal().rigid(robot, samples.q, samples.dq, samples.ddq)
-        return Carried(robot, samples, torque, inertia)
+        return DrivenLoad(robot, samples, torque, inertia)
 
-    def own(self, inertia: Float) -> Float:
+    def drive_inertia(self, inertia: Float) -> Float:
         """(n,) inertia of the drives themselves, where they see `inertia` (n,) in all."""
         links = np.diagonal(self.inertia, axis1=1, axis2=2).mean(axis=0)
-        return np.asarray(np.maximum(inertia - links, LEAST_OWN * inertia))
+        return np.asarray(np.maximum(inertia - links, LEAST_DRIVE_SHARE * inertia))
 
-    def ahead(self, drive_inertia: Float, play: Float) -> Added:
+    def play_deflection(self, drive_inertia: Float, play: Float) -> AddedTorque:
         """By how much drives are ahead of their links, in place of a torque, in `STEP`s.
 
         own: (n,) inertia of the drives.    play: (n,) rad, from end to end; a negative one turns the sign around.
@@ -93,8 +93,8 @@ class Carried:
         t = np.arange(self.samples.t[0], self.samples.t[-1] + 0.5 * STEP, STEP)
         # A link in its play alone: those behind it and before it go along with their drives.
         whole = 1.0 / np.diagonal(np.linalg.inv(self.inertia + np.diag(drive_inertia)), axis1=1, axis2=2)
-        link = np.maximum(whole - drive_inertia, LEAST_LINK * whole)
-        push = Added(self.samples.t, self.torque * (1.0 / link + 1.0 / drive_inertia)).at(t)
+        link = np.maximum(whole - drive_inertia, LEAST_LINK_SHARE * whole)
+        push = AddedTorque(self.samples.t, self.torque * (1.0 / link + 1.0 / drive_inertia)).at(t)
         length, before = round(PART / STEP), round(BEFORE / STEP)
         starts = np.arange(0, len(t), length)
         index = starts[:, None] + np.arange(-before, length)
@@ -110,9 +110,11 @@ class Carried:
             if k >= before:
                 deflections[k - before] = x
         joined = deflections.transpose(1, 0, 2).reshape(-1, len(half))[: len(t)]
-        return Added(t, joined * np.sign(play))
+        return AddedTorque(t, joined * np.sign(play))
 
-    def felt(self, ahead: Added, drive_inertia: Float, servo: Servo, viscous: Float) -> tuple[Added, Float]:
+    def equivalent_torque(
+        self, ahead: AddedTorque, drive_inertia: Float, servo: Servo, viscous: Float
+    ) -> tuple[AddedTorque, Float]:
         """The torque that stands for the play in a run, and by how much (T, n) the run is ahead of the links.
 
         own, viscous: (n,) inertia and viscous friction of the drives.
@@ -123,9 +125,9 @@ class Carried:
         before = ahead.torque @ K.T
         torque = servo.kp * before + servo.kd * np.gradient(before, STEP, axis=0)
         torque -= viscous * np.gradient(ahead.torque - before, STEP, axis=0)
-        shift, still = Added(t, before).at(samples.t), np.zeros_like(samples.q)
+        shift, still = AddedTorque(t, before).at(samples.t), np.zeros_like(samples.q)
         weight = [Nominal().rigid(self.robot, q, still, still) for q in (samples.q + shift, samples.q)]
-        return Added(t, torque + Added(samples.t, weight[0] - weight[1]).at(t)), shift
+        return AddedTorque(t, torque + AddedTorque(samples.t, weight[0] - weight[1]).at(t)), shift
 
 
 # Ticks of the controller in a sample at most: a held torque comes half a tick later, which must not exceed the lag.
@@ -155,7 +157,7 @@ class ServoLoop:
     servo: Servo
     commands: Commands
     later: float = 0.0
-    added: Added | None = None
+    added: AddedTorque | None = None
 
     @property
     def lag(self) -> float:
@@ -248,7 +250,7 @@ def servo_run(
                 task.h,
                 task.count,
                 Control(mechanism.n, *task.gains, *task.tables),
-                task.held,
+                task.hold,
                 parameters,
                 threads=threads,
             )
@@ -271,8 +273,8 @@ def servo_run(
         first = float(samples.t[stretches.index[:, int(np.argmax(astray))]].min())
         raise SolverError(
             "diverged",
-            found=f"a simulated run that leaves the measured one at t = {first:.4g} s",
-            expected="a model that the controllers hold",
+            found=f"a simulation that diverges from the measured motion at t = {first:.4g} s",
+            expected="a model that the controllers stabilise",
             do="check kp, kd and the delay under [drive], or use 'wls'",
         )
     return simulated
@@ -318,7 +320,7 @@ class _Task:
     count: int
     gains: Float
     tables: Float
-    held: Held | None
+    hold: Held | None
     rows: Float
 
     @staticmethod
@@ -404,7 +406,7 @@ def _law(mechanism: Mechanism, task: _Task, row: int, y: Float, z: Float) -> tup
 
 def _by_numpy(mechanism: Mechanism, task: _Task, extra: dict[str, Float], wanted: Bool | None) -> ServoRun:
     # State after state: y = (x, v), and its slopes z (B, 2 s, w).
-    s, place, hold = mechanism.size, mechanism.driven, task.held
+    s, place, hold = mechanism.size, mechanism.driven, task.hold
     B, K = len(task.start), task.samples
     w = 0 if wanted is None else int(wanted.sum())
     y, z = np.array(task.start), np.zeros((B, 2 * s, w))

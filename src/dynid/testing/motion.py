@@ -80,7 +80,7 @@ def measured_regression(
         assembly,
         [measured],
         noise_of=lambda given: noise if given is None else encoder_noise(robot.n, given),
-        commands=lambda trajectory: told(robot, replace(exact, tau=tau)),
+        commands=lambda trajectory: commands_of(robot, replace(exact, tau=tau)),
     )
     regression = regression_of(robot, terms, structural, factors, source)
     base = regression.base
@@ -101,8 +101,8 @@ def two_joints(elastic: bool = False) -> RobotModel:
     return replace(robot, drive=replace(drive, servo=servo))
 
 
-def told(robot: RobotModel, exact: Samples) -> Commands:
-    """What the drives are told for this motion and torque: where to be, and the torque of a lag later fed forward."""
+def commands_of(robot: RobotModel, exact: Samples) -> Commands:
+    """Commands of the drives for this motion: positions, and the torque one lag ahead as feed-forward."""
     servo = robot.drive.servo
     ahead = 0 if servo is None else round(servo.lag * RATE)
     last = np.repeat(exact.tau[-1:], ahead, axis=0)
