@@ -128,5 +128,5 @@ def test_controllers_that_are_not_known_are_refused_in_words() -> None:
     regression = measured_regression(0).regression
     source = log_source(regression, "servo_oe")
     assembly = replace(source.assembly, robot=source.robot.with_servo(None))
-    with pytest.raises(UsageError, match="not known"):
+    with pytest.raises(UsageError, match="controller gains"):
         ServoOE().fit(replace(regression, source=replace(source, assembly=assembly)))

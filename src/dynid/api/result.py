@@ -1,4 +1,4 @@
-"""A result as users hold it: an identification that shows itself, predicts, plots and exports."""
+"""Results as users get them: an identification that shows itself, predicts, plots and exports."""
 
 from __future__ import annotations
 
@@ -44,7 +44,28 @@ from dynid.verbs.external_torque import ExternalTorque, external_torque, thresho
 
 
 def measured(log: Any, robot: RobotModel, channels: tuple[str, ...]) -> Log:
-    """A log or data frame as a log; raises UsageError for something else than a robot, or a log without effort."""
+    """Log or data frame as a log.
+
+    Parameters
+    ----------
+    log : Log or data frame
+        Log.
+    robot : RobotModel
+        Robot.
+    channels : tuple of str
+        Further columns that the model reads.
+
+    Returns
+    -------
+    Log
+        Log with effort.
+
+    Raises
+    ------
+    UsageError
+        For something else than a robot, or a log without effort.
+
+    """
     if not isinstance(robot, RobotModel):
         raise UsageError(
             "not-a-robot",
@@ -64,60 +85,109 @@ def measured(log: Any, robot: RobotModel, channels: tuple[str, ...]) -> Log:
 
 
 class Result(Identification):
-    """What `dynid.identify` and `dynid.load` return: model, estimate, scores, verdict.
+    """Result of `dynid.identify` and `dynid.load`: model, estimate, scores and verdict.
 
-    The fields are those of `Identification`; what is here works on them.
+    The fields are those of `Identification`; the methods here use them.
     """
 
     @staticmethod
     def of(identification: Identification) -> Result:
-        """The same identification as a result."""
+        """The same identification as a Result."""
         return Result(**{item.name: getattr(identification, item.name) for item in fields(identification)})
 
     @property
     def parameters(self) -> Any:
         """Base and full parameters with 95 % intervals and verdicts, as a data frame.
 
-        Of polars or pandas, whichever is loaded or installed, else of Arrow. Columns: docs/run-folder.md,
-        `parameters.parquet`.
+        The data frame is of polars or pandas, whichever is loaded or installed, otherwise of Arrow. Columns:
+        docs/run-folder.md, `parameters.parquet`.
         """
         return data_frame(parameter_columns(self))
 
     @property
     def scores(self) -> Any:
-        """Torque errors by set of data and joint, as a data frame like `parameters`; see docs/conventions.md."""
+        """Torque errors by data set and joint, as a data frame like `parameters`; see docs/conventions.md."""
         return data_frame(score_columns(self))
 
     @cached_property
     def model(self) -> Dynamics:
-        """The robot's dynamics with the identified parameters: inverse and forward dynamics, kinematics, derivatives.
+        """Dynamics with the identified parameters: inverse and forward dynamics, kinematics, derivatives.
 
-        What exports hold, without effects of the measurement (`predict` has those) and without what is named in
-        `model.left_out`. Methods and conventions: docs/model.md.
+        It contains what exports contain: no effects of the measurement (`predict` includes those), and nothing that is
+        named in `model.left_out`. Methods and conventions: docs/model.md.
         """
         return ExportModel.of_run(self).dynamics
 
     def external_torque(self, log: Any, *, cutoff: float = CUTOFF) -> tuple[ExternalTorque, ...]:
-        """Torque from outside on the joints along every trajectory of a log or data frame, by `model.external_torque`.
+        """External torque on the joints along every trajectory of a log, by `model.external_torque`.
 
-        cutoff: Hz, of the observer.    Raises UsageError for a log without effort or of other joints.
+        Parameters
+        ----------
+        log : Log or data frame
+            Log with effort.
+        cutoff : float, Hz
+            Cutoff frequency of the observer.
+
+        Returns
+        -------
+        tuple of ExternalTorque
+            One per trajectory.
+
+        Raises
+        ------
+        UsageError
+            For a log without effort or of other joints.
+
         """
         return external_torque(self.model, measured(log, self.robot, self.terms.channels()), cutoff)
 
     def replay(self, log: Any, *, window: float = WINDOW) -> TorqueReplay:
-        """A log replayed by exported files: MJCF in MuJoCo, URDF in pinocchio, beside the description's own.
+        """Replay a log with exported files: MJCF in MuJoCo and URDF in pinocchio, compared with the prior's.
 
-        window: s of motion under measured torque.
-        Raises UsageError for a window that is not positive, UnfitDataError for a log without one.
+        Parameters
+        ----------
+        log : Log or data frame
+            Log with effort.
+        window : float, s
+            Duration of motion under measured torque.
+
+        Returns
+        -------
+        TorqueReplay
+            Simulated motion and torque.
+
+        Raises
+        ------
+        UsageError
+            For a window that is not positive.
+        UnfitDataError
+            For a log without such a window.
+
         """
         return replay_torque(self, measured(log, self.robot, self.terms.channels()), window=window)
 
     def thresholds(self, log: Any, rate: float = 0.01, *, cutoff: float = CUTOFF) -> Thresholds:
-        """Thresholds for external torque by joint and speed, which a share `rate` of free motion's samples crosses.
+        """Thresholds of external torque by joint and speed, which a share `rate` of samples of free motion exceeds.
 
-        log: a log or data frame of motion that was not fitted and that nothing touched; the rate holds for motion like
-        it.    cutoff: Hz, of the observer.
-        Raises UnfitDataError for a log that is too short for the rate.
+        Parameters
+        ----------
+        log : Log or data frame
+            Motion without contact that was not fitted; the rate is valid for similar motion.
+        rate : float
+            Share of samples.
+        cutoff : float, Hz
+            Cutoff frequency of the observer.
+
+        Returns
+        -------
+        Thresholds
+            Thresholds.
+
+        Raises
+        ------
+        UnfitDataError
+            If the log is too short for the rate.
+
         """
         return thresholds(self.model, measured(log, self.robot, self.terms.channels()), rate, cutoff)
 
@@ -131,41 +201,40 @@ class Result(Identification):
         temperature: npt.ArrayLike | None = None,
         extra: Mapping[str, npt.ArrayLike] | None = None,
     ) -> Float:
-        """Torque Y(q, dq, ddq) theta at the joints; theta is what exports write.
+        """Predict joint torque Y(q, dq, ddq) theta with the parameters that exports write.
 
-        All effects that were identified are in it, also those of the measurement, as in the scores. Sensors of motors
-        would show u of N' u, with N the drives' transmission.
+        All identified effects are included, also those of the measurement, as in the scores. With the drives'
+        transmission N, motor sensors would show u of N' u.
 
-        Without `rate` every state is taken by itself: a delay shifts time, so that the torque is that of the instant,
-        and an elastic joint is bent by its torque as it stands; what follows from the change of the torque along time
-        is left out with a warning.
+        Without `rate` every state is taken alone: a delay is ignored, and an elastic joint is bent by its torque as it
+        stands. Effects of the change of torque in time are left out with a warning.
 
         Parameters
         ----------
-        q, dq, ddq : (T, n) or (n,) array, SI units
-            Positions, velocities and accelerations of states, or of one.
+        q, dq, ddq : array_like, shape (T, n) or (n,), SI units
+            Positions, velocities and accelerations.
         rate : float, Hz, optional
-            Samples a second where the states follow each other in time, for models with a delay of the torque or
-            elastic joints.
-        temperature : (T, n) array, degC, optional
-            Of the drives, where the model reads it.
-        extra : mapping of str to (T,) array, optional
-            Channels by name, where the model reads them.
+            Sampling rate if the states are consecutive samples, for models with a delay of the torque or elastic
+            joints.
+        temperature : array_like, shape (T, n), degrees C, optional
+            Temperature of the drives, if the model reads it.
+        extra : mapping of str to array_like, shape (T,), optional
+            Channels by name, if the model reads them.
 
         Returns
         -------
-        array of the shape of q, N m (N)
-            Torque at the joints.
+        ndarray, shape of q, N m (N)
+            Joint torque.
 
         Raises
         ------
         UsageError
-            For arrays of another shape, without a channel that the model reads, or a rate that is not positive.
+            For arrays of another shape, a missing channel, or a rate that is not positive.
 
         Warns
         -----
         UserWarning
-            If effects of the torque's change along time are left out.
+            If effects of the change of torque in time are left out.
 
         """
         samples, shape = states(
@@ -194,14 +263,39 @@ class Result(Identification):
         force: bool = False,
         diagnostics: Diagnostics | None = None,
     ) -> Exported:
-        """Writes the model for another program: URDF, MJCF, SDF, C, JSON or a table; see `dynid.export` for more.
+        """Write the model for another program: URDF, MJCF, SDF, C, JSON or a table; see `dynid.export` for more.
 
-        kind: the format; None = by the suffix of `path`.    source: URDF or MJCF to change in place.
-        feasible: the closest physically consistent parameters, where these are not.
-        allow_unphysical: write them as they are.    thresholds: of external torque, for C code to hold as well.
-        force: replace files.    diagnostics: receives the warnings.
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        kind : str, optional
+            Format; None = by the suffix of `path`.
+        source : str or Path, optional
+            URDF or MJCF to change in place.
+        feasible : bool
+            Write the closest physically consistent parameters if these are not.
+        allow_unphysical : bool
+            Write the parameters as they are, even if they are not physically consistent.
+        thresholds : Thresholds, optional
+            Thresholds of external torque to include in C code.
+        force : bool
+            Replace files.
+        diagnostics : Diagnostics, optional
+            Receives the warnings.
 
-        Raises RefusedError for what exists or is not physical, UsageError for an unknown kind.
+        Returns
+        -------
+        Exported
+            Written files.
+
+        Raises
+        ------
+        RefusedError
+            If a file exists, or the parameters are not physical.
+        UsageError
+            For an unknown kind.
+
         """
         return export(
             self,
@@ -216,12 +310,12 @@ class Result(Identification):
         )
 
     def plot(self) -> Any:
-        """Measured and predicted torque by joint, as a plotly figure: of a held-out log where there is one."""
+        """Measured and predicted torque per joint as a plotly figure, of a held-out log if there is one."""
         shown = [validation for validation in self.validations if validation.residuals is not None]
         return torque_plot(self, shown[0] if shown else self.training)
 
     def overview(self) -> Overview:
-        """What is shown of the result: verdict, errors by joint, rank, weak spots."""
+        """Summary for display: verdict, errors per joint, rank, weak spots."""
         scores = self._judged().scores
         verdicts = [item.word for item in base_verdicts(self.estimate, self.factors)]
         words = [f"{verdicts.count(word)} {word}" for word in Word if word in verdicts]
@@ -290,19 +384,43 @@ def identify(
     diagnostics: Diagnostics | None = None,
     accept: Sequence[str] = (),
 ) -> Result:
-    """Identifies the robot's dynamics, tau = Y(q, dq, ddq) theta, and judges the model on data that was not fitted.
+    """Identify the robot's dynamics, tau = Y(q, dq, ddq) theta, and judge the model on data that was not fitted.
 
-    log: a Log, or a data frame (pandas, polars, Arrow) with dynid's own column names.
-    settings: model, equations, method, signals; None = the default.
-    validation: a log or data frame that is held out; without one, contiguous blocks of the log are held out in turn.
-    truth: parameter values by name, for simulated robots.    threads: of passes over the log and of
-    simulations; None = one, and all processors; results do not depend on it.
-    progress: called with (stage, seconds of data done).    diagnostics: receives the warnings, which the result holds
-    as well.
-    accept: codes of claims that are to warn, not to stop, beside those of the settings.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    log : Log or data frame
+        Log, or a data frame (pandas, polars, Arrow) with dynid's own column names.
+    settings : Settings, optional
+        Model, equations, method and signals; None = the default.
+    validation : Log or data frame, optional
+        Held-out log; without it contiguous blocks of the log are held out in turn.
+    truth : mapping of str to float, optional
+        Parameter values by name, for simulated robots.
+    threads : int, optional
+        Threads of passes over the log and of simulations; None = one, and all processors. Results do not depend on it.
+    progress : callable, optional
+        Called with (stage, seconds of data done).
+    diagnostics : Diagnostics, optional
+        Receives the warnings, which the result contains too.
+    accept : sequence of str
+        Codes of claims that only warn instead of stopping, in addition to those of the settings.
 
-    Raises UnfitDataError if the log cannot support an identification or physics speaks against it, InputError if it
-    cannot be read, UsageError for an accepted code that is not found.
+    Returns
+    -------
+    Result
+        Model, scores and verdict.
+
+    Raises
+    ------
+    UnfitDataError
+        If the log cannot support an identification, or contradicts physics.
+    InputError
+        If the log cannot be read.
+    UsageError
+        For an accepted code that does not occur.
+
     """
     channels = (settings or Settings()).model.channels()
     identified = pipeline.identify(
@@ -327,12 +445,35 @@ def validate(
     *,
     accept: Sequence[str] = (),
 ) -> Validation:
-    """Scores an identified model on a log or data frame, filtered as in the identification.
+    """Score an identified model on a log, filtered as in the identification.
 
-    A log that the model was fitted on is scored under the name of training data, with a warning.
-    accept: codes of claims that are to warn, not to stop, beside those accepted in the identification.
-    Raises UnfitDataError if the log has no usable sample or physics speaks against it, UsageError for a code given here
-    that is not found.
+    A log that the model was fitted on is scored as training data, with a warning.
+
+    Parameters
+    ----------
+    result : Identification
+        Identified model.
+    log : Log or data frame
+        Log.
+    diagnostics : Diagnostics, optional
+        Receives the warnings.
+    threads : int, optional
+        Threads; None = one.
+    accept : sequence of str
+        Codes of claims that only warn instead of stopping, in addition to those accepted in the identification.
+
+    Returns
+    -------
+    Validation
+        Scores and residuals.
+
+    Raises
+    ------
+    UnfitDataError
+        If the log has no usable sample, or contradicts physics.
+    UsageError
+        For a code given here that does not occur.
+
     """
     return score_on(
         result, measured(log, result.robot, result.terms.channels()), diagnostics, threads, accept=accept
@@ -340,9 +481,25 @@ def validate(
 
 
 def load(folder: str | Path) -> Result:
-    """Reads a run folder back.
+    """Read a run folder.
 
-    Raises InputError if it is not one or is damaged, ResourceError if it cannot be read.
+    Parameters
+    ----------
+    folder : str or Path
+        Run folder.
+
+    Returns
+    -------
+    Result
+        Result.
+
+    Raises
+    ------
+    InputError
+        If it is not a run folder or is damaged.
+    ResourceError
+        If it cannot be read.
+
     """
     return Result.of(store.load(Path(folder)))
 
@@ -360,17 +517,38 @@ def read_log(
     *,
     answers: Mapping[str, str] | None = None,
 ) -> Log:
-    """Opens one or several logs of a robot, files or folders of any format that has a reader.
+    """Open one or several logs of a robot, files or folders of any supported format.
 
-    mapping: which column measures what, also as the plain data of an experiment's [log] table;
-    None = dynid's own column names (t, traj, q_<joint>, dq_<joint>, tau_<joint>), else as `dynid init` finds them by
-    their names and the motion, which `log.remarks` say.    answers: to what that leaves open, by key.
-    select: trajectories to use, by name or glob, in whole or in part.
-    extra: further columns that terms of the model read, for a log with dynid's own column names.
-    topics: of bags, where the joint states are; those of the mapping, or else the only fitting one, where not given.
+    Parameters
+    ----------
+    paths : str, Path or sequence of these
+        Files or folders.
+    robot : RobotModel
+        Robot.
+    mapping : ChannelMap or mapping, optional
+        Which column measures what, also as the plain data of an experiment's [log] table. None = dynid's own column
+        names (t, traj, q_<joint>, dq_<joint>, tau_<joint>), otherwise as `dynid init` detects them from names and
+        motion and `log.remarks` reports.
+    select : sequence of Selection or str
+        Trajectories to use, by name or glob, in whole or in part.
+    extra : sequence of str
+        Further columns that terms of the model read, for a log with dynid's own column names.
+    topics : sequence of str
+        Topics of a bag with the joint states; without them those of the mapping, or the only suitable one.
+    answers : mapping of str to str, optional
+        Answers to questions that the detection leaves, by key.
 
-    Raises InputError for files, columns or trajectories that do not exist or cannot be read, and for columns whose
-    names leave something open.
+    Returns
+    -------
+    Log
+        Log.
+
+    Raises
+    ------
+    InputError
+        For files, columns or trajectories that do not exist or cannot be read, and for columns whose meaning stays
+        unclear.
+
     """
     unknown = None
     if not answers:

@@ -1,4 +1,4 @@
-"""Least squares on factors: ordinary, weighted by joint, and drawn towards the prior."""
+"""Least squares on factors: ordinary, weighted per joint, and pulled towards the prior."""
 
 from __future__ import annotations
 
@@ -38,9 +38,13 @@ DEPENDENT = 1e-12
 
 @dataclass(frozen=True)
 class OLS:
-    """Ordinary least squares, min sum ||y - W beta||^2: every equation counts alike.
+    """Ordinary least squares, min sum ||y - W beta||^2: all equations have the same weight.
 
-    intervals: how the covariance is found, see dynid.estimate.uncertainty.Intervals.
+    Parameters
+    ----------
+    intervals : str
+        Method of the covariance, see dynid.estimate.uncertainty.Intervals.
+
     """
 
     intervals: str = interval_kind()
@@ -50,7 +54,7 @@ class OLS:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Solves once with unit weights."""
+        """Solve once with unit weights."""
         require_enough(regression)
         weights = np.ones(len(regression.factors.group_names))
         value, R = solve(regression, weights, None)
@@ -66,14 +70,23 @@ class OLS:
 
 @dataclass(frozen=True)
 class WLS:
-    """Weighted least squares, weights 1/sigma_j^2 from each joint's own residuals, iterated to a fixed point.
+    """Weighted least squares with weights 1/sigma_j^2 from each joint's own residuals, iterated to a fixed point.
 
-    Where that lets a joint go (see `_reweighted`), 1/(sigma_j^2 + floor_j^2) in their place.
+    If a joint would lose its weight (see `_reweighted`), weights are 1/(sigma_j^2 + floor_j^2).
 
-    rounds: greatest number of re-weightings.
-    tolerance: greatest relative change of a sigma at the fixed point.
-    intervals: how the covariance is found, see dynid.estimate.uncertainty.Intervals.
-    Source: Gautier 1997; Madsen et al. 2020 eq. 20, with the weights' power corrected to 1/sigma^2.
+    Parameters
+    ----------
+    rounds : int
+        Greatest number of re-weightings.
+    tolerance : float
+        Greatest relative change of a sigma at the fixed point.
+    intervals : str
+        Method of the covariance, see dynid.estimate.uncertainty.Intervals.
+
+    References
+    ----------
+    Gautier 1997; Madsen et al. 2020, eq. 20, with the power of the weights corrected to 1/sigma^2.
+
     """
 
     rounds: int = most_rounds(30)
@@ -85,7 +98,7 @@ class WLS:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Alternates between solving and re-weighting."""
+        """Alternate between solving and re-weighting."""
         require_enough(regression)
         value, R, weights, sigma, status = _reweighted(regression, self.rounds, self.tolerance, None)
         return completed(self, regression, value, R, weights, sigma, 1.0, None, status)
@@ -93,13 +106,23 @@ class WLS:
 
 @dataclass(frozen=True)
 class Ridge:
-    """Weighted least squares drawn towards the prior: adds strength ||(theta - prior)/spread||^2.
+    """Weighted least squares pulled towards the prior: adds strength ||(theta - prior)/spread||^2.
 
-    strength: 1 means that a deviation by one spread costs as much as one standard deviation of one equation. What has
-    no prior stays free: its deviation from zero counts 1 at most.
-    The minimum over the directions without effect is taken exactly, which leaves a penalty on base parameters
-    alone: strength (beta - B prior)' (B S^2 B')^-1 (beta - B prior), S = diag(spread).
-    intervals: how the covariance is found, see dynid.estimate.uncertainty.Intervals.
+    Parameters without a prior stay free: their deviation from zero has weight 1 at most. The minimum over directions
+    without effect is exact and leaves a penalty on base parameters, strength (beta - B prior)' (B S^2 B')^-1 (beta - B
+    prior), S = diag(spread).
+
+    Parameters
+    ----------
+    strength : float
+        1: a deviation by one spread costs as much as one standard deviation of one equation.
+    rounds : int
+        Greatest number of re-weightings.
+    tolerance : float
+        Greatest relative change of a sigma at the fixed point.
+    intervals : str
+        Method of the covariance, see dynid.estimate.uncertainty.Intervals.
+
     """
 
     strength: float = prior_strength(1.0)
@@ -112,7 +135,7 @@ class Ridge:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Alternates between solving with the penalty and re-weighting."""
+        """Alternate between solving with the penalty and re-weighting."""
         require_enough(regression)
         penalty = self._penalty(regression)
         value, R, weights, sigma, status = _reweighted(regression, self.rounds, self.tolerance, penalty)
@@ -129,7 +152,7 @@ class Ridge:
 
 
 def residual_sigma(regression: Regression, value: Float) -> Float:
-    """Residual standard deviation of every group, (g,), with count - columns degrees of freedom."""
+    """Residual standard deviation (g,) of every group, with count - columns degrees of freedom."""
     theta = full_vector(regression, value)
     total = regression.factors.total
     floor = np.finfo(np.float64).eps
@@ -143,11 +166,11 @@ def residual_sigma(regression: Regression, value: Float) -> Float:
 def _reweighted(
     regression: Regression, rounds: int, tolerance: float, penalty: Float | None
 ) -> tuple[Float, Float, Float, Float, Status]:
-    """Weights 1/(sigma_j^2 + floor_j^2), iterated; the floor is zero unless a joint pays for another's weight.
+    """Iterated weights 1/(sigma_j^2 + floor_j^2); the floor is zero unless a joint suffers from the weight of another.
 
-    Where the model is wrong, a joint that it fits badly loses weight, is fitted worse for it and loses more. The floor
-    is the least share of each joint's torque, taken for the model's error, with which none ends up GROWTH times as far
-    off as with weights by torque alone.
+    If the model is wrong, a joint with a large error loses weight, is fitted worse for it and loses more. The floor is
+    the least share of each joint's torque, taken as model error, with which no error is GROWTH times that with weights
+    from torque.
     """
     scale = group_scale(regression.factors.total)
     value, R = solve(regression, scale, penalty)
@@ -181,7 +204,7 @@ def _reweighted(
 
 
 def weight_floor(weights: Float, sigma: Float) -> Float:
-    """(g,) the floor in weights 1/(sigma^2 + floor^2) of residuals sigma, 0 where they are 1/sigma^2."""
+    """Floor (g,) in weights 1/(sigma^2 + floor^2) of residuals sigma, 0 where they are 1/sigma^2."""
     square = 1.0 / weights - sigma**2
     return np.asarray(np.sqrt(np.where(square > SETTLED * sigma**2, square, 0.0)))
 
@@ -206,9 +229,24 @@ def _iterated(
 
 
 def solve(regression: Regression, weights: Float, penalty: Float | None = None) -> tuple[Float, Float]:
-    """Base values (b,) of least squares with weights (g,) of the groups, and the triangle R (b, b) they come from.
+    """Base values of weighted least squares, and their triangle R.
 
-    penalty: (rows, b + 1) further equations, target last.
+    Parameters
+    ----------
+    regression : Regression
+        Equations.
+    weights : ndarray, shape (g,)
+        Weights of the groups.
+    penalty : ndarray, shape (rows, b + 1), optional
+        Further equations, target last.
+
+    Returns
+    -------
+    value : ndarray, shape (b,)
+        Base values.
+    R : ndarray, shape (b, b)
+        Triangle.
+
     """
     R = stack(regression.factors.total, regression.base.independent, weights)
     if penalty is not None:
@@ -227,14 +265,14 @@ def solve(regression: Regression, weights: Float, penalty: Float | None = None) 
 
 
 def full_vector(regression: Regression, value: Float) -> Float:
-    """(p,) base values (b,) on the independent columns, zero elsewhere."""
+    """Base values (b,) on the independent columns, zero elsewhere, (p,)."""
     theta = np.zeros(len(regression.columns))
     theta[regression.base.independent] = value
     return theta
 
 
 class Method(Protocol):
-    """An estimator that says how its intervals are found."""
+    """An estimator with a method of its intervals."""
 
     @property
     def name(self) -> str:
@@ -260,12 +298,36 @@ def completed(
     factors: Factors | None = None,
     together: int = 1,
 ) -> Estimate:
-    """The estimate with its covariance, by the block jackknife of the equations that were solved.
+    """Estimate with its covariance, by the block jackknife of the equations that were solved.
 
-    value: (b,).    R: (b, b) triangle of the weighted equations.    weights, sigma: (g,).
-    noise: variance of an equation of weight 1.    penalty: (rows, b + 1) that `solve` was given.
-    factors: the equations that were solved, weights applied, where they are not those of the regression.
-    together: neighbouring blocks that count as one in the intervals, since their residuals are correlated.
+    Parameters
+    ----------
+    method : Method
+        Estimator.
+    regression : Regression
+        Its input.
+    value : ndarray, shape (b,)
+        Base parameters.
+    R : ndarray, shape (b, b)
+        Triangle of the weighted equations.
+    weights, sigma : ndarray, shape (g,)
+        Weights and residual standard deviations of the groups.
+    noise : float
+        Variance of an equation of weight 1.
+    penalty : ndarray, shape (rows, b + 1), optional
+        Penalty that `solve` was given.
+    status : Status
+        Status.
+    factors : Factors, optional
+        Equations that were solved, with weights, if they are not those of the regression.
+    together : int
+        Number of neighbouring blocks that count as one in the intervals, since their residuals are correlated.
+
+    Returns
+    -------
+    Estimate
+        Estimate.
+
     """
     base = regression.base
     solved = regression.factors if factors is None else factors
@@ -317,12 +379,24 @@ REPRESENTABLE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Weighted least squares with known combinations of parameters: min ||y - W beta||_Sigma with C theta = value.
+    """Weighted least squares with known combinations of parameters, min ||y - W beta||_Sigma with C theta = value.
 
-    rows: C, (c, p) over all parameters.    value: (c,).    covariance: of the value, (c, c).
-    The covariance of the rest includes what the known combinations' own covariance P adds:
-    cov = Z cov_z Z' + J P J' with J = d beta / d value. Combinations that the log's base parameters cannot express
-    are left out, and the status says how many.
+    The covariance includes the covariance P of the known combinations: cov = Z cov_z Z' + J P J' with J = d beta / d
+    value. Combinations that the base parameters of the log cannot express are left out, and the status counts them.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (c, p)
+        Combinations C.
+    value : ndarray, shape (c,)
+        Their values.
+    covariance : ndarray, shape (c, c)
+        Covariance P of the values.
+    rounds : int
+        Greatest number of re-weightings.
+    tolerance : float
+        Greatest relative change of a sigma at the fixed point.
+
     """
 
     rows: Float
@@ -339,7 +413,7 @@ class Given:
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
 
     def fit(self, regression: Regression) -> Estimate:
-        """Alternates between solving in the directions that are left and re-weighting."""
+        """Alternate between solving in the remaining directions and re-weighting."""
         require_enough(regression)
         if self.rows.shape[1] != len(regression.columns):
             mismatch = (
@@ -417,9 +491,15 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Weighted least squares on a log's equations and further ones together, each group with a weight of its own.
+    """Weighted least squares on the equations of a log and further ones together, with a weight per group.
 
-    further: equations of the same parameters from elsewhere, such as static poses.
+    Parameters
+    ----------
+    further : Factors
+        Equations of the same parameters from elsewhere, such as static poses.
+    inner : WLS
+        Method.
+
     """
 
     further: Factors
@@ -427,7 +507,7 @@ class Joined:
     name: str = "one_shot"
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fits both; groups, leverages and degrees of freedom in the result are those of the log."""
+        """Fit both; groups, leverages and degrees of freedom of the result are those of the log."""
         factors = regression.factors
         joined = side_by_side(factors, self.further.select(regression.base.mask))
         estimate = self.inner.fit(replace(regression, factors=joined))
@@ -448,7 +528,7 @@ class Joined:
 
 
 def side_by_side(a: Factors, b: Factors) -> Factors:
-    """Blocks of two sets of equations of the same parameters; the groups of each stay its own."""
+    """Blocks of two sets of equations of the same parameters; each keeps its groups."""
     empty_a = tuple(Factor.empty(f.columns) for f in a.total)
     empty_b = tuple(Factor.empty(f.columns) for f in b.total)
     blocks = [replace(block, groups=block.groups + empty_b) for block in a.blocks]

@@ -1,4 +1,4 @@
-"""How far a parameter may plausibly lie from its prior, and how much its prior counts."""
+"""Plausible deviation of parameters from their priors, and the weight of these priors."""
 
 from __future__ import annotations
 
@@ -42,15 +42,27 @@ _DEGREE = {
 
 
 def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: Float) -> Float:
-    """Characteristic size of every parameter, (p,).
+    """Characteristic size of every parameter.
 
-    For a body: m0, m0 L, m0 L^2 with its prior mass m0 and the robot's typical link length L. Where no mass is known,
-    m0 sqrt(bodies) is the mass that at the distance L makes up the whole torque, for the body that needs most: torques
-    of n bodies add like independent ones. For a rotor: the size of its prior. For other parameters, and where that is
-    unknown or zero: the value that makes up the whole torque, and no less than the size of the prior.
+    For a link: m0, m0 L, m0 L^2 with its prior mass m0 and the typical link length L of the robot. Without any prior
+    mass, m0 sqrt(links) is the mass that makes up the whole torque at the distance L, for the link that needs most:
+    torques of n links add like independent ones. For a rotor: the size of its prior. For other parameters, and where
+    that is unknown or zero: the value that makes up the whole torque, and no less than the size of the prior.
 
-    influence: (p,) root mean square of each column relative to that of the torque it acts on; nan = not
-        measured.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    columns : tuple of Column
+        Columns of the model.
+    influence : ndarray, shape (p,)
+        Root mean square of each column relative to that of the torque it acts on; nan = not measured.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+        Sizes.
+
     """
     mass = robot.inertia_prior[:, 0]
     known = mass[np.isfinite(mass) & (mass > 0)]
@@ -76,7 +88,7 @@ def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: 
 
 
 def inertia_known(columns: tuple[Column, ...]) -> Bool:
-    """(p,) which parameters are of a body or rotor whose inertia the description gives."""
+    """Parameters (p,) of a link or rotor whose inertia the prior (URDF) gives."""
     unknown = {column.owner for column in columns if column.of is Of.BODY and np.isnan(column.prior)}
     return np.array(
         [
@@ -89,7 +101,7 @@ def inertia_known(columns: tuple[Column, ...]) -> Bool:
 
 
 def rotors_known(columns: tuple[Column, ...]) -> Int:
-    """Indices of the rotor inertias that the description gives."""
+    """Indices of the rotor inertias that the prior (URDF) gives."""
     known = inertia_known(columns)
     return np.array(
         [j for j, column in enumerate(columns) if known[j] and column.of is not Of.BODY and column.prior > 0],
@@ -98,18 +110,18 @@ def rotors_known(columns: tuple[Column, ...]) -> Int:
 
 
 def prior_pull(known: Bool, strength: float) -> Float:
-    """(p,) by how much the prior of each parameter counts, where those of known inertias count `strength`.
+    """Weight (p,) of the prior of each parameter, where those of known inertias have the weight `strength`.
 
-    All that the description does not know stays free: its weight is at most FAINT.    known: (p,) `inertia_known`.
+    All that the prior (URDF) does not give stays free: its weight is at most FAINT.    known: (p,) `inertia_known`.
     """
     return np.where(known, strength, min(strength, FAINT))
 
 
 def likely_bodies(robot: RobotModel, columns: tuple[Column, ...], spread: Float) -> Float:
-    """The priors (p,) with likely bodies where the description gives none.
+    """Priors (p,) with likely values for links that the prior (URDF) does not give.
 
-    A body has the typical mass of `spread`, its centre halfway to the joints that it carries, and second moments of a
-    rod up to there plus those of a ball with GYRATION of the typical length.
+    Such a link has the typical mass of `spread`, its centre halfway to the joints that it carries, and second moments
+    of a rod up to there plus those of a ball with GYRATION of the typical length.
     """
     likely = np.array([column.prior for column in columns])
     for ten in body_columns(columns):
@@ -126,9 +138,17 @@ def likely_bodies(robot: RobotModel, columns: tuple[Column, ...], spread: Float)
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """How much equations know of every direction: A spread = U diag(s) V'.
+    """Information of equations in every direction: A spread = U diag(s) V'.
 
-    known: (p,) s^2.    V: (p, p), a line a direction.    spread: (p,).
+    Attributes
+    ----------
+    known : ndarray, shape (p,)
+        s^2.
+    V : ndarray, shape (p, p)
+        One line per direction.
+    spread : ndarray, shape (p,)
+        Sizes.
+
     """
 
     known: Float
@@ -137,18 +157,18 @@ class Directions:
 
     @staticmethod
     def of(A: Float, spread: Float) -> Directions:
-        """A: (r, p), rows of the data in units of an equation's standard deviation."""
+        """Directions of the rows A (r, p), in units of the standard deviation of an equation."""
         _, s, V = np.linalg.svd(A * spread, full_matrices=True)
         known = np.zeros(len(spread))
         known[: len(s)] = s**2
         return Directions(known, V, spread)
 
     def rows(self, equations: int, strength: float) -> Float:
-        """Rows (p, p) that hold directions of which the data know little.
+        """Rows (p, p) that keep directions with little information at the prior.
 
-        Direction v_i weighs F / (1 + s_i^2 / F)^2, F = FREE_SHARE equations: all of F where the data say nothing, and a
-        thousandth of what the data say where that is ten times F.
-        strength: of the prior; one below those that left-out blocks choose from is what someone asked for, and is F.
+        Direction v_i has the weight F / (1 + s_i^2 / F)^2, F = FREE_SHARE equations: F where the data say nothing, and
+        a thousandth of the information where that is ten times F. strength: of the prior; one below those that held-out
+        blocks choose from was set by the user, and is F.
         """
         F = FREE_SHARE * equations if strength >= min(GRID) else max(strength, np.finfo(np.float64).tiny)
         root = np.sqrt(F) / (1.0 + self.known / F)
@@ -156,9 +176,19 @@ class Directions:
 
 
 def mass_rows(bodies: Int, known: Bool, centre: Float, weight: float) -> Float:
-    """Rows (nb, p) that hold masses of bodies at the centre (p,): weight ((m - m0) / m0)^2 each.
+    """Rows (nb, p) that keep masses at their priors: weight ((m - m0) / m0)^2 each, guessed ones times GUESSED.
 
-    Those that are guessed count GUESSED times as much.    bodies: (nb, 10).    known: (p,) `inertia_known`.
+    Parameters
+    ----------
+    bodies : ndarray of int, shape (nb, 10)
+        Columns of each link.
+    known : ndarray of bool, shape (p,)
+        See `inertia_known`.
+    centre : ndarray, shape (p,)
+        Priors.
+    weight : float
+        Weight.
+
     """
     masses = bodies[:, 0]
     weights = weight * np.where(known[masses], 1.0, GUESSED)
@@ -192,7 +222,7 @@ def _degree(column: Column) -> int:
 
 
 def _is_inertial(column: Column) -> bool:
-    """Whether a parameter is of a body or of a rotor."""
+    """Whether a parameter belongs to a link or rotor."""
     if column.of is Of.BODY:
         return True
     kind = CATALOGUE.get(column.term, Term)
@@ -205,11 +235,29 @@ def _is_inertial(column: Column) -> bool:
 def prior_curvature(
     regression: Regression, R: Float, strength: float, distance: Distance, mass_share: float = 0.0
 ) -> Float:
-    """H (p, p), how the prior holds the parameters over their spread: x' H x / 2 for x = (theta - prior) / spread.
+    """Curvature H of the prior in parameters over their spread: x' H x / 2 for x = (theta - prior) / spread.
 
-    The curvature of the distance at the prior times the pull on each parameter: 1, and for the bodies of the entropic
-    and geodesic distance that of tr((P0^-1 dP)^2) / 2; beside it that of the weights on free directions and masses.
-    R: (b, b) triangle of the equations.
+    It is the curvature of the distance at the prior times the weight of each parameter: 1, and tr((P0^-1 dP)^2) / 2 for
+    links in the entropic and geodesic distance; plus the weights of free directions and masses.
+
+    Parameters
+    ----------
+    regression : Regression
+        Equations and priors.
+    R : ndarray, shape (b, b)
+        Triangle of the equations.
+    strength : float
+        Strength of the prior.
+    distance : Distance
+        Distance from the prior.
+    mass_share : float
+        Weight of prior masses, see FeasibleFit.
+
+    Returns
+    -------
+    ndarray, shape (p, p)
+        Curvature.
+
     """
     columns, spread = regression.columns, regression.spread
     known, bodies = inertia_known(columns), body_columns(columns)
@@ -235,9 +283,28 @@ def prior_curvature(
 def prior_share(
     regression: Regression, R: Float, strength: float, distance: Distance, mass_share: float = 0.0
 ) -> Float:
-    """How much of each base parameter a prior decides, (b,): the diagonal of (R'R + Q)^-1 Q, without constraints.
+    """Share of each base parameter that the prior decides, the diagonal of (R'R + Q)^-1 Q, without constraints.
 
-    Q = (B H^-1 B')^-1 with H of `prior_curvature`.    R: (b, b) triangle of the equations.
+    Q = (B H^-1 B')^-1 with H of `prior_curvature`.
+
+    Parameters
+    ----------
+    regression : Regression
+        Equations and priors.
+    R : ndarray, shape (b, b)
+        Triangle of the equations.
+    strength : float
+        Strength of the prior.
+    distance : Distance
+        Distance from the prior.
+    mass_share : float
+        Weight of prior masses, see FeasibleFit.
+
+    Returns
+    -------
+    ndarray, shape (b,)
+        Shares.
+
     """
     base, spread = regression.base, regression.spread
     inverse = np.linalg.inv(prior_curvature(regression, R, strength, distance, mass_share))
@@ -260,10 +327,24 @@ _INSIDE = 1e-6
 def centre_limits(
     columns: tuple[Column, ...], theta: Float, prior: Float, spread: Float, scale: float = 1.0
 ) -> Sequence[CentreCone]:
-    """||c - c0|| <= reach for every body of theta (p,) whose centre of mass c lies farther from the prior's c0.
+    """Constraints ||c - c0|| <= reach for every link whose centre of mass c lies farther from that of the prior, c0.
 
-    reach: scale times REACH_DESCRIBED or REACH_GUESSED times the typical length L of `parameter_spread`, m.
-    prior: (p,), every body with mass.    spread: (p,).
+    Parameters
+    ----------
+    columns : tuple of Column
+        Columns of the model.
+    theta, prior : ndarray, shape (p,)
+        Parameters, and priors with mass in every link.
+    spread : ndarray, shape (p,)
+        Sizes, see `parameter_spread`.
+    scale : float
+        reach is scale times REACH_DESCRIBED or REACH_GUESSED times the typical length, m.
+
+    Returns
+    -------
+    sequence of CentreCone
+        Constraints.
+
     """
     known, limits = inertia_known(columns), []
     for ten in body_columns(columns):
@@ -282,9 +363,26 @@ def centre_limits(
 def regression_of(
     robot: RobotModel, terms: Terms, structural: BaseMap, factors: Factors, source: Source | None = None
 ) -> Regression:
-    """What an estimator gets: base parameters that the data determine, their factors, and the spread of the priors.
+    """Regression of the factors of a robot's equations.
 
-    structural: base parameters of the equations.    factors: over their columns.    source: the equations one by one.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    structural : BaseMap
+        Base parameters of the equations.
+    factors : Factors
+        Factors over their columns.
+    source : Source, optional
+        Single equations.
+
+    Returns
+    -------
+    Regression
+        Base parameters that the data determine, their factors, and the spread of the priors.
+
     """
     base = data_base(structural, factors)
     columns = terms.columns(robot)

@@ -1,4 +1,4 @@
-"""Robust regression: equations that lie far off count less, however they came about."""
+"""Robust regression: equations with large residuals have less weight."""
 
 from __future__ import annotations
 
@@ -32,20 +32,36 @@ MANY = 0.1
 
 @dataclass(frozen=True)
 class IRLS:
-    """Iteratively re-weighted least squares: min sum rho(e / s_j), s_j the robust spread of joint j's residuals.
+    """Iteratively re-weighted least squares, min sum rho(e / s_j), with s_j the robust spread of joint j's residuals.
 
-    Where weighted least squares has to bound the joints' weights, they are bounded by the same model error here.
+    huber: weight 1 up to c s, then c s / abs(e); convex, one solution. tukey: weight (1 - (e / c s)^2)^2, zero beyond c
+    s, so that contact, blows and other external torque have no weight; it starts from Huber's answer, since it is not
+    convex. s_j = 1.4826 median(abs(e)). If weighted least squares bounds the joints' weights, they are bounded by the
+    same model error here. The covariance is that of the weighted equations, scaled by (mean weight / mean psi')^2
+    (Huber 1981, sec. 7.6).
 
-    huber: weight 1 up to c s, then c s / abs(e); convex, one solution.
-    tukey: weight (1 - (e / c s)^2)^2, zero beyond c s: contact, blows and other foreign torque count nothing. It is
-    begun from Huber's answer, since it is not convex.
+    Parameters
+    ----------
+    loss : {"huber", "tukey"}
+        Loss function.
+    tuning : float, optional
+        c; None = 1.345 and 4.685, which are 95 % efficient on Gaussian noise.
+    rounds : int
+        Greatest number of rounds.
+    tolerance : float
+        Move of the estimate in a round at which iteration stops, in standard deviations.
+    intervals : str
+        Method of the covariance, see dynid.estimate.uncertainty.Intervals.
 
-    tuning: c; None = 1.345 and 4.685, 95 % efficient on Gaussian noise.    s_j = 1.4826 median(abs(e)).
-    tolerance: greatest move of the estimate in a round, in standard deviations.    intervals: see Intervals.
-    Its covariance is that of the weighted equations, scaled by (mean weight / mean psi')^2 (Huber 1981, sec. 7.6).
-    Source: Huber 1964; Beaton and Tukey 1974; Holland and Welsch 1977.
+    Raises
+    ------
+    UsageError
+        For another loss, or a tuning that is not positive.
 
-    Raises UsageError for another loss or a tuning that is not positive.
+    References
+    ----------
+    Huber 1964; Beaton and Tukey 1974; Holland and Welsch 1977.
+
     """
 
     loss: Loss = option("huber", 'irls: loss function; default `"huber"`')
@@ -63,7 +79,7 @@ class IRLS:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Alternates between weights and weighted least squares; raises UsageError where there are factors alone."""
+        """Alternate between weights and weighted least squares; raises UsageError without single equations."""
         require_enough(regression)
         walk = kept_pieces(regression, self.name)
         plain = WLS().fit(regression)
@@ -147,7 +163,7 @@ class IRLS:
 
 
 class _Tally:
-    """What the weights of one round look like."""
+    """Statistics of the weights of one round."""
 
     def __init__(self, blocks: int) -> None:
         self.count, self.light = 0, 0
@@ -155,7 +171,7 @@ class _Tally:
         self.by_block = np.zeros(blocks)
 
     def add(self, w: Float, u: Float, slope: Float, place: Int) -> None:
-        """Counts the equations of one group that lie in a block."""
+        """Add the equations of one group that lie in a block."""
         inside = place >= 0
         self.count += int(inside.sum())
         self.weight += float(w[inside].sum())
@@ -188,7 +204,7 @@ class _State:
 
 
 def residuals_of(regression: Regression, piece: Piece, theta: Float) -> list[Float]:
-    """Residuals y - X theta of a piece by group, theta (p,)."""
+    """Residuals y - X theta of a piece by group, for theta (p,)."""
     return [
         panel[-1] - theta[columns] @ panel[:-1]
         for columns, panel in zip(piece.columns, piece.panels, strict=True)
@@ -196,7 +212,7 @@ def residuals_of(regression: Regression, piece: Piece, theta: Float) -> list[Flo
 
 
 def robust_spread(regression: Regression, pieces: Iterable[Piece], value: Float) -> Float:
-    """1.4826 times the median of abs(residual), by group (g,), over the blocks of the regression."""
+    """1.4826 times the median of abs(residual) by group, (g,), over the blocks of the regression."""
     theta, places = full_vector(regression, value), Places(regression.factors.blocks)
     sizes_by_group: list[list[Float]] = [[] for _ in regression.factors.group_names]
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""What factors were made of: equations one by one, and the samples that they were written from."""
+"""Origin of factors: single equations, and the samples that they were written from."""
 
 from __future__ import annotations
 
@@ -30,13 +30,23 @@ NOISE_SAMPLES = 4000
 
 @dataclass(frozen=True, eq=False)
 class LogSource:
-    """A log's samples with what makes equations of them.
+    """Samples of a log with everything that turns them into equations.
 
-    batches: may be iterated again and again.    threads: of simulations; results do not depend on it.
-    noise_of: gives the noise of the motion, measured in the log or with a given standard deviation of the positions;
-    None = nothing is known of it.
-    progress: called with (stage, seconds of data done) by methods that go through the samples again and again.
-    commands: gives what the drives were told throughout a trajectory, by its name; None = the log has a torque.
+    Attributes
+    ----------
+    assembly : Assembly
+        Robot, terms, rows and filter.
+    batches : iterable of Samples
+        Samples; they may be iterated repeatedly.
+    threads : int
+        Threads of simulations; results do not depend on it.
+    noise_of : callable, optional
+        Noise of the motion, measured in the log or with a given standard deviation of the positions; None = unknown.
+    progress : callable, optional
+        Called with (stage, seconds of data done) by methods that pass over the samples repeatedly.
+    commands : callable, optional
+        Commands of the drives throughout a trajectory, by its name; None = the log has torque.
+
     """
 
     assembly: Assembly
@@ -57,16 +67,16 @@ class LogSource:
         return self.assembly.terms
 
     def pieces(self, wanted: Bool) -> Iterator[Piece]:
-        """Equations after the parallel filter, thinned and gated, as they went into the factors."""
+        """Equations after the parallel filter, decimated and gated, as they entered the factors."""
         assembly = replace(self.assembly, wanted=wanted)
         yield from (piece_of(assembly, samples) for samples in self.batches)
 
     def with_batches(self, batches: Sequence[Samples]) -> LogSource:
-        """The same equations of other samples: simulated in place of measured ones."""
+        """The same equations of other samples, such as simulated ones."""
         return replace(self, batches=batches)
 
     def noise(self, position: Position = None) -> MotionNoise | None:
-        """Noise of the motion, measured in the log or given; None where nothing is known or there is none."""
+        """Noise of the motion, measured in the log or given; None if it is unknown or zero."""
         if position is not None:
             one_a_joint("position_noise", position, self.robot.n)
         if self.noise_of is None:
@@ -77,7 +87,7 @@ class LogSource:
     def column_noise(
         self, wanted: Bool, position: float | Sequence[float] | None = None
     ) -> tuple[Float, ...] | None:
-        """Mean square of what drawn noise of the motion changes in the columns, (w_g, w_g) a group."""
+        """Mean square change (w_g, w_g) of the columns of each group by random noise of the motion."""
         noise = self.noise(position)
         if noise is None:
             return None
@@ -101,7 +111,7 @@ class LogSource:
 
     @cached_property
     def reach(self) -> float:
-        """Frequency in Hz below which the motion has 99.9 % of its velocity's power."""
+        """Frequency in Hz below which the motion has 99.9 % of the power of its velocity."""
         first: list[Samples] = []
         for samples in self.batches:
             first.append(samples)
@@ -112,7 +122,7 @@ class LogSource:
 
 
 def one_a_joint(name: str, value: float | Sequence[float], n: int) -> Float:
-    """An option that is one number or one a joint, as (n,); raises UsageError for another count."""
+    """Option that is one number or one per joint, as (n,); raises UsageError for another count."""
     given = np.asarray(value, dtype=np.float64)
     if given.ndim > 1 or given.size not in (1, n):
         raise UsageError(
@@ -124,7 +134,7 @@ def one_a_joint(name: str, value: float | Sequence[float], n: int) -> Float:
 
 
 def piece_of(assembly: Assembly, samples: Samples) -> Piece:
-    """The equations of one batch."""
+    """Equations of one batch."""
     equations = assembly.rows.equations(assembly.robot, assembly.terms, samples, assembly.wanted)
     return filtered_piece(assembly, samples, equations.columns, equations.panels)
 
@@ -132,7 +142,25 @@ def piece_of(assembly: Assembly, samples: Samples) -> Piece:
 def filtered_piece(
     assembly: Assembly, samples: Samples, columns: tuple[Int, ...], panels: tuple[Float, ...]
 ) -> Piece:
-    """Panels (w + 1, T) of a batch by group, after the parallel filter, thinned and gated as the equations are."""
+    """Panels (w + 1, T) of a batch by group, after the parallel filter, decimated and gated.
+
+    Parameters
+    ----------
+    assembly : Assembly
+        Rows and filter.
+    samples : Samples
+        Batch.
+    columns : tuple of ndarray of int
+        Indices of the parameters by group.
+    panels : tuple of ndarray, shape (w + 1, T)
+        Panels by group.
+
+    Returns
+    -------
+    Piece
+        Equations.
+
+    """
     kept = assembly.parallel.kept(samples)
     owner = group_joints(assembly.rows, assembly.robot)
     times, made = [], []
@@ -147,7 +175,7 @@ def filtered_piece(
 
 
 def log_source(regression: Regression, method: str) -> LogSource:
-    """The source of a regression for methods that simulate; raises UsageError where there are factors alone."""
+    """Source of a regression for methods that simulate; raises UsageError if there are only factors."""
     if not isinstance(regression.source, LogSource):
         raise UsageError(
             "needs-samples",
@@ -159,7 +187,7 @@ def log_source(regression: Regression, method: str) -> LogSource:
 
 
 def source_of(regression: Regression, method: str) -> Source:
-    """The source of a regression for methods that look at single equations; raises UsageError if there is none."""
+    """Source of a regression for methods that need single equations; raises UsageError if there is none."""
     if regression.source is None:
         raise UsageError(
             "needs-samples",
@@ -171,7 +199,7 @@ def source_of(regression: Regression, method: str) -> Source:
 
 
 def kept_pieces(regression: Regression, method: str) -> Callable[[], Iterable[Piece]]:
-    """The equations of a regression's columns, to be walked several times; kept in memory where they are few."""
+    """Equations of a regression's columns for repeated passes; kept in memory if they are few."""
     source, mask = source_of(regression, method), regression.base.mask
     lines = sum(len(f.columns) + 1 for f in regression.factors.total)
     if 8.0 * lines * max(f.count for f in regression.factors.total) > PIECE_BYTES:
@@ -182,7 +210,7 @@ def kept_pieces(regression: Regression, method: str) -> Callable[[], Iterable[Pi
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where equations belong among a regression's blocks, which may be some of the log's only."""
+    """Blocks that equations belong to; a regression may have only some blocks of a log."""
 
     blocks: tuple[Block, ...]
 
@@ -201,7 +229,7 @@ class Places:
         return spans_by_segment
 
     def of(self, segment: int, times: Float) -> Int:
-        """Index of each time's block, -1 where it lies in none."""
+        """Index of the block of each time, -1 = none."""
         known = self._of_segment.get(segment)
         if known is None or not len(times):
             return np.full(len(times), -1)
@@ -215,9 +243,9 @@ class Places:
 def factors_of_pieces(
     regression: Regression, pieces: Iterable[Piece], names: tuple[str, ...] | None = None
 ) -> Factors:
-    """Factors of equations in the blocks of a regression; equations outside of them are left out.
+    """Factors of equations in the blocks of a regression; other equations are left out.
 
-    names: of the groups where they are not those of the regression.
+    names: of the groups if they are not those of the regression.
     """
     places = Places(regression.factors.blocks)
     M = len(regression.factors.blocks)

@@ -1,4 +1,4 @@
-"""Rows chosen from a log: by the noise of its accelerations, the kind of its torque and the number of encoders."""
+"""Automatic choice of rows, by the noise of the accelerations, the kind of torque and the number of encoders."""
 
 from __future__ import annotations
 
@@ -41,12 +41,22 @@ INDEPENDENT = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class AccelerationNoise:
-    """How much of the accelerations that enter the equations is noise.
+    """Noise in the accelerations that enter the equations.
 
-    share: (n,) power of the noise over that of the acceleration, both after all filters; nan for joints at rest, and
-        for those whose effort was not measured: their own equations are left out.
-    signal: (n,) rad/s^2 or m/s^2, root mean square.    reach: Hz, below which the joints move.
-    enough: Hz, the cut-off that would keep all of the motion.
+    Attributes
+    ----------
+    joint_names : tuple of str
+        Joints.
+    share : ndarray, shape (n,)
+        Power of the noise over that of the acceleration, both after all filters; nan for joints at rest and for joints
+        without measured effort, whose equations are left out.
+    signal : ndarray, shape (n,), rad/s^2 or m/s^2
+        Root mean square of the acceleration.
+    reach : float, Hz
+        Frequency below which the joints move.
+    enough : float, Hz
+        Cutoff frequency that would keep all of the motion.
+
     """
 
     joint_names: tuple[str, ...]
@@ -57,13 +67,13 @@ class AccelerationNoise:
 
     @property
     def worst(self) -> float:
-        """Greatest share over the joints that have one; 0 if none does."""
+        """Greatest share over the joints that have one; 0 if none has."""
         shares = self.share[np.isfinite(self.share)]
         return float(shares.max()) if len(shares) else 0.0
 
     @property
     def worst_joint(self) -> str:
-        """Its joint."""
+        """Joint with the greatest share."""
         return self.joint_names[int(np.argmax(np.nan_to_num(self.share, nan=-1.0)))]
 
     def describe(self) -> dict[str, Any]:
@@ -78,12 +88,11 @@ class AccelerationNoise:
 
 
 def acceleration_noise(prepared: Prepared, windows: Sequence[Window]) -> AccelerationNoise:
-    """Noise of the accelerations of a log as its settings make them, from the spectra of some windows.
+    """Noise of the accelerations of a log, as its settings compute them, from the spectra of some windows.
 
-    Taken as noise: white noise at the height of the spectrum above a quarter of the sampling rate, and everything above
-    the motion's own frequencies (ten times its reach, as for the automatic cut-off). Positions are differenced before
-    their spectrum is taken, so that slow motion does not leak into high frequencies, and the differences' gains are put
-    in exactly.
+    Noise is the white floor above a quarter of the sampling rate, and everything above the frequencies of the motion
+    (ten times its reach, as for the automatic cutoff). Positions are differenced before the spectrum, so that slow
+    motion does not leak into high frequencies, and the gains of the differences are included exactly.
     """
     n, rate = prepared.joints, prepared.source_rate
     measured = prepared.settings.velocity == "measured"
@@ -126,7 +135,7 @@ def _spectrum(parts: list[Float], rate: float) -> tuple[Float, Float]:
 
 
 def _derivative_gain(x: Float, order: int) -> Float:
-    """Gain of the central differences of fourth order over step^order at x rad a sample."""
+    """Gain of fourth-order central differences over step^order at x rad per sample."""
     if order == 1:
         return np.asarray((8.0 * np.sin(x) - np.sin(2.0 * x)) / 6.0)
     return np.asarray((30.0 - 32.0 * np.cos(x) + 2.0 * np.cos(2.0 * x)) / 12.0)
@@ -148,12 +157,23 @@ def _gain(prepared: Prepared, frequency: Float) -> Float:
 
 @dataclass(frozen=True)
 class HeldTorque:
-    """Whether torque is held from row to row, as a controller commands it, and what that is good for.
+    """Whether torque is constant from row to row, as a controller commands it, and whether power rows can use that.
 
-    gain: misfit of the energy balance with linear torque over that with held torque; nan = not tried.
-    repeated: share of rows in motion in which no torque changed.
-    sticking: share of the samples in motion in which some joint stands still.
-    power_suffices: whether the balance of power determines as many parameters as the torques do.
+    Attributes
+    ----------
+    held : bool
+        Whether torque is constant from row to row.
+    reason : str
+        Reason in words.
+    gain : float
+        Misfit of the energy balance with linear torque over that with constant torque; nan = not tried.
+    repeated : float
+        Share of rows in motion in which no torque changed.
+    sticking : float
+        Share of the samples in motion in which some joint is at rest.
+    power_suffices : bool
+        Whether the power balance determines as many parameters as the torques.
+
     """
 
     held: bool
@@ -177,10 +197,27 @@ class HeldTorque:
 def held_torque(
     robot: RobotModel, prepared: Prepared, windows: Sequence[Window], commanded: bool | None = None
 ) -> HeldTorque:
-    """Finds out whether torque is constant from each row to the next; commanded: what is known of it, None = nothing.
+    """Determine whether torque is constant from each row to the next.
 
-    Only a torque that repeats its values or has no noise can be a command; of such a torque, the energy balance of the
-    motion shows: work of a held torque is tau_{k-1} . (q_k - q_{k-1}), of a sampled one that of the mean.
+    Only torque that repeats its values or has no noise can be a command. The energy balance then decides: the work of
+    constant torque is tau_{k-1} . (q_k - q_{k-1}), that of sampled torque the mean of both.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    prepared : Prepared
+        Prepared log.
+    windows : sequence of Window
+        Windows to use.
+    commanded : bool, optional
+        Declared by the user; None = unknown.
+
+    Returns
+    -------
+    HeldTorque
+        Result and reason.
+
     """
     if commanded is False:
         return HeldTorque(False, "torque is declared as measured (commanded = false)")
@@ -273,9 +310,14 @@ LOWEST_CUTOFF, HIGHEST_CUTOFF = 2.0, 10.0
 
 @dataclass(frozen=True)
 class AutomaticRows:
-    """The rows that suit a log; `choose_rows` says which, before an equation is written.
+    """Rows that `choose_rows` chooses for a log before any equation is written.
 
-    commanded: whether torque is what a controller commanded, constant from each row to the next; None = found out.
+    Parameters
+    ----------
+    commanded : bool, optional
+        Whether torque is what a controller commanded, constant from each row to the next; None = determined from the
+        log.
+
     """
 
     commanded: bool | None = None
@@ -284,10 +326,21 @@ class AutomaticRows:
 
 @dataclass(frozen=True, eq=False)
 class RowsChoice:
-    """Rows with the reason for them; evidence: as plain data.
+    """Chosen rows with the reason.
 
-    trusted: whether accelerations can be relied on, as far as is known.
-    state_cutoff: Hz, what positions are low-passed at where the setting is higher; None = the setting stays.
+    Attributes
+    ----------
+    rows : Rows
+        Row scheme.
+    reason : str
+        Reason in words.
+    evidence : dict
+        Evidence as plain data.
+    trusted : bool
+        Whether accelerations are accurate enough, as far as is known.
+    state_cutoff : float, Hz, optional
+        Low pass of positions where the setting is higher; None = the setting stays.
+
     """
 
     rows: Rows
@@ -318,13 +371,36 @@ class RowsChoice:
 def choose_rows(
     wanted: Rows | AutomaticRows, robot: RobotModel, terms: Terms, prepared: Prepared, sink: Diagnostics
 ) -> RowsChoice:
-    """The rows as they were asked for, or else those that suit the log, with a note that says why.
+    """The rows that were set, or those that suit the log, with a note of the reason.
 
-    Springs between motor and link need elastic rows. Torque that is held while joints stick makes filtered power, in
-    which friction at rest does no work. Otherwise torque rows where noise has at most 2 % of the power of every
-    joint's acceleration, and momentum rows of relative degree 2, which read no acceleration, where it has more. Their
-    friction and inertias still depend on position and velocity, so these are then low-passed where the motion ends.
-    Source: the tables of Chavez-Olivares et al. 2012 and of Madsen et al. 2020, worked out again.
+    Springs between motor and link need elastic rows. Constant torque with sticking joints leads to filtered power,
+    since friction at rest does no work. Otherwise torque rows are chosen if noise has at most 2 % of the power of every
+    joint's acceleration, and momentum rows of relative degree 2, which need no acceleration, if it has more. Their
+    friction and inertias still depend on position and velocity, which are then low-passed at the end of the motion's
+    spectrum.
+
+    Parameters
+    ----------
+    wanted : Rows or AutomaticRows
+        Setting.
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    prepared : Prepared
+        Prepared log.
+    sink : Diagnostics
+        Receives notes and warnings.
+
+    Returns
+    -------
+    RowsChoice
+        Rows and reason.
+
+    References
+    ----------
+    Tables of Chavez-Olivares et al. 2012 and of Madsen et al. 2020, reproduced.
+
     """
     if not isinstance(wanted, AutomaticRows):
         # What residuals are read for depends on the accelerations, whoever chose the rows.

@@ -1,4 +1,4 @@
-"""What every estimator must do, as suites to inherit from."""
+"""Contract tests of estimators: suites to inherit from."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dynid.testing.motion import measured_regression
 
 
 def in_other_order(case: Synthetic) -> tuple[Regression, Regression]:
-    """The same data in two orders: blocks reversed, or the two halves of a motion, as segments, exchanged."""
+    """The same data in two orders: blocks reversed, or the two halves of a motion exchanged as segments."""
     regression = case.regression
     source = regression.source
     if not isinstance(source, LogSource):
@@ -38,9 +38,9 @@ def in_other_order(case: Synthetic) -> tuple[Regression, Regression]:
 
 
 def in_other_units(case: Synthetic) -> tuple[Regression, Float]:
-    """The same data in other units, and what each base parameter is multiplied by in them, (b,).
+    """The same data in other units, and the factor of each base parameter, (b,).
 
-    Factors alone: every parameter has a unit of its own. Motion: torque, masses and inertias in thousandths.
+    With factors only, every parameter has its own unit; with motion, torque, masses and inertias are in thousandths.
     """
     regression = case.regression
     source = regression.source
@@ -77,7 +77,7 @@ def in_other_units(case: Synthetic) -> tuple[Regression, Float]:
 
 
 def on_threads(regression: Regression, threads: int) -> Regression:
-    """The same regression with a source that works on several threads."""
+    """The same regression with a source that uses several threads."""
     if not isinstance(regression.source, LogSource):
         return regression
     return replace(regression, source=replace(regression.source, threads=threads))
@@ -119,12 +119,12 @@ _ADVICE = ("raise", "lower", "use '", "give", "record", "begin")
 
 
 class EstimatorContract(ABC):
-    """Laws of every estimator.
+    """Contract of every estimator.
 
-    Hooks: `estimator` (required); `biased`, whether it is drawn away from the truth on purpose; `precision`, how near
-    the truth it comes where there is next to no noise; `draws` of the law about intervals; `case` and `long_case`, what
-    it is tried on; `unfinished`, the estimator stopped before it can converge; `wrong_options`, what it must refuse
-    besides what the options' names say; `invariance`, standard deviations that rounding and order may move a value.
+    Override `estimator` (required); `biased`, whether it is biased on purpose; `precision`, its distance from the truth
+    almost without noise; `draws` of the test of intervals; `case` and `long_case`, the data; `unfinished`, the
+    estimator stopped before it converges; `wrong_options`, further options that it must reject; `invariance`, standard
+    deviations by which rounding and order may move a value.
     """
 
     biased: bool = False
@@ -137,15 +137,15 @@ class EstimatorContract(ABC):
         """The estimator under test."""
 
     def case(self, seed: int, quiet: bool = False) -> Synthetic:
-        """A regression whose truth is known; quiet: with noise of a billionth."""
+        """Regression with known truth; quiet: with relative noise of 1e-9."""
         return synthetic_regression(seed, noise=(1e-9, 1e-9) if quiet else (0.3, 0.03))
 
     def long_case(self, seed: int) -> Synthetic:
-        """A case with several times the data, in as many blocks."""
+        """Case with several times the data, in as many blocks."""
         return synthetic_regression(seed, count=6000)
 
     def unfinished(self) -> Estimator | None:
-        """The estimator with so few rounds that it cannot converge; None = it does not iterate."""
+        """Estimator with too few rounds to converge; None = it does not iterate."""
         return None
 
     def wrong_options(self) -> Sequence[Mapping[str, Any]]:
@@ -153,7 +153,7 @@ class EstimatorContract(ABC):
         return ()
 
     def fitted(self, seed: int) -> tuple[Synthetic, Estimate]:
-        """A case and its estimate, fitted once for all laws of a suite."""
+        """A case and its estimate, fitted once for all tests of a suite."""
         known = _FITTED.setdefault(type(self), {})
         if seed not in known:
             case = self.case(seed)
@@ -161,7 +161,7 @@ class EstimatorContract(ABC):
         return known[seed]
 
     def test_without_noise_the_truth_comes_back(self) -> None:
-        """Noise of a billionth of the torque moves an unbiased estimate by no more than its precision."""
+        """With noise of 1e-9 of the torque, an unbiased estimate equals the truth within its precision."""
         case = self.case(1, quiet=True)
         estimate = self.estimator().fit(case.regression)
         if not self.biased:
@@ -169,7 +169,7 @@ class EstimatorContract(ABC):
             np.testing.assert_array_less(np.abs(estimate.value - case.beta) / size, 2 * self.precision)
 
     def test_estimate_is_complete(self) -> None:
-        """Shapes, signs and names of everything in the result; a status in words."""
+        """The result has the right shapes, signs and names, and a status in words."""
         case, estimate = self.fitted(2)
         b = case.regression.base.rank
         _law(estimate.method == self.estimator().name, f"method '{estimate.method}'")
@@ -191,7 +191,7 @@ class EstimatorContract(ABC):
         _law(bool(estimate.status.text), "a status needs a text")
 
     def test_full_parameters_have_these_base_parameters(self) -> None:
-        """B parameters = value: the full vector is one with the same torque."""
+        """The full parameters have the estimated base parameters, B parameters = value."""
         case, estimate = self.fitted(0)
         reduced = case.regression.base.reduce(estimate.parameters)
         np.testing.assert_allclose(
@@ -199,14 +199,14 @@ class EstimatorContract(ABC):
         )
 
     def test_blocks_share_the_information(self) -> None:
-        """Leverages are non-negative, one a block, and add up to at most one (a prior may hold the rest)."""
+        """Leverages are not negative, one per block, and add up to at most one (a prior may have the rest)."""
         case, estimate = self.fitted(1)
         share = estimate.block_leverage
         _law(share.shape == (len(case.regression.factors.blocks),), f"leverage of shape {share.shape}")
         _law(bool((share >= 0).all()) and share.sum() <= 1 + 1e-9, f"leverages add up to {share.sum()}")
 
     def test_intervals_hold_the_truth(self) -> None:
-        """Over the draws, at least 85 % of the 95 % intervals hold the truth."""
+        """Over the draws, at least 85 % of the 95 % intervals contain the truth."""
         inside: list[bool] = []
         for seed in range(self.draws):
             case, estimate = self.fitted(seed)
@@ -220,7 +220,7 @@ class EstimatorContract(ABC):
         _law(_bytes(self.fitted(1)[1]) == _bytes(again), "two fits of the same data differ")
 
     def test_too_little_data_is_refused(self) -> None:
-        """Fewer equations than two a parameter, or fewer than three blocks, raise UnfitDataError."""
+        """Fewer than two equations per parameter, or fewer than three blocks, raise UnfitDataError."""
         for count, blocks in ((4, 4), (1200, 2)):
             case = synthetic_regression(6, count=count, blocks=blocks)
             try:
@@ -230,24 +230,24 @@ class EstimatorContract(ABC):
             raise AssertionError(f"{count} equations a group in {blocks} blocks were taken")
 
     def test_order_of_segments_does_not_matter(self) -> None:
-        """The same segments in another order give the same values and deviations."""
+        """Another order of the segments gives the same values and deviations."""
         ordered, reordered = (self.estimator().fit(regression) for regression in in_other_order(self.case(2)))
         self._alike(ordered, reordered, 1.0)
 
     def test_units_do_not_matter(self) -> None:
-        """In other units the same values come back, in those units."""
+        """Other units give the same values in those units."""
         case, estimate = self.fitted(3)
         regression, size = in_other_units(case)
         self._alike(estimate, self.estimator().fit(regression), size)
 
     def test_intervals_shrink_with_data(self) -> None:
-        """With several times the data the deviations are smaller in the median."""
+        """Several times the data give smaller deviations in the median."""
         more = self.estimator().fit(self.long_case(0).regression)
         ratio = float(np.median(more.std / self.fitted(0)[1].std))
         _law(ratio < 0.9, f"deviations are {ratio:.2f} times as large with several times the data")
 
     def test_no_deviation_without_information(self) -> None:
-        """Only a parameter that the data determine by itself has a standard deviation."""
+        """Only a parameter that the data determine on its own has a standard deviation."""
         case, estimate = self.fitted(0)
         verdicts = full_verdicts(estimate, case.regression.factors)
         for verdict, category in zip(verdicts, estimate.base.categories(), strict=True):
@@ -258,7 +258,7 @@ class EstimatorContract(ABC):
             )
 
     def test_a_fit_that_does_not_converge_says_what_to_try(self) -> None:
-        """Stopped too early, the status is not good and its text names something to do."""
+        """A fit that was stopped too early is not ok, and its status says what to do."""
         stopped = self.unfinished()
         if stopped is None:
             return
@@ -267,7 +267,7 @@ class EstimatorContract(ABC):
         _law(any(word in status.text for word in _ADVICE), f"no advice in: {status.text}")
 
     def test_bad_options_are_refused(self) -> None:
-        """Options without sense raise UsageError that says what was found and what is expected."""
+        """Invalid options raise UsageError that says what was found and expected."""
         estimator: Any = self.estimator()
         known = {field.name for field in fields(estimator)} if is_dataclass(estimator) else set()
         tried = [{name: value} for name in known for value in _NONSENSE.get(name, ())]
@@ -287,9 +287,9 @@ class EstimatorContract(ABC):
 
 
 class MotionEstimatorContract(EstimatorContract):
-    """Further laws of estimators that need the samples behind the factors, tried on a small robot that moves.
+    """Further contract of estimators that need the samples behind the factors, on a small robot in motion.
 
-    Hooks: `elastic`, whether the robot's joints are elastic, with two encoders; `seconds` of motion.
+    Override `elastic`, whether the joints are elastic with two encoders, and `seconds` of motion.
     """
 
     precision = 1e-4
@@ -299,7 +299,7 @@ class MotionEstimatorContract(EstimatorContract):
     seconds: float = 10.0
 
     def case(self, seed: int, quiet: bool = False) -> Synthetic:
-        """A robot of two joints in motion, its positions and torque measured with noise."""
+        """Robot with two joints in motion, with noise on positions and torque."""
         return measured_regression(seed, quiet=quiet, elastic=self.elastic, seconds=self.seconds)
 
     def long_case(self, seed: int) -> Synthetic:
@@ -307,13 +307,13 @@ class MotionEstimatorContract(EstimatorContract):
         return measured_regression(seed, elastic=self.elastic, seconds=2.0 * self.seconds)
 
     def test_threads_do_not_matter(self) -> None:
-        """The same bytes come from one thread and from several."""
+        """One thread and several give the same bytes."""
         case, estimate = self.fitted(1)
         again = self.estimator().fit(on_threads(case.regression, 3))
         _law(_bytes(estimate) == _bytes(again), "another number of threads gives other bytes")
 
     def test_factors_alone_are_refused_in_words(self) -> None:
-        """Without samples the estimator says so and does not guess."""
+        """Without samples the estimator raises `needs-samples`."""
         try:
             self.estimator().fit(synthetic_regression(1, with_source=False).regression)
         except DynidError as error:
@@ -322,7 +322,7 @@ class MotionEstimatorContract(EstimatorContract):
         raise AssertionError("a regression of factors alone was taken")
 
     def test_left_out_blocks_are_not_looked_at(self) -> None:
-        """A fit on some blocks does not change when the others' samples do."""
+        """A fit on some blocks does not depend on the samples of the others."""
         plain, spoiled = (
             self.case(6),
             measured_regression(
@@ -341,7 +341,7 @@ class MotionEstimatorContract(EstimatorContract):
 
 
 def of_blocks(regression: Regression, kept: list[int]) -> Regression:
-    """The regression on some of its blocks."""
+    """Regression on some of its blocks."""
     return replace(regression, factors=regression.factors.subset(kept))
 
 

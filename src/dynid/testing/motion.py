@@ -1,4 +1,4 @@
-"""Regressions from simulated motion, with the samples behind them and noise as encoders make it."""
+"""Regressions from simulated motion, with their samples and encoder noise."""
 
 from __future__ import annotations
 
@@ -47,13 +47,36 @@ def measured_regression(
     rows: Rows | None = None,
     motion: int | None = None,
 ) -> Synthetic:
-    """A robot of two joints on a motion of sines, with white noise on positions (rad, filtered) and torque.
+    """Robot with two joints on a motion of sines, with white noise on positions (rad, filtered) and torque.
 
-    quiet: noise of a billionth only.    elastic: springs between motors and links, both measured.
-    torque_noise: share of each joint's root mean square; None = 2 %, 0.5 % with elastic joints.
-    position_noise: None = 1e-4 rad, 2e-5 with elastic joints.    friction: dry friction, too.
-    spoiled_from: share of the time after which the torque is random; 1 = never.    rows: None = torque or elastic ones.
-    motion: seed of the motion, None = that of the noise.
+    Parameters
+    ----------
+    seed : int
+        Seed.
+    quiet : bool
+        Noise of 1e-9 only.
+    elastic : bool
+        Springs between motors and links, both measured.
+    seconds : float, s
+        Duration.
+    position_noise : float, rad, optional
+        Standard deviation; None = 1e-4, or 2e-5 with elastic joints.
+    torque_noise : float, optional
+        Share of each joint's root mean square; None = 2 %, or 0.5 % with elastic joints.
+    spoiled_from : float
+        Share of the time after which torque is random; 1 = never.
+    friction : bool
+        Whether there is dry friction.
+    rows : Rows, optional
+        Row scheme; None = torque or elastic rows.
+    motion : int, optional
+        Seed of the motion; None = that of the noise.
+
+    Returns
+    -------
+    Synthetic
+        Regression and truth.
+
     """
     robot = two_joints(elastic)
     terms = RigidBody() + Viscous() + Offset()
@@ -89,7 +112,7 @@ def measured_regression(
 
 
 def two_joints(elastic: bool = False) -> RobotModel:
-    """A random robot of two turning joints under position controllers; elastic: with rotors behind gears."""
+    """Random robot with two revolute joints under position control; elastic: with rotors behind gears."""
     servo = Servo(
         np.full(2, 300.0), np.full(2, 60.0), np.full(2, np.inf), np.zeros(2), delay=0.0075, hold=0.005
     )
@@ -110,13 +133,33 @@ def commands_of(robot: RobotModel, exact: Samples) -> Commands:
 
 
 def true_parameters(robot: RobotModel, terms: Terms) -> Float:
-    """The description's values, and numbers of order one where it has none; springs of 2000 N m/rad."""
+    """Prior values, and numbers of order one where there are none; springs of 2000 N m/rad."""
     chosen = {"viscous": 1.5, "coulomb": 2.0, "offset": 0.7, "stiffness": 2000.0}
     return np.array([c.prior if np.isfinite(c.prior) else chosen[c.term] for c in terms.columns(robot)])
 
 
 def exact_samples(robot: RobotModel, terms: Terms, theta: Float, seconds: float, seed: int) -> Samples:
-    """Samples of a motion of sines with exactly the torque of the model; motors ahead of elastic joints."""
+    """Samples of a motion of sines with the exact torque of the model; motors lead elastic joints.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    theta : ndarray, shape (p,)
+        Parameters.
+    seconds : float, s
+        Duration.
+    seed : int
+        Seed.
+
+    Returns
+    -------
+    Samples
+        Samples.
+
+    """
     rng = np.random.default_rng(seed)
     t = np.arange(round(seconds * RATE)) / RATE
     w = 2 * np.pi * rng.uniform(0.2, 1.2, (robot.n, 3, 1))
@@ -162,6 +205,6 @@ def _behind_springs(
 
 
 def encoder_noise(n: int, position: float | Sequence[float]) -> MotionNoise:
-    """White noise of positions, filtered at the cut-off and differentiated."""
+    """White noise of positions, filtered at the cutoff frequency and differentiated."""
     level = np.broadcast_to(np.asarray(position, dtype=np.float64), (n,))
     return MotionNoise(level, np.zeros(n), level, np.zeros(n), False, RATE, 1, (CUTOFF,) * n, 4)

@@ -1,8 +1,8 @@
-"""Robots on which every effect acts at once: a covering array over what robots have, for tests of laws.
+"""Robots that combine all effects: a covering array of robot features, for tests of laws.
 
-A law that holds on plain arms may fail where two features meet: a payload behind a follower, a known torque beside two
-encoders, a gyroscopic rotor behind a gear of negative ratio. `covering_cases` has every pair of levels of `LEVELS` on
-some robot; nothing on them is 0 or 1 where it could be another number.
+A law that holds on plain arms may fail where two features meet: a payload behind a follower, known torque and two
+encoders, a gyroscopic rotor behind a gear of negative ratio. `covering_cases` contains every pair of levels of
+`LEVELS`; no number is 0 or 1 where it could be another.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ WIDTH = 0.5
 
 @dataclass(frozen=True, eq=False)
 class RobotCase:
-    """A robot, a model of it and true parameters theta (p,).    levels: what the robot has, by the names of LEVELS."""
+    """A robot, a model of it and true parameters theta (p,); levels: its features, by the names of LEVELS."""
 
     name: str
     levels: Levels
@@ -62,9 +62,9 @@ class RobotCase:
     theta: Float
 
     def motion(self, count: int = 60, seed: int = 0, rate: float = 1000.0) -> Samples:
-        """Smooth motion, exact in every derivative, with the channels that the model reads; no torque.
+        """Smooth motion, exact in every derivative, with the channels that the model reads, without torque.
 
-        With two encoders the motors' motion is another one, some hundredths of a radian off.
+        With two encoders the motion of the motors differs by some hundredths of a radian.
         """
         links = self._within(smooth_samples(self.robot, count, seed, rate, self.terms.channels()))
         if self.levels["encoders"] == "one":
@@ -75,10 +75,10 @@ class RobotCase:
         return replace(links, theta=theta, dtheta=dtheta, ddtheta=ddtheta)
 
     def samples(self, count: int = 60, seed: int = 0, rate: float = 1000.0) -> Samples:
-        """The same motion with the model's torque; springs are stretched by what they carry.
+        """The same motion with the torque of the model; springs are stretched by their load.
 
-        With two encoders the motors' positions follow from the links' equations, so that velocities and accelerations
-        of the motors are their derivatives no more.
+        With two encoders the positions of the motors follow from the links' equations, so their velocities and
+        accelerations are no longer the derivatives.
         """
         moved = self.motion(count, seed, rate)
         if moved.theta is not None:
@@ -90,7 +90,7 @@ class RobotCase:
         return replace(moved, tau=self.terms.torque(self.robot, moved, self.theta))
 
     def motor_torque(self, samples: Samples) -> Float:
-        """The part of the model's torque that acts on the motors, (T, n)."""
+        """Part of the model's torque that acts on the motors, (T, n)."""
         p = len(self.theta)
         every = np.ones(p, dtype=np.bool_)
         lines = self.terms.motor_regressor(self.robot, samples, every).dense(p)
@@ -104,14 +104,14 @@ class RobotCase:
 
 @lru_cache(maxsize=1)
 def covering_cases() -> tuple[RobotCase, ...]:
-    """Robots that have every pair of levels of LEVELS among them, always the same ones."""
+    """Robots with every pair of levels of LEVELS, always the same ones."""
     return tuple(robot_case(levels, seed) for seed, levels in enumerate(covering_array(LEVELS), 1))
 
 
 def covering_array(levels: Mapping[str, Sequence[str]], seed: int = 0) -> tuple[Levels, ...]:
-    """Choices of one level of each factor, in which every pair of levels of two factors occurs.
+    """Choices of one level per factor that contain every pair of levels of two factors.
 
-    Greedy: the next choice is the one of many drawn that has most pairs that are still missing.
+    Greedy: of many random choices, the next one is that with most missing pairs.
     """
     names = tuple(levels)
     missing = {((a, x), (b, y)) for a, b in combinations(names, 2) for x, y in product(levels[a], levels[b])}
@@ -131,7 +131,7 @@ def covering_array(levels: Mapping[str, Sequence[str]], seed: int = 0) -> tuple[
 
 
 def robot_case(levels: Levels, seed: int) -> RobotCase:
-    """The robot, model and parameters of a choice of levels, with random numbers of a seed."""
+    """Robot, model and parameters of a choice of levels, with random numbers of a seed."""
     robot = _robot(levels, seed)
     effects = _effects(robot, levels)
     rng = np.random.default_rng([seed, 19])
