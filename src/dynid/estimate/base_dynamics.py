@@ -1,4 +1,4 @@
-"""The forward dynamics of a model as a function of motion, torque and base parameters, with its derivatives."""
+"""Forward dynamics of a model as a function of motion, torque and base parameters, with derivatives."""
 
 from __future__ import annotations
 
@@ -26,9 +26,15 @@ _LINEAR = {Slope.ACCELERATION: "mass", Slope.VELOCITY: "damping", Slope.ONE: "co
 
 @dataclass(frozen=True, eq=False)
 class CompiledDynamics:
-    """Bodies on a tree with rotors, viscous and smoothed dry friction and offsets, and what each parameter adds.
+    """Rigid links with rotors, viscous and smoothed dry friction and offsets, as a linear function of parameters.
 
-    known: the system with all parameters zero.    parameters: (b,).
+    Attributes
+    ----------
+    known : Multibody
+        System with all parameters zero.
+    parameters : tuple of Parameter, length b
+        Effect of each parameter.
+
     """
 
     known: Multibody
@@ -36,14 +42,14 @@ class CompiledDynamics:
 
     @staticmethod
     def of(known: Multibody | None, parameters: tuple[Parameter, ...] | None) -> CompiledDynamics | None:
-        """None for models with springs to motors, unsmoothed signs or terms that the compiled step does not know."""
+        """The compiled form; None for models with springs to motors, plain signs, or unsuitable terms."""
         if known is None or parameters is None or known.size != known.tree.n or not (known.width > 0).all():
             return None
         plain = (Slope.BODY, Slope.SIGN, *_LINEAR)
         return CompiledDynamics(known, parameters) if all(p.kind in plain for p in parameters) else None
 
     def at(self, beta: Float) -> SystemAt:
-        """The system with parameters (b,); the last one is kept, since a step asks for it again and again."""
+        """System with parameters (b,); the last one is kept, since a step needs it repeatedly."""
         return self._kept(beta.tobytes())
 
     @cached_property
@@ -77,12 +83,29 @@ class CompiledDynamics:
         seconds: float,
         passes: int,
     ) -> Float:
-        """Squared innovations of the extended Kalman filter's steps in the native kernel, as many as it could take.
+        """Squared innovations of the extended Kalman filter steps that the native kernel could compute.
 
-        mean (2s + b,) and covariance are moved on in place.    u: (K, k, n) torque of each step, means: (nodes, k) of
-        it at the nodes.    x: (K, s) positions measured at the end of each.    deviations: (2s + b,) of force, position
-        and the parameters' drift. No step is taken with the NumPy kernel, nor the one whose mass matrix is not positive
-        definite, nor those after it.
+        No step is computed with the NumPy kernel, nor from the one on whose mass matrix is not positive definite.
+
+        Parameters
+        ----------
+        mean : ndarray, shape (2s + b,)
+            State and parameters; updated in place.
+        covariance : ndarray, shape (2s + b, 2s + b)
+            Their covariance; updated in place.
+        u : ndarray, shape (K, k, n), N m (N)
+            Torque of each step.
+        means : ndarray, shape (nodes, k)
+            Weights of the torque at the nodes.
+        x : ndarray, shape (K, s)
+            Positions measured at the end of each step.
+        deviations : ndarray, shape (2s + b,)
+            Standard deviations of force, position and drift of the parameters.
+        seconds : float, s
+            Length of a step.
+        passes : int
+            Newton iterations per step.
+
         """
         if (native := self.known.native()) is None:
             return np.zeros(0)
@@ -97,7 +120,7 @@ class CompiledDynamics:
         return np.asarray(squares)[:done]
 
     def regressor(self, x: Float, v: Float, a: Float) -> Float:
-        """Slopes of the force by the parameters, (S, s, b)."""
+        """Derivatives of the force by the parameters, (S, s, b)."""
         known = self.known
         slopes = np.zeros((*x.shape, len(self.parameters)))
         for j, (place, values) in enumerate(
@@ -159,7 +182,7 @@ class CompiledDynamics:
 
 @dataclass(frozen=True, eq=False)
 class SystemAt:
-    """The system with some parameters; mass, damping and constant (s,) of each coordinate, beside its couplings."""
+    """System with some parameters; mass, damping and constant (s,) of each coordinate."""
 
     dynamics: CompiledDynamics
     inertia: Float
@@ -174,12 +197,12 @@ class SystemAt:
         return M + self._mass, h + self._without_bodies(x, v)
 
     def force(self, x: Float, v: Float, a: Float) -> Float:
-        """M a + h, (S, s)."""
+        """Force M a + h, (S, s)."""
         bodies = inverse_dynamics(self.dynamics.known.tree, self.inertia, x, v, a)
         return bodies + a @ self._mass.T + self._without_bodies(x, v)
 
     def slopes(self, x: Float, v: Float, a: Float) -> tuple[Float, Float, Float]:
-        """Of the force by positions, velocities and accelerations, (S, s, s) each."""
+        """Derivatives of the force by positions, velocities and accelerations, (S, s, s) each."""
         known = self.dynamics.known
         derivatives = torque_jacobian(known.tree, self.inertia, x, v, a).transpose(0, 1, 3, 2)
         steep = ((1.0 - known.signs(v) ** 2) * self.level / known.width) @ _one_each(known.at, known.size)
@@ -224,9 +247,15 @@ DIFFERENCE = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """Derivatives of the accelerations of S states, all with the same parameters.
+    """Derivatives of the accelerations of S states with the same parameters.
 
-    by_position, by_velocity, by_force: (S, s, s), the last the inverse mass matrices.    by_parameter: (S, s, b).
+    Attributes
+    ----------
+    by_position, by_velocity, by_force : ndarray, shape (S, s, s)
+        Derivatives; the last is the inverse mass matrix.
+    by_parameter : ndarray, shape (S, s, b)
+        Derivatives by the parameters.
+
     """
 
     by_position: Float
@@ -237,11 +266,26 @@ class Slopes:
 
 @dataclass(frozen=True, eq=False)
 class BaseDynamics:
-    """M(x; beta) a = u - h(x, v; beta), beta (b,) the base parameters of a robot's terms.
+    """Equations of motion M(x; beta) a = u - h(x, v; beta), with the base parameters beta (b,) of a robot's terms.
 
-    Coordinates x (s,) are the joints, then the motors of the joints in `second`, those behind a spring.
+    Coordinates x (s,) are the joints, then the motors of the joints in `second`, which are behind a spring.
 
-    Raises UsageError for terms that read further channels or remember the motion.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    base : BaseMap
+        Base parameters.
+    second : tuple of int
+        Joints with a coordinate for their motor.
+
+    Raises
+    ------
+    UsageError
+        For terms that read channels or depend on past motion.
+
     """
 
     robot: RobotModel
@@ -269,13 +313,24 @@ class BaseDynamics:
 
     @cached_property
     def frame(self) -> Mechanism:
-        """The coordinates, and what the terms know without parameters."""
+        """Coordinates, and the known torque of the terms."""
         return Mechanism(self.robot, self.terms, np.zeros(len(self.base.names)), self.second)
 
     def force(self, x: Float, v: Float, a: Float, beta: Float) -> Float:
-        """Generalised force M a + h (S, s) of S states (S, s), each with parameters of its own, (S, b).
+        """Generalised force M a + h of S states.
 
-        Parameters (1, b) are those of all states.
+        Parameters
+        ----------
+        x, v, a : ndarray, shape (S, s)
+            Motion.
+        beta : ndarray, shape (S, b) or (1, b)
+            Parameters of each state, or of all.
+
+        Returns
+        -------
+        ndarray, shape (S, s)
+            Force.
+
         """
         if (system := self._at(beta)) is not None:
             return system.force(x, v, a)
@@ -285,7 +340,7 @@ class BaseDynamics:
         return self.frame.split(total, self._motor(samples, beta)) if self.second else total
 
     def mass(self, x: Float, v: Float, beta: Float) -> tuple[Float, Float]:
-        """M (S, s, s) and h (S, s) of S states, each with parameters of its own, (S, b), or those of all, (1, b)."""
+        """M (S, s, s) and h (S, s) of S states, with parameters of each state, (S, b), or of all, (1, b)."""
         if (system := self._at(beta)) is not None:
             return system.equations(x, v)
         S, s = x.shape
@@ -297,7 +352,7 @@ class BaseDynamics:
         return 0.5 * (M + M.transpose(0, 2, 1)), force[:, 0]
 
     def springs(self, x: Float, v: Float, beta: Float) -> tuple[Float, Float]:
-        """Stiffness K and damping D (S, s, s) between the joints and their motors: h = K x + D v + ..."""
+        """Stiffness K and damping D (S, s, s) between joints and motors, h = K x + D v + ..."""
         S, s = x.shape
         # The links alone are moved: friction of the motors is no part of the springs.
         move = DIFFERENCE * (np.arange(s) < self.robot.n)
@@ -316,10 +371,23 @@ class BaseDynamics:
         return matrices[0], matrices[1]
 
     def slopes(self, x: Float, v: Float, a: Float, beta: Float) -> Slopes:
-        """Derivatives of the accelerations a at states (S, s), for parameters (b,).
+        """Derivatives of the accelerations at S states.
 
-        By implicit differentiation of u = Y(x, v, a) beta: those by parameters are exact, those by position and
-        velocity, too, for what the compiled step knows, else central differences of the inverse dynamics.
+        By implicit differentiation of u = Y(x, v, a) beta. Those by parameters are exact. Those by position and
+        velocity are exact for models of the compiled step, and central differences of the inverse dynamics otherwise.
+
+        Parameters
+        ----------
+        x, v, a : ndarray, shape (S, s)
+            Motion.
+        beta : ndarray, shape (b,)
+            Parameters.
+
+        Returns
+        -------
+        Slopes
+            Derivatives.
+
         """
         S, s = x.shape
         if (system := self._at(beta[None])) is not None and self.compiled is not None:
@@ -346,7 +414,7 @@ class BaseDynamics:
 
     @cached_property
     def compiled(self) -> CompiledDynamics | None:
-        """The same as the compiled step knows it; None for models of which it does not know all."""
+        """The model for the compiled step; None if it cannot handle it."""
         return CompiledDynamics.of(self.frame.multibody, self.frame.parameters(self.base.mask))
 
     def _at(self, beta: Float) -> SystemAt | None:

@@ -1,4 +1,4 @@
-"""Weighted least squares among physically consistent parameters alone."""
+"""Weighted least squares over physically consistent parameters."""
 
 from __future__ import annotations
 
@@ -56,33 +56,53 @@ _CHOICES = {"held-out": "held-out blocks", "l-curve": "the corner of the L-curve
 
 @dataclass(frozen=True)
 class FeasibleFit:
-    """Least squares among consistent bodies: min ||y - W B theta||_Sigma^2 + strength distance(theta, prior).
+    """Least squares over consistent links, min ||y - W B theta||_Sigma^2 + strength distance(theta, prior).
 
-    The strength is that of the pull to the inertias that the description gives. Bodies without one, friction and all
-    else count FAINT at most (see dynid.estimate.prior), so that they stay free beside known ones.
+    Every link's pseudo-inertia stays above `margin`, friction, rotor inertia and stiffness above zero, and the total
+    mass within `total_mass`. The strength applies to inertias that the prior (URDF) gives; other links, friction and
+    everything else have the weight FAINT at most (see dynid.estimate.prior), so that they stay free. Joints weigh
+    1/sigma^2, first of the weighted fit without constraints and then of this fit, bounded as there. The covariance is
+    that of the unconstrained fit plus d d', with d the shift of the base parameters by the constraints: intervals cover
+    both.
 
-    Every body's pseudo-inertia stays above `margin`, friction, rotor inertia and stiffness above zero, the total mass
-    within `total_mass` (kg). Joints weigh 1/sigma^2, at first of the weighted fit without constraints and then of this
-    fit, bounded as that is.
-    The covariance is that of the fit without constraints plus d d', d being how far the constraints moved the base
-    parameters: intervals cover both.
-    strength: 1 = a deviation from the prior by one spread costs one standard deviation of one equation; "held-out" =
-    the greatest that predicts left-out blocks as well as the best, 1 where fewer than three can be left out or another
-    method is inside; or "l-curve" = the corner of cost against distance.
-    prior: "euclidean", "entropic" or "geodesic" distance from it.
-    weights: "joint" as above, "equal" = 1 for every equation.
-    limits: what is known of single bodies, see dynid.feasible.limits.
-    intervals: how the covariance without constraints is found, see dynid.estimate.uncertainty.Intervals.
-    inner: another method, with intervals of its own, in place of the weighted fit; then the misfit is
-    (B theta - beta)' C^-1 (B theta - beta) with its answer beta and textbook covariance C: the sum of squares of its
-    own last linear equations.
-    further: constraints of any other kind.
-    mass_share: by how much a mass that is off its prior by its own size costs, as a share of all equations. Where the
-    strength is chosen, so is this: what the data say of single masses is little even where they determine all their
-    combinations well, and a mass that they do not ask for stays where the description, or the guess, puts it.
-    required: whether bodies are kept physically consistent even where that fits the log much worse; otherwise the fit
-    without constraints stands in that case, with a warning. Any option but the defaults asks for the same.
-    Source: Sousa and Cortesao 2014, 2019; Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2020.
+    Parameters
+    ----------
+    strength : float or str
+        1 = a deviation from the prior by one spread costs one standard deviation of one equation. "held-out" = the
+        greatest strength that predicts held-out blocks as well as the best, 1 if fewer than three can be held out or
+        another method is inside. "l-curve" = the corner of cost against distance.
+    margin : float, kg m^2 and kg, optional
+        Least eigenvalue of every pseudo-inertia.
+    density : float, kg/m^3
+        Greatest density of a link.
+    prior : {"entropic", "euclidean", "geodesic"}
+        Distance from the prior.
+    weights : {"joint", "equal"}
+        As above, or 1 for every equation.
+    total_mass : tuple of two floats, kg, optional
+        Limits of the total mass.
+    limits : sequence of mapping
+        Limits of single links, see dynid.feasible.limits.
+    intervals : str
+        Method of the covariance without constraints, see dynid.estimate.uncertainty.Intervals.
+    inner : Estimator, optional
+        Another method, with its own intervals, instead of the weighted fit. The misfit is then (B theta - beta)' C^-1
+        (B theta - beta) with its answer beta and textbook covariance C: the sum of squares of its last linear
+        equations.
+    required : bool
+        Whether links stay physically consistent even if the log is fitted much worse; otherwise the unconstrained fit
+        is kept in that case, with a warning. Any option but the defaults has the same effect.
+    further : sequence of Convex
+        Further constraints.
+    mass_share : float
+        Cost of a mass that deviates from its prior by its own size, as a share of all equations. It is chosen if the
+        strength is: data say little about single masses even where they determine all combinations well, and such a
+        mass stays at its prior or guess.
+
+    References
+    ----------
+    Sousa and Cortesao 2014, 2019; Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2020.
+
     """
 
     strength: float | str = prior_strength("held-out")
@@ -135,29 +155,29 @@ class FeasibleFit:
 
     @property
     def unconstrained(self) -> Estimator:
-        """The method whose answer is brought to physically consistent bodies."""
+        """Method whose answer is made physically consistent."""
         if self.inner is not None:
             return self.inner
         return (WLS if self.weights == "joint" else OLS)(intervals=self.intervals)
 
     def constraints(self) -> Sequence[Convex]:
-        """What the parameters must fulfil."""
+        """Constraints on the parameters."""
         window: list[Convex] = [TotalMass(*self.total_mass)] if self.total_mass is not None else []
         known = [constraint for entry in self.limits for constraint in limits_of_body(entry)]
         dense = [DensityLimit(self.density)] if self.density < UNLIMITED else []
         return [PhysicalBodies(self.margin), *dense, ColumnBounds(), *window, *known, *self.further]
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fits without constraints for the weights, then with them."""
+        """Fit without constraints for the weights, then with them."""
         return self.around(regression, self.unconstrained.fit(regression))
 
     def around(self, regression: Regression, free: Estimate) -> Estimate:
-        """The fit with constraints, given the one without."""
+        """Fit with constraints, given the fit without."""
         fit, reason = self.resolved(regression, free)
         return fit.solution(regression, free, reason)[0]
 
     def resolved(self, regression: Regression, free: Estimate) -> tuple[FeasibleFit, str]:
-        """The same fit with a strength that is a number, and how that was chosen."""
+        """The same fit with a numeric strength, and how it was chosen."""
         if not isinstance(self.strength, str):
             return self, ""
         if self.inner is not None:
@@ -183,9 +203,9 @@ class FeasibleFit:
     def _with_masses(
         self, regression: Regression, free: Estimate, parts: _Parts, missed: float | None
     ) -> FeasibleFit:
-        """The same fit, masses held at their priors as strongly as the data do not mind.
+        """The same fit, with masses kept at their priors as strongly as the data allow.
 
-        missed: squared error on unseen blocks without that; None = not known.
+        missed: squared held-out error without that; None = unknown.
         """
         if not parts.folds or not len(body_columns(regression.columns)):
             return self
@@ -210,7 +230,7 @@ class FeasibleFit:
         return self
 
     def solution(self, regression: Regression, free: Estimate, reason: str = "") -> tuple[Estimate, Feasible]:
-        """The fit with constraints for a strength that is a number, and the solver's answer that it holds."""
+        """Fit with constraints for a numeric strength, and the answer of the solver."""
         if self.inner is not None:
             return self._nearest_to_answer(regression, free, self.inner.name)
         strength, text = float(self.strength), f"{free.status.text}; {{}}{reason}"
@@ -235,10 +255,10 @@ class FeasibleFit:
     def _with_centre_limits(
         self, regression: Regression, weights: Float, strength: float, answer: Feasible, among: Among
     ) -> tuple[FeasibleFit, Feasible, Among]:
-        """The same fit with limits on centres of mass that lie implausibly far, its answer and what it is among.
+        """The same fit with limits on centres of mass that lie implausibly far, its answer and its setting.
 
-        The centre of a body of little mass may lie anywhere without torque that the data would notice. Limits that
-        have no solution, or with which the data are fitted worse, are not kept.
+        The centre of a link of little mass may lie anywhere without noticeable torque. Limits without a solution, or
+        with which the data are fitted worse, are dropped.
         """
         columns, spread = regression.columns, regression.spread
         for scale in NEAR:
@@ -258,10 +278,10 @@ class FeasibleFit:
     def _unobserved_at_prior(
         self, regression: Regression, weights: Float, strength: float, answer: Feasible, among: Among
     ) -> Feasible:
-        """The answer with parameters that no equation holds exactly where the description puts them.
+        """Answer in which parameters that no equation contains are exactly at the prior.
 
-        The distance of a body from its prior moves them along with those that the data move. An answer that needs them
-        elsewhere to exist, or to predict as well, stays as it is.
+        The distance of a link from its prior moves them along with those that the data move. An answer that needs other
+        values to exist, or to predict as well, stays as it is.
         """
         columns = regression.columns
         unseen = np.array([kind is Category.NOT_IDENTIFIABLE for kind in regression.base.categories()])
@@ -289,7 +309,7 @@ class FeasibleFit:
         answer: Feasible,
         among: Among,
     ) -> Feasible | None:
-        """The answer with some parameters at the prior; None if there is none.    found: the one without."""
+        """Answer with some parameters at the prior; None if there is none.    answer: the one without."""
         spread = regression.spread
         A, y = weighted_rows(regression, regression.factors, weights)
         rows = np.zeros((len(which), len(spread)))
@@ -309,7 +329,7 @@ class FeasibleFit:
     def _nearest_to_answer(
         self, regression: Regression, free: Estimate, method: str
     ) -> tuple[Estimate, Feasible]:
-        """The physically consistent bodies nearest to an answer, in the metric of its textbook covariance."""
+        """Physically consistent links nearest to an answer, in the metric of its textbook covariance."""
         size = free.textbook_std
         values, vectors = np.linalg.eigh(free.textbook_covariance / np.outer(size, size))
         R = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
@@ -354,7 +374,7 @@ class FeasibleFit:
         return self.consistent(regression, *rows, strength, among, near=near)
 
     def among(self, regression: Regression) -> Among:
-        """What answers to equations with the columns, spread and guess of a regression are chosen from."""
+        """Setting of the solutions for the columns, spread and guess of a regression."""
         columns = regression.columns
         rotors = rotors_known(columns)
         setting = Setting.of(columns, self.constraints(), regression.guess, regression.spread, rotors)
@@ -370,11 +390,32 @@ class FeasibleFit:
         directions: Directions | None = None,
         near: Float | None = None,
     ) -> Feasible:
-        """Min ||A theta - y||^2 + strength distance among consistent bodies.
+        """Minimise ||A theta - y||^2 + strength distance over consistent links.
 
-        among: of the regression; None = worked out.    directions: what all data know of each; None = what A knows.
-        near: (p,) the answer for almost the same, from which this one is sought.
-        Of the regression the columns, their spread and guess, and the number of equations are read.
+        Only the columns, their spread and guess, and the number of equations of the regression are used.
+
+        Parameters
+        ----------
+        regression : Regression
+            Regression.
+        A : ndarray, shape (r, p)
+            Equations.
+        y : ndarray, shape (r,)
+            Right side.
+        strength : float
+            Strength of the prior.
+        among : Among, optional
+            Setting of the regression; None = computed.
+        directions : Directions, optional
+            Information of all data in each direction; None = that of A.
+        near : ndarray, shape (p,), optional
+            Answer to a similar problem, from which the search starts.
+
+        Returns
+        -------
+        Feasible
+            Parameters.
+
         """
         among = among or self.among(regression)
         setting, count = among.setting, regression.factors.count
@@ -398,9 +439,9 @@ class FeasibleFit:
         return answer.cost, answer.distance
 
     def unseen(self, regression: Regression, weights: Float) -> Callable[[float | None], Float]:
-        """Squared errors (folds, g) on runs of neighbouring blocks that were left out, fitted with weights (g,).
+        """Squared held-out errors (folds, g) on runs of neighbouring blocks, for fits with weights (g,).
 
-        Of a strength; None in its place: of least squares without constraints.
+        The result is a function of the strength; None = least squares without constraints.
         """
         return partial(
             self._held_out_errors_by_group, regression, _Parts.of(regression, weights, self.among(regression))
@@ -433,18 +474,15 @@ class FeasibleFit:
 
 @dataclass(frozen=True, eq=False)
 class Among:
-    """What parameters are chosen from, whatever equations, weights and strength are.
-
-    known: (p,) which are of inertias that the description gives.
-    """
+    """Setting of the solutions for all equations, weights and strengths; known: (p,) inertias that the prior gives."""
 
     setting: Setting
     known: Bool
 
     def with_unobserved(self, A: Float, theta: Float) -> Float:
-        """Parameters (p,) with those of joints that no equation (r, p) holds exactly at their priors, and not nearly.
+        """Parameters (p,) with those of joints that no equation (r, p) contains exactly at their priors.
 
-        So are friction and rotor of a joint without an effort: a solver's tolerance is no friction.
+        Such are friction and rotor of a joint without effort: the tolerance of a solver would leave small values.
         """
         setting = self.setting
         unseen = ~A.any(axis=0) & ~setting.absent
@@ -454,10 +492,10 @@ class Among:
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """Weighted equations of all data, and of runs of neighbouring blocks that are left out in turn.
+    """Weighted equations of all data, and of runs of neighbouring blocks that are held out in turn.
 
-    weights: (g,).    whole: rows and right side of all.    folds: what is kept, its rows and right side, what is not.
-    latest: by fold its latest answer, near which that of the next strength is.
+    weights: (g,).    whole: rows and right side of all.    folds: kept factors, their rows and right side, held-out
+    factors. latest: by fold the latest answer, from which the search for the next strength starts.
     """
 
     weights: Float
@@ -468,7 +506,7 @@ class _Parts:
 
     @cached_property
     def directions(self) -> Directions:
-        """What all equations know of each."""
+        """Information of all equations in each direction."""
         return Directions.of(self.whole[0], self.among.setting.spread)
 
     @staticmethod
@@ -485,7 +523,18 @@ class _Parts:
 
 
 def weighted_rows(regression: Regression, factors: Factors, weights: Float) -> tuple[Float, Float]:
-    """Rows (b, p) and right side (b,) of the weighted equations, in all parameters."""
+    """Rows (b, p) and right side (b,) of the weighted equations, in all parameters.
+
+    Parameters
+    ----------
+    regression : Regression
+        Regression.
+    factors : Factors
+        Equations.
+    weights : ndarray, shape (g,)
+        Weights of the groups.
+
+    """
     R = stack(factors.total, regression.base.independent, weights)
     b = regression.base.rank
     return R[:b, :b] @ regression.base.B, R[:b, b]

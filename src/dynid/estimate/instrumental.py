@@ -1,4 +1,4 @@
-"""Instrumental variables: equations along measured motion, tested with a regressor that shares none of its noise."""
+"""Instrumental variables: equations along measured motion, with instruments that do not share its noise."""
 
 from __future__ import annotations
 
@@ -28,9 +28,21 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class Iteration:
-    """Where an iteration of simulations ended.
+    """End of an iteration of simulations.
 
-    value: (b,).    moved: its last move in standard deviations.    rounds: made.    stopped: what ended it early.
+    Attributes
+    ----------
+    value : ndarray, shape (b,)
+        Estimate.
+    moved : float
+        Last move, in standard deviations.
+    rounds : int
+        Number of simulations.
+    converged : bool
+        Whether it converged.
+    stopped : str
+        Reason of an early stop.
+
     """
 
     value: Float
@@ -40,7 +52,7 @@ class Iteration:
     stopped: str = ""
 
     def text(self, subject: str) -> str:
-        """In words, with what to try next."""
+        """Result in words, with what to try next."""
         text = f"{subject}, {self.rounds} simulations"
         if self.stopped:
             return f"{text}; stopped, since smaller steps cannot be simulated either: {self.stopped}"
@@ -56,23 +68,34 @@ class Iteration:
 class DIDIM(ClosedLoopFit):
     """Direct and inverse dynamic identification models: tau = W(q_s, dq_s, ddq_s) beta along simulated motion.
 
-    The model is simulated with the latest beta under u = tau + kp (q - q_s) + kd (dq - dq_s), weighted least squares
-    gives the next beta, until it stays. The first one comes from smoothed motion.
+    The model is simulated with the latest beta under u = tau + kp (q - q_s) + kd (dq - dq_s), and weighted least
+    squares gives the next beta, until it converges. The first beta comes from smoothed motion. With elastic joints the
+    deflection of the motors is the measured one: a simulated spring deflects as far as the torque requires whatever its
+    stiffness, so torque along simulated deflections would agree with every stiffness.
 
-    kp, kd: gains of the robot's own linear position controller, one number or one a joint (N m/rad, N m s/rad); None =
-    a virtual feedback of `bandwidth` Hz, None = four times the motion's own reach, 2 to 15 Hz.
-    rounds: greatest number of simulations.    tolerance: move of the estimate, in standard deviations, that ends it.
-    With elastic joints the motors' deflection from their links is the measured one: a simulated spring bends as far as
-    the torque asks whatever its stiffness, so that torque along simulated deflections would agree with every stiffness.
-    Source: Gautier, Janot and Vandanjon 2013; with springs Gautier, Jubien, Janot and Robet 2013.
+    Parameters
+    ----------
+    kp, kd : float or sequence of float, N m/rad and N m s/rad, optional
+        Gains of the robot's own linear position controller; None = a virtual feedback.
+    bandwidth : float, Hz, optional
+        Bandwidth of the virtual feedback; None = four times the highest frequency of the motion, 2 to 15 Hz.
+    rounds : int
+        Greatest number of simulations.
+    tolerance : float
+        Move of the estimate at which iteration stops, in standard deviations.
+
+    References
+    ----------
+    Gautier, Janot and Vandanjon 2013; with springs Gautier, Jubien, Janot and Robet 2013.
+
     """
 
     name: str = "didim"
 
     def fit(self, regression: Regression) -> Estimate:
-        """Alternates between simulation and weighted least squares.
+        """Alternate between simulation and weighted least squares.
 
-        Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
+        Raises UsageError if there are only factors, SolverError if no parameters near the data can be simulated.
         """
         simulation, start, feedback = self.opened(regression, self.name)
 
@@ -114,7 +137,7 @@ class DIDIM(ClosedLoopFit):
 
 
 def deflected(simulated: Samples, measured: Samples, second: tuple[int, ...]) -> Samples:
-    """Simulated samples whose motors are ahead of their links by as much as measured, for the joints in `second`."""
+    """Simulated samples with the measured deflection of the motors, for the joints in `second`."""
     if not second or simulated.theta is None or measured.theta is None:
         return simulated
     joints, theta = list(second), np.array(simulated.theta)
@@ -129,12 +152,29 @@ def iterated(
     rounds: int,
     tolerance: float,
 ) -> tuple[Iteration, Made]:
-    """Repeats value -> next value until it moves by less than the tolerance, in standard deviations.
+    """Repeat value -> next value until it moves by less than the tolerance.
 
-    following: value (b,) to simulate -> the next one, the triangle R (b, b) of weighted equations it came from, and
-    what was made on the way; it may raise SolverError: then the step before is halved.
-    nearest: value and R -> the nearest value that can be simulated.    start: can be.
-    Returns where it ended and what was made last.
+    Parameters
+    ----------
+    following : callable
+        Value (b,) to simulate -> the next one, the triangle R (b, b) of its weighted equations, and further results. If
+        it raises SolverError, the step before is halved.
+    nearest : callable
+        Value and R -> the nearest value that can be simulated.
+    start : ndarray, shape (b,)
+        Start, which can be simulated.
+    rounds : int
+        Greatest number of rounds.
+    tolerance : float
+        Tolerance, in standard deviations.
+
+    Returns
+    -------
+    Iteration
+        End of the iteration.
+    object
+        Last further results.
+
     """
     value, (new, R, made) = start, following(start)
     for number in range(1, rounds + 1):
@@ -165,23 +205,25 @@ LEAST_SHARE = 1e-9
 
 @dataclass(frozen=True)
 class IV(ClosedLoopFit):
-    """Instrumental variables: Z'W beta = Z'y with Z = W(q_s, dq_s, ddq_s) along simulated motion, iterated.
+    """Instrumental variables, Z'W beta = Z'y with Z = W(q_s, dq_s, ddq_s) along simulated motion, iterated.
 
-    The instruments follow the model under the feedback of `DIDIM`, whose options hold here too. Noise of the measured
-    W is averaged out, since Z does not share it; joints weigh 1/sigma_j^2 of their own residuals.
+    The instruments follow the model under the feedback of `DIDIM`, whose options apply here too. Noise of the measured
+    W is averaged out, since Z does not share it; joints weigh 1/sigma_j^2 of their own residuals. The status reports
+    weak instruments: a least canonical correlation between Z and W below 0.05.
 
-    intervals: how the covariance of Z'W beta = Z'y is found, see dynid.estimate.uncertainty.Intervals.
-    The status names weak instruments: the least canonical correlation between Z and W below 0.05.
-    Source: Janot, Vandanjon and Gautier 2014; Young 2011, ch. 6 (iterated instruments).
+    References
+    ----------
+    Janot, Vandanjon and Gautier 2014; Young 2011, ch. 6 (iterated instruments).
+
     """
 
     rounds: int = most_rounds(10)
     name: str = "iv"
 
     def fit(self, regression: Regression) -> Estimate:
-        """Alternates between simulated instruments and their equations.
+        """Alternate between simulated instruments and their equations.
 
-        Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
+        Raises UsageError if there are only factors, SolverError if no parameters near the data can be simulated.
         """
         simulation, start, feedback = self.opened(regression, self.name)
         measured = list(simulation.source.with_batches(simulation.measured).pieces(simulation.wanted))
@@ -207,10 +249,25 @@ class IV(ClosedLoopFit):
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Z'W beta = Z'y solved, with what its uncertainty is made of.
+    """Solution of Z'W beta = Z'y, with the ingredients of its uncertainty.
 
-    value: (b,).    triangle: (b, b), its square is the inverse of the textbook covariance.    weights, sigma: (g,).
-    A: (M, b, b) Z'W and score: (M, b) Z'e of every block.    correlation: least canonical one between Z and W.
+    Attributes
+    ----------
+    value : ndarray, shape (b,)
+        Solution.
+    triangle : ndarray, shape (b, b)
+        Its square is the inverse of the textbook covariance.
+    weights, sigma : ndarray, shape (g,)
+        Weights and residual standard deviations of the groups.
+    textbook : ndarray, shape (b, b)
+        Textbook covariance.
+    A : ndarray, shape (M, b, b)
+        Z'W of every block.
+    score : ndarray, shape (M, b)
+        Z'e of every block.
+    correlation : float
+        Least canonical correlation between Z and W.
+
     """
 
     value: Float
@@ -225,7 +282,7 @@ class Solved:
     def covariance(self, kind: str, segment: Int) -> Float:
         """Covariance (b, b) from the blocks, which lie in segments (M,).
 
-        Z'W is hardly symmetric but for noise: leverages are those of its symmetric part.
+        Z'W is symmetric except for noise: leverages are those of its symmetric part.
         """
         A = self.A.sum(axis=0)
         even = 0.5 * (A + A.T)
@@ -247,7 +304,7 @@ class Solved:
         return np.asarray((M - 1) / M * (D.T @ D))
 
     def estimate(self, name: str, regression: Regression, status: Status, intervals: str) -> Estimate:
-        """The estimate with its covariance from blocks."""
+        """Estimate with its covariance from blocks."""
         A, together = self.A.sum(axis=0), regression.factors.independent()
         segment = np.array(
             [regression.factors.blocks[those[0]].segment for those in together], dtype=np.int64
@@ -279,7 +336,26 @@ class Solved:
 def solve_instruments(
     regression: Regression, measured: Iterable[Piece], simulated: Iterable[Piece]
 ) -> Solved:
-    """Solves the equations of measured pieces with instruments of simulated ones; raises SolverError if singular."""
+    """Solve the equations of measured pieces with instruments of simulated pieces.
+
+    Parameters
+    ----------
+    regression : Regression
+        Regression.
+    measured, simulated : iterable of Piece
+        Equations along measured and simulated motion.
+
+    Returns
+    -------
+    Solved
+        Solution.
+
+    Raises
+    ------
+    SolverError
+        If the equations are singular.
+
+    """
     p, base = regression.factors.parameter_count, regression.base
     double = replace(
         regression, factors=Factors(regression.factors.group_names, 2 * p, regression.factors.blocks)
@@ -344,7 +420,7 @@ def _unrelated() -> SolverError:
 
 
 def least_correlation(ZW: Float, ZZ: Float, WW: Float) -> float:
-    """Least canonical correlation between instruments and regressors from their products, (b, b) each."""
+    """Least canonical correlation between instruments and regressors, from their products, (b, b) each."""
     z, w = np.linalg.cholesky(_safe(ZZ)), np.linalg.cholesky(_safe(WW))
     whitened = np.linalg.solve(w, np.linalg.solve(z, ZW).T)
     return float(np.linalg.svd(whitened, compute_uv=False)[-1])

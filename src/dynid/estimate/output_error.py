@@ -1,4 +1,4 @@
-"""Output error: parameters with which the simulated motion is the measured one."""
+"""Output error: parameters for which the simulated motion equals the measured one."""
 
 from __future__ import annotations
 
@@ -42,10 +42,16 @@ LEAST_RUNS = 8
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Residuals that are no linear functions of the parameters.
+    """Residuals that are nonlinear in the parameters.
 
-    names: of their groups.    linear: value (b,) -> pieces with the slopes of what is predicted as columns, and
-    residual + slope value as target; it may raise SolverError where the model cannot be simulated.
+    Attributes
+    ----------
+    names : tuple of str
+        Names of their groups.
+    linear : callable
+        Value (b,) -> pieces whose columns are the derivatives of the prediction, with target residual + derivative
+        value. It may raise SolverError if the model cannot be simulated.
+
     """
 
     names: tuple[str, ...]
@@ -54,7 +60,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """Linearised equations at a value, and the mean square of each group's residual there."""
+    """Linearised equations at a value, with the mean square residual of each group."""
 
     value: Float
     factors: Factors
@@ -88,13 +94,37 @@ def minimised(
     memory: float = 0.0,
     enough: Callable[[], bool] = lambda: False,
 ) -> Estimate:
-    """Fits by Gauss-Newton with halved steps; groups weigh 1/sigma^2 of their residuals, found anew each round.
+    """Fit by Gauss-Newton with halved steps; groups weigh 1/sigma^2 of their residuals, recomputed each round.
 
-    nearest: value (b,) and triangle R (b, b) of equations -> the nearest value that can be simulated: there steps end,
-    and where the equations ask for more, intervals cover the difference.    start: can be simulated.
-    tolerance: move of the estimate, in standard deviations, that ends it.    what: for the text of the status.
-    memory: s, within which residuals are correlated: blocks that are shorter count together in the intervals.
-    enough: asked after every step whether what is sought is known, though other parameters may still move.
+    Parameters
+    ----------
+    method : Method
+        Estimator.
+    regression : Regression
+        Its input.
+    problem : Problem
+        Residuals.
+    nearest : callable
+        Value (b,) and triangle R (b, b) of equations -> the nearest value that can be simulated. Steps end there, and
+        intervals include the distance to the solution of the equations.
+    start : ndarray, shape (b,)
+        Start, which can be simulated.
+    rounds : int
+        Greatest number of rounds.
+    tolerance : float
+        Move of the estimate at which iteration stops, in standard deviations.
+    subject : str
+        Start of the text of the status.
+    memory : float, s
+        Time within which residuals are correlated: shorter blocks count together in the intervals.
+    enough : callable
+        Asked after every step whether the result of interest is known, though other parameters may still move.
+
+    Returns
+    -------
+    Estimate
+        Estimate.
+
     """
     here = _Linear.at(regression, problem, start)
     stopped: str | None = None
@@ -187,19 +217,23 @@ SHORTEST, ASTRAY = 8, 0.1
 
 @dataclass(frozen=True)
 class CLOE(ClosedLoopFit):
-    """Closed-loop output error: min sum ||(q - q_s)_j / sigma_j||^2, q_s simulated under the feedback of `DIDIM`.
+    """Closed-loop output error, min sum ||(q - q_s)_j / sigma_j||^2, with q_s simulated under the feedback of `DIDIM`.
 
-    kp, kd, bandwidth: as in `DIDIM`.    Gauss-Newton with the run's exact linearisation, see simulate.sensitivity.
-    With elastic joints the motors' motion is compared as well.
-    Source: Ljung 1999, ch. 13; Brunot et al. 2018 for robots.
+    Gauss-Newton with the exact linearisation of the simulation, see simulate.sensitivity. With elastic joints the
+    motion of the motors is compared too. Options kp, kd and bandwidth are those of `DIDIM`.
+
+    References
+    ----------
+    Ljung 1999, ch. 13; Brunot et al. 2018 for robots.
+
     """
 
     name: str = "cloe"
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fits from a start on smoothed motion.
+        """Fit from a start on smoothed motion.
 
-        Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
+        Raises UsageError if there are only factors, SolverError if no parameters near the data can be simulated.
         """
         simulation, start, feedback = self.opened(regression, self.name)
         problem = closed_loop(simulation, feedback, of_torque=False)
@@ -218,18 +252,22 @@ class CLOE(ClosedLoopFit):
 
 @dataclass(frozen=True)
 class CLIE(ClosedLoopFit):
-    """Closed-loop input error: min sum ||(tau - u)_j / sigma_j||^2, u the torque under the feedback of `DIDIM`.
+    """Closed-loop input error, min sum ||(tau - u)_j / sigma_j||^2, with the torque u under the feedback of `DIDIM`.
 
-    tau - u = -kp (q - q_s) - kd (dq - dq_s): positions and velocities weighed as the controller does, those of the
-    motors where joints are elastic. Torque shows a spring only by the motion that it leaves to the link: its interval
-    is several times as wide as where deflections are compared.
-    Source: Brunot, Janot, Young and Carrillo 2018.
+    tau - u = -kp (q - q_s) - kd (dq - dq_s): positions and velocities are weighted as by the controller, those of the
+    motors if joints are elastic. Torque shows a spring only through the motion of the link, so the interval of its
+    stiffness is several times as wide as with deflections.
+
+    References
+    ----------
+    Brunot, Janot, Young and Carrillo 2018.
+
     """
 
     name: str = "clie"
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fits from a start on smoothed motion; raises as `DIDIM` does."""
+        """Fit from a start on smoothed motion; raises as `DIDIM` does."""
         simulation, start, feedback = self.opened(regression, self.name)
         problem = closed_loop(simulation, feedback, of_torque=True)
         subject = f"torque under {simulation.bandwidth:.2g} Hz feedback"
@@ -247,16 +285,33 @@ class CLIE(ClosedLoopFit):
 
 @dataclass(frozen=True)
 class OE:
-    """Open-loop output error by multiple shooting: q_s driven by the measured torque alone, over stretches of time.
+    """Open-loop output error by multiple shooting, with q_s driven by the measured torque over segments of time.
 
-    Every stretch of `horizon` seconds has a first state of its own, which is eliminated exactly from each linearised
-    round, so that errors do not add up beyond it. Errors weigh as the torque
-    that makes them: M(q) (q - q_s) / sigma, M and each joint's sigma being those of the first parameters.
-    horizon: s; None = a quarter of the period of the motion's highest frequency, 0.1 to 1 s, halved until the first
-    parameters foretell every joint's motion to a tenth of its size.
-    Source: Bock 1983 (multiple shooting); Golub and Pereyra 1973 (elimination).
+    Every segment has its own initial state, which is eliminated exactly from each linearised round, so that errors do
+    not accumulate beyond a segment. Errors are weighted as the torque that causes them: M(q) (q - q_s) / sigma, with M
+    and each joint's sigma those of the first parameters.
 
-    Raises UsageError for a horizon that is not positive.
+    Parameters
+    ----------
+    horizon : float, s, optional
+        Duration of a segment; None = a quarter of the period of the motion's highest frequency, 0.1 to 1 s, halved
+        until the first parameters predict the motion of every joint to a tenth of its size.
+    rounds : int
+        Greatest number of rounds.
+    tolerance : float
+        Move of the estimate at which iteration stops, in standard deviations.
+    intervals : str
+        Method of the covariance, see dynid.estimate.uncertainty.Intervals.
+
+    Raises
+    ------
+    UsageError
+        For a horizon that is not positive.
+
+    References
+    ----------
+    Bock 1983 (multiple shooting); Golub and Pereyra 1973 (elimination).
+
     """
 
     horizon: float | None = option(None, "oe: duration of each simulated segment", unit="s", above=0)
@@ -269,7 +324,7 @@ class OE:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fits from a start on smoothed motion; raises as `CLOE` does."""
+        """Fit from a start on smoothed motion; raises as `CLOE` does."""
         require_enough(regression)
         simulation = SimulationProblem.of(regression, self.name, None)
         start = simulation.start()
@@ -289,7 +344,23 @@ class OE:
 
 
 def closed_loop(simulation: SimulationProblem, feedback: Feedback, of_torque: bool) -> Problem:
-    """Residuals of position or of torque under feedback, with their slopes, after the filters of the equations."""
+    """Residuals of position or torque under feedback, with their derivatives, after the filters of the equations.
+
+    Parameters
+    ----------
+    simulation : SimulationProblem
+        Samples and model.
+    feedback : Feedback
+        Feedback on the measured motion.
+    of_torque : bool
+        Residuals of torque instead of position.
+
+    Returns
+    -------
+    Problem
+        Residuals.
+
+    """
     robot = simulation.source.robot
     probe = simulation.mechanism(np.zeros(simulation.regression.base.rank))
     names = robot.joint_names
@@ -331,7 +402,27 @@ def piece_of_run(
     slope: Float,
     target: Float,
 ) -> Piece:
-    """Slopes (T, g, w) and target (T, g) of a batch: lines by group, filtered and thinned as the equations are."""
+    """Derivatives and target of a batch as equations, filtered and decimated like those of the log.
+
+    Parameters
+    ----------
+    simulation : SimulationProblem
+        Filter of the equations.
+    samples : Samples
+        Batch.
+    columns : tuple of ndarray of int
+        Indices of the parameters by group.
+    slope : ndarray, shape (T, g, w)
+        Derivatives.
+    target : ndarray, shape (T, g)
+        Target.
+
+    Returns
+    -------
+    Piece
+        Equations.
+
+    """
     parallel = simulation.parallel
     panels, times = [], np.zeros(0)
     for g in range(target.shape[1]):
@@ -343,11 +434,11 @@ def piece_of_run(
 
 @dataclass(frozen=True, eq=False)
 class _Shooting:
-    """Stretches of samples with free first states: equations of all joints of a stretch are tied together.
+    """Segments of samples with free initial states: the equations of all joints of a segment are coupled.
 
-    length: samples of a stretch.    first: (b,) parameters whose mass matrix M weighs the errors.
-    scale: (s,) root mean square of M e with them: what was missed was torque, unless encoders are coarse, and equal
-    torque moves a light joint, or a folded arm, further than a heavy one.
+    length: samples of a segment.    first: (b,) parameters whose mass matrix M weights the errors. scale: (s,) root
+    mean square of M e with them. Unless encoders are coarse, errors come from torque, and equal torque moves a light
+    joint, or a folded arm, further than a heavy one.
     """
 
     simulation: SimulationProblem
@@ -357,9 +448,9 @@ class _Shooting:
 
     @staticmethod
     def of(simulation: SimulationProblem, start: Float, horizon: float | None) -> _Shooting:
-        """Stretches of `horizon` seconds; None = the longest over which the first parameters foretell the motion.
+        """Segments of `horizon` seconds; None = the longest over which the first parameters predict the motion.
 
-        Raises UsageError for a horizon of fewer samples than a first state needs.
+        Raises UsageError for a horizon with fewer samples than an initial state needs.
         """
         seconds = horizon
         if seconds is None:
@@ -380,7 +471,7 @@ class _Shooting:
             length //= 2
 
     def linear(self, value: Float) -> Iterator[Piece]:
-        """Equations at a value, first states eliminated."""
+        """Equations at a value, with initial states eliminated."""
         simulation, mechanism = self.simulation, self.simulation.mechanism(value)
         columns = (np.array(simulation.regression.base.independent),)
         free = Feedback.none(mechanism.n)

@@ -1,4 +1,4 @@
-"""An estimate brought to physically consistent bodies: kept, or given up where held-out data speak against it."""
+"""Physically consistent estimates: kept, or given up if held-out data contradict them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NOT_NEGATIVE = {
 
 
 def unconstrained(estimator: Estimator) -> Estimator:
-    """The method whose answer is brought to physically consistent bodies; any other method itself."""
+    """Method whose answer is made physically consistent; any other method itself."""
     return estimator.unconstrained if isinstance(estimator, FeasibleFit) else estimator
 
 
@@ -60,14 +60,41 @@ def project_to_physical(
     cause: Callable[[FeasibleFit], str] = lambda fit: "",
     stands_in: Callable[[Estimate], bool] = lambda real: True,
 ) -> tuple[Estimate, Estimator]:
-    """The physically consistent estimate, where one is wanted, and the estimator that it came from, strength fixed.
+    """Physically consistent estimate, if one is wanted, and the estimator that it came from, with fixed strength.
 
-    free: the estimate without constraints.    asked: whether the user named the method. What nobody asked for is given
-    up where it predicts left-out blocks much worse; what was asked for is kept with a warning. A misfit is put down to
-    the prior's pull where it goes away without, and to the constraints in force where it does not.
-    cause: what makes the consistent fit of a strength miss more, in words; "" = not known.
-    stands_in: whether `free` may take the place of a consistent estimate that predicts worse.
-    Raises SolverError if no consistent bodies are found that were asked for.
+    If the user did not name the method, consistent links are given up if they predict held-out blocks much worse;
+    otherwise they are kept with a warning. A misfit is attributed to the pull of the prior if it disappears without,
+    and to the active constraints if it does not.
+
+    Parameters
+    ----------
+    wanted : Estimator
+        Estimator.
+    regression : Regression
+        Its input.
+    free : Estimate
+        Unconstrained estimate.
+    asked : bool
+        Whether the user named the method.
+    diagnostics : Diagnostics
+        Receives warnings.
+    cause : callable
+        Cause of the greater error of a consistent fit, in words; "" = unknown.
+    stands_in : callable
+        Whether `free` may replace a consistent estimate that predicts worse.
+
+    Returns
+    -------
+    estimate : Estimate
+        Estimate.
+    estimator : Estimator
+        Its estimator.
+
+    Raises
+    ------
+    SolverError
+        If no consistent links are found although the user named the method.
+
     """
     if not isinstance(wanted, FeasibleFit):
         return free, wanted
@@ -124,13 +151,13 @@ _ADD = "check for a missing rotor, tool or load, a wrong drive gain or URDF iner
 
 
 def body_fault(name: str, pi: Float) -> str:
-    """A sentence that says why ten numbers belong to no body."""
+    """Sentence that says why ten numbers are not those of a physical link."""
     values = ", ".join(f"{value:.3g}" for value in eigenvalues(pi))
     return f"link '{name}': mass {pi[0]:.4g} kg, pseudo-inertia eigenvalues {values}"
 
 
 def unphysical(robot: RobotModel, estimate: Estimate) -> tuple[str, ...]:
-    """What of an estimate no real robot has, a sentence each: bodies, rotors, friction and springs of joints.
+    """Properties of an estimate that no real robot has, one sentence each: links, rotors, friction and springs.
 
     These are the reasons for which an export is refused.
     """
@@ -149,7 +176,7 @@ def unphysical(robot: RobotModel, estimate: Estimate) -> tuple[str, ...]:
 
 
 def warn_or_raise(error: SolverError, asked: bool, diagnostics: Diagnostics) -> None:
-    """Warns of consistent bodies that were not found; raises the error if they were asked for."""
+    """Warn that no consistent links were found; raise the error if the user asked for them."""
     if asked:
         raise error
     # What nobody asked for must not cost the run.
@@ -162,7 +189,7 @@ def warn_or_raise(error: SolverError, asked: bool, diagnostics: Diagnostics) -> 
 
 
 def much_worse(real: Estimate, free: Estimate) -> bool:
-    """Whether an estimate fits some group of equations much worse than the one without constraints."""
+    """Whether an estimate fits some group of equations much worse than the unconstrained one."""
     return _worst(real, free)[0] > MUCH_WORSE
 
 
@@ -182,9 +209,10 @@ def _without_pull(fit: FeasibleFit, regression: Regression, free: Estimate) -> E
 
 
 def _held_out_ratios(fit: FeasibleFit, regression: Regression, free: Estimate) -> tuple[float, float]:
-    """How far off left-out blocks are predicted, over the same without constraints; nan = unknown.
+    """Held-out error over that of the unconstrained fit; nan = unknown.
 
-    With all groups of equations at their weights, and of their torque in N m (N), of which light joints have little.
+    With all groups of equations at their weights, and of their torque in N m (N), in which light joints have little
+    influence.
     """
     if fit.inner is not None or not can_hold_out(regression.factors):
         return float("nan"), float("nan")
@@ -248,11 +276,23 @@ WELL = 0.95
 def may_stand_in(
     robot: RobotModel, terms: Terms, free: Estimate, real: Estimate, batches: Iterable[Samples]
 ) -> bool:
-    """Whether the estimate `free` moves as a robot does, or the consistent bodies of `real` explain the log too badly.
+    """Whether the estimate `free` moves like a robot, or the consistent links of `real` explain the log too badly.
 
-    Slow motion says little of inertia, and without constraints its remains are explained by bodies whose mass matrix is
-    not positive definite. They predict more of that motion a little better, are wrong by multiples of the torque on
-    any faster one, and cannot be simulated.
+    Slow motion contains little information on inertia, and an unconstrained estimate may explain the rest by links
+    whose mass matrix is not positive definite. They predict such motion slightly better, but are wrong by multiples of
+    the torque on any faster one, and cannot be simulated.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    free, real : Estimate
+        Unconstrained and consistent estimate.
+    batches : iterable of Samples
+        Prepared log.
+
     """
     known = [batch for batch in batches if len(batch)]
     if not known or known[0].theta is not None:
@@ -274,7 +314,7 @@ def _postures(batches: list[Samples]) -> Samples:
 
 
 def _mass_matrices(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
-    """M (T, n, n), kg m^2, in the postures of samples: torque is linear in acceleration."""
+    """Mass matrices (T, n, n), kg m^2, in the postures of samples, from torque, which is linear in acceleration."""
     rest, unit = np.zeros_like(samples.q), np.eye(samples.n)
     still, *moved = (torque(robot, terms, theta, replace(samples, ddq=rest + a)) for a in (rest[0], *unit))
     M = np.stack([tau - still for tau in moved], axis=2)
@@ -282,7 +322,7 @@ def _mass_matrices(robot: RobotModel, terms: Terms, theta: Float, samples: Sampl
 
 
 def _explained(robot: RobotModel, terms: Terms, theta: Float, batches: list[Samples]) -> Float:
-    """R2 (n,) of the torque of parameters (p,) on the samples that count."""
+    """R2 (n,) of the torque of parameters (p,) on usable samples."""
     pairs = [
         (batch.tau[batch.keep], (batch.tau - torque(robot, terms, theta, batch))[batch.keep])
         for batch in batches
@@ -308,9 +348,23 @@ MARGIN = 1e-6
 class Posterior:
     """Laplace approximation of a posterior over full parameters.
 
-    x: (p,) mode in the coordinates of the chart.    curvature: (p, p) of minus the log density there.
-    parameters: (p,) at the mode.    covariance: (p, p) of parameters, linearised there.
-    prior_share: (p,) posterior over prior variance of each parameter: near 1 the prior alone speaks.
+    Attributes
+    ----------
+    columns : tuple of Column
+        Columns of the model.
+    problem : Problem
+        Log density.
+    x : ndarray, shape (p,)
+        Mode in the coordinates of the chart.
+    curvature : ndarray, shape (p, p)
+        Curvature of minus the log density there.
+    parameters : ndarray, shape (p,)
+        Parameters at the mode.
+    covariance : ndarray, shape (p, p)
+        Covariance of the parameters, linearised there.
+    prior_share : ndarray, shape (p,)
+        Posterior over prior variance of each parameter: near 1 only the prior decides.
+
     """
 
     columns: tuple[Column, ...]
@@ -334,16 +388,36 @@ class Posterior:
 
     @cached_property
     def std(self) -> Float:
-        """(p,) standard deviations."""
+        """Standard deviations (p,)."""
         return np.sqrt(np.diag(self.covariance))
 
     def sample(self, count: int, seed: int = 0) -> Float:
-        """Parameters of draws, (count, p), all of physically consistent bodies and within the bounds of friction.
+        """Random parameters of physically consistent links within the bounds of friction.
 
-        Coordinates bend away from directions that data know well, so a draw is no step along the tangent: estimate and
-        prior are moved at random by as much as they are uncertain, and the mode is estimated again from the old one.
-        Raises UsageError for a count below 1.
-        Source: randomised maximum a posteriori, Bardsley et al. 2014.
+        Coordinates are curved away from well-known directions, so a draw is not a step along the tangent: estimate and
+        prior are moved at random by their uncertainty, and the mode is computed again.
+
+        Parameters
+        ----------
+        count : int
+            Number of draws.
+        seed : int
+            Seed.
+
+        Returns
+        -------
+        ndarray, shape (count, p)
+            Parameters.
+
+        Raises
+        ------
+        UsageError
+            For a count below 1.
+
+        References
+        ----------
+        Randomised maximum a posteriori, Bardsley et al. 2014.
+
         """
         if count < 1:
             raise UsageError("posterior-count", found=f"{count} draws", expected="at least 1")
@@ -352,16 +426,36 @@ class Posterior:
 
 
 def posterior(estimate: Estimate, spread: Float, strength: float = 1.0) -> Posterior:
-    """The posterior of full parameters theta whose bodies are all physically consistent.
+    """Posterior of full parameters theta with physically consistent links.
 
-    -2 log p(theta) = (B theta - beta)' C^-1 (B theta - beta) + strength ||(theta - prior) / spread||^2, for theta with
-    consistent bodies, with C the estimate's covariance from blocks (see _whitening for its correlations). It is
-    expanded to second order about its mode in log-Cholesky coordinates x, where its density is
-    p(theta(x)) |d theta / d x|; the logarithm of that determinant is linear in x. An unknown body's prior is a
-    plausible one.
-    spread: (p,) prior standard deviations at strength 1.
-    Raises SolverError if the mode is not found.
-    Source: Tierney and Kadane 1986 (Laplace); Rucker and Wensing 2022 (coordinates).
+    -2 log p(theta) = (B theta - beta)' C^-1 (B theta - beta) + strength ||(theta - prior) / spread||^2, with the
+    estimate's covariance C from blocks (see _whitening for its correlations). It is expanded to second order about its
+    mode in log-Cholesky coordinates x, where its density is p(theta(x)) |d theta / d x|; the logarithm of that
+    determinant is linear in x. The prior of an unknown link is a plausible one.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Estimate.
+    spread : ndarray, shape (p,)
+        Prior standard deviations at strength 1.
+    strength : float
+        Strength of the prior.
+
+    Returns
+    -------
+    Posterior
+        Posterior.
+
+    Raises
+    ------
+    SolverError
+        If the mode is not found.
+
+    References
+    ----------
+    Tierney and Kadane 1986 (Laplace); Rucker and Wensing 2022 (coordinates).
+
     """
     columns = estimate.columns
     whiten = _whitening(estimate)
@@ -392,11 +486,10 @@ def posterior(estimate: Estimate, spread: Float, strength: float = 1.0) -> Poste
 
 
 def _whitening(estimate: Estimate) -> Float:
-    """(b, b) W with W' W the inverse of the covariance.
+    """W (b, b) with W' W the inverse of the covariance.
 
-    Its standard deviations come from blocks; M blocks do not give the correlations of b > M parameters, so those are a
-    mean of the blocks' and the textbook's, which weighs b to M.
-    Source: shrinkage of covariances, Ledoit and Wolf 2004.
+    Standard deviations come from blocks. M blocks do not give the correlations of b > M parameters, so these are a mean
+    of the blocks' and the textbook's, weighted M to b. Source: shrinkage of covariances, Ledoit and Wolf 2004.
     """
     b, M = estimate.base.rank, estimate.degrees_of_freedom + 1.0
     std = np.maximum(estimate.std, np.finfo(np.float64).tiny)
@@ -409,7 +502,7 @@ def _whitening(estimate: Estimate) -> Float:
 
 
 class Problem:
-    """Minus the logarithm of the density in the coordinates, with exact gradient."""
+    """Minus the log density in the coordinates, with exact gradient."""
 
     def __init__(
         self, columns: tuple[Column, ...], spread: Float, A: Float, y: Float, centre: Float, strength: float
@@ -427,13 +520,13 @@ class Problem:
         return float(0.5 * (misfit @ misfit) + 0.5 * (self.pull * away) @ away - self.slope @ x)
 
     def gradient(self, x: Float) -> Float:
-        """Its gradient, (p,)."""
+        """Gradient (p,)."""
         return np.asarray(self.chart.jacobian(x).T @ self.force(self.chart.parameters(x)) - self.slope)
 
     def hessian(self, x: Float) -> Float:
-        """Its second derivative (p, p): exact in the forces' change, by central differences in that of the chart.
+        """Hessian (p, p): exact in the change of the forces, central differences in that of the chart.
 
-        Bodies do not know each other's coordinates, so one of each is moved at a time.
+        Links do not depend on each other's coordinates, so one of each is moved at a time.
         """
         J, force = self.chart.jacobian(x), self.force(self.chart.parameters(x))
         hessian = J.T @ (self.A.T @ self.A + np.diag(self.pull)) @ J
@@ -447,19 +540,19 @@ class Problem:
         return np.asarray((hessian + hessian.T) / 2.0)
 
     def perturbed(self, rng: np.random.Generator) -> Problem:
-        """The same with estimate and prior moved at random by as much as they are uncertain."""
+        """The same with estimate and prior moved at random by their uncertainty."""
         moved = copy(self)
         moved.y = self.y + rng.normal(size=len(self.y))
         moved.centre = self.centre + rng.normal(size=len(self.centre)) / np.sqrt(self.pull)
         return moved
 
     def force(self, theta: Float) -> Float:
-        """Gradient of misfit and distance in the parameters, (p,)."""
+        """Gradient (p,) of misfit and distance in the parameters."""
         return np.asarray(self.A.T @ (self.A @ theta - self.y) + self.pull * (theta - self.centre))
 
 
 def volume_slope(chart: Chart, columns: tuple[Column, ...]) -> Float:
-    """(p,) gradient of log |det d theta / d x|, the same everywhere: it is linear in log-Cholesky coordinates."""
+    """Gradient (p,) of log |det d theta / d x|, which is constant: it is linear in log-Cholesky coordinates."""
     p = len(columns)
     slope = np.zeros(p)
     here = chart.jacobian(np.zeros(p))
@@ -474,7 +567,7 @@ def volume_slope(chart: Chart, columns: tuple[Column, ...]) -> Float:
 
 
 def _start(problem: Problem, columns: tuple[Column, ...], prior: Float, spread: Float) -> Float:
-    """The closest feasible parameters, or plausible bodies where the solver gives up."""
+    """Closest feasible parameters, or plausible links if the solver fails."""
     constraints = (PhysicalBodies(MARGIN), ColumnBounds())
     given = columns, constraints, prior, spread, problem.strength
     try:
@@ -484,10 +577,10 @@ def _start(problem: Problem, columns: tuple[Column, ...], prior: Float, spread: 
 
 
 def _mode(problem: Problem, theta: Float) -> Float:
-    """Parameters of greatest density, by damped Newton steps from strictly consistent bodies, friction within bounds.
+    """Parameters of greatest density, by damped Newton steps over strictly consistent links within bounds.
 
     In theta the misfit is a square and the volume a sum of w_i log det of trailing minors of the pseudo-inertias, so
-    that the problem is convex, and damped steps do not leave the consistent bodies (Nesterov and Nemirovski 1994).
+    the problem is convex, and damped steps stay within the consistent links (Nesterov and Nemirovski 1994).
     """
     volume = Volume.of(problem)
     F = problem.A.T @ problem.A + np.diag(problem.pull)
@@ -516,9 +609,9 @@ def _mode(problem: Problem, theta: Float) -> Float:
 
 @dataclass(frozen=True, eq=False)
 class Volume:
-    """log |det d theta / d x| as sum_i w_i log det P[i:, i:] over the bodies' pseudo-inertias, with its derivatives.
+    """log |det d theta / d x| as sum_i w_i log det P[i:, i:] over the links' pseudo-inertias, with derivatives.
 
-    bodies: (n, 10) indices.    weights: (4,), the same for every body.
+    bodies: (n, 10) indices.    weights: (4,), the same for every link.
     """
 
     bodies: Int
@@ -526,7 +619,7 @@ class Volume:
 
     @staticmethod
     def of(problem: Problem) -> Volume:
-        """From the slope in the coordinates: P = U U', so log U_ii is half a difference of two such terms."""
+        """Weights from the slope in the coordinates: P = U U', so log U_ii is half a difference of two such terms."""
         bodies = problem.chart.bodies
         if not len(bodies):
             return Volume(bodies, np.zeros(4))
@@ -535,7 +628,7 @@ class Volume:
         return Volume(bodies, 0.5 * np.diff(a, prepend=0.0))
 
     def derivatives(self, theta: Float) -> tuple[Float, Float]:
-        """Gradient (p,) and minus the second derivative (p, p), which is never indefinite."""
+        """Gradient (p,) and minus the Hessian (p, p), which is never indefinite."""
         slope, curvature = np.zeros(len(theta)), np.zeros((len(theta), len(theta)))
         for ten in self.bodies:
             P = pseudo_inertia(theta[ten])

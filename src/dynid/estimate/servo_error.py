@@ -1,4 +1,4 @@
-"""Output error of robots that are commanded positions: the drives' controllers are simulated with the robot."""
+"""Output error of robots with position commands: the drives' controllers are simulated with the robot."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LATE_FEEDBACK = 5e-4
 
 
 def bases_of(robot: RobotModel, terms: Terms) -> list[tuple[MotionBasis | None, Column]]:
-    """What each parameter multiplies, where that is a motion of its joint alone."""
+    """Motion that each parameter multiplies, if it is that of its joint only."""
     return [
         (term.exports_as if isinstance(term, JointTerm) else None, column)
         for term in terms
@@ -45,10 +45,10 @@ def bases_of(robot: RobotModel, terms: Terms) -> list[tuple[MotionBasis | None, 
 
 
 def of_late_feedback(robot: RobotModel, terms: Terms, base: BaseMap) -> Float:
-    """Covariance (b, b) from what no log of commands shows: the delay of the drives' own feedback.
+    """Covariance (b, b) from the unknown delay of the drives' own feedback, which no log of commands shows.
 
-    Feedback that is late by some time takes kp times it off the viscous friction that is found, and kd times it off
-    the armature.    Zero where a computer closes the loop, whose delay is found.
+    A delay of the feedback reduces the estimated viscous friction by kp times the delay, and the armature by kd times
+    the delay. It is zero if a computer closes the loop, whose delay is estimated.
     """
     servo = robot.drive.servo
     if servo is None or not servo.on_board or not servo.known:
@@ -92,9 +92,9 @@ DRY_WIDTH = 2e-3
 
 
 def slowest_loop(simulation: SimulationProblem, servo: Servo, value: Float) -> float:
-    """Time constant of the slowest loop, s: inertia, gains and what friction takes at the joints' usual speeds.
+    """Time constant of the slowest loop, s, from inertia, gains and friction at usual joint speeds.
 
-    A lag of the whole torque takes kp lag off the damping.
+    A lag of the whole torque reduces the damping by kp lag.
     """
     mechanism, place = simulation.mechanism(value), simulation.mechanism(value).driven
     inertia = np.maximum(simulation.inertia(value), 1e-12)
@@ -114,10 +114,15 @@ def slowest_loop(simulation: SimulationProblem, servo: Servo, value: Float) -> f
 
 @dataclass(eq=False)
 class Unknown:
-    """What is found with the parameters.
+    """Unknowns that are estimated with the parameters.
 
-    later: s, by which torque is later than the log's preparation has it.    play: (n,) rad or m, from end to end; what
-    a link behind its drive's encoder does is that of a negative one. () where it is not looked for.
+    Attributes
+    ----------
+    later : float, s
+        Delay of the torque in addition to that of the prepared log.
+    play : ndarray, shape (n,), rad or m
+        Play from end to end; negative for a link behind the encoder of its drive. () if it is not estimated.
+
     """
 
     later: float
@@ -126,10 +131,27 @@ class Unknown:
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """What is simulated, and in which windows.
+    """Samples to simulate, and the windows in which they are simulated.
 
-    measured: the samples that are simulated.    commands: by trajectory.    settling: s before a window's own samples.
-    slowest: s, time constant of the slowest loop.    carried: by the drives, along the measured samples.
+    Attributes
+    ----------
+    simulation : SimulationProblem
+        Problem.
+    measured : tuple of Samples
+        Samples to simulate.
+    servo : Servo
+        Controllers of the drives.
+    commands : dict of str to Commands
+        Commands by trajectory.
+    settling : float, s
+        Time before the samples of a window.
+    slowest : float, s
+        Time constant of the slowest loop.
+    carried : tuple of DrivenLoad
+        Loads of the drives along the measured samples.
+    unknown : Unknown
+        Unknowns.
+
     """
 
     simulation: SimulationProblem
@@ -149,9 +171,21 @@ class Windows:
         start: Float,
         play: bool = False,
     ) -> Windows:
-        """Windows whose start is forgotten after `SETTLING` time constants of the slowest loop.
+        """Windows whose initial state is forgotten after `SETTLING` time constants of the slowest loop.
 
-        play: whether it is looked for.
+        Parameters
+        ----------
+        simulation : SimulationProblem
+            Problem.
+        servo : Servo
+            Controllers of the drives.
+        commands_of : callable
+            Commands of a trajectory by name.
+        start : ndarray, shape (b,)
+            Base parameters.
+        play : bool
+            Whether play is estimated.
+
         """
         slowest = slowest_loop(simulation, servo, start)
         settling = float(np.clip(SETTLING * slowest, LEAST_SETTLING, MOST_SETTLING))
@@ -170,9 +204,10 @@ class Windows:
         return Windows(simulation, measured, servo, commands, settling, slowest, known, unknown)
 
     def drier(self) -> Windows | None:
-        """The same with friction that holds joints at rest; None where it does so already.
+        """The same with friction that keeps joints at rest; None if it already does.
 
-        Equations of filtered motion bear a wide sign; a joint that sticks for a tenth of a second does not.
+        Equations of filtered motion tolerate a wide sign of the velocity; a joint that sticks for a tenth of a second
+        does not.
         """
         source = self.simulation.source
         terms = sharpened(source.terms, DRY_WIDTH)
@@ -182,9 +217,9 @@ class Windows:
         return replace(self, simulation=replace(self.simulation, source=dry), unknown=replace(self.unknown))
 
     def misfit(self, value: Float) -> float:
-        """Sum over the coordinates of the logarithm of the mean square residual, the unknowns being the best ones.
+        """Sum over the coordinates of the log mean square residual, with the best unknowns.
 
-        Infinite where the model cannot be simulated: the last step of a search is taken without a run at its end.
+        It is infinite if the model cannot be simulated, since the last step of a search is taken without a simulation.
         """
         try:
             self.settle(value)
@@ -195,9 +230,9 @@ class Windows:
         return sum(float(np.log(np.mean(np.concatenate([p[-1] for p in group]) ** 2))) for group in groups)
 
     def lag_deviation(self, value: Float) -> float:
-        """Standard error of the lag, s, from its equations by block of time, all other unknowns taken out.
+        """Standard error of the lag, s, from its equations by block of time, with all other unknowns eliminated.
 
-        nan where no block holds any of them.
+        It is nan if no block contains equations of the lag.
         """
         pieces = list(self._pieces(value, slopes=True))
         _, weights = self._projection(pieces, value)
@@ -221,9 +256,9 @@ class Windows:
         return float(np.sqrt(M / max(M - 1, 1) * np.sum(score**2)) / max(known, 1e-300) / size[b])
 
     def of_play(self, value: Float, share: float) -> Float:
-        """Covariance (b, b) from plays that are known to a share of themselves, as a standard deviation.
+        """Covariance (b, b) from plays that are known to a share of themselves (standard deviation).
 
-        The other parameters and the lag are refitted as another play asks for.
+        The other parameters and the lag are refitted for another play.
         """
         play, b = self.unknown.play, len(value)
         if not play.any():
@@ -238,21 +273,21 @@ class Windows:
 
     @property
     def reach(self) -> float:
-        """By how much the lag may leave that of the linear fit, s: a row of the commands, and `LAG_REACH`."""
+        """Greatest distance of the lag from that of the linear fit, s: one row of the commands, and `LAG_REACH`."""
         rows = [float(np.median(np.diff(c.t))) for c in self.commands.values() if len(c.t) > 1]
         return max([LAG_REACH, *rows])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the coordinates."""
+        """Names of the coordinates."""
         robot = self.simulation.source.robot
         return robot.joint_names + tuple(f"{robot.joint_names[j]} motor" for j in self.simulation.second)
 
     def linear(self, value: Float) -> Iterator[Piece]:
-        """Residuals of the positions and their slopes, after the filters of the equations, the unknowns taken out.
+        """Residuals of the positions and their derivatives, after the filters, with the unknowns eliminated.
 
-        They are parameters like the others: at every value they are the best ones, and their slopes are projected out
-        of the others', which is what a fit of all would leave (variable projection, Golub and Pereyra 1973).
+        The unknowns are optimal at every value, and their derivatives are projected out of the others, as in a joint
+        fit (variable projection, Golub and Pereyra 1973).
         """
         weights = self.settle(value)
         pieces = list(self._pieces(value, slopes=True))
@@ -266,7 +301,7 @@ class Windows:
             yield replace(piece, columns=columns, panels=panels)
 
     def settle(self, value: Float) -> Float:
-        """Finds the unknowns that are best at a value; the weights (g,) of the positions there."""
+        """Set the unknowns that are optimal at a value; returns the weights (g,) of the positions there."""
         unknown = self.unknown
         for _ in range(ROUNDS):
             along, weights = self._projection(list(self._pieces(value, slopes=False)), value[:0])
@@ -310,7 +345,7 @@ class Windows:
     def _projection(
         self, pieces: list[Piece], value: Float, weights: Float | None = None
     ) -> tuple[Float, Float]:
-        """How much of each line, the unknowns' left out, lies along theirs, (u, b + 1); and the groups' weights.
+        """Part of each line along the lines of the unknowns, (u, b + 1), and the weights of the groups.
 
         value: (b,) by which lines are parts of the target.    weights: (g,), None = 1/sigma^2 of the residuals.
         """
@@ -387,7 +422,7 @@ class _Runs:
         return _Runs(windows, mechanism, samples, stretches, play_effects)
 
     def run(self, later: float, joint: int | None, wanted: Bool | None = None) -> tuple[Float, Float | None]:
-        """Positions (B, K, s) that encoders see, and slopes; with more play of a joint, None = with what it is."""
+        """Positions (B, K, s) that encoders measure, and derivatives; with more play of a joint, None = no more."""
         windows = self.windows
         added, shift = (
             self.play_effects[0 if joint is None else joint + 1] if self.play_effects else (None, None)
@@ -410,18 +445,33 @@ PLAY_SHOWN = 1.5e-3
 
 @dataclass(frozen=True)
 class ServoOE:
-    """Output error under the drives' own controllers: min sum ||(q - q_s)_j / sigma_j||^2, positions alone.
+    """Output error under the drives' own controllers, min sum ||(q - q_s)_j / sigma_j||^2, from positions only.
 
     Robot and controllers are simulated from the commands: u(t) = sat(kp e(q_des - q_s) + kd (dq_des - dq_s) + tau_ff),
-    `lag` later, with the gains, limits, dead bands and the delay of the robot's `servo`, known or found in the log; the
-    commands alone are late where the drives close the loop on board. Many windows side by side, each begun at the
-    measured state early enough to forget it. Gauss-Newton from the linear fit, with the exact slopes of the
-    simulation's steps; joints weigh 1/sigma_j^2 of their own residuals.
+    `lag` later, with the gains, limits, dead bands and delay of the robot's `servo`, given or estimated from the log.
+    Only the commands are late if the drives close the loop on board. Many windows are simulated in parallel, each
+    started at the measured state early enough to forget it. Gauss-Newton starts at the linear fit and uses the exact
+    derivatives of the simulation steps; joints weigh 1/sigma_j^2 of their own residuals.
 
-    The lag from commands to torque is found with the parameters, and with `play` each joint's play between motor and
-    link, and their uncertainty is part of those'. A disturbance of the torque moves the joints for as long as the
-    slowest loop takes to forget it: so many blocks of time count as one in the intervals.
-    Source: Ljung 1999, ch. 13; Landau, Anderson and De Bruyne 2001 (closed-loop output error); Bock 1983.
+    The lag from commands to torque is estimated with the parameters, and with `play` each joint's play between motor
+    and link; their uncertainty is included. A disturbance of the torque moves the joints until the slowest loop forgets
+    it: so many blocks of time count as one in the intervals.
+
+    Parameters
+    ----------
+    rounds : int
+        Greatest number of rounds.
+    tolerance : float
+        Move of the estimate at which iteration stops, in standard deviations.
+    intervals : str
+        Method of the covariance, see dynid.estimate.uncertainty.Intervals.
+    play : bool
+        Whether play is estimated.
+
+    References
+    ----------
+    Ljung 1999, ch. 13; Landau, Anderson and De Bruyne 2001 (closed-loop output error); Bock 1983.
+
     """
 
     rounds: int = most_rounds(15)
@@ -434,10 +484,10 @@ class ServoOE:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fits from a start on smoothed motion.
+        """Fit from a start on smoothed motion.
 
-        Raises UsageError where there are factors alone or the gains of the controllers are not known, SolverError if
-        nothing near the data can be simulated.
+        Raises UsageError if there are only factors or the gains of the controllers are unknown, SolverError if no
+        parameters near the data can be simulated.
         """
         require_enough(regression)
         simulation = SimulationProblem.of(regression, self.name, None)
@@ -491,9 +541,29 @@ class ServoOE:
         start: Float,
         enough: Callable[[], bool] = lambda: False,
     ) -> Estimate:
-        """The minimum for friction of one width, from a start (b,); raises SolverError if it cannot be simulated.
+        """Minimum for friction of one width.
 
-        enough: see `minimised`.
+        Parameters
+        ----------
+        regression : Regression
+            Regression.
+        windows : Windows
+            Windows to simulate.
+        start : ndarray, shape (b,)
+            Start.
+        enough : callable
+            See `minimised`.
+
+        Returns
+        -------
+        Estimate
+            Estimate.
+
+        Raises
+        ------
+        SolverError
+            If it cannot be simulated.
+
         """
         return minimised(
             self,
@@ -525,7 +595,7 @@ KNOWN = 1e-4
 
 
 class _Settled:
-    """Whether the lag of some windows has hardly moved since it was last asked."""
+    """Whether the lag of some windows has hardly moved since the last call."""
 
     def __init__(self, windows: Windows) -> None:
         self._windows, self._before = windows, windows.unknown.later
@@ -537,7 +607,7 @@ class _Settled:
 
 @dataclass(frozen=True, eq=False)
 class ServoTiming:
-    """The lag of the commands' torque and its standard error, s, from so many blocks of time."""
+    """Lag of the torque behind its commands and its standard error, s, from a number of blocks of time."""
 
     lag: float
     deviation: float
@@ -545,9 +615,10 @@ class ServoTiming:
 
     @staticmethod
     def of(regression: Regression) -> ServoTiming | None:
-        """By positions alone, from a lag that is near; None where the search does not end well.
+        """Lag from positions only, starting at a near lag; None if the search does not converge.
 
-        The robot is simulated from the commands, joints stick, and parameters are found with the lag, as by `ServoOE`.
+        The robot is simulated from the commands with joints that stick, and parameters are estimated with the lag, as
+        by `ServoOE`.
         """
         try:
             require_enough(regression)

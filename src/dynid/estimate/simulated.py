@@ -1,4 +1,4 @@
-"""What methods share that run the model: the feedback that holds it to the log, a start, simulated samples."""
+"""Common parts of methods that simulate the model: feedback to the log, start, simulated samples."""
 
 from __future__ import annotations
 
@@ -40,12 +40,23 @@ LEAST_BLOCKS = 3
 
 @dataclass(frozen=True)
 class StiffnessRange:
-    """What deflection and torque say about one joint's stiffness, N m/rad (N/m).
+    """Stiffness of one joint from its deflection and torque, N m/rad (N/m).
 
-    forward: torque regressed on deflection, too small where the deflection has errors.
-    inverse: from deflection regressed on torque, too large where the torque has errors.
-    value: their geometric mean.    lower, upper: 95 % interval of the whole range: forward less, inverse plus its own.
-    explained: share of the torque's variance that the deflection explains, forward / inverse.
+    Attributes
+    ----------
+    joint : str
+        Joint.
+    forward : float
+        From torque regressed on deflection, too small if the deflection has errors.
+    inverse : float
+        From deflection regressed on torque, too large if the torque has errors.
+    value : float
+        Their geometric mean.
+    lower, upper : float
+        95 % interval of the range: forward minus, and inverse plus, its own interval.
+    explained : float
+        Share of the variance of the torque that the deflection explains, forward / inverse.
+
     """
 
     joint: str
@@ -69,13 +80,33 @@ def stiffness_ranges(
 ) -> tuple[StiffnessRange, ...]:
     """Ranges of the stiffness of joints with two encoders.
 
-    The transmitted torque is the measured one less what the model gives to the motor besides its springs. A zero of the
-    encoders (by segment), hysteresis with the sign of the velocity, a lag of one encoder (with the velocity) and the
-    eccentricity of a link encoder (sine and cosine of its angle) are taken out of both sides first. Of what is left
-    both regressions are formed; with independent errors in both the truth lies between them (Frisch 1934), and the
-    interval adds the block jackknife's to each end.
+    The transmitted torque is the measured torque minus the model's torque on the motor without springs. Encoder zeros
+    (per segment), hysteresis with the sign of the velocity, a lag of one encoder (with the velocity) and the
+    eccentricity of a link encoder (sine and cosine of its angle) are removed from both sides first. Both regressions
+    are then computed. With independent errors in both variables the truth lies between them (Frisch 1934), and the
+    interval adds that of the block jackknife to each end.
 
-    theta: (p,) parameters of assembly.terms.    Raises UnfitDataError for a log with one encoder or too few blocks.
+    Parameters
+    ----------
+    assembly : Assembly
+        Robot, terms and filter.
+    joints : iterable of int
+        Joints with two encoders.
+    batches : iterable of Samples
+        Prepared log.
+    theta : ndarray, shape (p,)
+        Parameters of assembly.terms.
+
+    Returns
+    -------
+    tuple of StiffnessRange
+        One per joint.
+
+    Raises
+    ------
+    UnfitDataError
+        For a log with one encoder, or too few blocks.
+
     """
     blocks = _blocks(assembly, batches, theta)
     if len(blocks) < LEAST_BLOCKS:
@@ -154,9 +185,24 @@ def _lines(assembly: Assembly, samples: Samples, theta: Float) -> Float:
 
 
 def motor_torque(assembly: Assembly, samples: Samples, theta: Float) -> Float:
-    """What the model gives to the motors besides their springs, rotors and friction, (T, n).
+    """Torque of the model on the motors without springs, (T, n).
 
-    Rotor inertia is the description's where it is known: the one fitted with a poor stiffness makes up for it.
+    Rotor inertia is the prior's where it is known: a value fitted with an inaccurate stiffness would compensate for it.
+
+    Parameters
+    ----------
+    assembly : Assembly
+        Robot and terms.
+    samples : Samples
+        Samples.
+    theta : ndarray, shape (p,)
+        Parameters.
+
+    Returns
+    -------
+    ndarray, shape (T, n), N m (N)
+        Torque.
+
     """
     robot, terms = assembly.robot, assembly.terms
     columns = terms.columns(robot)
@@ -188,9 +234,21 @@ ENOUGH = 0.9
 class Simulable:
     """Base parameters beta with M(x; beta) >= F(x) in every posture: a convex set, since M is linear in beta.
 
-    mechanism: the model of base parameters (b,).    x: (B, s) postures with their channels `extra`.
-    wanted: (p,) mask of the base columns.    root: (B, s, s) inverse of the triangle L of F = L L'.
-    least: (b,) what single parameters are at least: stiffness, friction.
+    Attributes
+    ----------
+    mechanism : callable
+        Model of base parameters (b,).
+    x : ndarray, shape (B, s)
+        Postures.
+    extra : mapping of str to ndarray
+        Channels of the postures.
+    wanted : ndarray of bool, shape (p,)
+        Mask of the base columns.
+    root : ndarray, shape (B, s, s)
+        Inverse of the triangle L of F = L L'.
+    least : ndarray, shape (b,)
+        Lower bounds of single parameters: stiffness, friction.
+
     """
 
     mechanism: Callable[[Float], Mechanism]
@@ -210,10 +268,30 @@ class Simulable:
         first: Float,
         least: Float,
     ) -> Simulable:
-        """The set whose floor F is half the mass matrix of consistent bodies with base parameters `real` (b,).
+        """Set whose floor F is half the mass matrix of consistent links.
 
-        first: (b,) parameters that give each coordinate a size of inertia where consistent bodies have next to none.
-        Raises SolverError where a coordinate moves no inertia at all.
+        Parameters
+        ----------
+        mechanism : callable
+            Model of base parameters (b,).
+        x : ndarray, shape (B, s)
+            Postures.
+        extra : mapping of str to ndarray
+            Channels of the postures.
+        wanted : ndarray of bool, shape (p,)
+            Mask of the base columns.
+        real : ndarray, shape (b,)
+            Base parameters of consistent links.
+        first : ndarray, shape (b,)
+            Parameters that give each coordinate a size of inertia if consistent links have almost none.
+        least : ndarray, shape (b,)
+            Lower bounds of single parameters.
+
+        Raises
+        ------
+        SolverError
+            If a coordinate moves no inertia at all.
+
         """
         rest = np.zeros_like(x)
         M, other = (mechanism(value).equations(x, rest, extra)[0] for value in (real, first))
@@ -226,7 +304,7 @@ class Simulable:
         return Simulable(mechanism, x, extra, wanted, np.linalg.inv(np.linalg.cholesky(floor)), least)
 
     def shortfall(self, value: Float) -> tuple[Float, Float]:
-        """Least eigenvalue (B,) of L^-1 M L^-T, which must be one, and its vector v (B, s): v'M v is the eigenvalue."""
+        """Least eigenvalue (B,) of L^-1 M L^-T, which must be >= 1, and its vector v (B, s), v'M v = eigenvalue."""
         M = self.mechanism(value).equations(self.x, np.zeros_like(self.x), self.extra)[0]
         with np.errstate(invalid="ignore", over="ignore"):
             whitened = self.root @ M @ np.swapaxes(self.root, 1, 2)
@@ -236,12 +314,31 @@ class Simulable:
         return values[:, 0], np.einsum("bji,bj->bi", self.root, vectors[:, :, 0])
 
     def nearest(self, value: Float, R: Float) -> Float:
-        """The point of the set nearest to base parameters, min ||R (beta - value)||; the value itself within the set.
+        """Point of the set nearest to base parameters, min ||R (beta - value)||; the value itself within the set.
 
-        R: (b, b) upper triangle of the equations that the value came from.
-        Planes v'M(x; beta) v >= 1 of the worst postures are added until none is broken.
-        Source: Lawson and Hanson 1974, ch. 23 (least distance); Kelley 1960 (cutting planes).
-        Raises SolverError if no parameters of these equations are in the set.
+        Planes v'M(x; beta) v >= 1 of the worst postures are added until none is violated.
+
+        Parameters
+        ----------
+        value : ndarray, shape (b,)
+            Base parameters.
+        R : ndarray, shape (b, b)
+            Upper triangle of the equations that the value came from.
+
+        Returns
+        -------
+        ndarray, shape (b,)
+            Nearest point.
+
+        Raises
+        ------
+        SolverError
+            If no parameters near these equations are in the set.
+
+        References
+        ----------
+        Lawson and Hanson 1974, ch. 23 (least distance); Kelley 1960 (cutting planes).
+
         """
         bounded = np.isfinite(self.least)
         planes, levels = np.eye(len(value))[bounded], self.least[bounded]
@@ -270,9 +367,27 @@ class Simulable:
 
 
 def least_distance(R: Float, G: Float, h: Float) -> Float:
-    """Min ||R z|| under G z >= h, as non-negative least squares of the dual; raises SolverError if nothing fulfils it.
+    """Minimise ||R z|| under G z >= h, as non-negative least squares of the dual problem.
 
-    R: (b, b) upper triangular.    G: (k, b).    h: (k,).
+    Parameters
+    ----------
+    R : ndarray, shape (b, b)
+        Upper triangle.
+    G : ndarray, shape (k, b)
+        Normals.
+    h : ndarray, shape (k,)
+        Levels.
+
+    Returns
+    -------
+    ndarray, shape (b,)
+        z.
+
+    Raises
+    ------
+    SolverError
+        If no z fulfils the conditions.
+
     """
     A = solve_triangular(R, G.T, transposed=True).T
     size = np.linalg.norm(A, axis=1)
@@ -289,7 +404,7 @@ def least_distance(R: Float, G: Float, h: Float) -> Float:
 
 
 def not_simulable() -> SolverError:
-    """The error of equations near which no mass matrix is positive definite."""
+    """Error for equations without a positive definite mass matrix nearby."""
     return SolverError(
         "not-simulable",
         found="no parameters near the log's equations whose mass matrix is positive definite",
@@ -316,10 +431,23 @@ Gains = float | Sequence[float] | None
 
 @dataclass(frozen=True, eq=False)
 class SimulationProblem:
-    """The samples of a regression's blocks, and the model that is run on them.
+    """Samples of a regression's blocks, and the model that is simulated on them.
 
-    measured: batches of samples.    second: joints with a coordinate of their motors.
-    bandwidth: of the virtual feedback, Hz.    lag: (n,) s, by which velocities are behind their positions.
+    Attributes
+    ----------
+    regression : Regression
+        Regression.
+    source : LogSource
+        Source of its equations.
+    measured : tuple of Samples
+        Batches of samples.
+    second : tuple of int
+        Joints with a coordinate for their motor.
+    bandwidth : float, Hz
+        Bandwidth of the virtual feedback.
+    lag : ndarray, shape (n,), s
+        Lag of velocities behind their positions.
+
     """
 
     regression: Regression
@@ -331,7 +459,7 @@ class SimulationProblem:
 
     @staticmethod
     def of(regression: Regression, method: str, bandwidth: float | None) -> SimulationProblem:
-        """The problem of a regression; raises UsageError where there are factors alone."""
+        """Problem of a regression; raises UsageError if there are only factors."""
         source = log_source(regression, method)
         places = Places(regression.factors.blocks)
         _require_efforts(source, method)
@@ -356,29 +484,29 @@ class SimulationProblem:
 
     @cached_property
     def batches(self) -> tuple[Samples, ...]:
-        """The samples with positions that their velocities belong to, as those of a run do."""
+        """Samples whose positions match their velocities, as in a simulation."""
         return tuple(replace(s, q=s.q - self.lag * s.dq) for s in self.measured)
 
     def mechanism(self, value: Float) -> Mechanism:
-        """The model with base parameters (b,)."""
+        """Model with base parameters (b,)."""
         theta = full_vector(self.regression, value)
         return Mechanism(self.source.robot, self.source.terms, theta, self.second)
 
     @cached_property
     def smooth(self) -> tuple[Samples, ...]:
-        """The samples with their motion filtered at the bandwidth of the feedback, not below the motion's own reach."""
+        """Samples with motion filtered at the bandwidth of the feedback, or higher for faster motion."""
         cutoff = max(self.bandwidth, self.source.reach)
         return tuple(smoothed(samples, cutoff) for samples in self.measured)
 
     @property
     def wanted(self) -> Bool:
-        """(p,) mask of the base columns."""
+        """Mask (p,) of the base columns."""
         return self.regression.base.mask
 
     def start(self) -> Float:
-        """Base parameters (b,) to begin with: weighted least squares on smooth motion, or the nearest to simulate.
+        """Base parameters (b,) to start from: weighted least squares on smooth motion, or the nearest ones to simulate.
 
-        Raises SolverError if none can be simulated, or those that can miss two fifths of the torque.
+        Raises SolverError if none can be simulated, or if those leave two fifths of the torque unexplained.
         """
         regression, first = self._smooth_fit
         nearest = self.simulable.nearest(first.value, solve(regression, first.weights)[1])
@@ -395,7 +523,7 @@ class SimulationProblem:
 
     @cached_property
     def simulable(self) -> Simulable:
-        """The base parameters that can be simulated in the log's postures; raises SolverError if there are none."""
+        """Base parameters that can be simulated in the postures of the log; raises SolverError if there are none."""
         regression, first = self._smooth_fit
         real = FeasibleFit().around(regression, first).value
         x, extra = self._postures
@@ -432,7 +560,7 @@ class SimulationProblem:
         return smooth, WLS().fit(smooth)
 
     def inertia(self, value: Float) -> Float:
-        """(n,) mean inertia that each drive sees."""
+        """Mean inertia (n,) that each drive sees."""
         mechanism = self.mechanism(value)
         x, extra = self._postures
         M = mechanism.equations(x, np.zeros_like(x), extra)[0]
@@ -449,7 +577,7 @@ class SimulationProblem:
         return x, extra
 
     def feedback(self, value: Float, kp: Gains, kd: Gains) -> Feedback:
-        """The controller's gains where they are given, else those of a virtual, critically damped feedback."""
+        """Gains of the controller if they are given, otherwise of a virtual, critically damped feedback."""
         n = self.source.robot.n
         w = 2.0 * np.pi * self.bandwidth
         inertia = self.inertia(value)
@@ -462,7 +590,7 @@ class SimulationProblem:
         )
 
     def runs(self, value: Float, feedback: Feedback) -> list[Run]:
-        """The model run on every coarse batch, (T, ...) each; raises SolverError where it cannot be followed."""
+        """Simulation of every coarse batch, (T, ...) each; raises SolverError if it diverges."""
         mechanism = self.mechanism(value)
 
         def one(samples: Samples) -> Run:
@@ -476,29 +604,29 @@ class SimulationProblem:
 
     @property
     def rate(self) -> float:
-        """Of the samples that are simulated, Hz."""
+        """Rate of the simulated samples, Hz."""
         return self.coarse[0].rate
 
     @property
     def stride(self) -> int:
-        """Samples from one that is simulated to the next."""
+        """Number of samples from one simulated sample to the next."""
         return max(1, int(self.batches[0].rate // COARSE_RATE))
 
     @cached_property
     def coarse(self) -> tuple[Samples, ...]:
-        """The samples that are simulated: thinned out where there are more than a run needs."""
+        """Samples to simulate, decimated if there are more than needed."""
         return self.batches if self.stride == 1 else tuple(thinned(s, self.stride) for s in self.batches)
 
     @property
     def parallel(self) -> ParallelFilter:
-        """The filter of the equations, for coarse samples."""
+        """Filter of the equations for coarse samples."""
         fitted, stride = self.source.assembly.parallel, self.stride
         rate = fitted.rate / stride
         cutoff = None if fitted.cutoff is None or fitted.cutoff >= 0.4 * rate else fitted.cutoff
         return ParallelFilter(rate, cutoff, fitted.order, max(fitted.decimation // stride, 1))
 
     def stretches(self, samples: Samples) -> Stretches:
-        """Stretches of a batch, each begun early enough for the feedback to settle."""
+        """Segments of a batch, each started early enough for the feedback to settle."""
         settling = round(SETTLING / (2.0 * np.pi * self.bandwidth) * samples.rate)
         length = max(len(samples) // STRETCHES, round(SHORTEST * samples.rate), 8)
         longest = max(round(LONGEST * samples.rate), 8)
@@ -514,7 +642,7 @@ class SimulationProblem:
         return np.concatenate([np.repeat(fine[:1], start, axis=0), fine, np.repeat(fine[-1:], after, axis=0)])
 
     def simulated(self, value: Float, feedback: Feedback) -> list[Samples]:
-        """The samples with simulated in place of measured motion."""
+        """Samples with simulated instead of measured motion."""
         mechanism = self.mechanism(value)
         samples_simulated = []
         for samples, simulated in zip(self.batches, self.runs(value, feedback), strict=True):
@@ -535,7 +663,7 @@ class SimulationProblem:
 
 
 def thinned(samples: Samples, stride: int) -> Samples:
-    """Every stride-th sample, counted from the segment's start, behind a filter for the lower rate."""
+    """Every stride-th sample, counted from the start of the segment, after a low pass for the lower rate."""
     start = -samples.first % stride
     low_pass = zero_phase_filter(0.4 * samples.rate / stride, 6, samples.rate)
 
@@ -568,7 +696,7 @@ def thinned(samples: Samples, stride: int) -> Samples:
 
 
 def parts_of_blocks(samples: Samples, places: Places, margin: int) -> Iterator[Samples]:
-    """The parts of a batch that lie in some block, and as many samples around each as the filters need."""
+    """Parts of a batch that lie in some block, with the samples around them that the filters need."""
     inside = places.of(samples.segment, samples.t) >= 0
     reach = np.convolve(inside, np.ones(2 * margin + 1), mode="same") > 0.5 if inside.any() else inside
     edges = np.flatnonzero(np.diff(np.concatenate([[False], reach, [False]]).astype(np.int8)))
@@ -577,7 +705,7 @@ def parts_of_blocks(samples: Samples, places: Places, margin: int) -> Iterator[S
 
 
 def smoothed(samples: Samples, cutoff: float) -> Samples:
-    """Samples whose positions are filtered once more at a cut-off in Hz, velocities and accelerations with them."""
+    """Samples with motion filtered once more at a cutoff frequency in Hz."""
     if cutoff >= 0.4 * samples.rate or len(samples) < LEAST_SAMPLES:
         return samples
     filtered = zero_phase_filter(cutoff, 4, samples.rate)
@@ -597,10 +725,10 @@ def smoothed(samples: Samples, cutoff: float) -> Samples:
 
 
 def lag_of(batches: Sequence[Samples]) -> Float:
-    """By how much the links' velocities are behind their positions, (n,) s: <dq_j/dt - v_j, a_j> / <a_j, a_j>.
+    """Lag (n,) of the links' velocities behind their positions, s: <dq_j/dt - v_j, a_j> / <a_j, a_j>.
 
-    A controller's logged velocity is often the backward difference of its positions, half a sample late or more, and
-    torque goes with the velocity in its equations. A run that is compared with positions would miss them by that lag.
+    The logged velocity of a controller is often the backward difference of its positions, half a sample late or more,
+    and torque follows that velocity in its equations. A simulation compared with positions would be off by that lag.
     """
     across, along = np.zeros(batches[0].q.shape[1]), np.zeros(batches[0].q.shape[1])
     for samples in batches:
@@ -642,9 +770,9 @@ class ClosedLoop:
             raise UsageError("gains", found="one of kp and kd", expected="both of them, or neither")
 
     def opened(self, regression: Regression, method: str) -> tuple[SimulationProblem, Float, Feedback]:
-        """Simulations of the data, start of the search (b,), and the feedback that simulations run under.
+        """Simulations of the data, start of the search (b,), and the feedback of the simulations.
 
-        Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
+        Raises UsageError if there are only factors, SolverError if no parameters near the data can be simulated.
         """
         require_enough(regression)
         simulation = SimulationProblem.of(regression, method, self.bandwidth)
@@ -654,13 +782,13 @@ class ClosedLoop:
 
 @dataclass(frozen=True)
 class ClosedLoopFit(ClosedLoop):
-    """The same for estimators that end with a least-squares fit, whose covariance may be found in several ways."""
+    """The same for estimators that end with a least-squares fit, with a choice of the covariance."""
 
     intervals: str = interval_kind()
 
 
 def tried(error: DynidError) -> str:
-    """What stopped a simulation and what to try, for the text of a status."""
+    """Why a simulation stopped and what to try, for the text of a status."""
     return f"{error.found}; {error.do or 'record a richer motion, lower the cutoff frequency, or use ' + repr('wls')}"
 
 
