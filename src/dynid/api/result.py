@@ -40,7 +40,7 @@ from dynid.run.validation import validate as score_on
 from dynid.terms.term import states
 from dynid.verbs.external_torque import ExternalTorque, external_torque, thresholds
 
-# Logs as users hand them over: logs with effort, or data frames of them.
+# Input: logs with effort, or data frames.
 
 
 def measured(log: Any, robot: RobotModel, channels: tuple[str, ...]) -> Log:
@@ -357,7 +357,7 @@ class Result(Identification):
         return self.overview().html()
 
     def _judged(self) -> Validation:
-        # What the model was judged on: data that was not fitted, where there is some.
+        # Data on which the model was judged: held out if there is any.
         return self.validations[0] if self.validations else self.training
 
     def _log(self) -> str:
@@ -369,7 +369,7 @@ class Result(Identification):
         return f"{listed([Path(str(item)).name for item in logs], 2) or 'a log'} ({seconds:.4g} s)"
 
 
-# The main verbs as users call them: logs may be data frames, and results have methods.
+# Main functions: logs may be data frames, and results have methods.
 
 
 def identify(
@@ -504,7 +504,7 @@ def load(folder: str | Path) -> Result:
     return Result.of(store.load(Path(folder)))
 
 
-# Logs from files as users open them: columns that nobody named are found where nothing is left to ask.
+# Logs from files, with detection of unnamed columns if it leaves no question.
 
 
 def read_log(
@@ -558,7 +558,7 @@ def read_log(
             if mapping is not None or error.identifier != "no-mapping":
                 raise
             unknown = error
-    from dynid.layouts.propose import found_tables  # here alone: most logs are read by a mapping
+    from dynid.layouts.propose import found_tables  # imported here, since most logs have a mapping
 
     logs = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     tables, remark = found_tables(

@@ -30,10 +30,9 @@ from dynid.terms.exports import (
 from dynid.terms.gravity_tilt import Lean
 from dynid.terms.spring import described_springs
 
-# Derivatives of what has no place in the recursions over bodies: friction, and functions without a formula.
+# Derivatives of friction, and of functions without a formula.
 
-# Of central differences where a derivative has no formula: the cube root of the rounding, at which truncation and
-# rounding are about the same for quantities of size one.
+# Step of central differences: the cube root of rounding balances truncation and rounding for values of size one.
 STEP = float(np.cbrt(np.finfo(np.float64).eps))
 
 
@@ -75,7 +74,7 @@ def curve_slopes(robot: RobotModel, curve: FrictionCurve, dq: Float) -> Float:
     return np.asarray((curve.torque(robot, dq + step) - curve.torque(robot, dq - step)) / (2.0 * STEP))
 
 
-# Widths of a smoothed sign at which it is 0.99, and a width for signs that have none, rad/s or m/s.
+# Number of widths at which a smoothed sign is 0.99, and a width for plain signs, rad/s or m/s.
 _NEARLY, _WIDTH = 2.5, 0.02
 _FRICTION = (MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE)
 
@@ -195,7 +194,7 @@ class Dynamics:
         Recursive Newton-Euler, Luh, Walker and Paul 1980.
 
         """
-        # A single call from a control loop is done in a microsecond or two; Python's own steps would double it.
+        # A call from a control loop takes one or two microseconds; Python's own checks would double it.
         if self._plain and (fast := self._bodies.native()) is not None:
             try:
                 torque: Float = fast.inverse_dynamics(q, dq, ddq, 1)
@@ -619,7 +618,7 @@ class Dynamics:
         return slopes + central_slopes(lambda x: mixed_torque(parts, _FRICTION, x, still), dq)
 
     def _momentum(self, q: Float, dq: Float) -> tuple[Float, Float]:
-        # M dq, and -C' dq + g.
+        # Momentum M dq, and -C' dq + g.
         p, rest = (self._to_joints(values) for values in self._bodies.momentum(*self._on_tree(q, dq)))
         if self.robot.has_mimic:
             p = p + self.rotor * dq
@@ -628,7 +627,7 @@ class Dynamics:
         return p, self._with_springs_and_tilt(rest, q)
 
     def _with_springs_and_tilt(self, torque: Float, q: Float) -> Float:
-        # With what depends on positions beside the bodies.
+        # Adds torque that depends on positions only: springs and base tilt.
         if self.springs:
             torque = torque + self._spring_torque(q)
         return torque if self.tilt is None else torque + self._tilt_torque(q)
@@ -639,7 +638,7 @@ class Dynamics:
 
     @cached_property
     def _spring_line(self) -> tuple[Float, Float]:
-        # Of all springs together: slopes (n, n), and torque (n,) at positions 0.
+        # All springs together: slopes (n, n), and torque (n,) at positions 0.
         zero = np.zeros((1, self.robot.n))
         return spring_slopes(self.springs, self.robot.n), spring_torque(self.springs, zero)[0]
 
@@ -650,7 +649,7 @@ class Dynamics:
 
     @cached_property
     def _bodies(self) -> Bodies:
-        # Rotors belong to joints: where some joints follow others they are added behind the projection.
+        # Rotors belong to joints: with mimic joints they are added after the projection.
         rotor = None if self.robot.has_mimic else self.rotor
         return Bodies(self.robot.tree, self.inertia, rotor)
 
@@ -667,7 +666,7 @@ class Dynamics:
 
     @cached_property
     def _plain(self) -> bool:
-        # Whether all of the rigid robot but springs is in the bodies.
+        # Whether the links contain all rigid-body torque except springs.
         return not self.robot.has_mimic and not self._coupled_mass.any() and self.tilt is None
 
     def _with_drives(self, M: Float) -> Float:

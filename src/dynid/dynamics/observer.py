@@ -11,9 +11,9 @@ import numpy as np
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import UnfitDataError, UsageError
 
-# Hz. A push of a hand lasts some tenths of a second; a lag of 32 ms is short beside that.
+# Hz: a push by hand lasts some tenths of a second, and a lag of 32 ms is short compared with that.
 CUTOFF = 5.0
-# A step of more than so many usual ones is a gap, over which nothing is known.
+# A step longer than this number of usual steps is a gap, over which nothing is known.
 GAP = 5.0
 
 
@@ -146,16 +146,15 @@ def external_torque(
     return external
 
 
-# Thresholds for external torque, by joint and speed, that free motion crosses at a stated rate.
+# Thresholds of external torque that free motion exceeds at a given rate.
 
-# Of the speeds of the free motion, at which thresholds have values of their own; between them they are interpolated.
+# Quantiles of speed at which thresholds have knots; they are interpolated between.
 _SHARES = (0.0, 0.25, 0.5, 0.75, 0.95)
-# Of the size of residuals near a knot, which thresholds are proportional to: well above their middle, well within what
-# a minute of motion shows often.
+# Quantile of residuals near a knot that thresholds are proportional to: high, yet frequent in a minute of motion.
 _LEVEL = 0.9
-# Samples near a knot below which its size is not to be determined.
+# Samples near a knot below which its quantile is not estimated.
 _LEAST = 50
-# Alarms that a calibration has to have room for: below, the stated rate is beyond what its data can show.
+# Least number of alarms in a calibration; fewer cannot show the rate.
 _ROOM = 5.0
 
 

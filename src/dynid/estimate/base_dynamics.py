@@ -19,7 +19,7 @@ from dynid.signals.samples import Samples
 from dynid.simulation.mechanism import Mechanism
 from dynid.terms.term import Terms
 
-# The forward dynamics of models that the compiled step knows, as a function of base parameters.
+# Forward dynamics of models for the compiled step, as a function of base parameters.
 
 _LINEAR = {Slope.ACCELERATION: "mass", Slope.VELOCITY: "damping", Slope.ONE: "constant"}
 
@@ -171,7 +171,7 @@ class CompiledDynamics:
 
     @cached_property
     def _places(self) -> tuple[Int, ...]:
-        # Which parameters the lines of each joint's panel are slopes by.
+        # Parameters that the lines of each joint's panel are derivatives by.
         place, first, second = self._bodies
         number = np.zeros(10 * self.known.tree.n, dtype=np.int64)
         number[10 * first + second] = place
@@ -242,6 +242,7 @@ def _with_diagonal(matrix: Float, diagonal: Float) -> Float:
     return replaced
 
 
+# rad or m (rad/s or m/s): step of central differences.
 DIFFERENCE = 1e-5
 
 
@@ -354,7 +355,7 @@ class BaseDynamics:
     def springs(self, x: Float, v: Float, beta: Float) -> tuple[Float, Float]:
         """Stiffness K and damping D (S, s, s) between joints and motors, h = K x + D v + ..."""
         S, s = x.shape
-        # The links alone are moved: friction of the motors is no part of the springs.
+        # Only the links move, since motor friction is no part of the springs.
         move = DIFFERENCE * (np.arange(s) < self.robot.n)
         rest = np.zeros_like(move)
         near, fast = ((y + np.stack(shift)[:, None]).reshape(-1, s) for y, shift in (
@@ -418,7 +419,7 @@ class BaseDynamics:
         return CompiledDynamics.of(self.frame.multibody, self.frame.parameters(self.base.mask))
 
     def _at(self, beta: Float) -> SystemAt | None:
-        # The compiled system where all states have the same parameters (1, b).
+        # Compiled system if all states have the same parameters (1, b).
         return self.compiled.at(beta[0]) if len(beta) == 1 and self.compiled is not None else None
 
     def _panels(self, samples: Samples) -> Panels:

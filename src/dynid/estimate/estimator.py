@@ -325,10 +325,13 @@ def check_iteration(rounds: int, tolerance: float) -> None:
         )
 
 
-# What can be said about each parameter: identified, negligible, weak, only in combination, from the prior.
+# Verdict on each parameter: identified, negligible, weak, in combination only, from the prior.
 
+# 95 % half width over |value| up to which a parameter is identified.
 PRECISE = 0.2
+# Share of the torque below which a parameter is negligible.
 NEGLIGIBLE = 0.01
+# Share of a value from which the prior decides it.
 PRIOR_DECIDES = 0.5
 
 
@@ -505,7 +508,7 @@ def _word(relative: float, contribution: float) -> Word:
 
 
 def _largest_share(factors: Factors) -> tuple[Float, list[int]]:
-    # Norm of each column over that of the torque, greatest over the groups (p,), and the group where it is.
+    # Norm of each column over that of the torque, greatest over the groups (p,), and that group.
     share = np.full(factors.parameter_count, np.nan)
     best = [-1] * factors.parameter_count
     for group, factor in enumerate(factors.total):

@@ -35,18 +35,18 @@ from dynid.feasible.limits import limits_of_body
 from dynid.feasible.problem import Chosen, Distance, Feasible, held_out_strength, l_curve_strength, nearest
 from dynid.feasible.region import Setting
 
-# Blocks of time are held out in so many runs, and in no fewer.
+# Number of runs of blocks that are held out in turn.
 FOLDS = 5
-# Weights follow the residuals of the fit with constraints for so many rounds at most, or until none changes by so much.
+# Most rounds of re-weighting by the constrained fit, and relative change of weights at which they end.
 WEIGHT_ROUNDS, WEIGHTS_SETTLED = 4, 0.05
-# Weight of what no equation holds over all others; the share by which squares of residuals, and the amount by which the
-# distance of a body may grow for that.
+# Weight of unobserved parameters over all others; and increase of squared residuals, and of a link's distance, that is
+# accepted for it.
 UNMOVED, WORSE, FURTHER = 1e8, 0.01, 1.0
-# Centres of mass that lie implausibly far are held within so many times their reach: the least that the data bear.
+# Implausibly far centres of mass are limited to these multiples of their reach, the least that the data allow.
 NEAR = (1.0, 1.5, 2.0)
-# How strongly masses may stay at their priors: shares of all equations that one off by its own size costs. The greatest
-# is taken that the data do not mind: base parameters move by at most so many of their standard errors (root mean
-# square, so that their mean square error grows by a sixteenth), errors on left-out blocks grow by at most that share.
+# Weight of masses at their priors: cost of a mass that is off by its own size, as shares of all equations. The greatest
+# is chosen with which base parameters move by at most MOVED standard errors (root mean square, so their mean square
+# error grows by a sixteenth) and held-out errors grow by at most UNSEEN.
 MASS_SHARES = (0.03, 0.01, 0.003, 0.001)
 MOVED, UNSEEN = 0.25, 0.01
 # Eigenvalues of a correlation matrix below this are rounding.
@@ -187,7 +187,7 @@ class FeasibleFit:
         return fit._with_masses(regression, free, parts, missed), reason
 
     def _with_strength(self, regression: Regression, parts: _Parts) -> tuple[FeasibleFit, float | None, str]:
-        # And its squared error on unseen blocks, if that is known.
+        # Also returns the squared held-out error, if it is known.
         if not parts.among.known.any():
             return replace(self, strength=1.0), None, "; prior strength 1, since no prior inertia is known"
         if self.strength == "l-curve":
@@ -286,7 +286,7 @@ class FeasibleFit:
         columns = regression.columns
         unseen = np.array([kind is Category.NOT_IDENTIFIABLE for kind in regression.base.categories()])
         unseen &= among.known
-        # Masses and first moments at least, where inertias have to give way.
+        # First all such parameters, then only masses and first moments, if inertias must change.
         gravity = np.array([column.name.startswith("m") for column in columns])
         for which in (np.flatnonzero(unseen), np.flatnonzero(unseen & gravity)):
             exact = (
@@ -448,7 +448,7 @@ class FeasibleFit:
         )
 
     def _held_out_errors(self, regression: Regression, parts: _Parts, strength: float | None) -> Float:
-        # Squared errors (folds,) at the weights of the fit.
+        # Squared held-out errors (folds,) at the weights of the fit.
         return self._held_out_errors_by_group(regression, parts, strength) @ parts.weights
 
     def _held_out_errors_by_group(
@@ -512,8 +512,8 @@ class _Parts:
     @staticmethod
     def of(regression: Regression, weights: Float, among: Among) -> _Parts:
         factors, folds = regression.factors, []
-        # Not by parts of a motion that repeats: strengths chosen so were weaker, and missed more of another motion (the
-        # LWR4 4.8 in place of 4.6 %, a simulated UR10 0.92 in place of 0.88 %).
+        # Contiguous in time: folds by the parts of a motion that repeats choose weaker strengths, with larger errors on
+        # other motion.
         made = folds_by_time(factors, FOLDS)
         seen = judged_equations(factors, made)
         for fold in made:

@@ -20,8 +20,9 @@ from dynid.factor.factor import Factor, Factors
 from dynid.kernel import solve_triangular
 from dynid.signals.samples import Samples
 
-# DIDIM: the regressor along simulated motion, so that noise of the encoders does not get into it.
+# DIDIM: the regressor along simulated motion contains no encoder noise.
 
+# Most halvings of a step that cannot be simulated.
 HALVINGS = 4
 Made = TypeVar("Made")
 
@@ -199,7 +200,9 @@ def iterated(
     raise ValueError("rounds must be at least 1")
 
 
+# Least canonical correlation below which instruments are weak.
 WEAK = 0.05
+# Relative eigenvalue that replaces smaller ones: directions almost without information.
 LEAST_SHARE = 1e-9
 
 
@@ -427,7 +430,7 @@ def least_correlation(ZW: Float, ZZ: Float, WW: Float) -> float:
 
 
 def _inverse_root(S: Float) -> Float:
-    # L^-1 of S = L L'; directions in which weak instruments leave no information count as next to none.
+    # L^-1 of S = L L'; directions without information get almost none.
     values, vectors = np.linalg.eigh(S)
     return np.asarray((vectors / np.sqrt(np.maximum(values, LEAST_SHARE * values[-1]))).T)
 
@@ -448,7 +451,7 @@ def _side_by_side(measured: Iterable[Piece], simulated: Iterable[Piece], p: int)
 def _products(
     groups: tuple[Factor, ...], independent: Int, weights: Float, p: int
 ) -> tuple[Float, Float, Float, Float]:
-    # Z'W, Z'y, Z'Z and W'W of one block over the base columns, all groups with their weights.
+    # Z'W, Z'y, Z'Z and W'W of one block over the base columns, with the weights of the groups.
     b = len(independent)
     position = {int(c): i for i, c in enumerate(independent)}
     ZW, ZZ, WW, Zy = np.zeros((b, b)), np.zeros((b, b)), np.zeros((b, b)), np.zeros(b)

@@ -14,10 +14,13 @@ from dynid.base.records import dataclass
 from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.kernel import backend
 
+# Squared distance of the points in variances: 3, the kurtosis of a Gaussian.
 SPREAD_SQUARE = 3.0
+# Nodes of the midpoint rule within a step.
 NODES = 4
+# Newton iterations per step.
 PASSES = 2
-# What accelerations at the nodes, constant around each, make of velocity and position at the nodes.
+# Velocity and position at the nodes from accelerations that are constant around each node.
 _TO_VELOCITY = (np.tri(NODES, k=-1) + 0.5 * np.eye(NODES)) / NODES
 _TO_POSITION = _TO_VELOCITY @ _TO_VELOCITY
 
@@ -168,7 +171,7 @@ class JointFilter(ABC):
         gain = np.linalg.solve(S, self.covariance[:count]).T
         self.innovation.append(float(surprise @ np.linalg.solve(S, surprise)))
         self.mean = self.mean + gain @ surprise
-        # Joseph's form, which bears rounding in the gain, multiplied out: no product of whole matrices is needed.
+        # Joseph's form, which tolerates rounding of the gain, expanded so that no product of full matrices is needed.
         known = gain @ self.covariance[:count]
         P = self.covariance - known - known.T + gain @ S @ gain.T
         self.covariance = 0.5 * (P + P.T)
@@ -223,12 +226,12 @@ class JointFilter(ABC):
         A[s : 2 * s, : 2 * s] = np.concatenate([slopes.by_position, slopes.by_velocity], axis=2).mean(axis=0)
         A[: 2 * s, 2 * s :] = np.eye(2 * s)
         into[s:] = np.concatenate([slopes.by_parameter, slopes.by_force], axis=2).mean(axis=0)
-        # Dry friction near rest and springs are stiff: h A may be large, and no series of a few terms would do.
+        # Dry friction near rest and springs are stiff: h A may be large, so a short series is not enough.
         grown = expm(h * A)[: 2 * s]
         return grown[:, : 2 * s], grown[:, 2 * s :] @ into
 
     def _root(self) -> Float:
-        # Lower triangular root of the covariance; rounding of one whose directions differ by 1e16 makes it indefinite.
+        # Lower triangular root of the covariance; rounding makes very different directions indefinite.
         try:
             return np.asarray(np.linalg.cholesky(self.covariance))
         except np.linalg.LinAlgError as error:
@@ -304,8 +307,8 @@ class UnscentedKalman(JointFilter):
         step = self._step(points, tau, seconds)
         driven = self._slopes(step, seconds)[1]
         weight = 0.5 / SPREAD_SQUARE
-        # Deviations from the centre point: its weight is far below zero, and sums over it would cancel. What remains
-        # of that weight, 2 - alpha^2 with alpha^2 = 3 / L, is positive.
+        # Deviations from the centre point, whose large negative weight would cancel in sums. What remains of that
+        # weight, 2 - alpha^2 with alpha^2 = 3 / L, is positive.
         deviation = step.after - step.after[0]
         shift = weight * deviation[1:].sum(axis=0)
         P = weight * deviation[1:].T @ deviation[1:] + (2.0 - SPREAD_SQUARE / L) * np.outer(shift, shift)
@@ -405,16 +408,15 @@ FILTERS: dict[str, type[JointFilter]] = {
 }
 
 
-# How long a step of a Kalman filter takes, by who takes it.
+# Computing time of a step of a Kalman filter.
 
-# Seconds of processor time on one core of 2020, from steps of random chains of 2 to 14 joints with 12 to 136 parameters
-# and of arm7, which took half to twice what these say. In the native kernel: the equations, for each coordinate, and
-# the products with the covariance, for each coordinate and square of the covariance's length.
+# s on one core of 2020, measured on random chains of 2 to 14 joints and on arm7, to a factor of two. In the native
+# kernel: equations per coordinate, and products with the covariance per coordinate and square of its length.
 COMPILED_COORDINATE, COMPILED_PRODUCT = 1.5e-6, 1e-9
-# In NumPy: a step, its linearisation, and each point of the distribution that is carried along; the last two grow with
-# the model and are those of one of 7 coordinates and 69 parameters, as arm7 has.
+# s in NumPy: a step, its linearisation, and each propagated point. The last two grow with the model, and are those of 7
+# coordinates and 69 parameters.
 STEP, LINEARISATION, POINT, USUAL_COORDINATES, USUAL_PARAMETERS = 1.5e-3, 1.5e-3, 2e-5, 7, 69
-# How many times as long the steps in NumPy take where the equations of motion are NumPy's as well.
+# Factor if the equations of motion are computed in NumPy too.
 NUMPY_KERNEL = 5.0
 
 

@@ -25,14 +25,14 @@ from dynid.estimate.uncertainty import (
 from dynid.factor.factor import Factor, Factors, group_scale, stack
 from dynid.kernel import qr_panel, solve_triangular
 
-# Shares of a joint's torque that may be taken for the model's error, so that no joint's residual grows to so many times
-# that of weights by torque alone. With a right model those two differ by a few percent; on logs of real arms by 1.2 at
-# most. Residuals below a tenth of the torque need no such care.
+# Shares of a joint's torque tried as model error, so that no residual exceeds GROWTH times that with weights from
+# torque. Both differ by a few percent for a right model, by 1.2 at most on logs of real arms. Residuals below MATTERS
+# of the torque need no bound.
 MODEL_ERRORS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 GROWTH, MATTERS = 1.5, 0.1
-# Share of its square by which a residual still moves when the weights' iteration has ended, at most.
+# Greatest relative change of a squared residual after the iteration of weights.
 SETTLED = 1e-2
-# Of a column's length, what rounding leaves of one that others make up.
+# Independent share of a column's length that is rounding.
 DEPENDENT = 1e-12
 
 
@@ -252,8 +252,8 @@ def solve(regression: Regression, weights: Float, penalty: Float | None = None) 
     if penalty is not None:
         R = qr_panel(np.ascontiguousarray(np.concatenate([R, penalty]).T))
     b = regression.base.rank
-    # A part of a log may lack a column that the whole of it has, as friction of a joint that stands there, or hold it
-    # in one posture alone, where it is another column: it is zero.
+    # A part of a log may lack a column, such as friction of a joint at rest, or contain it in one posture only, where
+    # it depends on another column. The parameter is then zero.
     size = np.linalg.norm(R[:, :b], axis=0)
     lacking = np.flatnonzero(np.abs(np.diag(R)[:b]) <= DEPENDENT * size)
     if len(lacking):
@@ -341,7 +341,7 @@ def completed(
             solved, base.independent, full_vector(regression, value), inverse, group_weights
         )
         leverage = blocks.leverage()
-        # What the model lacks is the same in every repetition of a motion: they say it once.
+        # Model errors are the same in every repetition of a motion, so repetitions count once.
         blocks = blocks.grouped(regression.factors.independent()).joined(together)
         covariance, freedom = covariance_of(method.intervals, blocks), float(blocks.count - 1)
     prior_share = np.zeros(base.rank)
@@ -371,9 +371,9 @@ def completed(
     )
 
 
-# Estimators for what is known from elsewhere: combinations of parameters held fast, or equations that join
-# in.
+# Estimators with known combinations of parameters, or with further equations.
 
+# Relative distance of a combination from the base parameters that is rounding.
 REPRESENTABLE = 1e-6
 
 
@@ -475,7 +475,7 @@ class Given:
         )
 
     def _known(self, regression: Regression) -> Bool:
-        # A combination counts if it is one of the log's base parameters: C = C[:, independent] B.
+        # A combination is used if it is one of the log's base parameters: C = C[:, independent] B.
         base = regression.base
         scale = np.where(base.scale > 0, base.scale, 1.0)
         missed = (self.rows - self.rows[:, base.independent] @ base.B) / scale
@@ -540,7 +540,7 @@ def side_by_side(a: Factors, b: Factors) -> Factors:
 def _solved(
     regression: Regression, weights: Float, fixed: Float, free: Float, target: Float
 ) -> tuple[Float, Float, Float]:
-    # beta, the triangle of the free directions, and how they answer to the fixed ones: z = z0 - gain value.
+    # beta, the triangle of the free directions, and their response to the fixed ones: z = z0 - gain value.
     R = stack(regression.factors.total, regression.base.independent, weights)
     A, y = R[:, :-1], R[:, -1]
     Q, G = np.linalg.qr(A @ free)

@@ -30,13 +30,13 @@ from dynid.simulation.loop import (
 )
 from dynid.simulation.mechanism import Mechanism
 
-# Gauss-Newton on simulated runs: each round is a weighted linear regression, so all that holds for those
-# holds.
+# Gauss-Newton on simulations: each round is a weighted linear regression, with all its properties.
 
+# Most halvings of a step that does not lower the residual.
 HALVINGS = 5
-# Slopes of a run are those between its samples: at a minimum of the sum they may still ask for a part of a deviation.
+# Move, in standard deviations, that is accepted at a minimum: derivatives are those between samples.
 NEAR = 0.5
-# Runs of blocks that intervals are made from, at least: of fewer a spread says little, and Student's quantile grows.
+# Least number of runs of blocks for intervals: with fewer the spread is uncertain and Student's quantile grows.
 LEAST_RUNS = 8
 
 
@@ -164,7 +164,7 @@ def minimised(
 
 
 def _blocks_together(regression: Regression, memory: float) -> int:
-    # Neighbouring blocks as long as the memory together, where enough of such runs are left.
+    # Number of neighbouring blocks within the memory, if enough runs remain.
     blocks = regression.factors.blocks
     length = float(np.median([block.length for block in blocks]))
     wanted = int(np.ceil(memory / length)) if length > 0 else 1
@@ -174,8 +174,8 @@ def _blocks_together(regression: Regression, memory: float) -> int:
 def _lowered(
     regression: Regression, problem: Problem, here: _Linear, step: Float, longest: float
 ) -> _Linear | str:
-    # The first of the step, which is `longest` tolerances long, and its halves that lowers the cost; what was wrong if
-    # none does, "" at a minimum. A half that is shorter than the tolerance would end the search: it is not tried.
+    # The first of the step and its halves that lowers the cost; a text if none does, "" at a minimum. The step is
+    # `longest` tolerances long; a half below the tolerance would end the search, so it is not tried.
     wrong = ""
     for halving in range(HALVINGS):
         if halving and longest / 2**halving < 1.0:
@@ -211,7 +211,7 @@ def _status(subject: str, rounds: int, moved: float, tolerance: float, stopped: 
     return Status(False, f"{text}; record a richer motion, give a better prior, raise rounds, or use 'didim'")
 
 
-# Samples of an open-loop stretch at least, and its error at most, of the motion's size, if dynid chooses its length.
+# Least samples of an open-loop segment, and greatest error relative to the motion if its duration is automatic.
 SHORTEST, ASTRAY = 8, 0.1
 
 
@@ -524,7 +524,7 @@ class _Shooting:
 
 
 def _weights(mechanism: Mechanism, x: Float, extra: Mapping[str, Float]) -> Float:
-    # Mass matrices (B, s, s) in the middle of stretches (B, K, s).
+    # Mass matrices (B, s, s) in the middle of segments (B, K, s).
     middle = x.shape[1] // 2
     at = {name: np.ascontiguousarray(values[:, middle]) for name, values in extra.items()}
     posture = np.ascontiguousarray(x[:, middle])
@@ -532,7 +532,7 @@ def _weights(mechanism: Mechanism, x: Float, extra: Mapping[str, Float]) -> Floa
 
 
 def _predicted(simulation: SimulationProblem, value: Float, length: int) -> tuple[Float, Float, Float]:
-    # By coordinate: root mean square e of what open-loop runs of so many samples miss, the motion's size, and M e.
+    # By coordinate: root mean square error e of open-loop segments, size of the motion, and size of M e.
     mechanism = simulation.mechanism(value)
     missed, motion, weighted = [], [], []
     for samples in simulation.coarse:

@@ -30,14 +30,14 @@ from dynid.terms.term import Terms
 
 # Factor by which consistent links may raise the error of a group of equations, or of held-out blocks.
 MUCH_WORSE = 1.2
-# Strength of a prior that pulls no more.
+# Strength of a prior without noticeable pull.
 NO_PULL = 1e-3
-# Least over greatest second moment of a body that only the condition of consistency keeps apart from an impossible one:
-# a rod a hundred times as long as thick has 1e-4, links have 1e-2 and more.
+# Least over greatest second moment of a link that is kept only by the condition of consistency: a rod a hundred times
+# as long as thick has 1e-4, links 1e-2 and more.
 EDGE = 1e-4
-# Rounding of parameters that lie on the border of what is physical.
+# Rounding of parameters on the border of consistency.
 BORDER = 1e-10
-# Joint parameters that are below zero on no robot.
+# Joint parameters that are never negative.
 NOT_NEGATIVE = {
     "rotor_inertia": "rotor inertia",
     "viscous": "viscous friction",
@@ -108,7 +108,7 @@ def project_to_physical(
         return real, fit
     loose = _without_pull(fit, regression, free)
     if loose is not None and not much_worse(loose, free):
-        # A strength that held-out blocks chose bears no blame: what it misses more in training it predicts better.
+        # A strength chosen by held-out blocks is not the cause: it predicts better than it fits.
         if not isinstance(wanted.strength, str):
             diagnostics.warn("constraints-cost", _pull_text(fit, real, free))
         return real, fit
@@ -145,7 +145,7 @@ def project_to_physical(
     return real, fit
 
 
-# The warning that names what keeps consistent bodies from predicting as well.
+# Warning that names why consistent links predict worse.
 LIKELY_CAUSE = "likely-cause"
 _ADD = "check for a missing rotor, tool or load, a wrong drive gain or URDF inertia, and a tilted base"
 
@@ -179,7 +179,7 @@ def warn_or_raise(error: SolverError, asked: bool, diagnostics: Diagnostics) -> 
     """Warn that no consistent links were found; raise the error if the user asked for them."""
     if asked:
         raise error
-    # What nobody asked for must not cost the run.
+    # Without a request of the user this must not stop the run.
     diagnostics.warn(
         "not-consistent",
         f"the solver found no physically consistent links ({error.found}); this is no finding about the robot. The "
@@ -194,7 +194,7 @@ def much_worse(real: Estimate, free: Estimate) -> bool:
 
 
 def _worst(real: Estimate, free: Estimate) -> tuple[float, str]:
-    # By how much the residuals of a group grow at most, and of which.
+    # Greatest factor of a group's residuals, and that group.
     worse = np.asarray(real.sigma) / np.asarray(free.sigma)
     return float(worse.max()), real.group_names[int(np.argmax(worse))]
 
@@ -228,7 +228,7 @@ def _held_out_ratios(fit: FeasibleFit, regression: Regression, free: Estimate) -
 
 
 def _with_free_directions(free: Estimate, real: Estimate, regression: Regression) -> Estimate:
-    # The unconstrained estimate with its free directions where the consistent bodies have them.
+    # Unconstrained estimate, with free directions as in the consistent links.
     lifted = free.base.lift(free.value, real.parameters, regression.spread)
     return replace(free, parameters=lifted, consistent=real.parameters)
 
@@ -265,11 +265,11 @@ def _limits_text(fit: FeasibleFit) -> str:
     return f" (set: {' and '.join(known)})" if known else ""
 
 
-# Whether an estimate without constraints may stand in for physically consistent bodies that predict worse.
+# Whether an unconstrained estimate may replace consistent links that predict worse.
 
-# Postures of the log in which mass matrices are looked at.
+# Postures in which mass matrices are checked.
 POSTURES = 50
-# Of a joint's torque, the R2 from which bodies explain it well, as verdicts have it.
+# R2 of a joint's torque from which it is explained well, as in verdicts.
 WELL = 0.95
 
 
@@ -332,12 +332,13 @@ def _explained(robot: RobotModel, terms: Terms, theta: Float, batches: list[Samp
     return np.asarray(1.0 - left.var(axis=0) / np.maximum(tau.var(axis=0), 1e-300))
 
 
-# The posterior of physically consistent bodies, expanded in coordinates in which every point is such a
-# body.
+# Posterior of physically consistent links, in coordinates in which every point is consistent.
 
+# Step of central differences in the coordinates.
 STEP = 1e-5
+# Most Newton steps to the mode.
 ROUNDS = 500
-# Squared Newton decrement at which the mode is found, and below which whole steps are safe.
+# Squared Newton decrement at the mode, and below which whole steps are safe.
 CONVERGED, CLOSE = 1e-10, 0.05
 # Eigenvalues of the correlations below this are rounding.
 SHARPEST = 1e-8

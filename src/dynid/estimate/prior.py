@@ -21,18 +21,15 @@ from dynid.terms.exports import Column, MotionBasis, Of
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
 from dynid.terms.term import CATALOGUE, JointTerm, Term, Terms
 
-# Terms of which a description knows the inertia; its friction is a guess, if not a placeholder.
-# What has no prior of its own is drawn to a plausible value only so far that directions which the data leave free have
-# one answer: a deviation by one spread, which is of the size of the whole torque, costs the variance of one equation of
-# thousands. A hundredth of it leaves links of hundreds of kilograms in directions that the data hardly know; a hundred
-# times as much is felt on short logs.
+# Weight of parameters without a prior, pulled to a plausible value: a deviation by one spread, the size of the whole
+# torque, costs the variance of one equation. Much less leaves links of hundreds of kilograms in weakly determined
+# directions; much more is noticeable on short logs.
 FAINT = 1.0
-# Directions of which the data know less than this share of all equations stay at the prior with that weight, whatever
-# the strength is that held-out blocks choose for the others: moving by one spread costs as much as squares of residuals
-# that grow by this share. Without it links weigh up to twice as much on the logs of benchmarks/real.py; ten times it
-# costs 1 to 2 % more of what left-out blocks miss, where bodies have to be other than the prior to exist.
+# Weight of directions with little information, as a share of all equations, for every strength of the prior: moving by
+# one spread costs as much as squared residuals that grow by this share. Without it links may weigh twice as much; ten
+# times as much costs 1 to 2 % of held-out error.
 FREE_SHARE = 3e-4
-# A guessed mass beside a described one: enough to keep bodies from hundreds of kilograms, too little to make light
+# Weight of a guessed mass relative to a known one: it prevents links of hundreds of kilograms, yet does not make light
 # wrists as heavy as shoulders.
 GUESSED = 0.1
 
@@ -198,8 +195,8 @@ def mass_rows(bodies: Int, known: Bool, centre: Float, weight: float) -> Float:
 
 
 def _mass_for_whole_torque(columns: tuple[Column, ...], whole: Float) -> float:
-    # whole: (p,) kg that at the typical length make up the whole torque, by parameter. First moments give it, by way of
-    # gravity: inertias need ten times as much on slow motion. All ten do where there are none.
+    # whole: (p,) kg that make up the whole torque at the typical length. First moments give it, by gravity; inertias
+    # would need ten times as much in slow motion, and count only if there are no first moments.
     first = [column.of is Of.BODY and _degree(column) == 1 and np.isfinite(value)
              for column, value in zip(columns, whole, strict=True)]  # fmt: skip
     least: dict[int, float] = {}
@@ -229,7 +226,7 @@ def _is_inertial(column: Column) -> bool:
     return issubclass(kind, JointTerm) and kind.exports_as is MotionBasis.ACCELERATION
 
 
-# How much of each estimated value a prior decides, by its curvature beside that of the data.
+# Share of each value that a prior decides, from its curvature and that of the data.
 
 
 def prior_curvature(
@@ -316,9 +313,9 @@ def prior_share(
     return np.asarray(np.clip(np.diag(np.linalg.solve(both, pull)), 0.0, 1.0))
 
 
-# How far a body's centre of mass may lie from where the description puts it.
+# Plausible distance of a centre of mass from its prior.
 
-# In typical lengths of a link, how far a centre of mass may lie from that of the description, and from a guess.
+# Reach of a centre of mass in typical link lengths, from a known prior and from a guess.
 REACH_DESCRIBED, REACH_GUESSED = 1.0, 2.0
 _AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 _INSIDE = 1e-6
@@ -357,7 +354,7 @@ def centre_limits(
     return limits
 
 
-# A regression from the factors of a robot's equations.
+# Regression from the factors of a robot's equations.
 
 
 def regression_of(

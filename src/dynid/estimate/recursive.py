@@ -13,6 +13,7 @@ from dynid.base.records import dataclass
 from dynid.kernel import qr_panel, solve_triangular
 from dynid.rows.rows import Equations
 
+# Relative singular value above which a direction is excited.
 INDEPENDENT = 1e-9
 
 
@@ -101,7 +102,7 @@ class RecursiveLeastSquares:
         self._weights = weights
         self._prior = self._fresh(np.zeros(b) if start is None else np.asarray(start, dtype=np.float64))
         self._groups: dict[tuple[int, bytes], tuple[Int, Float]] = {}
-        # Equations by group, less what is forgotten; and those before the last reset, with their residuals' squares.
+        # Equations by group without forgotten ones; and those before the last reset, with their squared residuals.
         self._counts = self._old_counts = self._old_squares = np.zeros(0)
         self._whole: Float | None = self._prior
         self._since_reset = 0.0
@@ -228,7 +229,7 @@ class RecursiveLeastSquares:
             wide[place, first : first + panel.shape[1]] = panel
             first += panel.shape[1]
         news = qr_panel(wide)
-        # Scaled by what is known already: a direction counts as excited by the share of news that it brings.
+        # Relative to known information: a direction is excited by the share of new information.
         size = np.linalg.norm(root[:-1, :-1], axis=0)
         U, s, _ = np.linalg.svd(news[:, :-1].T / size[:, None])
         excited = U[:, : len(s)][:, s > INDEPENDENT * s.max(initial=0.0)] / size[:, None]

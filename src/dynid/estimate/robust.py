@@ -25,8 +25,11 @@ from dynid.estimate.uncertainty import interval_kind, last_move, most_rounds
 from dynid.factor.factor import Factors
 
 Loss = Literal["huber", "tukey"]
+# 95 % efficient on Gaussian noise.
 TUNING = {"huber": 1.345, "tukey": 4.685}
+# Standard deviation over median absolute deviation of Gaussian noise.
 MAD = 1.4826
+# Share of light equations above which they are no outliers.
 MANY = 0.1
 
 
@@ -225,7 +228,7 @@ def robust_spread(regression: Regression, pieces: Iterable[Piece], value: Float)
 
 
 def _size(deviations: Float) -> float:
-    # Of a joint without equations nothing is left over.
+    # A joint without equations has no residual.
     return MAD * float(np.median(deviations)) if len(deviations) else 0.0
 
 

@@ -23,12 +23,12 @@ from dynid.terms.friction import HALF
 from dynid.terms.nominal import NominalTerm
 from dynid.terms.term import Term, Terms
 
-# What a model leaves of a log's torque.
+# Residual torque of a model.
 
-# Samples below which a stretch says nothing of its autocorrelation.
+# Least samples of an unbroken part whose autocorrelation is estimated.
 LEAST_STRETCH = 8
-# Residuals correlated over so many times longer than white noise behind the same filter hold errors of the model: with
-# the right terms it is 1.0 to 1.6 times on simulated recordings of 15 s, without rotor inertias up to 12 times.
+# Ratio of correlation times from which residuals contain errors of the model: 1.0 to 1.6 with the right terms on
+# simulated recordings of 15 s, up to 12 without rotor inertias.
 BEYOND_NOISE = 3.0
 
 
@@ -194,11 +194,11 @@ class Origin(StrEnum):
     HELD_OUT_LOG = "held-out log"
 
 
-# A range of motion ends so much of its width further out: filters and noise move its ends by as much from log to log.
+# Margin of a range of motion, in its width: noise and filters move the ends by as much.
 RANGE_MARGIN = 0.05
-# A share of samples beyond the training's range that is worth a word.
+# Share of samples outside the training's range that is reported.
 BEYOND_NOTED = 0.02
-# Chance that a model no worse than a constant torque misses so much more than it over blocks of time.
+# Significance level for a model that is worse than a constant torque.
 WORSE_BY_CHANCE = 1e-3
 
 
@@ -635,12 +635,11 @@ def cross_validate(
     return replace(scores, moved_once=once)
 
 
-# How much of its dry friction a joint keeps when it has stopped, as the stops of a log show it.
+# Share of dry friction that a joint keeps after a stop, from the stops of a log.
 
-# Variance of the share from robot to robot, anywhere between none and all of it, and, as far as a log with few stops
-# says nothing of that, from stop to stop.
+# Variance of that share between robots, uniform from 0 to 1, and between stops as long as a log has few.
 VARIANCE = 1.0 / 12.0
-# s. Shorter ones are where joints turn back together: what they keep is still on its way.
+# s: shorter stops are reversals, in which the friction is still changing.
 LEAST_STOP = 0.2
 
 
@@ -684,7 +683,7 @@ class StopSums:
         (S k + V HALF) / (S + V): k the mean over stops, weighted by w, V the variance of k from stop to stop over their
         effective number (sum w)^2 / sum w^2, S = VARIANCE that of the guess of a half.
         """
-        # Of friction so small that its square is none nothing is known.
+        # Friction whose square underflows is unknown.
         known = self.weight_square > 0
         weight = np.where(known, self.weight, 1.0)
         mean = self.weighted / weight
@@ -715,9 +714,9 @@ def _of_joint(e: Float, x: Float, index: Int, rate: float) -> tuple[float, ...]:
     return tuple(float(values.sum()) for values in sums)
 
 
-# How well a model knows the torque it predicts: the covariance of its parameters, carried through its
-# equations.
+# Uncertainty of predicted torque, from the covariance of the parameters.
 
+# Most samples at which it is computed; it is interpolated between them.
 POINTS = 400
 
 

@@ -28,10 +28,10 @@ from dynid.simulation.servo_loop import AddedTorque, DrivenLoad, ServoLoop, serv
 from dynid.terms.exports import Column, MotionBasis
 from dynid.terms.term import JointTerm, Terms, sharpened
 
-# What drives that close their own loops are not known to do: by how much they read their motion late.
+# Unknown delay of the feedback of drives that close their own loops.
 
-# s, standard deviation: drives close their own loops some thousand times a second and hold the torque in between, which
-# is late by half a period on average; how often they do so is not known.
+# s: standard deviation of that delay. Such loops run at about 1 kHz and keep the torque in between, half a period late
+# on average; the rate is unknown.
 LATE_FEEDBACK = 5e-4
 
 
@@ -74,20 +74,21 @@ def of_late_feedback(robot: RobotModel, terms: Terms, base: BaseMap) -> Float:
 # unknowns that are no parameters of the model, and that take a part of its friction and armature where they
 # are left out.
 
-# s, within which a start from the measured state is forgotten at least and at most, so that windows stay short.
+# s: limits of the time in which a start from the measured state is forgotten, so that windows stay short.
 LEAST_SETTLING, MOST_SETTLING = 0.1, 2.0
-# s: of the difference that gives the slope by the lag; by how much the lag may leave that of the linear fit, whose
-# error is below a sample, at least; and the step at which it has settled, far below what any log shows.
+# s: step of the derivative by the lag; its greatest distance from the linear fit, which is accurate to a sample; and
+# the change at which it has settled, far below what a log shows.
 LAG_DIFFERENCE, LAG_REACH, LAG_SETTLED = 1e-4, 5e-3, 1e-5
-# rad or m, of the play: the difference, of the size of those that occur, since links take another time to cross another
-# one; its standard deviation before anything is measured, which decides where a joint never crosses it (data sheets of
-# hobby servos have 4 to 17 mrad); the most that is searched; and the step at which it has settled.
+# rad or m: step of the derivative by play, of the size of usual play, since crossing times change with it; its standard
+# deviation before any data, which decides if a joint never crosses it (data sheets of hobby servos: 4 to 17 mrad); the
+# greatest play; and the change at which it has settled.
 PLAY_DIFFERENCE, USUAL_PLAY, MOST_PLAY, PLAY_SETTLED = 2e-3, 1e-2, 3e-2, 1e-4
+# Most rounds in which the unknowns settle.
 ROUNDS = 4
-# Of the square of an unknown's line, below which what is left of it beside the others says nothing.
+# Independent share of a squared line below which an unknown is not determined.
 ALIKE = 1e-10
-# rad/s or m/s: the smoothed sign of dry friction in the simulation. A joint that sticks creeps by as much, at most, and
-# goes less than a count of 12 bits in half a second; steps still follow its slope.
+# rad/s or m/s: width of dry friction in the simulation. A sticking joint creeps at most that fast, less than a count of
+# 12 bits in half a second; integration still resolves it.
 DRY_WIDTH = 2e-3
 
 
@@ -189,7 +190,7 @@ class Windows:
         """
         slowest = slowest_loop(simulation, servo, start)
         settling = float(np.clip(SETTLING * slowest, LEAST_SETTLING, MOST_SETTLING))
-        # Positions as measured: what velocities of the log are late by does not move them.
+        # Measured positions, which a lag of the logged velocities does not shift.
         stride = simulation.stride
         measured = simulation.measured
         measured = measured if stride == 1 else tuple(thinned(samples, stride) for samples in measured)
@@ -313,7 +314,7 @@ class Windows:
         return weights
 
     def _pieces(self, value: Float, slopes: bool, others: bool = True) -> Iterator[Piece]:
-        # Lines by parameters where `slopes` says so, by the unknowns where `others` does, then the target.
+        # Lines by parameters if `slopes`, by the unknowns if `others`, then the target.
         simulation, mechanism = self.simulation, self.simulation.mechanism(value)
         regression, count = simulation.regression, (1 + len(self.unknown.play)) * others
         indices = regression.base.independent if slopes else regression.base.independent[:0]
@@ -338,7 +339,7 @@ class Windows:
             yield piece_of_run(simulation, samples, tuple(columns for _ in self.names), slope, target)
 
     def _split_unknowns(self, panel: Float) -> tuple[Float, Float]:
-        # The unknowns' lines of a panel, and the others.
+        # Lines of the unknowns in a panel, and the others.
         first = len(panel) - 2 - len(self.unknown.play)
         return panel[first:-1], np.concatenate([panel[:first], panel[-1:]])
 
@@ -402,7 +403,7 @@ class _Runs:
     def of(windows: Windows, index: int, mechanism: Mechanism, value: Float) -> _Runs:
         samples, simulation = windows.measured[index], windows.simulation
         settling = round(windows.settling * samples.rate)
-        # As long as what comes before them: shorter ones would spend their time on settling.
+        # At least as long as their settling time, on which shorter ones would spend most of the work.
         stretches = Stretches.of(len(samples), max(len(samples) // STRETCHES, settling, 8), settling)
         play, play_effects = windows.unknown.play, list[tuple[AddedTorque, Float]]()
         if len(play):
@@ -434,12 +435,12 @@ class _Runs:
         return x, simulated.dx
 
 
-# Time constants of the slowest loop, after which residuals of positions have forgotten each other.
+# Time constants of the slowest loop after which residuals of positions are independent.
 MEMORY = 4.0
-# Standard deviation of a play, as a share of it: impacts and friction at its ends are not those of the simulation. On
-# arms in MuJoCo those that are found are up to a quarter too small.
+# Relative standard deviation of a play: impacts and end friction differ from the simulation. Estimated plays of arms in
+# MuJoCo are up to a quarter too small.
 CROSSING = 0.2
-# rad, of play that a status names: smaller ones are within a count of 12 bits.
+# rad: play that a status reports; less is within a count of 12 bits.
 PLAY_SHOWN = 1.5e-3
 
 
@@ -504,14 +505,14 @@ class ServoOE:
         estimate = self.searched(regression, windows, start)
         dry, unknown = windows.drier(), np.zeros((len(start), len(start)))
         if dry is not None:
-            # Steps of such friction are many and its minima narrow, so that a search does not begin there.
+            # Sharp friction needs many steps and has narrow minima, so the search does not start with it.
             stuck = self._with_sticking(regression, dry, estimate.value)
             best = np.inf if stuck is None else dry.misfit(stuck.value)
             if stuck is not None and best < np.inf:
                 lead = windows.misfit(estimate.value) - best
                 away = stuck.value - estimate.value
                 estimate, windows = (stuck, dry) if lead > 0 else (estimate, windows)
-                # As likely as the other is, by as many independent residuals as there are runs of blocks.
+                # Probability of the other minimum, with as many independent residuals as runs of blocks.
                 other = 1.0 / (1.0 + np.exp(0.5 * (estimate.degrees_of_freedom + 1.0) * abs(lead)))
                 unknown = unknown + other * np.outer(away, away)
         unknown = unknown + windows.of_play(estimate.value, CROSSING)
@@ -586,11 +587,11 @@ class ServoOE:
         return estimate if estimate.status.ok else None
 
 
-# When the torque of commands comes, by the positions of the simulated robot.
+# Time of the torque of commands, from the positions of the simulated robot.
 
-# Gauss-Newton rounds, of which lags take three or four: a search that goes on for longer is lost.
+# Most Gauss-Newton rounds: a lag needs three or four.
 SERVO_TIMING_ROUNDS = 8
-# s, by which a lag that is known still moves in a round: parameters that the log hardly determines move on.
+# s: change per round below which a lag is known, while weakly determined parameters still move.
 KNOWN = 1e-4
 
 

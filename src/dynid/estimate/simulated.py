@@ -31,10 +31,12 @@ from dynid.simulation.loop import Feedback, Run, Stretches, extra_of, measured_c
 from dynid.simulation.mechanism import Mechanism
 from dynid.terms.elastic import SpringTerm, is_stiffness
 
-# Stiffness from deflection and transmitted torque, with an interval that is honest about errors in both.
+# Stiffness from deflection and torque, with an interval that includes errors in both.
 
+# rad/s (m/s): width of the smoothed sign of hysteresis.
 SIGN_WIDTH = 0.01
 DEFLECTION, TORQUE, DISTURBANCES = 1, 2, slice(3, None)
+# Fewer blocks give no jackknife interval.
 LEAST_BLOCKS = 3
 
 
@@ -70,7 +72,7 @@ class StiffnessRange:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    # Per segment and block the products of [1, deflection, torque, disturbances], (n, k, k).
+    # Products of [1, deflection, torque, disturbances] by segment and block, (n, k, k).
     segment: int
     products: Float
 
@@ -139,7 +141,7 @@ def _range(name: str, blocks: list[_Sums]) -> StiffnessRange:
 
 
 def _slopes(blocks: list[_Sums]) -> tuple[float, float]:
-    # Within segments, so that each has its own zero; then the disturbances are eliminated (Schur complement).
+    # Within segments, so that each has its own zero; then disturbances are eliminated (Schur complement).
     by_segment: dict[int, Float] = {}
     for block in blocks:
         by_segment[block.segment] = by_segment.get(block.segment, 0.0) + block.products
@@ -173,7 +175,7 @@ def _blocks(assembly: Assembly, batches: Iterable[Samples], theta: Float) -> lis
 
 
 def _lines(assembly: Assembly, samples: Samples, theta: Float) -> Float:
-    # (n, k, T): one, deflection, transmitted torque, then sign, velocity, sine and cosine.
+    # Lines (n, k, T): one, deflection, transmitted torque, then sign, velocity, sine and cosine.
     motor = samples.motor
     drive = motor_torque(assembly, samples, theta)
     sign = np.tanh(motor.dq / SIGN_WIDTH)
@@ -220,13 +222,13 @@ def motor_torque(assembly: Assembly, samples: Samples, theta: Float) -> Float:
     return total
 
 
-# Parameters that can be simulated: those whose mass matrix stays positive definite in the postures of a
-# log.
+# Parameters that can be simulated: the mass matrix is positive definite in the postures of the log.
 
-# Of the mass matrix of the nearest consistent bodies, and of each coordinate's own inertia where those have little.
+# Floor as a share of the mass matrix of the nearest consistent links, and of a coordinate's inertia if those have
+# little.
 SHARE, LEAST_SHARE = 0.5, 1e-3
 ROUNDS, CUTS = 60, 12
-# Cuts aim a little above what is asked of an answer, or they would close in on it for ever.
+# Eigenvalue accepted for an answer; cuts aim higher, or they would converge to it forever.
 ENOUGH = 0.9
 
 
@@ -358,7 +360,7 @@ class Simulable:
         raise not_simulable()
 
     def _planes(self, v: Float, postures: Int) -> Float:
-        # Slopes (k, b) of v'M(x; beta) v over the parameters: torque for the acceleration v alone.
+        # Derivatives (k, b) of v'M(x; beta) v by the parameters: torque of the acceleration v.
         x, extra = self.x[postures], {name: values[postures] for name, values in self.extra.items()}
         rest = np.zeros_like(x)
         mechanism = self.mechanism(np.zeros(int(self.wanted.sum())))
@@ -413,18 +415,26 @@ def not_simulable() -> SolverError:
     )
 
 
+# Bandwidth of the virtual feedback over the highest frequency of the motion.
 ABOVE_MOTION = 4.0
+# Hz: limits of that bandwidth.
 SLOWEST, FASTEST = 2.0, 15.0
+# Time constants after which the feedback has settled.
 SETTLING = 8.0
+# Number of parallel segments, and limits of their duration in s.
 STRETCHES, SHORTEST, LONGEST = 64, 0.15, 1.0
+# Samples after a segment that derivatives need.
 AFTER = 3
+# Hz: simulated samples need not be denser.
 COARSE_RATE = 160.0
+# Postures of the log in which the mass matrix is checked.
 POSTURES = 200
-# Of the motion's range: a simulated run leaves the measured one.
+# Random deviation of postures, as a share of the range of the motion, for simulations off the measurement.
 AROUND = 0.1
 LEAST_SAMPLES = 16
+# Least stiffness as a share of that from deflections.
 STIFF = 0.5
-# Of the torque, for parameters that can be simulated: where they miss more, the log is of another robot or sign.
+# Share of unexplained torque above which the log is of another robot or sign.
 UNEXPLAINED = 0.4
 Gains = float | Sequence[float] | None
 
@@ -535,7 +545,8 @@ class SimulationProblem:
         )
 
     def _least(self, first: Float) -> Float:
-        # (b,) friction does not drive; springs are at least half as stiff as their deflections say.
+        # Lower bounds (b,): friction is not negative, and springs have at least STIFF of the stiffness from
+        # deflections.
         columns = [self.regression.columns[i] for i in self.regression.base.independent]
         alone = [c is Category.IDENTIFIABLE for c in self.regression.base.categories()]
         lower = np.array([c.lower for c in self.regression.columns])
@@ -633,7 +644,7 @@ class SimulationProblem:
         return Stretches.of(len(samples), min(length, longest), settling, AFTER)
 
     def _fine(self, values: Float, samples: Samples) -> Float:
-        # Coarse values (T, s) at the times of all samples; the ends, which filters leave out, are held.
+        # Coarse values (T, s) at the times of all samples, constant at the ends, which filters leave out.
         if self.stride == 1:
             return values
         start = -samples.first % self.stride
@@ -793,7 +804,7 @@ def tried(error: DynidError) -> str:
 
 
 def _require_efforts(source: LogSource, method: str) -> None:
-    # A simulated robot is driven by all joints' torques.
+    # A simulation needs the torque of all joints.
     seen = [np.ones(s.n, dtype=np.bool_) if s.measured is None else s.measured for s in source.batches]
     ever = np.any(seen, axis=0)
     names = [

@@ -24,7 +24,9 @@ from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
 Position = float | Sequence[float] | None
+# Bytes of equations that are kept in memory for repeated passes.
 PIECE_BYTES = 250e6
+# Samples that are enough for the mean square of noise.
 NOISE_SAMPLES = 4000
 
 
@@ -216,7 +218,7 @@ class Places:
 
     @cached_property
     def _of_segment(self) -> dict[int, tuple[Float, Int]]:
-        # Stretches (K, 2) of consecutive samples in the order of time, and the block of each.
+        # Runs (K, 2) of consecutive samples in the order of time, and their blocks.
         spans = [block.spans for block in self.blocks]
         segments = np.array([block.segment for block in self.blocks])
         spans_by_segment = {}

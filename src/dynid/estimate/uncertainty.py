@@ -18,9 +18,9 @@ from dynid.estimate.estimator import Estimate
 from dynid.factor.factor import Factors, stack
 from dynid.kernel import solve_triangular
 
-# What each block of time brings to a least-squares fit: information and score, from factors alone.
+# Information and score of each block of time, from factors.
 
-# Of a direction that one block determines alone, the others keep rounding errors.
+# In a direction that one block determines alone, only rounding remains of the others.
 LARGEST_LEVERAGE = 1.0 - 1e-6
 
 
@@ -172,8 +172,7 @@ def _solved(H: Float, score: Float, least: float = 1.0 - LARGEST_LEVERAGE) -> Fl
     return np.asarray(np.linalg.solve(np.eye(len(H)) - H, score))
 
 
-# A covariance from fewer blocks than parameters, drawn towards the textbook one: it holds in every
-# direction.
+# Shrinkage of a covariance from fewer blocks than parameters towards the textbook covariance.
 
 
 def shrunk(white: Float, blocks: BlockScores) -> Float:
@@ -211,7 +210,7 @@ def shrunk(white: Float, blocks: BlockScores) -> Float:
     return np.asarray((1.0 - weight) * white + weight * np.trace(white) / whole * H)
 
 
-# Sandwich covariance: valid whatever the weights of a fit, whether or not they are inverse variances.
+# Sandwich covariance: valid for any weights of a fit.
 
 
 def sandwich(blocks: BlockScores) -> Float:
@@ -228,10 +227,11 @@ def sandwich(blocks: BlockScores) -> Float:
     return np.asarray(D.T @ D)
 
 
-# Covariance for residuals whose correlation reaches beyond a block: neighbouring blocks count together.
+# Covariance for residuals with correlation beyond a block.
 
 # Constant of the Bartlett kernel in Andrews' rule for the bandwidth.
 _BARTLETT = 1.1447
+# Greatest autoregression used, so that the bandwidth stays finite.
 _MOST_CORRELATED = 0.97
 
 
@@ -284,8 +284,7 @@ def automatic_bandwidth(scores: Float, segment: np.ndarray) -> float:
     return float(np.clip(width, 1.0, max(len(scores) / 3.0, 1.0)))
 
 
-# Moving-block bootstrap from factors: runs of neighbouring blocks are drawn with replacement and fitted
-# anew.
+# Moving-block bootstrap from factors.
 
 
 def bootstrap(blocks: BlockScores, replicates: int = 500, run: int = 2, seed: int = 0) -> Float:
@@ -456,8 +455,7 @@ def block_jackknife(
     return covariance_of(Intervals.JACKKNIFE, independent), blocks.leverage()
 
 
-# Which part of a log informs which parameter, and which part the result hangs on: from factors, block by
-# block.
+# Information and influence of the parts of a log, block by block, from factors.
 
 
 @dataclass(frozen=True, eq=False)
@@ -520,7 +518,7 @@ def influence_of(estimate: Estimate, factors: Factors) -> Influence | None:
     for g, (factor, weight) in enumerate(zip(factors.total, estimate.weights, strict=True)):
         rows = np.array([place[int(c)] for c in factor.columns], dtype=np.int64)
         group_share[:, g] = weight * np.sum((factor.R[:, :-1] @ Z[rows]) ** 2, axis=0) / size
-    # r H r' for the rows r of the inverse, one block after the other.
+    # r H r' for the rows r of the inverse, block by block.
     block_share = np.array([((inverse @ H) * inverse).sum(axis=1) for H in blocks.information]).T
     changes = blocks.without()
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -534,9 +532,9 @@ def influence_of(estimate: Estimate, factors: Factors) -> Influence | None:
     )
 
 
-# Do parts of the data have the same parameters? A test that holds when residuals are autocorrelated.
+# Test whether parts of the data have the same parameters, with autocorrelated residuals.
 
-# Directions of a part's information below this share of its greatest say nothing.
+# Relative information below which a direction of a part is undetermined.
 _NOTHING = 1e-12
 
 
@@ -724,9 +722,9 @@ def combined(tests: Sequence[Homogeneity]) -> Homogeneity:
     )
 
 
-# Options that several estimators share, each with its range and one sentence on it.
+# Options that several estimators share, each with its range and a sentence.
 
-# Gains and noise of the joints: one number for all, or one a joint.
+# Upper limit that no iteration needs.
 MOST_ROUNDS = 10_000_000
 
 

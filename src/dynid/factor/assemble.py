@@ -24,15 +24,15 @@ from dynid.signals.parallel import ParallelFilter, SideBySide, gathered
 from dynid.signals.samples import REST, Samples
 from dynid.terms.term import Term, Terms
 
+# s: no robot is logged more slowly, so such times are probably in another unit.
 SLOW_STEP = 0.1
-# Samples of short batches whose torque is written down at once, which costs little more than that of one: lines of them
-# stay in a processor's cache.
+# Samples of short batches whose torque is computed together: their lines stay in the processor's cache.
 AT_ONCE = 2048
-# States at which a term is asked on which joints it has columns, which do not depend on them.
+# States in which the columns of a term are determined; they do not depend on the state.
 FEW = 3
 
-# How a batch is cut into blocks, and of each its motion (n, B); of each group of equations the columns, a panel in the
-# blocks' order, and where each block begins in it.
+# How a batch is cut into blocks; the motion (n, B) of each block; and for each group of equations its columns, its
+# panel in the order of the blocks, and where each block begins in it.
 _Pieces = tuple[Cut, Float, tuple[Int, ...], tuple[Float, ...], tuple[Int, ...]]
 
 
@@ -157,7 +157,7 @@ class Assembly:
 
     @property
     def _slow(self) -> str:
-        # No robot is logged so slowly: what is taken for seconds are milliseconds, most likely.
+        # No robot is logged so slowly: these are probably milliseconds taken for seconds.
         step = 1.0 / self.parallel.rate
         return f"; rows are {step:.3g} s apart: declare the unit of log.time" if step > SLOW_STEP else ""
 

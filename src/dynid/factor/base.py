@@ -19,12 +19,14 @@ from dynid.rows.rows import Rows, posed, two_encoders
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
+# Distances of a column from the span of others that count as dependent: from exact states, and from data.
 STRUCTURAL_TOLERANCE = 1e-9
 DATA_TOLERANCE = 1e-6
+# A column smaller than this share of the largest of its kind is rounding.
 ROUNDING = 1e-10
-# Digits of coefficients in formulas, and the distance from one at which none is written.
+# Digits of coefficients in formulas, and the distance from 1 at which none is written.
 DIGITS, ONE = 4, 1e-8
-# Random states lie within so many seconds: what changes with time shows as such, on any clock.
+# s: random states lie within this time, so that changes in time show on any clock.
 LONG = 1e6
 
 
@@ -118,7 +120,7 @@ class BaseMap:
         width = np.where(np.any(self.B, axis=0), 1.0 if spread is None else spread, 0.0)
         Q, R = np.linalg.qr((self.B * width).T)
         theta = centre
-        # Spreads of very different size cost digits in one solution; each further step wins them back.
+        # Spreads of very different size cost digits in one solution; each further step restores them.
         for _ in range(3):
             step = solve_triangular(R, beta - self.B @ theta, transposed=True)
             theta = theta + width * (Q @ step)
@@ -354,7 +356,7 @@ def _formula(row: Sequence[float], lead: int, names: Sequence[str]) -> str:
     return text
 
 
-# Base parameters that the data at hand can determine, and how much each parameter matters.
+# Base parameters that the data determine, and the influence of each parameter.
 
 
 def influence(factors: Factors, base: BaseMap | None = None) -> Float:

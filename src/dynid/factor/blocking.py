@@ -16,9 +16,9 @@ from dynid.kernel import qr_panel
 from dynid.signals.repetition import Repetition
 from dynid.signals.samples import Samples
 
-ALL = 2**40  # repetitions that are one block: more than any log holds
+ALL = 2**40  # repetitions in one block: more than any log has
 Values = TypeVar("Values", Float, Bool)
-DIGITS = 3  # of numbers of samples that are worked out from times
+DIGITS = 3  # decimals of sample numbers computed from times
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Cut:
         """Lines (..., N) over the kept samples, in the order of the blocks."""
         if all(a.stop == b.start for a, b in pairwise(self.runs)):
             return lines
-        # Runs are copied in one piece each, ten times as fast as sample by sample.
+        # Copying whole runs is ten times as fast as sample by sample.
         return np.concatenate([lines[..., run] for run in self.runs], axis=-1)
 
     def block(self, place: int) -> Block:
@@ -124,10 +124,10 @@ class Blocking:
             if np.isfinite(repetition.period):
                 parts = repetition.parts(seconds)
                 seconds = repetition.period / parts
-            # A whole number of samples would drift away from the period, repetition by repetition.
+            # A whole number of samples would drift against the period.
             size = max(seconds * samples.rate, 1.0)
         visit = (self.index(samples, kept) // size).astype(np.int64)
-        # Runs of samples of one visit, which follow one another in time.
+        # Runs of consecutive samples in one block.
         first = np.flatnonzero(np.diff(visit, prepend=visit[:1] - 1))
         visits, edges = visit[first], np.append(first, len(visit))
         ends = samples.t[kept[edges[1:] - 1]]
@@ -137,7 +137,7 @@ class Blocking:
         until = ends
         if joins:
             until = np.minimum(self._time(samples, (count + 1.0) * size), ends + _step(samples, kept))
-        # That of the first of the parts that are one block.
+        # Number of the first of the parts in one block.
         number = (
             visits // (parts * self.together) * (parts * self.together) + visits % parts if parts else visits
         )
@@ -186,10 +186,9 @@ def _origin(samples: Samples) -> float:
     return float(samples.t[0] - samples.first / samples.rate)
 
 
-# Blocks that come piece by piece: of a motion that repeats, one of every repetition.
+# Blocks that grow piece by piece, such as parts of a motion that repeats.
 
-# Numbers, 16 MB, of equations that wait for others of their block before they are made a triangle: one of several
-# hundred equations takes less time than one of each piece.
+# Numbers (16 MB) of waiting equations: one triangle of several hundred equations is faster than one per piece.
 WAITING = 2**21
 
 
@@ -198,8 +197,8 @@ class GrowingBlocks:
 
     def __init__(self) -> None:
         self._blocks: dict[tuple[int, int], _GrowingBlock] = {}
-        # One piece of memory for all that waits. Thousands of small ones, each for as long as it waits, would lie where
-        # larger arrays have been freed, and the process would grow by what does not fit between them any more.
+        # One piece of memory for all waiting equations. Thousands of small arrays would fragment the memory that larger
+        # ones have freed, and the process would grow.
         self._room, self._used = np.empty(WAITING), 0
 
     def take(
@@ -312,7 +311,7 @@ class _GrowingFactor:
         """Factor of all equations that do not wait."""
         if not self._count:
             return Factor.empty(self._columns)
-        self._R.setflags(write=False)  # which is taken as it is, not copied
+        self._R.setflags(write=False)  # so that it is used without a copy
         return Factor(self._columns, self._R, self._count, self._sums, self._target_abs)
 
 
@@ -324,14 +323,14 @@ def stretches_joined(every: Float) -> Float:
     return np.stack([first, last], axis=1)
 
 
-# A share of a long log that every block of time has its part in, where all of it would not fit in memory.
+# Selection of a share of a long log, with a part of every block, if all of it would not fit in memory.
 
-# Fractional parts of its multiples fill the unit interval most evenly, so that a motion that repeats is met in all its
-# phases, whatever its period (van der Corput and Kronecker sequences; Niederreiter 1992).
+# Fractional parts of its multiples fill the unit interval most evenly, so that all phases of a motion that repeats are
+# selected for any period (van der Corput and Kronecker sequences; Niederreiter 1992).
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
-# Of any so many consecutive multiples of the golden section, over the share, the fractional part of one is below it.
+# Among GAP / share consecutive multiples of the golden section, one has a fractional part below the share.
 GAP = 3.0
 
 

@@ -14,9 +14,9 @@ from dynid.base.records import dataclass
 from dynid.kernel import qr_panel
 from dynid.signals.repetition import PARTS_OF_A_MOTION
 
-# Share of a column, over all blocks, below which what a block has of it is what filters keep of a motion long past.
+# Share of a column over all blocks below which a block contains only the decay of earlier motion.
 TRACE = 1e-9
-# Parts of a motion that are taken as independent, at least: ten give a standard error that is known to a quarter.
+# Least number of parts taken as independent: ten give a standard error that is known to a quarter.
 LEAST_INDEPENDENT = 10
 
 
@@ -374,7 +374,7 @@ def merged(factors: Sequence[Factor]) -> Factor:
     first = factors[0]
     if len(factors) == 1:
         return first
-    columns = first.columns.tobytes()  # compared several times as fast as arrays, block by block
+    columns = first.columns.tobytes()  # bytes compare several times as fast as arrays
     if any(other.columns.tobytes() != columns for other in factors[1:]):
         raise UsageError(
             "factor-columns", found="two factors of different columns", expected="the same columns"

@@ -12,17 +12,17 @@ from dynid.base.errors import UnfitDataError
 from dynid.base.records import dataclass
 from dynid.factor.factor import Factor, Factors
 
-# With two folds a model is fitted on half of the data, and one difference between folds has no spread.
+# With two folds a fit uses half of the data, and one difference between folds has no spread.
 LEAST_FOLDS = 3
-# A fold of a single block borders on training data on both sides: filtered neighbours are correlated.
+# A fold of one block has training data on both sides, and filtered neighbours are correlated.
 BLOCKS_A_FOLD = 2
 LEAST_BLOCKS = LEAST_FOLDS * BLOCKS_A_FOLD
 
 
-# Of a joint's motion, this share has to be left to train on whichever fold is held out: a joint that moved in the
-# held-out part alone would be judged by a model that never saw its friction. Even motion leaves two thirds.
+# Least share of a joint's motion for training in every fold: a model without it would not know its friction. Even
+# motion leaves two thirds.
 LEAST_MOTION = 1.0 / 3.0
-# A block with less than this share of a joint's motion is one in which it stands.
+# A joint rests in a block with less than this share of its motion.
 STANDS = 0.01
 
 
@@ -73,12 +73,12 @@ def folds(counts: Sequence[float] | Float, wanted: int = 5, motion: Float | None
 
 
 def _dealt_folds(size: Float, runs: int, number: int) -> tuple[Fold, ...]:
-    # Runs with about as many equations each, dealt to so many folds in turn.
+    # Runs with about the same number of equations, distributed to the folds in turn.
     M = len(size)
     share = np.cumsum(np.maximum(size, 0.0))
     share = share / share[-1] if share[-1] > 0 else np.arange(1, M + 1) / M
     middle = share - 0.5 * np.diff(share, prepend=0.0)
-    # A block belongs to the fold in which its middle lies; none is left without a block.
+    # A block belongs to the fold that contains its middle; every fold has a block.
     cuts = np.searchsorted(middle, np.arange(1, runs) / runs)
     for i in range(runs - 1):
         cuts[i] = min(max(cuts[i], 1 if i == 0 else cuts[i - 1] + 1), M - (runs - 1 - i))
@@ -89,7 +89,7 @@ def _dealt_folds(size: Float, runs: int, number: int) -> tuple[Fold, ...]:
 
 
 def _least_training_share(made: Sequence[Fold], motion: Float) -> Float:
-    # Least share of each joint's motion (n,) that is left to train on; 1 of joints that do not move.
+    # Least share of each joint's motion (n,) for training; 1 for joints at rest.
     total = motion.sum(axis=0)
     left = np.min([motion[fold.training].sum(axis=0) for fold in made], axis=0)
     return np.where(total > 0, left / np.where(total > 0, total, 1.0), 1.0)
@@ -216,8 +216,7 @@ def _count(M: int) -> str:
     return f"{M} {'block' if M == 1 else 'blocks'} of data"
 
 
-# Models compared on blocks of time that none of them was fitted on: the simplest that is as good as the
-# best.
+# Comparison of models on held-out blocks: the simplest that is as good as the best.
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +315,7 @@ def compare(
     chance = np.minimum(errors * spread, noticeable * total[best])
     within = excess <= np.maximum(chance, negligible * total[best])
     within[best] = True
-    # Rounding decides nothing: errors count to six digits.
+    # Errors count to six digits, so that rounding decides nothing.
     chosen = min(
         np.flatnonzero(within).tolist(), key=lambda i: (candidates[i].parameters, float(f"{total[i]:.6g}"), i)
     )

@@ -10,15 +10,15 @@ from dynid.spatial.inertia import eigenvalues, from_com, nearest_possible, pseud
 from dynid.terms.exports import Column, Of
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
 
-# How dense a body may be: no denser than the material it can be made of.
+# Density limit of links.
 
-# kg/m^3: copper, the densest material that robots hold much of (steel 7850, magnets 7600, aluminium 2700).
+# kg/m^3: copper, the densest common material of robots (steel 7850, magnets 7600, aluminium 2700).
 DENSEST = 8960.0
-# No matter is that dense: a limit from here on is none.
+# kg/m^3: no material is that dense, so a limit from here on is none.
 UNLIMITED = 1e6
-# A prior that is denser than the limit is taken as the body of this share of it, so that it lies inside.
+# A denser prior is enlarged to this share of the limit, so that it lies inside.
 PRIOR_SHARE = 0.9
-# Of the barrier beside the entropic distance: small enough that bodies well inside the limit keep their distance.
+# Share of the barrier in the distance: small enough to leave links well inside the limit unchanged.
 BARRIER = 0.1
 
 
@@ -81,13 +81,12 @@ def barrier(pi: Float, prior: Float, c: float) -> float:
     return float(away / there - np.linalg.slogdet(ratio)[1] - 4.0 * np.log(here / there))
 
 
-# Radius of gyration of an unknown body over its length scale.
+# Radius of gyration of an unknown link over its length.
 GYRATION = 0.3
-# Least second moment of a prior over its greatest: a rod ten times as long as thick has 0.0075, links 0.01 to 1. No
-# description knows a principal moment to better than this share of the greatest one, and a thinner prior would hold on
-# to it with a force that grows as the square of the inverse.
+# Least over greatest second moment of a prior: a rod ten times as long as thick has 0.0075, links 0.01 to 1. A thinner
+# prior would resist data with a force that grows as the inverse square, beyond what any model file knows.
 THINNEST = 0.01
-# Where no rotor inertia is known.
+# No rotor inertia is known.
 NO_ROTORS: Int = np.zeros(0, dtype=np.int64)
 TRIANGLE = np.array([triangle(pseudo_inertia(unit)) for unit in np.eye(10)]).T
 

@@ -31,7 +31,7 @@ CATALOGUE: Registry[type[Any]] = Registry(
         "inside_hull": InsideHull,
     },
 )
-# Rules of plug-ins for `dynid retrieve --rule`: functions of the links that are at least zero where they are fulfilled.
+# Rules of plug-ins for `dynid retrieve --rule`: functions of the links, >= 0 where fulfilled.
 RULES: Registry[Callable[[Any], float]] = Registry("rule", "dynid.rules", {})
 
 

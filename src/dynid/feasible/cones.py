@@ -15,9 +15,10 @@ from dynid.base.arrays import Float, Int
 from dynid.base.errors import ResourceError, SolverError
 from dynid.base.records import dataclass
 
-# Share of the way to the cones' boundary that a step goes at most: the solver's own, and a shorter one for a program
-# that it stalls in close to the boundary.
+# Greatest step towards the boundary of the cones: the solver's default, then a shorter one if it stalls near the
+# boundary.
 STEPS = (0.99, 0.9)
+# Relative tolerances of the checks, above the solver's own 1e-9.
 PRIMAL_TOLERANCE = 1e-7
 DUAL_TOLERANCE = 1e-6
 GAP_TOLERANCE = 1e-5
@@ -262,7 +263,7 @@ def slack(block: Block, x: Float) -> float:
 
 
 def _rooms(s: Float) -> Float:
-    # (k,) of (k, 11): det(M)^(1/4) - c M_44^(3/2), or the least eigenvalue of M where that is below zero.
+    # det(M)^(1/4) - c M_44^(3/2), or the least eigenvalue of M if that is negative, (k,) of (k, 11).
     values = np.linalg.eigvalsh(from_triangle(s[:, :10]))
     root = np.maximum(values, 0.0).prod(axis=1) ** 0.25
     return np.where(values[:, 0] < 0, values[:, 0], root - s[:, 10] * np.maximum(s[:, 9], 0.0) ** 1.5)
@@ -319,9 +320,9 @@ def _clarabel() -> Any:
     return clarabel
 
 
-# Cones for the determinant of a 4 x 4 matrix that is linear in the unknowns, and for what it must exceed.
+# Cones for the determinant of a 4 x 4 matrix that is linear in the unknowns, and for its lower bound.
 
-# Unknowns that `below_determinant`, `fourth_root` and `three_halves` add.
+# Number of unknowns that `below_determinant`, `fourth_root` and `three_halves` add.
 LOWER, ROOT, POWER = 10, 3, 1
 _PLACES = [(i, j) for j in range(4) for i in range(j, 4)]
 _DIAGONAL = [k for k, (i, j) in enumerate(_PLACES) if i == j]
@@ -368,7 +369,7 @@ def solve_program(P: Float, q: Float, blocks: Sequence[Block]) -> Answer:
 
 
 def _wider(matrix: Float, width: int) -> Float:
-    # np.pad takes several times as long on the thousands of half-spaces of meshes.
+    # np.pad is several times slower on the thousands of half-spaces of meshes.
     wide = np.zeros((len(matrix), width))
     wide[:, : matrix.shape[1]] = matrix
     return wide

@@ -17,8 +17,9 @@ from dynid.robot.shapes import spread_directions
 from dynid.spatial.inertia import eigenvalues
 from dynid.terms.exports import Column, Of
 
+# kg m^2 and kg: least eigenvalue of a pseudo-inertia.
 DEFAULT_MARGIN = 1e-6
-# Of a described body's least second moment: a tenth of its thickness.
+# Share of the least second moment of a prior: a tenth of its thickness.
 THIN = 1e-2
 
 
@@ -394,8 +395,9 @@ def _plane(normal: tuple[float, float, float]) -> str:
     return " ".join(parts).lstrip("+")
 
 
-# A body whose mass lies in a convex shape: what that says of its ten parameters.
+# Conditions on the ten parameters of a link whose mass lies in a convex shape.
 
+# Number of slab directions: more bound a link more closely and cost time.
 _SLABS = 32
 
 
@@ -431,7 +433,7 @@ class InsideHull:
         conditions = list(CentreHalfSpaces.hull(self.body, points).conditions(columns, spread))
         for normal in np.concatenate([np.eye(3), spread_directions(_SLABS)]):
             low, high = float((points @ normal).min()), float((points @ normal).max())
-            # In units of the slab's half width squared, so that all weigh alike.
+            # In units of the squared half width, so that all slabs weigh alike.
             Q = slab(normal, low, high) / ((high - low) / 2) ** 2
             name = f"body {self.body} in its hull along ({', '.join(f'{x:.2g}' for x in normal)})"
             conditions += _moment(name, Q, ten, columns, spread)
@@ -495,7 +497,7 @@ def smallest_ellipsoid(points: Float, tolerance: float = 1e-2) -> tuple[Float, F
 
 @lru_cache(maxsize=256)
 def _ellipsoid(points: tuple[tuple[float, float, float], ...]) -> tuple[Float, Float]:
-    # One fit asks for the same few ellipsoids many times.
+    # One fit uses the same few ellipsoids many times.
     A, centre = smallest_ellipsoid(np.array(points, dtype=np.float64))
     A.setflags(write=False)
     centre.setflags(write=False)
@@ -509,13 +511,15 @@ def _moment(name: str, Q: Float, ten: Int, columns: tuple[Column, ...], spread: 
     return window(name, row, 0.0, np.inf, "kg", float(spread[ten[0]]))
 
 
-# Which constraints exclude every solution, and by how much.
+# Constraints that exclude every solution, and the relaxation that they need.
 
+# Weight of a quadratic term that makes the least relaxation unique.
 REGULAR = 1e-6
+# Prices and relaxations below this count as zero.
 SHARE = 1e-3
-# Relaxation in typical sizes that is none.
+# Relaxation, in typical sizes, that counts as zero.
 NOTHING = 1e-7
-# What makes a body possible is not relaxed.
+# Physical consistency itself is never relaxed.
 _OF_BODIES = (Cone.SEMIDEFINITE, Cone.DENSITY)
 
 

@@ -22,7 +22,7 @@ from dynid.feasible.cones import (
 )
 from dynid.spatial.inertia import pseudo_inertia
 
-# The entropic distance of bodies from their priors, and its form as cones.
+# Entropic distance and its cones.
 
 
 def divergence(pi: Float, prior: Float) -> float:
@@ -164,7 +164,7 @@ def relative_covariance(body: Float) -> Float:
     return np.asarray(0.5 * root @ root.T)
 
 
-# The geodesic distance of bodies from their priors, and its linear form around a body.
+# Geodesic distance and its linearisation.
 
 
 def geodesic(pi: Float, prior: Float) -> float:
@@ -216,7 +216,7 @@ def scalar_linearised(value: Float, prior: Float) -> tuple[Float, Float]:
 
 
 def _quotients(w: Float) -> Float:
-    # log1p keeps the quotient of two close eigenvalues exact.
+    # log1p is accurate for two close eigenvalues.
     low, high = np.minimum.outer(w, w), np.maximum.outer(w, w)
     gap = (high - low) / low
     same = gap < 1e-12

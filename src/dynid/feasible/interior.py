@@ -18,7 +18,7 @@ from dynid.feasible.region import SEVERAL, Balls, HalfSpaces, Region
 from dynid.kernel import cho_factor, cho_solve, solve_triangular
 from dynid.spatial.inertia import pseudo_inertia
 
-# Unknowns in which every direction counts alike, however well the data know it.
+# Unknowns in which all directions have the same curvature, however well the data determine them.
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +113,11 @@ def _without_conditions(rows: Float, centre: Float, spread: Float, weight: Float
     return np.asarray(centre + spread * solve_triangular(R[:p, :p], R[:p, p]))
 
 
-# Least squares with the entropic distance of bodies from their priors, as a function with slopes.
+# Least squares with the entropic distance, as a function with derivatives.
 
-# How near to the edge of physical consistency a first guess may come.
+# Share of the way to the edge of physical consistency that a first guess may go.
 INSIDE = 0.9
-# Parameters of the pseudo-inertia 1.
+# Parameters of the unit pseudo-inertia.
 UNIT = np.array([1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 2.0, 0.0, 0.0, 2.0])
 BASIS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 
@@ -175,7 +175,7 @@ class Entropic:
 
     @cached_property
     def _roots(self) -> Float:
-        # Roots of the weights of those.
+        # Square roots of the weights of squared parameters.
         return np.asarray(np.sqrt(self.weight[self.squared]))
 
     @cached_property
@@ -350,17 +350,18 @@ def products(first: Float, second: Float) -> Float:
     return np.asarray(first.reshape(-1, 10, 16) @ flat.transpose(0, 2, 1))
 
 
-# The entropic optimum within limits, nearly: a primal-dual path on which the distance weighs less and less.
+# Central path: a primal-dual path on which the weight of the barriers decreases.
 
+# Most steps of the path; some 30 are usual.
 STEPS = 200
-# Value over weight that the path begins with.
+# Initial value over weight of the path.
 GENTLE = 1e4
-# A step ends at this share of the way to a border; after one of that length at least the weight falls so much.
+# Share of the way to a border that a step goes, length of a long step, and decrease of the barrier weight after one.
 BACK, LONG, FALL = 0.95, 0.6, 0.1
-# How far inside bounds the path begins, in spreads.
+# Distance inside bounds at the start of the path, in spreads.
 CENTRAL_PATH_INSIDE = 0.1
-# Shares of the weight of the distance: that limits have, and that a step gains at most; where what holds the minimum
-# shows, and where the path's end is as good as the minimum.
+# Weight of limits, and gain of a step, as shares of the weight of the distance: until the active set is visible, and
+# until the end of the path is as good as the minimum.
 NEAR, NEAREST = (1e-6, 0.1), (1e-8, 1e-9)
 
 
@@ -466,7 +467,7 @@ class CentralPath:
         self._heaviest = float(np.concatenate(weights).max())
         self._ease, self._sharp = max(1.0, value / (GENTLE * self._heaviest)), 1.0
         self._steps = 0
-        # The path may begin beyond planes and masses: it comes inside on its way.
+        # The path may start outside planes and mass limits, and enters on its way.
         s, room = problem.rooms(theta), self._bounds.room(theta)
         t = np.where(room > 0, room, np.maximum(CENTRAL_PATH_INSIDE, -room))
         limit = 4.0 * BARRIER * problem.of_bodies
@@ -602,7 +603,7 @@ class CentralPath:
             return np.asarray(np.einsum("bk,bkij->bij", of_bodies, turned))
 
         def step(right: Float, S: Float, z: Float, y: Float) -> _Point:
-            # S, z, y: products of changes that the way is to make up for, over P, s and t.
+            # S, z, y: products of changes, over P, s and t, that the step corrects.
             u = cho_solve(factor, right)
             if len(E):
                 u = u - equation_response @ np.linalg.solve(E @ equation_response, E @ u - missing)
@@ -619,7 +620,7 @@ class CentralPath:
             )
 
         def inside(way: _Point) -> float:
-            # Eigenvalues of the changes over the matrices that they are changes of, which are positive definite.
+            # Eigenvalues of the changes relative to the positive definite matrices.
             of_matrices = np.linalg.eigvalsh(
                 np.concatenate([changes(way.u), of_S @ way.S @ of_S.transpose(0, 2, 1)])
             )
@@ -653,16 +654,18 @@ def _inside_bounds(problem: Entropic, sides: HalfSpaces, first: Float) -> Float:
     return np.clip(first, low + inside, high - inside)
 
 
+# Most Newton steps with one active set.
 INTERIOR_STEPS = 150
-# A minimum that no bound holds and that so few steps reach needs no path.
+# Newton steps for a minimum without active bounds, or near a known one; harder problems use the path.
 QUICK = 12
+# Most changes of the active set.
 ROUNDS = 6
-# Shares of the value that a step gains: where the search has ended, and what is lost in rounding; by how much a step
-# gains less than the one before while the search goes on there.
+# Gain of a step as a share of the value: at the end of the search, and below rounding; and the ratio to the previous
+# gain while the search continues below rounding.
 SETTLED, ROUNDING, CLOSER = 1e-20, 1e-13, 0.25
+# Shortest step of the line search.
 LEAST_STEP = 1e-10
-# In sizes of its row, by how much a half-space that another holds may be missed in rounding; and the part of a row's
-# length that others do not make up, below which it says no more than they do.
+# Violation of a half-space, in sizes of its row, that is rounding; and the least independent part of a row.
 ROUNDING_ROOM, DEPENDENT = 1e-12, 1e-9
 
 
@@ -700,18 +703,18 @@ def entropic_optimum(
     optimum = _within_half_spaces(problem, region.sides, path.theta, path.active)
     if optimum is not None and region.curved_inside(optimum[0]):
         return optimum
-    path.follow(*NEAREST)  # where that stalls, what was reached may do
+    path.follow(*NEAREST)  # if it stalls, the point reached may suffice
     certificate = path.certificate
     return (path.theta, certificate) if certificate.ok else None
 
 
 def _from_nearby(problem: Entropic, region: Region, near: Float) -> tuple[Float, Certificate] | None:
-    # What holds the answer to almost the same program most often holds this one as well.
+    # Similar programs usually have the same active half-spaces.
     return _within_half_spaces(problem, region.sides, near, region.sides.room(near) <= ROUNDING_ROOM, QUICK)
 
 
 def _without_half_spaces(problem: Entropic, region: Region) -> tuple[Float, Certificate] | None:
-    # The minimum without half-spaces, or near it where it lies beyond some.
+    # The minimum without half-spaces, or near it if it violates some.
     first = problem.first(np.zeros(len(problem.bodies)))
     u, ended = _descended(problem, problem.program.unknowns(first), np.zeros((0, len(first))), QUICK)
     if ended is None or not ended[1].ok:
@@ -739,7 +742,7 @@ def _within_half_spaces(
         pull, certificate = ended
         theta = sides.at(program.theta(u), active)
         beyond = ~active & sides.beyond(theta, ROUNDING_ROOM)
-        # What is held and would rather come back in is let go.
+        # Drop active half-spaces whose force points inside.
         back = np.flatnonzero(active)[(pull > 0.0) & ~sides.equal[active]]
         if not beyond.any() and not len(back):
             return theta, certificate
@@ -753,7 +756,7 @@ def _independent(rows: Float, active: Bool) -> Bool:
     kept, basis = active.copy(), np.zeros((0, rows.shape[1]))
     for row in np.flatnonzero(active).tolist():
         direction = rows[row] / np.linalg.norm(rows[row])
-        for _ in range(2):  # the second time makes up for rounding
+        for _ in range(2):  # the second pass removes rounding
             direction = direction - basis.T @ (basis @ direction)
         size = np.linalg.norm(direction)
         if size < DEPENDENT:
@@ -789,7 +792,7 @@ def _descended(
         share = decrease / (1.0 + abs(value))
         if share > ROUNDING:
             length, there = _step(problem, u, value, direction, decrease)
-        else:  # The value no longer tells steps apart, but each doubles the number of right digits.
+        else:  # Rounding hides differences of the value here, but each step doubles the correct digits.
             length = 1.0 if share <= SETTLED or decrease <= CLOSER * before else 0.0
             there = value
         u, value = u + length * direction, there
@@ -802,7 +805,7 @@ def _descended(
 def _step(
     problem: Entropic, u: Float, value: float, direction: Float, decrease: float
 ) -> tuple[float, float]:
-    # The longest of the halved steps that lowers the value as it should, and the value there; 0 if none does.
+    # Longest halved step with sufficient decrease, and the value there; 0 if there is none.
     length = 1.0
     while length > LEAST_STEP:
         there = problem.value(u + length * direction)

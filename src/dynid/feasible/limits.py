@@ -20,8 +20,9 @@ from dynid.robot.shapes import Geometry, described_shapes, spread_directions
 from dynid.robot.xml import inside
 from dynid.spatial.algebra import rotation_rpy
 
-# Polytopes of few planes around many points.
+# Polytopes with few planes around many points.
 
+# Corners of a hull: more would make programs slow.
 MOST_POINTS = 100
 _DIRECTIONS = 64
 
@@ -102,7 +103,7 @@ def limits_of_body(entry: Mapping[str, Any]) -> Sequence[Convex]:
         constraints.append(CentreHalfSpaces.box(body, _three(low, -np.inf), _three(high, np.inf)))
     if entry.get("hull") is not None:
         points = np.array(entry["hull"], dtype=np.float64).reshape(-1, 3)
-        # Also where the whole body lies in it: a flat hull is reported here and not in the middle of a fit.
+        # Also for whole_body: a flat hull is reported here and not during a fit.
         centre = CentreHalfSpaces.hull(body, points)
         corners = tuple((float(x), float(y), float(z)) for x, y, z in points)
         constraints.append(InsideHull(body, corners) if entry.get("whole_body") else centre)
@@ -169,7 +170,7 @@ def _three(values: Sequence[float] | None, missing: float) -> tuple[float, float
     return x, y, z
 
 
-# What the shapes in a URDF or MJCF say of its bodies: hulls for `[[estimate.limits]]`.
+# Hulls for `[[estimate.limits]]` from the shapes in a URDF or MJCF.
 
 
 def limits_from_description(
@@ -204,7 +205,7 @@ def limits_from_description(
         For another format.
 
     """
-    from dynid.robot.load import read_robot  # readers of all formats, which pages of a run do without
+    from dynid.robot.load import read_robot  # loads readers of all formats, which pages of a run do not need
 
     sink = diagnostics if diagnostics is not None else Diagnostics()
     reading = reading if reading is not None else Reading()

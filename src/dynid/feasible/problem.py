@@ -29,12 +29,13 @@ from dynid.feasible.interior import Entropic, Whitened, entropic_optimum
 from dynid.feasible.region import INSIDE, Setting
 from dynid.terms.exports import Column
 
-# The program is scaled so that the prior weighs this much: far above the solver's tolerance, far below one.
+# Weight of the prior after scaling: far above the tolerance of the solver, far below one.
 PRIOR_WEIGHT = 1e-2
+# Distance from a constraint, in its size, at which it counts as active.
 ACTIVE = 1e-5
-# Convex steps of the geodesic distance: most of them, and the relative gain below which they end.
+# Most convex steps of the geodesic distance, and the relative gain at which they end.
 _STEPS, _GAIN = 40, 1e-6
-# Where the cone solver stalls, the distance itself keeps bodies inside: how much it is raised, and how often at most.
+# Factor and number of increases of the distance's weight if the cone solver stalls.
 _RAISED, _RAISES = 10.0, 6
 
 
@@ -204,7 +205,7 @@ def nearest(
     task = Task(rows, setting, weight, distance, near if distance is Distance.ENTROPIC else None)
     theta, certificate = _optimum(task)
     theta = np.where(setting.absent, 0.0, theta)
-    # Rounding may leave a value just beside its bound, where a description cannot hold it or a reader wonders.
+    # Rounding may leave a value just beyond its bound, which file formats may reject.
     theta = np.where(np.abs(theta - setting.lower) < INSIDE * spread, setting.lower, theta)
     cost = float(np.sum((A @ theta - y) ** 2))
     return Feasible(theta, cost, certificate, time.perf_counter() - started, task)
@@ -357,13 +358,13 @@ def _interior(task: Task) -> tuple[Float, Certificate] | None:
 
 
 def _geodesic(task: Task) -> tuple[Float, Certificate]:
-    # Gauss-Newton: each step is a convex program with the logarithm in its linear form, halved until the whole cost
-    # falls; the way between two feasible points is feasible.
+    # Gauss-Newton: each step is a convex program with the linearised logarithm, halved until the whole cost falls. The
+    # segment between two feasible points is feasible.
     try:
         start = _solved(replace(task, distance=Distance.ENTROPIC))
     except SolverError:
         start = _solved(replace(task, distance=Distance.EUCLIDEAN))
-        if not np.isfinite(task.value(start[0])):  # a body on the border has no logarithm
+        if not np.isfinite(task.value(start[0])):  # a link on the border has no logarithm
             raise
     theta, certificate = start
     value = task.value(theta)
@@ -381,7 +382,7 @@ def _geodesic(task: Task) -> tuple[Float, Certificate]:
 
 
 def _linear(task: Task, theta: Float) -> Task:
-    # The geodesic distance around theta as further rows.
+    # The linearised geodesic distance as further rows.
     rotors = task.setting.rotors
     further = np.zeros((10 * len(task.bodies) + len(rotors), len(task.spread) + 1))
     for b, ten in enumerate(task.bodies):
@@ -398,15 +399,15 @@ def _linear(task: Task, theta: Float) -> Task:
 
 
 def _triangular(rows: Float) -> Float:
-    # Same ||A x - y||^2 up to a constant in at most p lines.
+    # The same ||A x - y||^2 up to a constant, in at most p lines.
     if len(rows) < rows.shape[1]:
         return rows
     return np.asarray(np.linalg.qr(rows, mode="r")[:-1])
 
 
 def _solved(task: Task) -> tuple[Float, Certificate]:
-    # Data that know some directions a million times better than others want the first form, bodies far from their
-    # priors the second; a solver that stalls in the one may go through in the other.
+    # The first form suits data of very different information per direction, the second links far from their priors. If
+    # the solver stalls in one, the other may succeed.
     programs = (_whitened_program, _residual_program)
     for program in programs:
         try:
@@ -422,7 +423,7 @@ def _solved(task: Task) -> tuple[Float, Certificate]:
 
 
 def _whitened_program(task: Task) -> tuple[Answer, Float]:
-    # Unknowns: those of `Whitened`, and what the entropic distance adds.
+    # Unknowns: those of `Whitened`, and those of the entropic distance.
     p, program = len(task.spread), task.whitened
     data, prior, T = program.data, program.prior * task.pulled[:, None], program.T
     q, blocks = task.cones(p)
@@ -434,8 +435,8 @@ def _whitened_program(task: Task) -> tuple[Answer, Float]:
 
 
 def _residual_program(task: Task) -> tuple[Answer, Float]:
-    # Unknowns: d with theta = reference + spread d, the residuals r, and what the entropic distance adds. Residuals
-    # of their own keep the square of the condition number out.
+    # Unknowns: d with theta = reference + spread d, the residuals r, and those of the entropic distance. Explicit
+    # residuals avoid the square of the condition number.
     p, k = len(task.spread), len(task.rows)
     X = task.rows[:, :-1]
     start = X @ (task.reference / task.spread) - task.rows[:, -1]
@@ -455,8 +456,9 @@ def _turned(matrix: Float, T: Float) -> Float:
     return np.concatenate([matrix[:, :p] @ T, matrix[:, p:]], axis=1)
 
 
-# How strongly the prior should pull where the data say little: chosen by unseen data or by the L-curve.
+# Strength of the prior, chosen by held-out data or by the L-curve.
 
+# Strengths tried, in variances of one equation.
 GRID = tuple(float(10.0**k) for k in range(-1, 6))
 
 
@@ -589,7 +591,7 @@ def l_curve_strength(
     points = np.log(np.maximum(curve, np.finfo(np.float64).tiny))
     span = np.ptp(points, axis=0)
     x, y = ((points - points.min(axis=0)) / np.where(span > 0, span, 1.0)).T
-    # From (0, 1) to (1, 0) once scaled: both ends lie on x + y = 1.
+    # The scaled chord runs from (0, 1) to (1, 0): both ends lie on x + y = 1.
     below = 1.0 - x - y
     depth = np.full(len(order), np.nan)
     depth[solved] = below
@@ -601,7 +603,7 @@ def _tried(function: Callable[[float], object], strength: float) -> Float | None
     try:
         return np.asarray(function(strength), dtype=np.float64)
     except SolverError as error:
-        # Constraints that exclude every solution do so for every strength.
+        # Constraints without a solution have none for any strength.
         if error.identifier == "constraints-in-conflict":
             raise
         return None

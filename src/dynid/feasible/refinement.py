@@ -16,7 +16,7 @@ from dynid.spatial.inertia import (
 )
 from dynid.terms.term import Column
 
-# How far coordinates may move in one fit.
+# Greatest change of a coordinate in one fit; beyond it exponentials overflow.
 FAR = 5.0
 
 
@@ -159,7 +159,7 @@ def refine(
         return np.concatenate([A @ J, pull[:, None] * J])
 
     first = chart.coordinates(start)
-    # The solver wants to begin strictly inside the bounds; too far out, exponentials run away.
+    # The solver must start strictly inside the bounds.
     bounds = np.maximum(chart.lower, first - FAR), np.minimum(chart.upper, first + FAR)
     inside = np.clip(first, bounds[0] + 1e-9, bounds[1] - 1e-9)
     solution = least_squares(

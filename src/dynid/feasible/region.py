@@ -16,9 +16,9 @@ from dynid.feasible.constraints import Condition, Convex, DensityLimit, Physical
 from dynid.spatial.inertia import eigenvalues
 from dynid.terms.exports import Column
 
-# Linear conditions: bounds of single parameters, and planes that several lie on one side of.
+# Linear conditions: bounds of single parameters, and planes over several.
 
-# In place of a parameter's index, of a row over several.
+# Index of a row over several parameters.
 SEVERAL = -1
 
 
@@ -97,7 +97,7 @@ class HalfSpaces:
 
     def room(self, theta: Float) -> Float:
         """Distance (k,) of parameters (p,) inside, negative outside."""
-        # Exactly zero at a bound, which rounding of the row would miss.
+        # Exactly zero at a bound, unlike the rounded row.
         room = self.rows @ theta - self.edge
         of_one = np.flatnonzero(self.index >= 0)
         indices = self.index[of_one]
@@ -128,9 +128,9 @@ def _without_twins(rows: Float, edges: Float) -> tuple[Float, Float, Bool]:
     return rows[kept], edges[kept], equal[kept]
 
 
-# Second-order cones as concave functions with slopes: balls, cylinders and cones around centres of mass.
+# Second-order cones as concave functions with derivatives.
 
-# In sizes of a cone, by which its tip is rounded off: at the centre of a ball its radius has no slope.
+# Rounding of the tip of a cone, in its size: at the centre of a ball the radius has no derivative.
 TIP = 1e-9
 
 
@@ -222,10 +222,9 @@ class Region:
         )
 
 
-# What parameters may be, whatever the data say: bounds, bodies that exist, and where unknown ones plausibly
-# lie.
+# Feasible parameters, whatever the data: bounds, consistent links, and plausible positions of unknown ones.
 
-# By how much of its size a condition may be missed.
+# Relative violation of a condition that is tolerated.
 INSIDE = 1e-9
 
 
@@ -342,7 +341,7 @@ class Setting:
 
     @cached_property
     def _stacked(self) -> list[tuple[Cone, Float, Float, Float]]:
-        # By cone and number of lines m the k conditions together: (k, m, p) and (k, m), and their sizes (k,).
+        # Conditions stacked by cone and number of lines m: (k, m, p) and (k, m), and their sizes (k,).
         kinds: dict[tuple[Cone, int], list[Condition]] = {}
         for condition in self.conditions:
             kinds.setdefault((condition.block.cone, len(condition.block.offset)), []).append(condition)

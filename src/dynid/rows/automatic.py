@@ -28,14 +28,21 @@ from dynid.terms.curve import CurveTerm
 from dynid.terms.elastic import SpringTerm
 from dynid.terms.term import Terms
 
-# What a log says about its accelerations and torques: noise against motion, held values, joints that stick.
+# Evidence in a log: noise of accelerations, constant torque, joints that stick.
 
+# Shares of the sampling rate between which the spectrum shows the noise floor.
 FLOOR_BAND = (0.25, 0.45)
+# rad or m: a joint with less travel is at rest.
 LEAST_TRAVEL = 1e-3
+# Share of rows with repeated torque above which torque may be a command.
 REPEATED_SHARE = 0.3
+# Noise over standard deviation of torque below which it may be a command.
 SMOOTH_SHARE = 1e-3
+# Improvement of the energy balance that shows constant torque.
 HELD_GAIN = 2.0
+# Hz: cutoff frequency of the power rows that test for constant torque.
 POWER_CUTOFF = 5.0
+# Relative singular value below which a parameter is not determined.
 INDEPENDENT = 1e-6
 
 
@@ -128,7 +135,7 @@ def _uniform(window: Window, count: int, rate: float) -> Float:
 
 
 def _spectrum(parts: list[Float], rate: float) -> tuple[Float, Float]:
-    # Mean power density over parts, weighted by their length.
+    # Mean power density over parts, weighted by length.
     size = int(min(max(part.shape[1] for part in parts), max(256, 4 * rate)))
     kept = [part for part in parts if part.shape[1] >= size]
     return averaged_density(kept, rate, size)
@@ -142,7 +149,7 @@ def _derivative_gain(x: Float, order: int) -> Float:
 
 
 def _gain(prepared: Prepared, frequency: Float) -> Float:
-    # (n, F) of both filters together.
+    # Gain (n, F) of both filters together.
     s, rate = prepared.settings, prepared.source_rate
     whole = np.ones_like(frequency)
 
@@ -250,7 +257,7 @@ def held_torque(
 
 
 def _torque_texture(prepared: Prepared, windows: Sequence[Window]) -> tuple[float, float]:
-    # Share of rows that repeat all torques while something moves; noise of the roughest torque over its deviation.
+    # Share of rows in motion that repeat all torques, and noise of the roughest torque over its deviation.
     n, measured = prepared.joints, prepared.settings.velocity == "measured"
     first = 2 * n if measured and prepared.log.mapping.velocity else n
     same, rough = [], []
@@ -266,7 +273,7 @@ def _torque_texture(prepared: Prepared, windows: Sequence[Window]) -> tuple[floa
 
 
 def _panel(robot: RobotModel, samples: Samples, rows: Rows) -> Float:
-    # All equations of a batch that count, side by side, thinned out; a line a parameter, the left side last.
+    # All usable equations of a batch side by side, decimated; one line per parameter, the left side last.
     wanted = np.ones(len(DEFAULT_TERMS.columns(robot)), dtype=np.bool_)
     equations = rows.equations(robot, DEFAULT_TERMS, samples, wanted)
     every = max(1, int(samples.rate / (10.0 * POWER_CUTOFF)))
@@ -301,10 +308,15 @@ def _sticking(batches: Sequence[Samples], rest: float) -> float:
     return float(np.concatenate(still).mean())
 
 
+# Windows of the log to examine, and least rows of one.
 WINDOWS, LEAST_ROWS = 2, 64
+# Share of noise in the power of accelerations up to which they are accurate enough.
 TRUSTED_SHARE = 0.02
+# Share of samples with a sticking joint above which power rows are better.
 STICKING_SHARE = 0.03
+# Cutoff frequency of equation filters over the highest frequency of the motion.
 CUTOFF_OVER_REACH = 5.0
+# Hz: limits of that cutoff frequency.
 LOWEST_CUTOFF, HIGHEST_CUTOFF = 2.0, 10.0
 
 
@@ -403,7 +415,7 @@ def choose_rows(
 
     """
     if not isinstance(wanted, AutomaticRows):
-        # What residuals are read for depends on the accelerations, whoever chose the rows.
+        # The use of residuals depends on the accelerations, whoever chose the rows.
         return RowsChoice(wanted, "asked for", trusted=_trusted(prepared))
     choice = _automatic(wanted.commanded, robot, terms, prepared)
     sink.note("rows", str(choice))
@@ -424,7 +436,7 @@ def choose_rows(
 
 
 def _noisy(choice: RowsChoice, prepared: Prepared) -> str:
-    # Advice is given only where it is not what was done already.
+    # Advise only what was not done already.
     noise, settings = choice.evidence["acceleration"], prepared.settings
     shares = [share or 0.0 for share in noise["share"]]
     joint = noise["joints"][shares.index(max(shares))]
@@ -463,7 +475,7 @@ def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared
     torque = held_torque(robot, prepared, windows, commanded)
     evidence = {"acceleration": noise.describe(), "torque": torque.describe()}
     whole = not any(isinstance(term, CurveTerm) or term.is_open for term in terms)
-    whole = whole and prepared.measured is None  # power is that of all joints
+    whole = whole and prepared.measured is None  # power is the sum over all joints
     if torque.held and torque.sticking > STICKING_SHARE and torque.power_suffices and whole:
         reason = (
             f"{torque.reason}; in {100 * torque.sticking:.2g} % of the samples in motion a joint sticks, where its "
@@ -509,5 +521,5 @@ def _noise(noise: AccelerationNoise) -> str:
 
 
 def _cutoff(noise: AccelerationNoise) -> float:
-    # A little above the motion's own frequencies: below them equations grow alike, far above them noise comes in.
+    # Slightly above the frequencies of the motion: lower, equations become similar; much higher, noise enters.
     return float(f"{min(max(CUTOFF_OVER_REACH * noise.reach, LOWEST_CUTOFF), HIGHEST_CUTOFF):.2g}")

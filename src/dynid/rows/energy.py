@@ -121,7 +121,7 @@ def energy_balance(
 def _add_deflections(
     panel: Float, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool, hold: Hold
 ) -> None:
-    # Work of what acts on the motors along theta - q: the rest of it is along q.
+    # Work of motor torque along theta - q; the rest of it is along q.
     columns = np.flatnonzero(wanted)
     lines = terms.motor_work(robot, samples, wanted)
     known = terms.of_motors.known_energy(robot, samples)[1]
@@ -138,7 +138,7 @@ def work(torque: Float, step: Float, hold: Hold) -> Float:
     return np.concatenate([np.zeros((len(torque), 1)), np.cumsum(force * step, axis=1)], axis=1)
 
 
-# Power rows: the energy balance by the second, plain or filtered.
+# Power rows: the energy balance per second, plain or filtered.
 
 
 @dataclass(frozen=True)

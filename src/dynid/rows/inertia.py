@@ -15,6 +15,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
 MASS_MATRIX, GRAVITY_TORQUE = "mass_matrix", "gravity_torque"
+# Relative asymmetry of a mass matrix that counts as rounding of a table.
 ASYMMETRY = 1e-6
 
 

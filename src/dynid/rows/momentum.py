@@ -17,8 +17,7 @@ from dynid.rows.rows import Equations
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
-# Causal low passes with their derivative, sampled so that filtered equations of motion hold from the first
-# sample.
+# Causal low passes with their derivative, discretised so that filtered equations hold from the first sample.
 
 Hold = Literal["linear", "zero"]
 
@@ -110,7 +109,7 @@ class CausalFilter:
 def _filtered(
     numerator: list[float], denominator: list[float], lines: Float, state: Float | None = None
 ) -> Float:
-    from scipy.signal import lfilter  # half a second of start-up that other rows do without
+    from scipy.signal import lfilter  # importing it takes half a second, which other rows save
 
     if state is None:
         return np.asarray(lfilter(numerator, denominator, lines, axis=-1))
@@ -268,7 +267,7 @@ def sliding(samples: Samples, joint: int, stick: float) -> list[slice]:
     if stick == 0:
         return [slice(start, len(samples))]
     moves = np.abs(samples.dq[start:, joint]) > stick
-    # A change of direction between two samples is a stop as well.
+    # A reversal between two samples is a stop too.
     turns = np.diff(np.sign(samples.dq[start:, joint]), prepend=0.0) != 0
     edges = np.flatnonzero(np.diff(np.concatenate([[False], moves, [False]])))
     stretches = []

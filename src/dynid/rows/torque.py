@@ -119,8 +119,7 @@ class TorqueRows:
         return terms.torque_regressor(robot, samples, wanted, batches=batches)
 
 
-# Motor rows: the inverse dynamic model seen from the motors, whose measurements are independent of each
-# other.
+# Motor rows: inverse dynamics per motor, whose measurements are independent.
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Tabular(Protocol):
         ...
 
 
-# Rows of a tabulated trajectory that are kept at a time: much more than a step, much less than a motion.
+# Rows of a tabulated trajectory computed at once: many steps, but only a small part of a motion.
 TABULATED_ROWS = 8192
 
 

@@ -19,6 +19,7 @@ from dynid.simulation.mechanism import Mechanism, tried_positions
 from dynid.terms.exports import MotionBasis, smooth_sign
 from dynid.terms.term import JointTerm, Term, Terms, joint_indices
 
+# Postures in which the mass of a term is compared to decide whether it is constant.
 _TRIED = 3
 
 
@@ -112,7 +113,7 @@ class ForwardModel:
         if term.of_bodies:
             self._bodies = self._bodies + part.reshape(self._bodies.shape)
             return
-        # The commonest friction without the detour over samples: an integration asks for it thousands of times.
+        # An integration evaluates the most common friction thousands of times, so it bypasses samples.
         if isinstance(term, JointTerm) and term.exports_as is MotionBasis.SPEED:
             self._viscous[list(joint_indices(self.robot, term.joints))] += part
             return
@@ -141,7 +142,7 @@ class ForwardModel:
 def _torque(term: Term, robot: RobotModel, samples: Samples, part: Float) -> Float:
     known = term.known_torque(robot, term.seen(samples))
     if isinstance(term, JointTerm):
-        # One line a joint: the basis itself, without the panels of a regressor.
+        # The basis has one line per joint, so no regressor panels are needed.
         torque = np.zeros_like(samples.q)
         acting = list(joint_indices(robot, term.joints))
         torque[:, acting] = part * term.basis(robot, term.seen(samples))[:, acting]
@@ -150,16 +151,22 @@ def _torque(term: Term, robot: RobotModel, samples: Samples, part: Float) -> Flo
     return torque if known is None else torque + known
 
 
-# Motion under dry friction: joints that slide, come to rest and stick, each event at its own time.
+# Motion with dry friction: joints slide, stop and stick, each event at its own time.
 
 Hold = Literal["linear", "zero"]
-# Beside zero velocity: near enough for any smooth friction, far enough to differ from zero.
+# rad/s (m/s): small for any smooth friction, yet different from zero in floating point.
 NEAR_ZERO = 1e-9
+# rad or m: a position beyond this counts as divergence.
 FAR = 1e3
+# Most stops within one step, each of which restarts the step.
 _EVENTS = 8
+# Newton-like corrections of the time of a stop.
 _REFINEMENTS = 3
+# Shortest part of a step, so that a stop at its very beginning does not stall the simulation.
 _SHORTEST = 1e-4
+# Most integration steps per sample with steep smooth friction; more would be too slow.
 _MOST_STEPS = 64
+# Most Gauss-Seidel sweeps over resting joints, which influence each other's friction.
 _SWEEPS = 60
 
 
@@ -210,7 +217,7 @@ class StickSlip:
 
 @dataclass(frozen=True, eq=False)
 class _Moment:
-    # Position, velocity, and the direction in which each joint slides: 1, -1, 0 = it sticks.
+    # Position, velocity, and direction of sliding of each joint: 1, -1, or 0 if it sticks.
     q: Float
     v: Float
     direction: Float
@@ -321,7 +328,7 @@ class _Pace:
         return max(self.least, int(min(np.ceil(wanted), _MOST_STEPS))) if np.isfinite(wanted) else self.least
 
     def _wanted(self, now: _Moment, least_reach: float) -> float:
-        # The slope of the torque across reachable velocities, jumps at zero left out, against the joint's inertia.
+        # Slope of the torque over the velocities of a step, without the jump at zero, relative to the inertia.
         reach = least_reach + np.abs(now.v)
         M, h = self.mechanics.equations(np.stack([now.q, now.q]), np.stack([now.v + reach, now.v - reach]))
         low, high = _limits(
@@ -332,7 +339,7 @@ class _Pace:
 
 
 def _step(mechanics: Mechanics, now: _Moment, first: Float, last: Float, length: float) -> _Moment:
-    # From event to event: at each, a joint has stopped and is set to slide on, turn round or stick.
+    # From event to event: a joint stops, and then slides on, reverses or sticks.
     done = 0.0
     for _ in range(_EVENTS):
         begin = first + done * (last - first)
@@ -361,7 +368,7 @@ def _step(mechanics: Mechanics, now: _Moment, first: Float, last: Float, length:
 
 
 def _stop(now: _Moment, ahead: _Moment) -> tuple[int, float] | None:
-    # The sliding joint that stops first, and after what share of the step.
+    # The sliding joint that stops first, and the share of the step at which it does.
     wrong = np.flatnonzero(now.direction * ahead.v < 0)
     if not len(wrong):
         return None
@@ -371,7 +378,7 @@ def _stop(now: _Moment, ahead: _Moment) -> tuple[int, float] | None:
 
 
 def _limits(mechanics: Mechanics, now: _Moment) -> Float:
-    # Least and greatest friction (2, n) that a joint at rest can take, from both sides of zero velocity.
+    # Least and greatest friction (2, n) of a resting joint, from both sides of zero velocity.
     still = np.where(now.direction == 0, 0.0, now.v)
     velocities = np.stack([still, still - NEAR_ZERO, still + NEAR_ZERO])
     at = np.where(now.direction == 0, velocities, still)
@@ -426,7 +433,7 @@ def _runge_kutta(mechanics: Mechanics, now: _Moment, first: Float, last: Float, 
 
 
 def _acceleration(mechanics: Mechanics, q: Float, v: Float, direction: Float, tau: Float) -> Float:
-    # A sliding joint keeps its side of zero within a step, so that its friction does not jump between stages.
+    # A sliding joint stays on its side of zero within a step; otherwise its friction would jump between stages.
     if not (np.isfinite(q).all() and np.isfinite(v).all()):
         return np.full_like(v, np.nan)
     side = np.where(direction == 0, 0.0, direction * np.maximum(direction * v, NEAR_ZERO))

@@ -14,10 +14,11 @@ from dynid.kernel.multibody import Held, diverged, rollout
 from dynid.simulation.control import Controller, Tabular
 from dynid.simulation.plant import Plant
 
+# Steps between two checks of the error: a check costs two more steps.
 STEPS_PER_CHECK = 32
-# Steps that one motion may take: on an arm of seven joints a minute where steps run compiled (80,000 a second), and an
-# hour where they do not (1,500 a second). A motion of 20 s whose fastest part decays within 2e-6 s is just within it.
+# Most steps of one motion. Seven joints take a minute with compiled steps (80,000/s) and an hour without (1,500/s).
 MOST_STEPS = 5_000_000
+# Smaller relative tolerances are below rounding.
 _LEAST_RTOL = 100 * np.finfo(np.float64).eps
 
 
@@ -106,7 +107,7 @@ class FixedStep:
         y: Float = np.array(start, dtype=np.float64)
         Y, scale, done = np.empty((len(t), len(y))), 1.0 + np.abs(y), 0
         inputs = []
-        # A motion that runs off overflows before it is seen to be infinite.
+        # A diverging motion overflows before it is detected.
         with np.errstate(over="ignore", invalid="ignore"):
             for i in range(len(t)):
                 Y[i] = y
@@ -280,9 +281,9 @@ def check_times(t: Float) -> None:
         )
 
 
-# Fixed steps by the native kernel, of plants and controllers that it knows.
+# Fixed steps in the native kernel.
 
-# Rows of the controller's tables that are made at a time: a few MB, and a thousandth of the time of a run.
+# Rows of the controller's tables computed at once: a few MB of memory.
 TABLE_ROWS = 20_000
 
 
@@ -363,7 +364,7 @@ def _check(plant: Plant, controller: Controller, Y: Float, t: Float, scheme: Fix
 
 
 class _Loops:
-    # States of many times at once.
+    # States at many times together.
     def __init__(self, plant: Plant, controller: Controller, fixed_input: Float | None) -> None:
         self.plant, self.controller, self.held = plant, controller, fixed_input
 

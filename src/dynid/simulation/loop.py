@@ -14,10 +14,13 @@ from dynid.kernel.multibody import Multibody, follow, variation, variational
 from dynid.signals.samples import Samples
 from dynid.simulation.mechanism import SLOW, Extra, Mechanism
 
+# Coefficient of ROS2 that makes it L-stable.
 GAMMA = 1.0 - 1.0 / np.sqrt(2.0)
+# s: longest integration step.
 LONGEST_STEP = 6.5e-3
+# rad or m: distance from the measured motion that counts as divergence.
 FAR = 20.0
-# Derivatives, in twelfths of the rate, at the first and at the second of five samples.
+# One-sided derivative stencils at the first and second of five samples, in units of rate / 12.
 ONE_SIDED = np.array([[-25.0, 48.0, -36.0, 16.0, -3.0], [-3.0, -10.0, 18.0, -6.0, 1.0]])
 
 
@@ -297,7 +300,7 @@ def refined(values: Float, factor: int) -> Float:
 
 @dataclass(frozen=True, eq=False)
 class _Inputs:
-    # At twice the rate of the steps; measured motion at the driven coordinates.
+    # Inputs at twice the rate of the steps; measured motion at the driven coordinates.
     tau: Float
     x: Float
     v: Float
@@ -354,9 +357,9 @@ class _Stepper:
         return M, m.on_coordinates(u) - h
 
 
-# How a simulated run changes with its parameters and its first state: the variational equation along the
-# run.
+# Sensitivity of a simulation by parameters and initial state: the variational equation along it.
 
+# States that are linearised at once, to bound memory.
 CHUNK = 4096
 
 
@@ -460,7 +463,7 @@ def _integrated(J: Float, G: Float, rate: float, first_state: bool) -> tuple[Flo
 def _linear(
     mechanism: Mechanism, run: Run, extra: Extra, feedback: Feedback, wanted: Bool
 ) -> tuple[Float, Float]:
-    # d(x, v)/dt = J (x, v) + (0, G theta): (B, K, 2 s, 2 s) and (B, K, s, w), chunk by chunk.
+    # d(x, v)/dt = J (x, v) + (0, G theta), in chunks: (B, K, 2 s, 2 s) and (B, K, s, w).
     B, K, s = run.x.shape
     x, v, a = (np.reshape(part, (B * K, s)) for part in (run.x, run.v, run.a))
     flat = {name: values.reshape(B * K, *values.shape[2:]) for name, values in extra.items()}

@@ -20,11 +20,13 @@ from dynid.terms.exports import smooth_sign
 from dynid.terms.term import JointTerm, Side, Term, Terms, joint_indices, joints_of
 
 Extra = Mapping[str, Float]
+# rad or m (rad/s or m/s): step of central differences, which balances truncation and rounding.
 _STEP = 1e-6
-# rad/s or m/s, below which the slope of friction is that of the secant.
+# rad/s or m/s: below this velocity the slope of friction is a secant.
 SLOW = 1e-3
+# Random motions with which the form of a term is determined.
 _TRIED = 3
-# Of its size, by which a torque that is linear in the motion may differ from a line: rounding.
+# Relative deviation from a line that counts as rounding.
 _LINEAR = 1e-12
 
 
@@ -230,7 +232,7 @@ class Mechanism:
         )
 
     def _sign_width(self, term: Term) -> float | None:
-        # The width of a term that is the smoothed sign of a velocity; None for all others.
+        # Width of a term that is a smoothed sign of a velocity; None for all others.
         if not self._is_single(term) or not hasattr(term, "width"):
             return None
         speed = np.random.default_rng(0).normal(0.0, 1.0, (_TRIED, self.size)) * np.array(
@@ -244,7 +246,7 @@ class Mechanism:
         return width if same else None
 
     def _line(self, term: Term, values: Float) -> tuple[Float, Float, Float] | None:
-        # Slopes by position and velocity, (s, s), and constant (s,) of a term that is linear in the motion; else None.
+        # Slopes by position and velocity, (s, s), and constant (s,) of a linear term; otherwise None.
         s, alone = self.size, Terms((term,))
         rng = np.random.default_rng(0)
         tried = rng.normal(0.0, 1.0, (2, _TRIED, s))
@@ -284,7 +286,7 @@ class Mechanism:
         return nothing if kind is None else [Parameter(kind, j) for j in joints]
 
     def _plain_slope(self, term: JointTerm) -> Slope | None:
-        # Whether the basis is the acceleration, the velocity or one.
+        # Kind of the basis: acceleration, velocity or one; otherwise None.
         x, v, a = np.random.default_rng(0).normal(0.0, 1.0, (3, _TRIED, self.size))
         basis = term.basis(self.robot, term.seen(self.samples(x, v, a, {})))
         coordinates = np.arange(self.n) if term.side is Side.LINK else self.driven
@@ -342,7 +344,7 @@ class Mechanism:
         return self.split(total, motor)
 
     def _other(self, x: Float, v: Float, a: Float, extra: Extra) -> Float:
-        # All but the bodies. Terms of one joint alone are summed up without panels: this is the inner loop.
+        # Everything but the links. Single-joint terms are summed without panels, since this is the inner loop.
         samples = self.samples(x, v, a, extra)
         rest, theta = self._rest
         f = self._force(rest, theta, samples) if rest.terms else np.zeros((len(x), self.size))
@@ -392,7 +394,7 @@ class Mechanism:
 
     @cached_property
     def _bodies(self) -> Float | None:
-        # (n, 10) of the one term of bodies whose mass matrix the kernel knows; None where there is none.
+        # Parameters (n, 10) of the term of links whose mass matrix the kernel computes; None without it.
         first = 0
         for term in self.terms:
             if term.of_bodies and not self.robot.has_mimic:
@@ -408,7 +410,7 @@ class Mechanism:
 
     @cached_property
     def _other_masses(self) -> Float:
-        # (3, s, s) masses of everything but the bodies in three random states.
+        # Masses (3, s, s) of everything but the links, in three random states.
         s = self.size
         rng = np.random.default_rng(0)
         q, v = tried_positions(self.robot, 3), rng.normal(0, 0.5, (3, s))

@@ -17,8 +17,9 @@ from dynid.simulation.plant import Coupling, Plant, State
 from dynid.terms.term import Terms
 from dynid.trajectories.trajectory import Trajectory
 
+# Decay and rotation of a mode within one step, well inside the stability region of Runge-Kutta.
 DECAY_A_STEP, TURN_A_STEP = 0.5, 0.3
-# Central differences of eighth order: exact motion in, so the error is that of rounding.
+# Eighth-order central differences: the motion is exact, so only rounding remains.
 _REACH, _SPACING = 4, 2e-3
 _FIRST = np.array([3.0, -32.0, 168.0, -672.0, 0.0, 672.0, -168.0, 32.0, -3.0]) / 840.0
 _SECOND = np.array([-9.0, 128.0, -1008.0, 8064.0, -14350.0, 8064.0, -1008.0, 128.0, -9.0]) / 5040.0
@@ -308,8 +309,9 @@ class _Loop:
         return np.asarray(self.plant.rate(y[None], u[None])[0])
 
 
-# Rigid robots with rigid drives: the exact torque of a motion.
+# Exact torque of rigid robots with rigid drives.
 
+# Samples computed at once, to bound memory.
 CHUNK = 8192
 
 

@@ -30,8 +30,9 @@ from dynid.kernel.multibody import Multibody
 from dynid.robot.model import Mounting, RobotModel
 from dynid.spatial.inertia import six
 
-# What acts on a simulated robot besides its bodies: loads on the joints, friction in the drives.
+# Loads on the joints, and friction in the drives.
 
+# rad/s (m/s): width of the smoothed sign, small compared with usual speeds.
 SMOOTHING = 0.01
 
 
@@ -132,7 +133,7 @@ class SmoothFriction:
         return np.zeros_like(state)
 
 
-# What is between motors and links: elastic joints, how rotors move.
+# Between motors and links: elastic joints and coupling of rotors.
 
 
 class Coupling(StrEnum):
@@ -166,6 +167,7 @@ class Elasticity:
             )
 
 
+# Random postures in which the mass matrix must be positive definite.
 _STATES_TRIED = 16
 
 
@@ -212,7 +214,7 @@ class Plant:
         total = bodies if self.payload is None else bodies + np.asarray(self.payload)
         object.__setattr__(self, "bodies", locked(total, (robot.n_bodies, 10), "inertia"))
         given = self.rotor_inertia
-        # A rotor that is not known is left out of a rigid joint; an elastic one cannot move without it.
+        # An unknown rotor inertia is zero in a rigid joint; an elastic joint cannot move without one.
         rotors = np.nan_to_num(robot.drive.rotor_inertia, nan=0.0) if given is None else given
         object.__setattr__(self, "rotors", locked(rotors, (robot.n,), "rotor_inertia"))
         self._check()
@@ -263,7 +265,7 @@ class Plant:
             )
 
     def _postures(self) -> Float:
-        # Random ones; where bars may not reach each other, near the one that they were described in.
+        # Random postures; with linkages near the reference posture, where the bars close.
         x = np.random.default_rng(0).uniform(-np.pi, np.pi, (_STATES_TRIED, self.size))
         return 1e-2 * x if self.robot.drive.linkages else x
 
@@ -290,7 +292,7 @@ class Plant:
     @property
     def rigid(self) -> Plant:
         """The same robot with rigid joints."""
-        # Not cached where it is this plant: a reference to itself would keep it alive until cycles are searched for.
+        # Not cached if it is this plant: a reference to itself would delay garbage collection.
         return self if self.elasticity is None else self._without_elasticity
 
     @cached_property
@@ -354,17 +356,17 @@ class Plant:
 
     @cached_property
     def _direct(self) -> bool:
-        # Whether tree coordinates are the joint coordinates themselves.
+        # Whether tree coordinates equal the joint coordinates.
         return np.array_equal(self.projection, np.eye(len(self.projection))) and not self._offset.any()
 
     @cached_property
     def _motors(self) -> Float | None:
-        # D N: motor velocities seen at the joint that each motor drives; None = those of the joints themselves.
+        # D N maps joint velocities to motor velocities, divided by each motor's ratio; None = identity.
         drive = self.robot.drive
         return drive.transmission / drive.own_ratio[:, None] if drive.coupled or drive.linkages else None
 
     def _rotor_equations(self, theta: Float, dtheta: Float) -> tuple[Float, Float | None]:
-        # Mass (B or 1, n, n) and bias (B, n) of rotors that only spin.
+        # Mass (B or 1, n, n) and bias (B, n) of rotors without coupling to links.
         drive = self.robot.drive
         if not drive.linkages:
             return self.reflected[None], None
@@ -545,7 +547,7 @@ class Plant:
         return np.asarray(total)
 
 
-# Friction with inner states for the lab, and the terms that their steady sliding is identified by.
+# Friction with internal states.
 
 
 @dataclass(frozen=True, eq=False)

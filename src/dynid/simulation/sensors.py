@@ -317,7 +317,7 @@ def warming(
         )
     from scipy.signal import lfilter
 
-    # Exact for power that is constant over a sample.
+    # This is exact for power that is constant over a sample.
     keep = float(np.exp(-1.0 / (rate * time_constant)))
     above = lfilter([0.0, 1.0 - keep], [1.0, -keep], rise * power, axis=0)
     fading = keep ** np.arange(len(power))[:, None] * ((ambient if start is None else start) - ambient)

@@ -35,10 +35,11 @@ from dynid.terms.nominal import Nominal
 #
 # beside the controllers' own: they read q = y - K s, friction is the drives', and weight acts at q.
 
-# s: steps of drives in their play, which take some hundredths of a second to cross it; and of parts of a log that are
-# followed side by side, with what comes before each, after which a drive has met an end.
+# s: step of a drive in its play, which takes some hundredths of a second to cross; and duration of log parts that are
+# processed in parallel, and of the time before each, within which a drive reaches an end.
 STEP, PART, BEFORE = 1e-3, 2.0, 1.0
-# Of the inertia that a drive sees: its own at least, and its link's, which is flung from end to end below that.
+# Least share of a drive, and of its link, of the inertia that the drive sees; lighter links would be thrown from end to
+# end.
 LEAST_DRIVE_SHARE, LEAST_LINK_SHARE = 0.02, 1e-4
 
 
@@ -91,7 +92,7 @@ class DrivenLoad:
         own: (n,) inertia of the drives.    play: (n,) rad, from end to end; a negative one turns the sign around.
         """
         t = np.arange(self.samples.t[0], self.samples.t[-1] + 0.5 * STEP, STEP)
-        # A link in its play alone: those behind it and before it go along with their drives.
+        # Only this link moves in its play; links before and behind it move with their drives.
         whole = 1.0 / np.diagonal(np.linalg.inv(self.inertia + np.diag(drive_inertia)), axis1=1, axis2=2)
         link = np.maximum(whole - drive_inertia, LEAST_LINK_SHARE * whole)
         push = AddedTorque(self.samples.t, self.torque * (1.0 / link + 1.0 / drive_inertia)).at(t)
@@ -120,7 +121,7 @@ class DrivenLoad:
         own, viscous: (n,) inertia and viscous friction of the drives.
         """
         t, samples = ahead.t, self.samples
-        # Of the mean posture: others change it by little while a play is crossed.
+        # At the mean posture: it hardly changes while a play is crossed.
         K = np.linalg.solve(self.inertia.mean(axis=0) + np.diag(drive_inertia), np.diag(drive_inertia))
         before = ahead.torque @ K.T
         torque = servo.kp * before + servo.kd * np.gradient(before, STEP, axis=0)
@@ -130,16 +131,16 @@ class DrivenLoad:
         return AddedTorque(t, torque + AddedTorque(samples.t, weight[0] - weight[1]).at(t)), shift
 
 
-# Ticks of the controller in a sample at most: a held torque comes half a tick later, which must not exceed the lag.
+# Most controller ticks per sample. Torque is late by half a tick, which must not exceed the lag.
 MOST_TICKS = 8
-# Steps of a sample: so many that the fastest decay, of friction near rest, and the fastest oscillation are followed;
-# Runge-Kutta is stable to 2.78.
+# Steps per sample: the fastest decay (friction near rest) and oscillation must be resolved. Runge-Kutta is stable to
+# 2.78.
 DECAY_A_STEP, MOST_STEPS = 1.0, 40
 TURN = 2.0 * np.pi
 STEPS_A_HOLD = 4
 
 
-# Slope of a position by a parameter, SI units, that only a loop which runs off reaches; its square still has a sum.
+# Derivative of a position, SI units, that only a diverging loop reaches; its square does not overflow.
 STEEPEST = 1e100
 
 
@@ -201,7 +202,7 @@ class ServoLoop:
 
 def _means_of_held(t: Float, values: Float, at: Float, width: float) -> Float:
     """Means (..., n) over `width` s about times `at` (...) of values (T, n) that are held from each of t (T,) on."""
-    # Of a long log the part that is asked for.
+    # Only the requested part of a long log.
     first, last = np.searchsorted(t, [at.min() - 0.5 * width, at.max() + 0.5 * width], side="right")
     near = slice(max(int(first) - 1, 0), int(last) + 1)
     t, values = t[near], values[near]
@@ -267,7 +268,7 @@ def servo_run(
     x = measured_coordinates(mechanism, samples)[0][stretches.index]
     astray = np.asarray(~(np.abs(simulated.x - x) < FAR).all(axis=(0, 2)))
     if simulated.dx is not None and not _steep(simulated.dx) < STEEPEST:
-        # A drive at its greatest torque keeps an unstable loop near, and its slopes grow on from sample to sample.
+        # Saturated drives keep an unstable loop near the measurement while its derivatives grow.
         astray |= np.array([not _steep(simulated.dx[:, k]) < STEEPEST for k in range(x.shape[1])])
     if astray.any():
         first = float(samples.t[stretches.index[:, int(np.argmax(astray))]].min())
@@ -341,7 +342,7 @@ class _Task:
             at, hold = rows, None
             times = t0[:, None] + rows / samples.rate - loop.lag
             if loop.holds:
-                # What is held acts half of its time before the lag, which is one on average.
+                # Torque of a held command acts half the hold time before the lag, which is an average.
                 times, width = times + 0.5 * servo.hold, h / count
         else:
             hold = Held.of(max(loop.lag / h - 0.5, 0.0), count)
@@ -371,7 +372,7 @@ def _history(
 
 
 def _steps(mechanism: Mechanism, x: Float, extra: dict[str, Float], h: float, servo: Servo | None) -> int:
-    # servo: of drives whose torque follows the motion at once, which their gains make fast.
+    # servo: drives whose torque follows the motion at once, which their gains make fast.
     still = np.zeros_like(x)
     now = {name: values[:, 0] for name, values in extra.items()}
     M = mechanism.equations(x, still, now)[0]
@@ -405,7 +406,7 @@ def _law(mechanism: Mechanism, task: _Task, row: int, y: Float, z: Float) -> tup
 
 
 def _by_numpy(mechanism: Mechanism, task: _Task, extra: dict[str, Float], wanted: Bool | None) -> ServoRun:
-    # State after state: y = (x, v), and its slopes z (B, 2 s, w).
+    # Step by step: y = (x, v), and its derivatives z (B, 2 s, w).
     s, place, hold = mechanism.size, mechanism.driven, task.hold
     B, K = len(task.start), task.samples
     w = 0 if wanted is None else int(wanted.sum())

@@ -21,7 +21,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.exports import Column
 from dynid.terms.term import Terms
 
-# Random trees for tests: branches, revolute and prismatic joints in any orientation.
+# Random trees: branches, revolute and prismatic joints in any orientation.
 
 
 def random_tree(seed: int, n: int, branching: float = 0.3) -> Tree:
@@ -63,6 +63,7 @@ def random_motion(seed: int, T: int, n: int) -> tuple[Float, Float, Float]:
     return rng.uniform(-3, 3, (T, n)), rng.normal(0, 2, (T, n)), rng.normal(0, 4, (T, n))
 
 
+# Ratio and offset of the mimic joint, with no special value.
 RATIO, SHIFT = -0.7, 0.2
 
 
@@ -392,7 +393,7 @@ def factors_of(
 
 
 def _correlated(rng: np.random.Generator, shape: tuple[int, int], correlation: float) -> Float:
-    # AR(1) along the first axis with unit variance from the first sample on.
+    # AR(1) along the first axis, with unit variance from the first sample.
     white = rng.normal(0, 1, shape)
     if correlation == 0:
         return white

@@ -376,7 +376,7 @@ def _has_nan(columns: Sequence[Column]) -> bool:
     return any(np.isnan(column.prior) for column in columns)
 
 
-# What every convex constraint must do, as a suite to inherit from.
+# Contract of convex constraints.
 
 
 class ConstraintContract(ABC):
@@ -447,7 +447,7 @@ def _constraints_law(holds: bool, broken: str) -> None:
         raise AssertionError(broken)
 
 
-# What every diagnosis must do, as a suite to inherit from.
+# Contract of diagnoses.
 
 
 class DiagnosisContract(ABC):

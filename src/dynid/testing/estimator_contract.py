@@ -18,7 +18,7 @@ from dynid.signals.samples import Samples
 from dynid.testing.builders import DenseSource, Synthetic, factors_of, synthetic_regression
 from dynid.testing.motion import measured_regression
 
-# The same regression written otherwise: in other units, in another order, on other threads.
+# Equivalent regressions: in other units, in another order, on other threads.
 
 
 def in_other_order(case: Synthetic) -> tuple[Regression, Regression]:
@@ -100,7 +100,7 @@ def _of_batches(
 
 
 _FITTED: dict[type, dict[int, tuple[Synthetic, Estimate]]] = {}
-# Options that built-in estimators share, each with a value that must not be taken.
+# Common options with a value that must be rejected.
 _NONSENSE: Mapping[str, Sequence[Any]] = {
     "rounds": (0,),
     "tolerance": (0.0,),
@@ -114,7 +114,7 @@ _NONSENSE: Mapping[str, Sequence[Any]] = {
     "tuning": (0.0,),
     "loss": ("square",),
 }
-# A status that is not good names one of these: another value of an option, another method, other data.
+# A bad status contains one of these words: another option value, method or data.
 _ADVICE = ("raise", "lower", "use '", "give", "record", "begin")
 
 

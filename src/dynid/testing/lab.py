@@ -29,7 +29,9 @@ from dynid.spatial.inertia import from_com
 from dynid.terms.term import Terms
 from dynid.trajectories.trajectory import FourierTrajectory
 
+# Hz: sampling rate, and cutoff frequency of the equations.
 RATE, CUTOFF = 200.0, 8.0
+# s: time left out at both ends; and rad/s: speed below which samples count as rest.
 EDGE, REST = 0.5, 0.02
 
 

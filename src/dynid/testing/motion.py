@@ -29,8 +29,11 @@ from dynid.terms.rotor import RotorInertia
 from dynid.terms.term import Terms
 from dynid.testing.builders import Synthetic, random_robot
 
+# Hz: sampling rate, and cutoff frequency of the equations.
 RATE, CUTOFF = 200.0, 20.0
+# Without and with elastic joints: relative torque noise, and position noise in rad.
 NOISE = {False: (0.02, 1e-4), True: (0.005, 2e-5)}
+# Noise almost without effect: relative for torque, and in rad.
 QUIET = 1e-9
 
 
@@ -164,7 +167,7 @@ def exact_samples(robot: RobotModel, terms: Terms, theta: Float, seconds: float,
     t = np.arange(round(seconds * RATE)) / RATE
     w = 2 * np.pi * rng.uniform(0.2, 1.2, (robot.n, 3, 1))
     phase, size = rng.uniform(0, 6, (robot.n, 3, 1)), rng.uniform(0.3, 0.7, (robot.n, 3, 1))
-    # Derivatives up to the fourth: behind a spring the motor needs those of the link's torque.
+    # Position, velocity and acceleration as exact derivatives of the sines.
     q, dq, ddq = ((size * w**k * np.sin(w * t + phase + k * np.pi / 2)).sum(axis=1).T for k in range(3))
     still = np.abs(dq).max(axis=1) >= 0.02
     plain = replace(Samples.from_motion(q, dq, ddq, rate=RATE), keep=still)
@@ -182,7 +185,7 @@ def _behind_springs(
     sines: tuple[Float, Float, Float],
     plain: Samples,
 ) -> Samples:
-    # The link's torque is that of bodies alone; the motor leads by its share of the spring.
+    # The link torque is that of rigid links; the motor leads by the deflection of the spring.
     w, phase, size = sines
     bodies = Terms((RigidBody(),))
     h = 1e-3

@@ -47,7 +47,7 @@ Levels = Mapping[str, str]
 LOAD = (2.0, 0.1, -0.05, 0.2, 0.08, 0.01, 0.09, -0.02, 0.015, 0.05)
 BARS = FourBar(1.1, 0.25, 1.08, 0.3, 1.5)
 CHANNEL = "known"
-# Of the sign of velocity, rad/s (m/s): wide enough for finite differences.
+# rad/s (m/s): width of the sign of velocity, large enough for finite differences.
 WIDTH = 0.5
 
 
@@ -97,7 +97,7 @@ class RobotCase:
         return np.asarray(lines @ self.theta + self.terms.known_motor_torque(self.robot, samples))
 
     def _within(self, samples: Samples) -> Samples:
-        # Bars close over a part of the turn only.
+        # Linkages close in a part of the turn only.
         share = 0.35 if self.robot.drive.linkages else 1.0
         return replace(samples, q=share * samples.q, dq=share * samples.dq, ddq=share * samples.ddq)
 
@@ -179,12 +179,12 @@ def _robot(levels: Levels, seed: int) -> RobotModel:
     )
 
 
-# So that links hold the rotors that they carry, kg m^2.
+# kg m^2: makes links heavy enough to contain the rotors that they carry.
 _ROTOR_ROOM = np.array([0, 0, 0, 0, 2.0, 0, 2.0, 0, 0, 2.0])
 
 
 def _followers(n: int) -> tuple[Float, Float]:
-    # The third body follows the first joint, the last one the second, at other ratios.
+    # The third link follows the first joint, the last one the second, with other ratios.
     follow = {2: (0, -0.7, 0.2), n - 1: (1, 0.6, -0.3)}
     leaders = [i for i in range(n) if i not in follow]
     P, offset = np.zeros((n, len(leaders))), np.zeros(n)
@@ -195,7 +195,7 @@ def _followers(n: int) -> tuple[Float, Float]:
 
 
 def _kinds(n: int, joints: str) -> tuple[JointType, ...]:
-    # The second joint turns: it is the one that bars may move.
+    # The second joint is revolute, since a linkage may move it.
     other = {
         "turning": JointType.REVOLUTE,
         "sliding": JointType.PRISMATIC,
@@ -219,7 +219,7 @@ def _drive(levels: Levels, m: int, rng: np.random.Generator) -> Drive:
 
 
 def _effects(robot: RobotModel, levels: Levels) -> list[tuple[Term, Float]]:
-    # Terms, and what their parameters (n,) are about where the description does not say.
+    # Terms with the size (n,) of their parameters if the robot has no prior.
     n, drive = robot.n, robot.drive
     unit_size, ratio = np.ones(n), np.abs(drive.gear_ratio)
     two = levels["encoders"] == "two"
