@@ -511,9 +511,9 @@ FAMILIES: tuple[Family, ...] = (
         (
             "feasible/bodies.py",
             "estimate/prior.py",
-            "estimate/feasible.py:FeasibleFit._near",
+            "estimate/feasible.py:FeasibleFit._with_centre_limits",
             "estimate/feasible.py:FeasibleFit._unobserved_at_prior",
-            "estimate/feasible.py:FeasibleFit._held",
+            "estimate/feasible.py:FeasibleFit._at_prior",
         ),
     ),
     Family(

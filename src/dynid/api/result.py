@@ -316,7 +316,7 @@ class Result(Identification):
 
     def overview(self) -> Overview:
         """Summary for display: verdict, errors per joint, rank, weak spots."""
-        scores = self._judged().scores
+        scores = self._judged_validation().scores
         verdicts = [item.word for item in base_verdicts(self.estimate, self.factors)]
         words = [f"{verdicts.count(word)} {word}" for word in Word if word in verdicts]
         by_joint = [
@@ -325,7 +325,7 @@ class Result(Identification):
         ]
         weak = [item.title for item in self.verdict.findings if item.level not in ("good", "note")]
         return Overview(
-            f"Identification of '{self.robot.name}' ({counted(self.robot.n, 'joint')}) from {self._log()}",
+            f"Identification of '{self.robot.name}' ({counted(self.robot.n, 'joint')}) from {self._log_text()}",
             (
                 (self.verdict.level.upper(), self.verdict.headline),
                 ("torque error", f"{100 * scores.total_relative:.3g} % on {scores.origin}, "
@@ -356,11 +356,11 @@ class Result(Identification):
     def _repr_html_(self) -> str:
         return self.overview().html()
 
-    def _judged(self) -> Validation:
+    def _judged_validation(self) -> Validation:
         # Data on which the model was judged: held out if there is any.
         return self.validations[0] if self.validations else self.training
 
-    def _log(self) -> str:
+    def _log_text(self) -> str:
         logs: Any = self.provenance.get("logs", {})
         trajectories: Any = self.log_summary.get("trajectories", ())
         seconds = (

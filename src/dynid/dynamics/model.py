@@ -195,7 +195,7 @@ class Dynamics:
 
         """
         # A call from a control loop takes one or two microseconds; Python's own checks would double it.
-        if self._plain and (fast := self._bodies.native()) is not None:
+        if self._bodies_are_complete and (fast := self._bodies.native()) is not None:
             try:
                 torque: Float = fast.inverse_dynamics(q, dq, ddq, 1)
                 return torque + self._spring_torque(np.asarray(q)) if self.springs else torque
@@ -256,7 +256,7 @@ class Dynamics:
         """
         (x, v), shape = self._states(q, dq)
         by_dq = self._weightless.derivatives(*self._on_tree(x, v, np.zeros_like(x)))[1]
-        return 0.5 * self._between_joints(by_dq).reshape(*shape, self.robot.n)
+        return 0.5 * self._joint_matrix(by_dq).reshape(*shape, self.robot.n)
 
     def friction(self, dq: npt.ArrayLike) -> Float:
         """Friction torque viscous dq + coulomb s(dq) + curves + offset + coupled drives, N m (N); shape of dq."""
@@ -283,7 +283,7 @@ class Dynamics:
         """
         (x,), shape = self._states(q)
         tree = self._on_tree(x, np.zeros_like(x))
-        return self._with_drives(self._between_joints(self._bodies.equations(*tree)[0])).reshape(
+        return self._with_drives(self._joint_matrix(self._bodies.equations(*tree)[0])).reshape(
             *shape, self.robot.n
         )
 
@@ -321,7 +321,7 @@ class Dynamics:
         Featherstone 2008, chapter 6.
 
         """
-        if self._plain and (fast := self._bodies.native()) is not None:
+        if self._bodies_are_complete and (fast := self._bodies.native()) is not None:
             try:
                 force = np.asarray(tau) - self.friction(dq) if friction else tau
                 if self.springs:
@@ -335,11 +335,11 @@ class Dynamics:
         (x, v, u), shape = self._states(q, dq, tau)
         if friction:
             u = u - self._friction(v)
-        if self._plain:
+        if self._bodies_are_complete:
             return self._bodies.forward_dynamics(x, v, u - self._spring_torque(x)).reshape(shape)
         still = np.zeros_like(x)
         force = u - self.rigid_torque(x, v, still)
-        return self._accelerated(self.mass_matrix(x), force).reshape(shape)
+        return self._solved_acceleration(self.mass_matrix(x), force).reshape(shape)
 
     def forward_kinematics(self, q: npt.ArrayLike) -> Float:
         """Poses of the links' joint frames in the base frame, x_base = T x_link, in the order of `robot.body_names`.
@@ -356,7 +356,7 @@ class Dynamics:
 
         """
         (x,), shape = self._states(q)
-        R, p = self._placed(x)
+        R, p = self._placements(x)
         T = np.zeros((*R.shape[:2], 4, 4))
         T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = R, p, 1.0
         return T.reshape(*shape[:-1], *T.shape[1:])
@@ -390,7 +390,7 @@ class Dynamics:
 
         """
         (x,), shape = self._states(q)
-        index, (R, p) = self._body(body), self._placed(x)
+        index, (R, p) = self._body(body), self._placements(x)
         tree = self.robot.tree
         at = p[:, index] + R[:, index] @ np.asarray(point, dtype=np.float64)
         J = np.zeros((len(x), 6, tree.n))
@@ -415,7 +415,7 @@ class Dynamics:
         It is zero with the weight at the origin of the base, and springs at the positions 0.
         """
         (x,), shape = self._states(q)
-        R, p = self._placed(x)
+        R, p = self._placements(x)
         g, pi = self.robot.gravity, self.inertia
         energy = -(p @ g) @ pi[:, 0] - np.einsum("k,tikj,ij->t", g, R, pi[:, 1:4])
         energy = energy + sum(spring.energy(x) for spring in self.springs)
@@ -536,7 +536,7 @@ class Dynamics:
         """
         (x, v, a), shape = self._states(q, dq, ddq)
         by_q, by_dq, M = (
-            self._between_joints(matrix) for matrix in self._bodies.derivatives(*self._on_tree(x, v, a))
+            self._joint_matrix(matrix) for matrix in self._bodies.derivatives(*self._on_tree(x, v, a))
         )
         if self.tilt is not None:
             by_q = by_q + central_slopes(self._tilt_torque, x)
@@ -665,7 +665,7 @@ class Dynamics:
         )
 
     @cached_property
-    def _plain(self) -> bool:
+    def _bodies_are_complete(self) -> bool:
         # Whether the links contain all rigid-body torque except springs.
         return not self.robot.has_mimic and not self._coupled_mass.any() and self.tilt is None
 
@@ -673,7 +673,7 @@ class Dynamics:
         total = M + np.diag(self.rotor) if self.robot.has_mimic else M
         return total + self._coupled_mass if self.mixed else total
 
-    def _accelerated(self, M: Float, force: Float) -> Float:
+    def _solved_acceleration(self, M: Float, force: Float) -> Float:
         try:
             np.linalg.cholesky(0.5 * (M + np.swapaxes(M, -1, -2)))
         except np.linalg.LinAlgError:
@@ -694,11 +694,11 @@ class Dynamics:
     def _to_joints(self, tau: Float) -> Float:
         return tau @ self.robot.projection if self.robot.has_mimic else tau
 
-    def _between_joints(self, matrix: Float) -> Float:
+    def _joint_matrix(self, matrix: Float) -> Float:
         P = self.robot.projection
         return np.asarray(P.T @ matrix @ P) if self.robot.has_mimic else matrix
 
-    def _placed(self, q: Float) -> tuple[Float, Float]:
+    def _placements(self, q: Float) -> tuple[Float, Float]:
         return self._bodies.placements(self._on_tree(q)[0])
 
     def _body(self, body: str | int) -> int:

@@ -50,13 +50,13 @@ class CompiledDynamics:
 
     def at(self, beta: Float) -> SystemAt:
         """System with parameters (b,); the last one is kept, since a step needs it repeatedly."""
-        return self._kept(beta.tobytes())
+        return self._cached(beta.tobytes())
 
     @cached_property
-    def _kept(self) -> Callable[[bytes], SystemAt]:
-        return lru_cache(maxsize=1)(lambda values: self._made(np.frombuffer(values)))
+    def _cached(self) -> Callable[[bytes], SystemAt]:
+        return lru_cache(maxsize=1)(lambda values: self._system(np.frombuffer(values)))
 
-    def _made(self, beta: Float) -> SystemAt:
+    def _system(self, beta: Float) -> SystemAt:
         known = self.known
         inertia, level = known.inertia.copy(), known.level.copy()
         linear = {
@@ -205,7 +205,7 @@ class SystemAt:
         """Derivatives of the force by positions, velocities and accelerations, (S, s, s) each."""
         known = self.dynamics.known
         derivatives = torque_jacobian(known.tree, self.inertia, x, v, a).transpose(0, 1, 3, 2)
-        steep = ((1.0 - known.signs(v) ** 2) * self.level / known.width) @ _one_each(known.at, known.size)
+        steep = ((1.0 - known.signs(v) ** 2) * self.level / known.width) @ _selection(known.at, known.size)
         by_v = derivatives[1] + self._damping
         index = np.arange(known.size)
         by_v[:, index, index] += steep
@@ -220,17 +220,17 @@ class SystemAt:
         return _with_diagonal(self.dynamics.known.damping, self.damping)
 
     @cached_property
-    def _placed(self) -> Float:
+    def _sign_matrix(self) -> Float:
         known = self.dynamics.known
-        return self.level[:, None] * _one_each(known.at, known.size)
+        return self.level[:, None] * _selection(known.at, known.size)
 
     def _without_bodies(self, x: Float, v: Float) -> Float:
         known = self.dynamics.known
         total = x @ known.stiffness.T + v @ self._damping.T + self.constant
-        return np.asarray(total + known.signs(v) @ self._placed)
+        return np.asarray(total + known.signs(v) @ self._sign_matrix)
 
 
-def _one_each(at: Int, size: int) -> Float:
+def _selection(at: Int, size: int) -> Float:
     selection = np.zeros((len(at), size))
     selection[np.arange(len(at)), at] = 1.0
     return selection
@@ -333,7 +333,7 @@ class BaseDynamics:
             Force.
 
         """
-        if (system := self._at(beta)) is not None:
+        if (system := self._compiled_at(beta)) is not None:
             return system.force(x, v, a)
         beta = np.broadcast_to(beta, (len(x), self.count))
         samples = self.frame.samples(x, v, a, {})
@@ -342,7 +342,7 @@ class BaseDynamics:
 
     def mass(self, x: Float, v: Float, beta: Float) -> tuple[Float, Float]:
         """M (S, s, s) and h (S, s) of S states, with parameters of each state, (S, b), or of all, (1, b)."""
-        if (system := self._at(beta)) is not None:
+        if (system := self._compiled_at(beta)) is not None:
             return system.equations(x, v)
         S, s = x.shape
         beta = np.broadcast_to(beta, (S, self.count))
@@ -391,7 +391,7 @@ class BaseDynamics:
 
         """
         S, s = x.shape
-        if (system := self._at(beta[None])) is not None and self.compiled is not None:
+        if (system := self._compiled_at(beta[None])) is not None and self.compiled is not None:
             by_x, by_v, M = system.slopes(x, v, a)
             inverse = np.asarray(np.linalg.inv(M), dtype=np.float64)
             Y = self.compiled.regressor(x, v, a)
@@ -418,7 +418,7 @@ class BaseDynamics:
         """The model for the compiled step; None if it cannot handle it."""
         return CompiledDynamics.of(self.frame.multibody, self.frame.parameters(self.base.mask))
 
-    def _at(self, beta: Float) -> SystemAt | None:
+    def _compiled_at(self, beta: Float) -> SystemAt | None:
         # Compiled system if all states have the same parameters (1, b).
         return self.compiled.at(beta[0]) if len(beta) == 1 and self.compiled is not None else None
 

@@ -182,30 +182,32 @@ class FeasibleFit:
             return self, ""
         if self.inner is not None:
             return replace(self, strength=1.0), ""
-        parts = _Parts.of(regression, self._weights(free), self.among(regression))
-        fit, missed, reason = self._with_strength(regression, parts)
-        return fit._with_masses(regression, free, parts, missed), reason
+        parts = _HeldOutParts.of(regression, self._weights(free), self.among(regression))
+        fit, held_out_error, reason = self._with_strength(regression, parts)
+        return fit._with_masses(regression, free, parts, held_out_error), reason
 
-    def _with_strength(self, regression: Regression, parts: _Parts) -> tuple[FeasibleFit, float | None, str]:
+    def _with_strength(
+        self, regression: Regression, parts: _HeldOutParts
+    ) -> tuple[FeasibleFit, float | None, str]:
         # Also returns the squared held-out error, if it is known.
         if not parts.among.known.any():
             return replace(self, strength=1.0), None, "; prior strength 1, since no prior inertia is known"
         if self.strength == "l-curve":
-            chosen = l_curve_strength(partial(self._point, regression, parts.weights))
+            chosen = l_curve_strength(partial(self._curve_point, regression, parts.weights))
         elif not parts.folds:
             why = why_none_held_out(len(regression.factors.blocks))
             return replace(self, strength=1.0), None, f"; prior strength 1: {why}"
         else:
             chosen = held_out_strength(partial(self._held_out_errors, regression, parts))
-        missed = None if self.strength == "l-curve" else chosen.judgement
-        return replace(self, strength=chosen.strength), missed, self._reason(chosen)
+        held_out_error = None if self.strength == "l-curve" else chosen.judgement
+        return replace(self, strength=chosen.strength), held_out_error, self._choice_text(chosen)
 
     def _with_masses(
-        self, regression: Regression, free: Estimate, parts: _Parts, missed: float | None
+        self, regression: Regression, free: Estimate, parts: _HeldOutParts, held_out_error: float | None
     ) -> FeasibleFit:
         """The same fit, with masses kept at their priors as strongly as the data allow.
 
-        missed: squared held-out error without that; None = unknown.
+        held_out_error: squared held-out error without that; None = unknown.
         """
         if not parts.folds or not len(body_columns(regression.columns)):
             return self
@@ -214,16 +216,19 @@ class FeasibleFit:
         of_all = parts.among, parts.directions
         answer = self.consistent(regression, *parts.whole, strength, *of_all)
         value = base.reduce(answer.parameters)
-        if missed is None:
-            missed = float(self._held_out_errors(regression, parts, strength).sum())
+        if held_out_error is None:
+            held_out_error = float(self._held_out_errors(regression, parts, strength).sum())
         for share in MASS_SHARES:
             fit = replace(self, mass_share=share)
             try:
-                there = fit.consistent(regression, *parts.whole, strength, *of_all, answer.parameters)
-                moved = base.reduce(there.parameters) - value
+                candidate = fit.consistent(regression, *parts.whole, strength, *of_all, answer.parameters)
+                moved = base.reduce(candidate.parameters) - value
                 if np.sqrt(np.mean((moved / std) ** 2)) > MOVED:
                     continue
-                if fit._held_out_errors(regression, parts, strength).sum() <= (1.0 + UNSEEN) ** 2 * missed:
+                if (
+                    fit._held_out_errors(regression, parts, strength).sum()
+                    <= (1.0 + UNSEEN) ** 2 * held_out_error
+                ):
                     return fit
             except SolverError:
                 continue
@@ -268,11 +273,11 @@ class FeasibleFit:
             nearer = replace(self, further=(*self.further, *limits))
             try:
                 within = nearer.among(regression)
-                there = nearer._solved(regression, weights, strength, within, answer.parameters)
+                candidate = nearer._solved(regression, weights, strength, within, answer.parameters)
             except SolverError:
                 continue
-            if there.cost - answer.cost <= WORSE * regression.factors.count:
-                return nearer, there, within
+            if candidate.cost - answer.cost <= WORSE * regression.factors.count:
+                return nearer, candidate, within
         return self, answer, among
 
     def _unobserved_at_prior(
@@ -356,7 +361,7 @@ class FeasibleFit:
             textbook_covariance=free.textbook_covariance + outer,
             sigma=residual_sigma(regression, value),
             parameters=answer.parameters,
-            status=Status(free.status.ok, text.format(_text(answer, moved, R))),
+            status=Status(free.status.ok, text.format(_status_text(answer, moved, R))),
             prior_share=shares,
             prior_strength=strength,
             mass_share=self.mass_share,
@@ -434,7 +439,7 @@ class FeasibleFit:
         theta = among.with_unobserved(A, answer.parameters)
         return replace(answer, parameters=theta, cost=float(np.sum((A @ theta - y) ** 2)))
 
-    def _point(self, regression: Regression, weights: Float, strength: float) -> tuple[float, float]:
+    def _curve_point(self, regression: Regression, weights: Float, strength: float) -> tuple[float, float]:
         answer = self._solved(regression, weights, strength)
         return answer.cost, answer.distance
 
@@ -444,17 +449,19 @@ class FeasibleFit:
         The result is a function of the strength; None = least squares without constraints.
         """
         return partial(
-            self._held_out_errors_by_group, regression, _Parts.of(regression, weights, self.among(regression))
+            self._held_out_errors_by_group,
+            regression,
+            _HeldOutParts.of(regression, weights, self.among(regression)),
         )
 
-    def _held_out_errors(self, regression: Regression, parts: _Parts, strength: float | None) -> Float:
+    def _held_out_errors(self, regression: Regression, parts: _HeldOutParts, strength: float | None) -> Float:
         # Squared held-out errors (folds,) at the weights of the fit.
         return self._held_out_errors_by_group(regression, parts, strength) @ parts.weights
 
     def _held_out_errors_by_group(
-        self, regression: Regression, parts: _Parts, strength: float | None
+        self, regression: Regression, parts: _HeldOutParts, strength: float | None
     ) -> Float:
-        base, missed = regression.base, []
+        base, errors = regression.base, []
         for number, (kept, rows, left_out) in enumerate(parts.folds):
             theta = np.zeros(len(regression.columns))
             if strength is None:
@@ -464,10 +471,10 @@ class FeasibleFit:
                 answer = self.consistent(regression, *rows, strength, parts.among, parts.directions, near)
                 parts.latest[number] = answer.parameters
                 theta[base.independent] = base.reduce(answer.parameters)
-            missed.append([factor.residual_square(theta) for factor in left_out.total])
-        return np.array(missed)
+            errors.append([factor.residual_square(theta) for factor in left_out.total])
+        return np.array(errors)
 
-    def _reason(self, chosen: Chosen) -> str:
+    def _choice_text(self, chosen: Chosen) -> str:
         border = ", at the end of the range tried" if chosen.at_border else ""
         return f"; prior strength {chosen.strength:g} chosen by {_CHOICES[str(self.strength)]}{border}"
 
@@ -491,7 +498,7 @@ class Among:
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
+class _HeldOutParts:
     """Weighted equations of all data, and of runs of neighbouring blocks that are held out in turn.
 
     weights: (g,).    whole: rows and right side of all.    folds: kept factors, their rows and right side, held-out
@@ -510,16 +517,16 @@ class _Parts:
         return Directions.of(self.whole[0], self.among.setting.spread)
 
     @staticmethod
-    def of(regression: Regression, weights: Float, among: Among) -> _Parts:
+    def of(regression: Regression, weights: Float, among: Among) -> _HeldOutParts:
         factors, folds = regression.factors, []
         # Contiguous in time: folds by the parts of a motion that repeats choose weaker strengths, with larger errors on
         # other motion.
-        made = folds_by_time(factors, FOLDS)
-        seen = judged_equations(factors, made)
-        for fold in made:
+        time_folds = folds_by_time(factors, FOLDS)
+        judged = judged_equations(factors, time_folds)
+        for fold in time_folds:
             kept = factors.subset(fold.training)
-            folds.append((kept, weighted_rows(regression, kept, weights), seen.subset(fold.held_out)))
-        return _Parts(weights, weighted_rows(regression, factors, weights), tuple(folds), among)
+            folds.append((kept, weighted_rows(regression, kept, weights), judged.subset(fold.held_out)))
+        return _HeldOutParts(weights, weighted_rows(regression, factors, weights), tuple(folds), among)
 
 
 def weighted_rows(regression: Regression, factors: Factors, weights: Float) -> tuple[Float, Float]:
@@ -540,7 +547,7 @@ def weighted_rows(regression: Regression, factors: Factors, weights: Float) -> t
     return R[:b, :b] @ regression.base.B, R[:b, b]
 
 
-def _text(answer: Feasible, moved: Float, R: Float) -> str:
+def _status_text(answer: Feasible, moved: Float, R: Float) -> str:
     rise = float(np.sum((R @ moved) ** 2))
     bodies = len(answer.least_eigenvalue)
     least = f"least pseudo-inertia eigenvalue {answer.least_eigenvalue.min():.2g}, " if bodies else ""

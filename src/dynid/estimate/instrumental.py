@@ -107,8 +107,8 @@ class DIDIM(ClosedLoopFit):
                 [deflected(motion, measured, simulation.second) for motion, measured in pairs]
             )
             factors = factors_of_pieces(regression, source.pieces(simulation.wanted))
-            made = replace(regression, factors=factors, source=source)
-            return WLS(intervals=self.intervals).fit(made), made
+            simulated_regression = replace(regression, factors=factors, source=source)
+            return WLS(intervals=self.intervals).fit(simulated_regression), simulated_regression
 
         def following(value: Float) -> tuple[Float, Float, tuple[Estimate, Regression]]:
             estimate_found = fitted(value)
@@ -177,13 +177,13 @@ def iterated(
         Last further results.
 
     """
-    value, (new, R, made) = start, following(start)
+    value, (new, R, results) = start, following(start)
     for number in range(1, rounds + 1):
         moved = float(np.linalg.norm(R @ (new - value)) / np.sqrt(len(value)))
         if moved < tolerance:
-            return Iteration(new, moved, number, True), made
+            return Iteration(new, moved, number, True), results
         if number == rounds:
-            return Iteration(new, moved, number, False), made
+            return Iteration(new, moved, number, False), results
         step, error = new - value, None
         for halving in range(HALVINGS):
             try:
@@ -192,11 +192,11 @@ def iterated(
             except SolverError as failure:
                 error = failure
                 continue
-            value, (new, R, made) = target, following_one
+            value, (new, R, results) = target, following_one
             break
         else:
             stopped = "" if error is None else tried(error)
-            return Iteration(new, moved, number, False, stopped), made
+            return Iteration(new, moved, number, False, stopped), results
     raise ValueError("rounds must be at least 1")
 
 
@@ -310,12 +310,12 @@ class Solved:
         """Estimate with its covariance from blocks."""
         A, together = self.A.sum(axis=0), regression.factors.independent()
         segment = np.array(
-            [regression.factors.blocks[those[0]].segment for those in together], dtype=np.int64
+            [regression.factors.blocks[numbers[0]].segment for numbers in together], dtype=np.int64
         )
         independent = replace(
             self,
-            A=np.array([self.A[those].sum(axis=0) for those in together]),
-            score=np.array([self.score[those].sum(axis=0) for those in together]),
+            A=np.array([self.A[numbers].sum(axis=0) for numbers in together]),
+            score=np.array([self.score[numbers].sum(axis=0) for numbers in together]),
         )
         share = np.maximum(np.trace(np.linalg.solve(A, self.A), axis1=1, axis2=2) / len(A), 0.0)
         return Estimate(
@@ -374,7 +374,7 @@ def solve_instruments(
         try:
             value = np.linalg.solve(total, y.sum(axis=0))
         except np.linalg.LinAlgError as error:
-            raise _unrelated() from error
+            raise _singular_error() from error
         theta = np.zeros(2 * p)
         theta[base.independent] = value
         new = np.array(
@@ -405,15 +405,15 @@ def _triangle(ZW: Float, ZZ: Float) -> Float:
     # R with R'R = (Z'W)' (Z'Z)^-1 Z'W, the inverse of the textbook covariance.
     size = np.sqrt(np.diag(ZZ))
     try:
-        root = np.linalg.cholesky(_safe(ZZ / np.outer(size, size)))
+        root = np.linalg.cholesky(_regularised(ZZ / np.outer(size, size)))
         R = np.linalg.qr(solve_triangular(root, ZW / size[:, None], lower=True), mode="r")
         np.linalg.inv(R)
     except (np.linalg.LinAlgError, ValueError) as error:
-        raise _unrelated() from error
+        raise _singular_error() from error
     return np.asarray(R * np.sign(np.diag(R))[:, None])
 
 
-def _unrelated() -> SolverError:
+def _singular_error() -> SolverError:
     return SolverError(
         "singular-instruments",
         found="instruments that are not correlated with the regressor",
@@ -424,7 +424,7 @@ def _unrelated() -> SolverError:
 
 def least_correlation(ZW: Float, ZZ: Float, WW: Float) -> float:
     """Least canonical correlation between instruments and regressors, from their products, (b, b) each."""
-    z, w = np.linalg.cholesky(_safe(ZZ)), np.linalg.cholesky(_safe(WW))
+    z, w = np.linalg.cholesky(_regularised(ZZ)), np.linalg.cholesky(_regularised(WW))
     whitened = np.linalg.solve(w, np.linalg.solve(z, ZW).T)
     return float(np.linalg.svd(whitened, compute_uv=False)[-1])
 
@@ -435,7 +435,7 @@ def _inverse_root(S: Float) -> Float:
     return np.asarray((vectors / np.sqrt(np.maximum(values, LEAST_SHARE * values[-1]))).T)
 
 
-def _safe(S: Float) -> Float:
+def _regularised(S: Float) -> Float:
     return S + 1e-13 * np.diag(np.diag(S))
 
 

@@ -368,8 +368,8 @@ class _Correction:
         x, v = np.zeros((2, *force[:, 0].shape))
         for i in range(force.shape[1]):
             middle = x + 0.5 * self.part * v
-            left = force[:, i] - _times(self.K, middle) - _times(self.D, v)
-            change[:, i] = _times(self.inverse, left)
+            remaining = force[:, i] - _times(self.K, middle) - _times(self.D, v)
+            change[:, i] = _times(self.inverse, remaining)
             x = x + self.part * (v + 0.5 * self.part * change[:, i])
             v = v + self.part * change[:, i]
         return change
@@ -394,10 +394,10 @@ def _means(count: int) -> Float:
     """Means (NODES, count) around the nodes of what is linear between `count` even times."""
     fine = 8 * NODES * (count - 1)
     place = (np.arange(fine) + 0.5) / fine * (count - 1)
-    left = place.astype(np.int64)
+    lower_index = place.astype(np.int64)
     weight = np.zeros((fine, count))
-    weight[np.arange(fine), left] = 1.0 - (place - left)
-    weight[np.arange(fine), left + 1] = place - left
+    weight[np.arange(fine), lower_index] = 1.0 - (place - lower_index)
+    weight[np.arange(fine), lower_index + 1] = place - lower_index
     return np.asarray(weight.reshape(NODES, -1, count).mean(axis=1))
 
 

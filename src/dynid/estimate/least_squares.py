@@ -420,7 +420,7 @@ class Given:
                 f"combinations of {self.rows.shape[1]} parameters for a model of {len(regression.columns)}"
             )
             raise UsageError("given-columns", found=mismatch, expected="the same terms in both steps")
-        known = self._known(regression)
+        known = self._representable(regression)
         C = self.rows[known][:, regression.base.independent]
         size = _column_sizes(regression)
         # In scaled coordinates x = size * beta: x = fixed value + free z.
@@ -474,12 +474,14 @@ class Given:
             ),
         )
 
-    def _known(self, regression: Regression) -> Bool:
+    def _representable(self, regression: Regression) -> Bool:
         # A combination is used if it is one of the log's base parameters: C = C[:, independent] B.
         base = regression.base
         scale = np.where(base.scale > 0, base.scale, 1.0)
-        missed = (self.rows - self.rows[:, base.independent] @ base.B) / scale
-        known = np.linalg.norm(missed, axis=1) <= REPRESENTABLE * np.linalg.norm(self.rows / scale, axis=1)
+        difference = (self.rows - self.rows[:, base.independent] @ base.B) / scale
+        known = np.linalg.norm(difference, axis=1) <= REPRESENTABLE * np.linalg.norm(
+            self.rows / scale, axis=1
+        )
         if not known.any():
             raise UnfitDataError(
                 "nothing-known",

@@ -126,27 +126,27 @@ def minimised(
         Estimate.
 
     """
-    here = _Linear.at(regression, problem, start)
+    current = _Linear.at(regression, problem, start)
     stopped: str | None = None
     moved, done, known = np.inf, 0, False
-    target, free, R = here.value, here.value, np.eye(len(start))
+    target, free, R = current.value, current.value, np.eye(len(start))
     for done in range(1, rounds + 1):
-        free, R = solve(replace(regression, factors=here.factors), here.weights)
+        free, R = solve(replace(regression, factors=current.factors), current.weights)
         target = nearest(free, R)
-        moved = float(np.linalg.norm(R @ (target - here.value)) / np.sqrt(len(start)))
+        moved = float(np.linalg.norm(R @ (target - current.value)) / np.sqrt(len(start)))
         if moved < tolerance or done == rounds:
             break
-        trial = _lowered(regression, problem, here, target - here.value, moved / tolerance)
+        trial = _line_search(regression, problem, current, target - current.value, moved / tolerance)
         if isinstance(trial, str):
             stopped = trial
             break
-        here = trial
+        current = trial
         known = enough()
         if known:
             break
-    value = target if moved < tolerance else here.value
+    value = target if moved < tolerance else current.value
     sigma = residual_sigma(regression, value)
-    weighted = here.factors.scaled(here.weights)
+    weighted = current.factors.scaled(current.weights)
     distance = float(np.linalg.norm(R @ (target - free)) / np.sqrt(len(start)))
     status = _status(
         subject + _constraint_text(distance, tolerance), done, moved, np.inf if known else tolerance, stopped
@@ -171,8 +171,8 @@ def _blocks_together(regression: Regression, memory: float) -> int:
     return max(min(wanted, len(blocks) // LEAST_RUNS), 1)
 
 
-def _lowered(
-    regression: Regression, problem: Problem, here: _Linear, step: Float, longest: float
+def _line_search(
+    regression: Regression, problem: Problem, current: _Linear, step: Float, longest: float
 ) -> _Linear | str:
     # The first of the step and its halves that lowers the cost; a text if none does, "" at a minimum. The step is
     # `longest` tolerances long; a half below the tolerance would end the search, so it is not tried.
@@ -181,11 +181,11 @@ def _lowered(
         if halving and longest / 2**halving < 1.0:
             break
         try:
-            trial = _Linear.at(regression, problem, here.value + step / 2**halving)
+            trial = _Linear.at(regression, problem, current.value + step / 2**halving)
         except SolverError as error:
             wrong = tried(error)
             continue
-        if trial.cost(here.weights) < here.cost(here.weights):
+        if trial.cost(current.weights) < current.cost(current.weights):
             return trial
     return wrong
 
@@ -465,7 +465,7 @@ class _Shooting:
             )
         length = max(length, SHORTEST)
         while True:
-            error, size, scale = _predicted(simulation, start, length)
+            error, size, scale = _prediction_errors(simulation, start, length)
             if horizon is not None or length // 2 < SHORTEST or (error < ASTRAY * size).all():
                 return _Shooting(simulation, length, start, scale)
             length //= 2
@@ -490,11 +490,13 @@ class _Shooting:
                 Output.positions(mechanism.size),
             )
             x = measured_coordinates(mechanism, samples)[0][stretches.index]
-            weight = _weights(simulation.mechanism(self.first), x, extra) / self.scale[:, None]
+            weight = _middle_mass_matrices(simulation.mechanism(self.first), x, extra) / self.scale[:, None]
             weighted = np.einsum("bij,bkj->bki", weight, x - simulated.x)
-            yield self._projected(samples, stretches, columns, weight[:, None] @ change, weighted, value)
+            yield self._without_initial_states(
+                samples, stretches, columns, weight[:, None] @ change, weighted, value
+            )
 
-    def _projected(
+    def _without_initial_states(
         self,
         samples: Samples,
         stretches: Stretches,
@@ -523,7 +525,7 @@ class _Shooting:
         return Piece(samples.segment, (t,), columns, (np.ascontiguousarray(whole.T),))
 
 
-def _weights(mechanism: Mechanism, x: Float, extra: Mapping[str, Float]) -> Float:
+def _middle_mass_matrices(mechanism: Mechanism, x: Float, extra: Mapping[str, Float]) -> Float:
     # Mass matrices (B, s, s) in the middle of segments (B, K, s).
     middle = x.shape[1] // 2
     at = {name: np.ascontiguousarray(values[:, middle]) for name, values in extra.items()}
@@ -531,10 +533,12 @@ def _weights(mechanism: Mechanism, x: Float, extra: Mapping[str, Float]) -> Floa
     return mechanism.equations(posture, np.zeros_like(posture), at)[0]
 
 
-def _predicted(simulation: SimulationProblem, value: Float, length: int) -> tuple[Float, Float, Float]:
+def _prediction_errors(
+    simulation: SimulationProblem, value: Float, length: int
+) -> tuple[Float, Float, Float]:
     # By coordinate: root mean square error e of open-loop segments, size of the motion, and size of M e.
     mechanism = simulation.mechanism(value)
-    missed, motion, weighted = [], [], []
+    errors, motion, weighted = [], [], []
     for samples in simulation.coarse:
         stretches = Stretches.of(len(samples), length, 0)
         measured = measured_coordinates(mechanism, samples)[0]
@@ -545,8 +549,10 @@ def _predicted(simulation: SimulationProblem, value: Float, length: int) -> tupl
         except SolverError:
             return np.full(mechanism.size, np.inf), np.ones(mechanism.size), np.ones(mechanism.size)
         extra = {k: v[stretches.index] for k, v in extra_of(mechanism, samples).items()}
-        missed.append(stretches.gathered(e))
-        weighted.append(stretches.gathered(np.einsum("bij,bkj->bki", _weights(mechanism, x, extra), e)))
+        errors.append(stretches.gathered(e))
+        weighted.append(
+            stretches.gathered(np.einsum("bij,bkj->bki", _middle_mass_matrices(mechanism, x, extra), e))
+        )
     size = np.std(np.concatenate(motion), axis=0)
-    error, scale = (np.sqrt(np.mean(np.concatenate(z) ** 2, axis=0)) for z in (missed, weighted))
+    error, scale = (np.sqrt(np.mean(np.concatenate(z) ** 2, axis=0)) for z in (errors, weighted))
     return error, np.maximum(size, 1e-9), np.maximum(scale, 1e-12)

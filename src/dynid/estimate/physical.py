@@ -328,8 +328,8 @@ def _explained(robot: RobotModel, terms: Terms, theta: Float, batches: list[Samp
         for batch in batches
         if batch.keep.any()
     ]
-    tau, left = (np.concatenate(values) for values in zip(*pairs, strict=True))
-    return np.asarray(1.0 - left.var(axis=0) / np.maximum(tau.var(axis=0), 1e-300))
+    tau, residual = (np.concatenate(values) for values in zip(*pairs, strict=True))
+    return np.asarray(1.0 - residual.var(axis=0) / np.maximum(tau.var(axis=0), 1e-300))
 
 
 # Posterior of physically consistent links, in coordinates in which every point is consistent.
@@ -556,14 +556,16 @@ def volume_slope(chart: Chart, columns: tuple[Column, ...]) -> Float:
     """Gradient (p,) of log |det d theta / d x|, which is constant: it is linear in log-Cholesky coordinates."""
     p = len(columns)
     slope = np.zeros(p)
-    here = chart.jacobian(np.zeros(p))
+    jacobian = chart.jacobian(np.zeros(p))
     for k in range(10):
         moved = np.zeros(p)
         moved[chart.bodies[:, k]] = 1.0
-        there = chart.jacobian(moved)
+        moved_jacobian = chart.jacobian(moved)
         for ten in body_columns(columns):
             block = np.ix_(ten, ten)
-            slope[ten[k]] = np.linalg.slogdet(there[block])[1] - np.linalg.slogdet(here[block])[1]
+            slope[ten[k]] = (
+                np.linalg.slogdet(moved_jacobian[block])[1] - np.linalg.slogdet(jacobian[block])[1]
+            )
     return slope
 
 

@@ -100,7 +100,9 @@ class RecursiveLeastSquares:
         self.count = 0
         self._spread = np.array(spread)
         self._weights = weights
-        self._prior = self._fresh(np.zeros(b) if start is None else np.asarray(start, dtype=np.float64))
+        self._prior = self._prior_triangle(
+            np.zeros(b) if start is None else np.asarray(start, dtype=np.float64)
+        )
         self._groups: dict[tuple[int, bytes], tuple[Int, Float]] = {}
         # Equations by group without forgotten ones; and those before the last reset, with their squared residuals.
         self._counts = self._old_counts = self._old_squares = np.zeros(0)
@@ -144,7 +146,7 @@ class RecursiveLeastSquares:
         if self._since_reset >= self.forgetting.reset:
             self._old_squares, self._old_counts = self.residuals
             self._counts = np.zeros(len(panels))
-            self._prior = self._fresh(self.value)
+            self._prior = self._prior_triangle(self.value)
             self._groups.clear()
             self._whole, self._since_reset = self._prior, 0.0
 
@@ -240,7 +242,7 @@ class RecursiveLeastSquares:
         self._groups.clear()
         self._whole = self._prior
 
-    def _fresh(self, start: Float) -> Float:
+    def _prior_triangle(self, start: Float) -> Float:
         b = len(self.columns)
         root = np.zeros((b + 1, b + 1))
         root[:b, :b] = np.diag(1.0 / np.sqrt(self._spread))
@@ -301,7 +303,7 @@ class TrajectoryRecorder:
     @property
     def time(self) -> float:
         """Time of the last record, s; raises UsageError before the first one."""
-        return self._noted()[-1][0]
+        return self._require_rows()[-1][0]
 
     def note(self, t: float, value: Float, std: Float, eigenvalues: Float) -> None:
         """Record values, standard deviations and eigenvalues of P, (b,) each, at a time."""
@@ -327,10 +329,10 @@ class TrajectoryRecorder:
     @property
     def trajectory(self) -> ParameterTrajectory:
         """All records; raises UsageError before the first one."""
-        t, value, std, eigenvalues = (np.array(part) for part in zip(*self._noted(), strict=True))
+        t, value, std, eigenvalues = (np.array(part) for part in zip(*self._require_rows(), strict=True))
         return ParameterTrajectory(self.names, t, value, std, eigenvalues)
 
-    def _noted(self) -> list[tuple[float, Float, Float, Float]]:
+    def _require_rows(self) -> list[tuple[float, Float, Float, Float]]:
         if not self._rows:
             raise UsageError("no-trajectory", found="no estimate yet", expected="at least one")
         return self._rows

@@ -94,7 +94,7 @@ class IRLS:
         if state is None:
             raise UsageError("rounds", found=f"rounds = {self.rounds}", expected="at least 1")
         weighted, spread = state.weighted, state.spread
-        status = Status(state.converged, self._text(state))
+        status = Status(state.converged, self._status_text(state))
         sigma = np.maximum(spread, residual_sigma(regression, state.value) * 1e-12)
         weights = 1.0 / (sigma**2 + floor**2)
         R = solve(replace(regression, factors=weighted), weights)[1]
@@ -148,7 +148,7 @@ class IRLS:
                 break
         return state
 
-    def _text(self, state: _State) -> str:
+    def _status_text(self, state: _State) -> str:
         tally = state.tally
         share = tally.light / max(tally.count, 1)
         text = f"{self.loss} weights after {state.rounds} rounds, {100 * share:.2g} % of equations count less than half"
@@ -221,13 +221,13 @@ def robust_spread(regression: Regression, pieces: Iterable[Piece], value: Float)
     for piece in pieces:
         for g, e in enumerate(residuals_of(regression, piece, theta)):
             sizes_by_group[g].append(np.abs(e[places.of(piece.segment, piece.times[g]) >= 0]))
-    sizes = np.array([_size(np.concatenate(parts)) for parts in sizes_by_group])
+    sizes = np.array([_scaled_median(np.concatenate(parts)) for parts in sizes_by_group])
     scale = np.array([np.sqrt(f.target_square / max(f.count, 1)) for f in regression.factors.total])
     floor = np.finfo(np.float64).eps * np.where(scale > 0, scale, scale.max(initial=1.0))
     return np.asarray(np.maximum(sizes, floor))
 
 
-def _size(deviations: Float) -> float:
+def _scaled_median(deviations: Float) -> float:
     # A joint without equations has no residual.
     return MAD * float(np.median(deviations)) if len(deviations) else 0.0
 

@@ -619,9 +619,9 @@ def cross_validate(
     scored = named or list(range(len(measured.group_names)))
     total: Sums | None = None
     blocks: list[Sums] = []
-    made = folds_of(factors, folds)
-    once, measured = moved_once(measured, made), judged_equations(measured, made)
-    for fold in made:
+    made_folds = folds_of(factors, folds)
+    once, measured = moved_once(measured, made_folds), judged_equations(measured, made_folds)
+    for fold in made_folds:
         part = replace(regression, factors=factors.subset(fold.training), value_only=True)
         theta = estimator.fit(part).full_vector
         sums = Sums.of_factors(measured.subset(fold.held_out), theta, scored)
@@ -673,7 +673,9 @@ class StopSums:
         """Sums of samples with e and x (n, T), at rest where `stands` (n, T); rate in Hz."""
         sums = np.zeros((len(fields(StopSums)), len(e)))
         for j in np.flatnonzero(stands.any(axis=1)).tolist():
-            sums[:, j] = _of_joint(e[j, stands[j]], x[j, stands[j]], np.flatnonzero(stands[j]), rate)
+            sums[:, j] = _stop_sums_of_joint(
+                e[j, stands[j]], x[j, stands[j]], np.flatnonzero(stands[j]), rate
+            )
         return StopSums(*sums)
 
     @property
@@ -702,7 +704,7 @@ class StopSums:
         )
 
 
-def _of_joint(e: Float, x: Float, index: Int, rate: float) -> tuple[float, ...]:
+def _stop_sums_of_joint(e: Float, x: Float, index: Int, rate: float) -> tuple[float, ...]:
     """Sums of one joint's samples at rest, (T,) each, in the order of the fields.    index: of these samples."""
     starts = np.flatnonzero(np.diff(index, prepend=index[0] - 2) > 1)
     lengths = np.diff(starts, append=len(index))
@@ -766,7 +768,7 @@ class Bands:
         if not len(index) or not np.isfinite(self.estimate.covariance).all():
             return np.full((len(index), self.robot.n), np.nan)
         few = index[:: max(-(-len(index) // POINTS), 1)]
-        part = _picked(samples, few)
+        part = _selected(samples, few)
         n = self.robot.n
         columns: list[list[Int]] = [[] for _ in range(n)]
         lines: list[list[Float]] = [[] for _ in range(n)]
@@ -796,7 +798,7 @@ def _needs_time(term: Term) -> bool:
     return term.remembers or isinstance(term, NominalTerm)
 
 
-def _picked(samples: Samples, index: Int) -> Samples:
+def _selected(samples: Samples, index: Int) -> Samples:
     """Some samples as a batch, for terms that read each sample independently."""
     names = ("t", "q", "dq", "ddq", "tau", "keep", "theta", "dtheta", "ddtheta", "temperature", "gate")
     values = {name: getattr(samples, name)[index] for name in names if getattr(samples, name) is not None}

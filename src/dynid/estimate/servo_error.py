@@ -243,14 +243,14 @@ class Windows:
         along = (
             np.linalg.pinv(square[np.ix_(others, others)], rcond=ALIKE, hermitian=True) @ square[others, b]
         )
-        left = np.insert(-along / size[others], b, 1.0 / size[b])
+        combination = np.insert(-along / size[others], b, 1.0 / size[b])
         known, score = 0.0, np.zeros(len(places.blocks))
         for piece in pieces:
             for panel, weight, times in zip(piece.panels, weights, piece.times, strict=True):
-                line, block = left @ panel[:-1], places.of(piece.segment, times)
+                line, block = combination @ panel[:-1], places.of(piece.segment, times)
                 known += weight * float(line @ line)
-                missed = panel[-1] - value @ panel[:b]
-                np.add.at(score, block[block >= 0], weight * (line * missed)[block >= 0])
+                residual = panel[-1] - value @ panel[:b]
+                np.add.at(score, block[block >= 0], weight * (line * residual)[block >= 0])
         M = len(score)
         if not score.any():
             return np.nan
@@ -352,11 +352,11 @@ class Windows:
         """
         groups = range(len(pieces[0].panels))
         if weights is None:
-            missed = [
+            residuals = [
                 np.concatenate([p.panels[g][-1] - value @ p.panels[g][: len(value)] for p in pieces])
                 for g in groups
             ]
-            weights = np.array([1.0 / max(float(np.mean(e**2)), 1e-300) for e in missed])
+            weights = np.array([1.0 / max(float(np.mean(e**2)), 1e-300) for e in residuals])
         u = 1 + len(self.unknown.play)
         square, across = np.zeros((u, u)), np.zeros((u, len(value) + 1))
         for piece in pieces:

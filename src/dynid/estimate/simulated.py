@@ -115,14 +115,16 @@ def stiffness_ranges(
         raise UnfitDataError(
             "too-few-blocks", found=f"{len(blocks)} block(s) of data", expected=f"at least {LEAST_BLOCKS}"
         )
-    return tuple(_range(assembly.robot.joint_names[j], [_of_joint(b, j) for b in blocks]) for j in joints)
+    return tuple(
+        _stiffness_range(assembly.robot.joint_names[j], [_of_joint(b, j) for b in blocks]) for j in joints
+    )
 
 
 def _of_joint(block: _Sums, joint: int) -> _Sums:
     return _Sums(block.segment, block.products[joint])
 
 
-def _range(name: str, blocks: list[_Sums]) -> StiffnessRange:
+def _stiffness_range(name: str, blocks: list[_Sums]) -> StiffnessRange:
     forward, inverse = _slopes(blocks)
     M = len(blocks)
     without = np.array([_slopes(blocks[:m] + blocks[m + 1 :]) for m in range(M)])
@@ -148,9 +150,9 @@ def _slopes(blocks: list[_Sums]) -> tuple[float, float]:
     G = sum(S[1:, 1:] - np.outer(S[0, 1:], S[0, 1:]) / S[0, 0] for S in by_segment.values())
     size = np.sqrt(np.maximum(np.diag(G), 1e-300))
     G = G / np.outer(size, size)
-    left = G[:2, :2] - G[:2, 2:] @ np.linalg.pinv(G[2:, 2:], rcond=1e-10) @ G[2:, :2]
+    reduced = G[:2, :2] - G[:2, 2:] @ np.linalg.pinv(G[2:, 2:], rcond=1e-10) @ G[2:, :2]
     with np.errstate(divide="ignore", invalid="ignore"):
-        forward, inverse = left[0, 1] / left[0, 0], left[1, 1] / left[0, 1]
+        forward, inverse = reduced[0, 1] / reduced[0, 0], reduced[1, 1] / reduced[0, 1]
     return float(forward * size[1] / size[0]), float(inverse * size[1] / size[0])
 
 
@@ -399,10 +401,10 @@ def least_distance(R: Float, G: Float, h: Float) -> Float:
     scale = max(float(np.abs(h).max()), 1e-300)
     target = np.concatenate([np.zeros(len(R)), [1.0]])
     dual, _ = nnls(np.concatenate([A.T, h[None] / scale]), target)
-    left = np.concatenate([A.T, h[None] / scale]) @ dual - target
-    if left[-1] > -1e-12:
+    residual = np.concatenate([A.T, h[None] / scale]) @ dual - target
+    if residual[-1] > -1e-12:
         raise not_simulable()
-    return np.asarray(solve_triangular(R, -scale * left[:-1] / left[-1]))
+    return np.asarray(solve_triangular(R, -scale * residual[:-1] / residual[-1]))
 
 
 def not_simulable() -> SolverError:
@@ -541,10 +543,10 @@ class SimulationProblem:
         x = np.concatenate([x, x + around])
         extra = {name: np.concatenate([values, values]) for name, values in extra.items()}
         return Simulable.of(
-            self.mechanism, x, extra, self.wanted, real, first.value, self._least(first.value)
+            self.mechanism, x, extra, self.wanted, real, first.value, self._lower_bounds(first.value)
         )
 
-    def _least(self, first: Float) -> Float:
+    def _lower_bounds(self, first: Float) -> Float:
         # Lower bounds (b,): friction is not negative, and springs have at least STIFF of the stiffness from
         # deflections.
         columns = [self.regression.columns[i] for i in self.regression.base.independent]
@@ -643,7 +645,7 @@ class SimulationProblem:
         longest = max(round(LONGEST * samples.rate), 8)
         return Stretches.of(len(samples), min(length, longest), settling, AFTER)
 
-    def _fine(self, values: Float, samples: Samples) -> Float:
+    def _at_all_times(self, values: Float, samples: Samples) -> Float:
         # Coarse values (T, s) at the times of all samples, constant at the ends, which filters leave out.
         if self.stride == 1:
             return values
@@ -657,17 +659,17 @@ class SimulationProblem:
         mechanism = self.mechanism(value)
         samples_simulated = []
         for samples, simulated in zip(self.batches, self.runs(value, feedback), strict=True):
-            x, v, a = (self._fine(part, samples) for part in (simulated.x, simulated.v, simulated.a))
-            made = mechanism.samples(x, v, a, {})
+            x, v, a = (self._at_all_times(part, samples) for part in (simulated.x, simulated.v, simulated.a))
+            motion = mechanism.samples(x, v, a, {})
             samples_simulated.append(
                 replace(
                     samples,
-                    q=made.q + self.lag * made.dq,
-                    dq=made.dq,
-                    ddq=made.ddq,
-                    theta=made.theta,
-                    dtheta=made.dtheta,
-                    ddtheta=made.ddtheta,
+                    q=motion.q + self.lag * motion.dq,
+                    dq=motion.dq,
+                    ddq=motion.ddq,
+                    theta=motion.theta,
+                    dtheta=motion.dtheta,
+                    ddtheta=motion.ddtheta,
                 )
             )
         return samples_simulated

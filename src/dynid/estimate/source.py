@@ -165,15 +165,15 @@ def filtered_piece(
     """
     kept = assembly.parallel.kept(samples)
     owner = group_joints(assembly.rows, assembly.robot)
-    times, made = [], []
+    times, filtered = [], []
     for g, panel in enumerate(panels):
         values, t = assembly.parallel.apply(np.ascontiguousarray(panel), samples)
         if samples.gate is not None and owner[g] >= 0:
             open_ = samples.gate[kept, owner[g]]
             values, t = values[:, open_], t[open_]
-        made.append(np.ascontiguousarray(values))
+        filtered.append(np.ascontiguousarray(values))
         times.append(t)
-    return Piece(samples.segment, tuple(times), columns, tuple(made))
+    return Piece(samples.segment, tuple(times), columns, tuple(filtered))
 
 
 def log_source(regression: Regression, method: str) -> LogSource:
@@ -217,7 +217,7 @@ class Places:
     blocks: tuple[Block, ...]
 
     @cached_property
-    def _of_segment(self) -> dict[int, tuple[Float, Int]]:
+    def _spans_by_segment(self) -> dict[int, tuple[Float, Int]]:
         # Runs (K, 2) of consecutive samples in the order of time, and their blocks.
         spans = [block.spans for block in self.blocks]
         segments = np.array([block.segment for block in self.blocks])
@@ -232,7 +232,7 @@ class Places:
 
     def of(self, segment: int, times: Float) -> Int:
         """Index of the block of each time, -1 = none."""
-        known = self._of_segment.get(segment)
+        known = self._spans_by_segment.get(segment)
         if known is None or not len(times):
             return np.full(len(times), -1)
         spans, index = known

@@ -86,10 +86,10 @@ class BlockScores:
             X = np.concatenate(
                 [factor.R[:, :-1] @ part for factor, part in zip(block.groups, parts, strict=True)]
             )
-            left = np.concatenate(
+            residual = np.concatenate(
                 [root * factor.left(theta) for root, factor in zip(roots, block.groups, strict=True)]
             )
-            information[m], score[m] = X.T @ X, X.T @ left
+            information[m], score[m] = X.T @ X, X.T @ residual
         segment = np.array([block.segment for block in factors.blocks], dtype=np.int64)
         return BlockScores(inverse, information, score, segment)
 
@@ -116,9 +116,9 @@ class BlockScores:
         """Dependent blocks as one block each; together: numbers of the blocks of each group."""
         return BlockScores(
             self.inverse,
-            np.array([self.information[those].sum(axis=0) for those in together]),
-            np.array([self.score[those].sum(axis=0) for those in together]),
-            np.array([self.segment[those[0]] for those in together]),
+            np.array([self.information[numbers].sum(axis=0) for numbers in together]),
+            np.array([self.score[numbers].sum(axis=0) for numbers in together]),
+            np.array([self.segment[numbers[0]] for numbers in together]),
         )
 
     def leverage(self) -> Float:
@@ -127,7 +127,9 @@ class BlockScores:
 
     def without(self) -> Float:
         """(1 - H_m)^-1 score_m, (M, f): minus the change of the estimate without block m."""
-        return np.array([_solved(H, s) for H, s in zip(self.information, self.score, strict=True)])
+        return np.array(
+            [_solved_without_block(H, s) for H, s in zip(self.information, self.score, strict=True)]
+        )
 
     def jackknifed(self) -> Float:
         """Change of the estimate without each block, as far as the other blocks test it.
@@ -144,7 +146,9 @@ class BlockScores:
 
         """
         least = 1.0 / self.count
-        return np.array([_solved(H, s, least) for H, s in zip(self.information, self.score, strict=True)])
+        return np.array(
+            [_solved_without_block(H, s, least) for H, s in zip(self.information, self.score, strict=True)]
+        )
 
     def standardised(self) -> Float:
         """(1 - H_m)^-1/2 score_m, (M, f): scores corrected for the pull of each block on the fit."""
@@ -160,7 +164,7 @@ class BlockScores:
         return np.asarray(self.inverse @ white @ self.inverse.T)
 
 
-def _solved(H: Float, score: Float, least: float = 1.0 - LARGEST_LEVERAGE) -> Float:
+def _solved_without_block(H: Float, score: Float, least: float = 1.0 - LARGEST_LEVERAGE) -> Float:
     """(1 - H)^-1 score; where less than `least` of a direction remains, (least (1 - H))^-1/2 score."""
     try:
         np.linalg.cholesky((1.0 - least) * np.eye(len(H)) - H)

@@ -113,7 +113,8 @@ class Assembly:
                 "no-samples",
                 found="no usable sample after masking, trimming and gating",
                 expected="motion longer than what the filters need at its ends",
-                do="record a longer motion, raise the cutoff frequency or reduce prepare.trim" + self._slow,
+                do="record a longer motion, raise the cutoff frequency or reduce prepare.trim"
+                + self._time_unit_hint,
             )
         blocks = list(without_traces(_without_stubs(blocks)))
         return Factors(
@@ -156,7 +157,7 @@ class Assembly:
         return Known(factors, ~touched) if not touched.all() else None
 
     @property
-    def _slow(self) -> str:
+    def _time_unit_hint(self) -> str:
         # No robot is logged so slowly: these are probably milliseconds taken for seconds.
         step = 1.0 / self.parallel.rate
         return f"; rows are {step:.3g} s apart: declare the unit of log.time" if step > SLOW_STEP else ""
@@ -176,7 +177,7 @@ class Assembly:
             each = list(self._equations_at_once(self.rows, batches, skipped, written))
         else:
             each = [(samples, self._equations(samples, skipped, written)) for samples in batches]
-        return [self._of_batch(samples, filtered) for samples, filtered in each]
+        return [self._pieces_of_batch(samples, filtered) for samples, filtered in each]
 
     def _equations(self, samples: Samples, skipped: Bool, written: Bool) -> Equations:
         if isinstance(self.rows, TorqueRows):
@@ -194,7 +195,7 @@ class Assembly:
         for samples, a, b in zip(batches, side.edges[:-1], side.edges[1:], strict=True):
             yield samples, Equations(equations.columns, tuple(panel[:, a:b] for panel in panels))
 
-    def _of_batch(self, samples: Samples, filtered: Equations) -> _Pieces:
+    def _pieces_of_batch(self, samples: Samples, filtered: Equations) -> _Pieces:
         kept = self.parallel.kept(samples)
         cut = self.blocks.of(samples, kept)
         gate = None if samples.gate is None else cut.arranged(samples.gate[kept].T)
@@ -235,11 +236,11 @@ class Known:
                 groups=tuple(
                     known_factor if known else new_factor
                     for new_factor, known_factor, known in zip(
-                        block.groups, there.groups, self.groups, strict=True
+                        block.groups, known_block.groups, self.groups, strict=True
                     )
                 ),
             )
-            for block, there in zip(blocks, self.factors.blocks, strict=True)
+            for block, known_block in zip(blocks, self.factors.blocks, strict=True)
         ]
 
 
@@ -258,7 +259,7 @@ def _acts_on(robot: RobotModel, term: Term) -> Bool:
     return np.array([own_torque or len(indices) > 0 for indices in columns])
 
 
-def _joined(a: Block, b: Block) -> Block:
+def _joined_blocks(a: Block, b: Block) -> Block:
     both = a.stretches is not None and b.stretches is not None
     return replace(
         a,
@@ -282,7 +283,7 @@ def _without_stubs(blocks: list[Block]) -> list[Block]:
         key = block.segment, None if block.stretches is None else block.part
         before = latest.get(key)
         if before is not None and min(_count(block), _count(whole[before])) < least:
-            whole[before] = _joined(whole[before], block)
+            whole[before] = _joined_blocks(whole[before], block)
         else:
             latest[key] = len(whole)
             whole.append(block)

@@ -232,7 +232,7 @@ def base_of_matrix(W: Float, names: Sequence[str], tolerance: float, kinds: Sequ
     return BaseMap(
         names=tuple(names),
         independent=np.array(independent),
-        B=_without_dust(B),
+        B=_without_rounding(B),
         singular_values=s,
         gap=accepted / rejected if rejected > 0 else np.inf,
         scale=norm / np.sqrt(len(W)),
@@ -341,7 +341,7 @@ def _scatter(lines: Float, columns: Int, width: int) -> Float:
     return W
 
 
-def _without_dust(B: Float) -> Float:
+def _without_rounding(B: Float) -> Float:
     rounded = np.round(B)
     return np.where(np.abs(B - rounded) < 1e-10, rounded, B)
 

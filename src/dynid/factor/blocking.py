@@ -225,7 +225,7 @@ class GrowingBlocks:
             self._settle()
         for group, (panel, block_edges) in enumerate(zip(panels, edges, strict=True)):
             waits = panel.size <= len(self._room) - self._used
-            stored = self._kept(panel) if waits else panel
+            stored = self._stored(panel) if waits else panel
             for block, (a, b) in zip(blocks, pairwise(block_edges.tolist()), strict=True):
                 if a == b:
                     continue
@@ -243,12 +243,12 @@ class GrowingBlocks:
         key = cut.segment, cut.numbers[place]
         known = self._blocks.get(key)
         if known is None:
-            made = self._blocks[key] = _GrowingBlock(cut.block(place), motion, columns)
-            return made
+            new_block = self._blocks[key] = _GrowingBlock(cut.block(place), motion, columns)
+            return new_block
         known.add(cut.ends[place], motion, cut.stretches[place])
         return known
 
-    def _kept(self, panel: Float) -> Float:
+    def _stored(self, panel: Float) -> Float:
         room = self._room[self._used : self._used + panel.size].reshape(panel.shape)
         room[...] = panel
         self._used += panel.size
@@ -429,10 +429,10 @@ def thinned(
             kept = np.flatnonzero(inside)
             if len(kept):
                 low, high = max(int(kept[0]) - margin, 0), int(kept[-1]) + 1 + margin
-                yield _part(replace(samples, keep=inside), low, min(high, len(samples)))
+                yield _copied_part(replace(samples, keep=inside), low, min(high, len(samples)))
 
 
-def _part(samples: Samples, start: int, stop: int) -> Samples:
+def _copied_part(samples: Samples, start: int, stop: int) -> Samples:
     cut = samples.part(start, stop)
 
     def own(values: Float | None) -> Float | None:

@@ -113,8 +113,8 @@ class Factor:
 
     def residual_square(self, value: Float) -> float:
         """||y - X b||^2 for values over all parameters."""
-        left = self.left(value)
-        return float(left @ left)
+        residual = self.left(value)
+        return float(residual @ residual)
 
     def residual_sum(self, value: Float) -> float:
         """Sum of y - X b."""
@@ -252,12 +252,12 @@ class Factors:
         LEAST_INDEPENDENT remain, since a missing effect lasts longer than one short part.
         """
         groups, motions = list[Int](), dict[int, list[Int]]()
-        for those in self.repetitions():
-            part = self.blocks[those[0]].part
+        for numbers in self.repetitions():
+            part = self.blocks[numbers[0]].part
             if part is None:
-                groups.append(those)
+                groups.append(numbers)
             else:
-                motions.setdefault(part // PARTS_OF_A_MOTION, []).append(those)
+                motions.setdefault(part // PARTS_OF_A_MOTION, []).append(numbers)
         for parts in motions.values():
             count = max(len(parts) // (len(parts) // LEAST_INDEPENDENT or 1), 1)
             groups += [
@@ -277,14 +277,15 @@ class Factors:
         together = [[self.blocks[i] for i in numbers] for numbers in self.repetitions()]
         blocks = tuple(
             replace(
-                those[0],
-                end=those[-1].end,
+                blocks_together[0],
+                end=blocks_together[-1].end,
                 groups=tuple(
-                    merged([block.groups[g] for block in those]) for g in range(len(self.group_names))
+                    merged([block.groups[g] for block in blocks_together])
+                    for g in range(len(self.group_names))
                 ),
-                motion=sum_of([block.motion for block in those]),
+                motion=sum_of([block.motion for block in blocks_together]),
             )
-            for those in together
+            for blocks_together in together
         )
         return replace(self, blocks=blocks)
 
@@ -339,7 +340,7 @@ def without_traces(blocks: Sequence[Block]) -> tuple[Block, ...]:
         np.array([np.einsum("ij,ij->j", b.groups[g].R, b.groups[g].R)[:-1] for b in blocks])
         for g in range(len(blocks[0].groups))
     ]
-    gone = [
+    masks = [
         (group_squares > 0) & (group_squares < TRACE**2 * group_squares.sum(axis=0))
         for group_squares in squares
     ]
@@ -348,10 +349,10 @@ def without_traces(blocks: Sequence[Block]) -> tuple[Block, ...]:
             b,
             groups=tuple(
                 f.without(group_mask[i]) if group_mask[i].any() else f
-                for f, group_mask in zip(b.groups, gone, strict=True)
+                for f, group_mask in zip(b.groups, masks, strict=True)
             ),
         )
-        if any(group_mask[i].any() for group_mask in gone)
+        if any(group_mask[i].any() for group_mask in masks)
         else b
         for i, b in enumerate(blocks)
     )

@@ -61,15 +61,19 @@ def folds(counts: Sequence[float] | Float, wanted: int = 5, motion: Float | None
     if M < LEAST_BLOCKS:
         return ()
     number = max(min(wanted, M // BLOCKS_A_FOLD), LEAST_FOLDS)
-    tried = range(number, M + 1, number)
+    run_counts = range(number, M + 1, number)
     if motion is None:
-        return _dealt_folds(size, tried[0], number)
+        return _dealt_folds(size, run_counts[0], number)
     moves = motion.sum(axis=0) > 0
-    shared = _least_training_share(_dealt_folds(size, tried[-1], number), motion) >= LEAST_MOTION
+    shared = _least_training_share(_dealt_folds(size, run_counts[-1], number), motion) >= LEAST_MOTION
     if 2 * int((shared & moves).sum()) < int(moves.sum()):
         return ()
-    dealt = (_dealt_folds(size, runs, number) for runs in tried)
-    return next(made for made in dealt if (_least_training_share(made, motion)[shared] >= LEAST_MOTION).all())
+    dealt = (_dealt_folds(size, runs, number) for runs in run_counts)
+    return next(
+        candidate
+        for candidate in dealt
+        if (_least_training_share(candidate, motion)[shared] >= LEAST_MOTION).all()
+    )
 
 
 def _dealt_folds(size: Float, runs: int, number: int) -> tuple[Fold, ...]:
@@ -91,8 +95,8 @@ def _dealt_folds(size: Float, runs: int, number: int) -> tuple[Fold, ...]:
 def _least_training_share(made: Sequence[Fold], motion: Float) -> Float:
     # Least share of each joint's motion (n,) for training; 1 for joints at rest.
     total = motion.sum(axis=0)
-    left = np.min([motion[fold.training].sum(axis=0) for fold in made], axis=0)
-    return np.where(total > 0, left / np.where(total > 0, total, 1.0), 1.0)
+    training = np.min([motion[fold.training].sum(axis=0) for fold in made], axis=0)
+    return np.where(total > 0, training / np.where(total > 0, total, 1.0), 1.0)
 
 
 def not_judged(made: Sequence[Fold], motion: Float) -> Bool:
@@ -117,8 +121,8 @@ def judged_equations(factors: Factors, made: Sequence[Fold]) -> Factors:
     motion = factors.motion
     if motion is None or motion.shape[1] != len(factors.group_names):
         return factors
-    gone = not_judged(made, motion)
-    if not gone.any():
+    masks = not_judged(made, motion)
+    if not masks.any():
         return factors
     blocks = tuple(
         replace(
@@ -129,7 +133,7 @@ def judged_equations(factors: Factors, made: Sequence[Fold]) -> Factors:
         )
         if block_mask.any()
         else block
-        for block, block_mask in zip(factors.blocks, gone, strict=True)
+        for block, block_mask in zip(factors.blocks, masks, strict=True)
     )
     return replace(factors, blocks=blocks)
 
@@ -139,8 +143,8 @@ def moved_once(factors: Factors, made: Sequence[Fold]) -> tuple[str, ...]:
     motion = factors.motion
     if motion is None or motion.shape[1] != len(factors.group_names):
         return ()
-    seen = np.where(not_judged(made, motion), 0.0, motion).sum(axis=0)
-    few = seen < LEAST_MOTION * motion.sum(axis=0)
+    judged_motion = np.where(not_judged(made, motion), 0.0, motion).sum(axis=0)
+    few = judged_motion < LEAST_MOTION * motion.sum(axis=0)
     return tuple(name for name, is_few in zip(factors.group_names, few, strict=True) if is_few)
 
 
@@ -152,16 +156,16 @@ def can_hold_out(factors: Factors) -> bool:
 def folds_of(factors: Factors, wanted: int = 5) -> tuple[Fold, ...]:
     """Folds of the blocks of factors; in a motion that repeats, each consists of the same parts of every repetition."""
     together, counts, motion = factors.repetitions(), block_counts(factors), factors.motion
-    made = folds(
-        np.array([counts[those].sum() for those in together]),
+    part_folds = folds(
+        np.array([counts[numbers].sum() for numbers in together]),
         wanted,
-        None if motion is None else np.array([motion[those].sum(axis=0) for those in together]),
+        None if motion is None else np.array([motion[numbers].sum(axis=0) for numbers in together]),
     )
 
     def blocks(parts: Int) -> Int:
         return np.sort(np.concatenate([together[k] for k in parts]))
 
-    return tuple(Fold(blocks(fold.training), blocks(fold.held_out)) for fold in made)
+    return tuple(Fold(blocks(fold.training), blocks(fold.held_out)) for fold in part_folds)
 
 
 def folds_by_time(factors: Factors, wanted: int = 5) -> tuple[Fold, ...]:

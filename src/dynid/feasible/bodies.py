@@ -73,12 +73,12 @@ def barrier(pi: Float, prior: Float, c: float) -> float:
         Compactness of the density limit, see `compactness`.
 
     """
-    here, there = slack(pi, c), slack(prior, c)
-    if not here > 0:
+    link_slack, prior_slack = slack(pi, c), slack(prior, c)
+    if not link_slack > 0:
         return np.inf
     ratio = np.linalg.solve(pseudo_inertia(prior), pseudo_inertia(pi))
-    away = np.trace(ratio) - 4.0 - 6.0 * (1.0 - there) * (pi[0] / prior[0] - 1.0)
-    return float(away / there - np.linalg.slogdet(ratio)[1] - 4.0 * np.log(here / there))
+    linear = np.trace(ratio) - 4.0 - 6.0 * (1.0 - prior_slack) * (pi[0] / prior[0] - 1.0)
+    return float(linear / prior_slack - np.linalg.slogdet(ratio)[1] - 4.0 * np.log(link_slack / prior_slack))
 
 
 # Radius of gyration of an unknown link over its length.

@@ -246,7 +246,7 @@ def violations(cone: Cone, s: Float) -> Float:
     if cone is Cone.SEMIDEFINITE:
         return np.asarray(np.maximum(-np.linalg.eigvalsh(from_triangle(s))[:, 0], 0.0))
     if cone is Cone.DENSITY:
-        return np.maximum(-_rooms(s), 0.0)
+        return np.maximum(-_density_margins(s), 0.0)
     return np.array([violation(cone, values) for values in s])
 
 
@@ -256,13 +256,13 @@ def slack(block: Block, x: Float) -> float:
     if block.cone is Cone.BALL:
         return float(s[0] - np.linalg.norm(s[1:]))
     if block.cone is Cone.DENSITY:
-        return float(_rooms(s[None])[0])
+        return float(_density_margins(s[None])[0])
     if block.cone is Cone.SEMIDEFINITE:
         return float(np.linalg.eigvalsh(from_triangle(s))[0])
     return float(-np.abs(s).max()) if block.cone is Cone.ZERO else float(s.min())
 
 
-def _rooms(s: Float) -> Float:
+def _density_margins(s: Float) -> Float:
     # det(M)^(1/4) - c M_44^(3/2), or the least eigenvalue of M if that is negative, (k,) of (k, 11).
     values = np.linalg.eigvalsh(from_triangle(s[:, :10]))
     root = np.maximum(values, 0.0).prod(axis=1) ** 0.25
@@ -352,7 +352,7 @@ def solve_program(P: Float, q: Float, blocks: Sequence[Block]) -> Answer:
         return solve_cones(P, q, blocks)
     n, added = len(q), LOWER + ROOT + POWER
     width = n + added * len(dense)
-    wide = [replace(block, matrix=_wider(block.matrix, width)) for block in blocks]
+    wide = [replace(block, matrix=_widened(block.matrix, width)) for block in blocks]
     further: list[Block] = []
     for place, k in enumerate(dense):
         z = n + added * place
@@ -368,7 +368,7 @@ def solve_program(P: Float, q: Float, blocks: Sequence[Block]) -> Answer:
     return replace(answer, x=answer.x[:n], duals=tuple(duals))
 
 
-def _wider(matrix: Float, width: int) -> Float:
+def _widened(matrix: Float, width: int) -> Float:
     # np.pad is several times slower on the thousands of half-spaces of meshes.
     wide = np.zeros((len(matrix), width))
     wide[:, : matrix.shape[1]] = matrix
@@ -395,14 +395,14 @@ def below_determinant(matrix: Float, offset: Float, z: int) -> Block:
     n = matrix.shape[1]
     lines = np.zeros((36, n))
     for column in np.flatnonzero(matrix.any(axis=0)):
-        lines[:, column] = triangle(_corner(from_triangle(matrix[:, column])))
+        lines[:, column] = triangle(_in_corner(from_triangle(matrix[:, column])))
     for k, (row, of) in enumerate(_PLACES):
         unit = np.zeros((8, 8))
         unit[row, 4 + of] = unit[4 + of, row] = 1.0
         if row == of:
             unit[4 + row, 4 + row] = 1.0
         lines[:, z + k] = triangle(unit)
-    return Block(Cone.SEMIDEFINITE, lines, triangle(_corner(from_triangle(offset))))
+    return Block(Cone.SEMIDEFINITE, lines, triangle(_in_corner(from_triangle(offset))))
 
 
 def diagonal(z: int) -> list[int]:
@@ -456,7 +456,7 @@ def mean(root: Float, a: Float, b: Float) -> Block:
     return Block(Cone.BALL, np.array([a + b, 2.0 * root, a - b]), np.zeros(3))
 
 
-def _corner(M: Float) -> Float:
+def _in_corner(M: Float) -> Float:
     whole = np.zeros((8, 8))
     whole[:4, :4] = M
     return whole

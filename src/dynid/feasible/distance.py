@@ -199,8 +199,8 @@ def linearised(pi: Float, prior: Float) -> tuple[Float, Float]:
         turned = V.T @ inverse @ from_triangle(TRIANGLE[:, k]) @ inverse.T @ V
         J[:, k] = triangle(V @ (F * turned) @ V.T)
     J /= np.sqrt(2.0)
-    here = triangle(V @ np.diag(np.log(w)) @ V.T) / np.sqrt(2.0)
-    return J, np.asarray(J @ pi - here)
+    logarithm = triangle(V @ np.diag(np.log(w)) @ V.T) / np.sqrt(2.0)
+    return J, np.asarray(J @ pi - logarithm)
 
 
 def scalar_geodesic(value: Float, prior: Float) -> Float:

@@ -189,7 +189,7 @@ class Entropic:
         return np.asarray(inverses.reshape(-1, 16) @ BASIS.reshape(10, 16).T)
 
     @cached_property
-    def _linear(self) -> Float:
+    def _linear_slopes(self) -> Float:
         # (nb, 10) slopes of D without its logarithms.
         share, masses = self._prior_shares, self.centre[self.bodies[:, 0]]
         linear = self._prior_traces * (1.0 - BARRIER + BARRIER / (1.0 - share))[:, None]
@@ -199,9 +199,9 @@ class Entropic:
     @cached_property
     def _prior_shares(self) -> Float:
         # (nb,) c m^(3/2) / det(P)^(1/4) of the priors: the square root of their density over the greatest.
-        return self._shares(self.centre, self._prior_log_det)
+        return self._density_shares(self.centre, self._prior_log_det)
 
-    def _shares(self, theta: Float, log_det: Float) -> Float:
+    def _density_shares(self, theta: Float, log_det: Float) -> Float:
         return np.asarray(self.compactness * theta[self.bodies[:, 0]] ** 1.5 * np.exp(-log_det / 4))
 
     def inertias(self, theta: Float) -> Float:
@@ -219,7 +219,7 @@ class Entropic:
     def rooms(self, theta: Float) -> Float:
         """Distance to the density limit, f = det(P)^(1/4) - c m^(3/2), of every link, (nb,)."""
         log_det = np.asarray(np.linalg.slogdet(self.inertias(theta))[1])
-        return np.asarray(np.exp(log_det / 4) * (1.0 - self._shares(theta, log_det)))
+        return np.asarray(np.exp(log_det / 4) * (1.0 - self._density_shares(theta, log_det)))
 
     def value(self, u: Float) -> float:
         """Objective f at u; infinite if a link is not physically consistent."""
@@ -228,19 +228,19 @@ class Entropic:
         log_det = self._log_dets(self.inertias(theta))
         if log_det is None:
             return np.inf
-        here = self._shares(theta, log_det)
-        if not (here < 1.0).all():
+        density_shares = self._density_shares(theta, log_det)
+        if not (density_shares < 1.0).all():
             return np.inf
         trace = (self._prior_traces * theta[self.bodies]).sum(axis=1)
         others, rotors = self.squared, self.rotors
         far = self._roots * (theta[others] - self.centre[others]) / program.spread[others]
         turning = self.weight[rotors] @ scalar_divergence(theta[rotors], self.centre[rotors])
-        missed = program.data @ u + program.start
+        residual = program.data @ u + program.start
         masses, at_prior = self.bodies[:, 0], self._prior_shares
-        away = trace - 4.0 - 6.0 * at_prior * (theta[masses] / self.centre[masses] - 1.0)
-        limit = away / (1.0 - at_prior) - 4.0 * np.log((1.0 - here) / (1.0 - at_prior))
+        linear = trace - 4.0 - 6.0 * at_prior * (theta[masses] / self.centre[masses] - 1.0)
+        limit = linear / (1.0 - at_prior) - 4.0 * np.log((1.0 - density_shares) / (1.0 - at_prior))
         entropy = (1.0 - BARRIER) * (trace - 4.0) + BARRIER * limit - (log_det - self._prior_log_det)
-        return float(missed @ missed + far @ far + turning + self.of_bodies @ entropy)
+        return float(residual @ residual + far @ far + turning + self.of_bodies @ entropy)
 
     def slopes(self, u: Float) -> tuple[Float, Float]:
         """Gradient (p,) and Hessian (p, p) at a u where every link is physically consistent."""
@@ -268,10 +268,10 @@ class Entropic:
         gradient = np.zeros(len(theta))
         gradient[rotors] = self.weight[rotors] * spread[rotors] / self.centre[rotors]
         gradient[others] = 2.0 * (self.weight * (theta - self.centre) / spread)[others]
-        gradient[self.bodies] = self.of_bodies[:, None] * self._linear * spread[self.bodies]
-        missed = program.data @ u + program.start
+        gradient[self.bodies] = self.of_bodies[:, None] * self._linear_slopes * spread[self.bodies]
+        residual = program.data @ u + program.start
         return (
-            2.0 * (program.data.T @ missed) + ease * (program.T.T @ gradient),
+            2.0 * (program.data.T @ residual) + ease * (program.T.T @ gradient),
             2.0 * program.gram + ease * self._curvature_of_others,
         )
 
@@ -294,14 +294,14 @@ class Entropic:
 
     def of_unknowns(self, push: Float, curve: Float) -> tuple[Float, Float]:
         """Forces (nb, 10) and stiffnesses (nb, 10, 10) of link parameters, as (p,) and (p, p) of u."""
-        spreads, T = self._spreads, self._moves
+        spreads, T = self._spreads, self._body_directions
         turned = (curve * spreads[:, :, None] * spreads[:, None, :]) @ T
         flat = T.reshape(-1, T.shape[2])
         return self.force_of_unknowns(push), flat.T @ turned.reshape(flat.shape)
 
     def force_of_unknowns(self, push: Float) -> Float:
         """Forces (nb, 10) of link parameters, as (p,) of u."""
-        flat = self._moves.reshape(-1, self._moves.shape[2])
+        flat = self._body_directions.reshape(-1, self._body_directions.shape[2])
         return np.asarray(flat.T @ (push * self._spreads).ravel())
 
     @cached_property
@@ -310,7 +310,7 @@ class Entropic:
         return np.asarray(self.program.spread[self.bodies])
 
     @cached_property
-    def _moves(self) -> Float:
+    def _body_directions(self) -> Float:
         # (nb, 10, p), how the bodies' parameters over their spreads move with u.
         return np.asarray(self.program.T[self.bodies])
 
@@ -526,15 +526,18 @@ class CentralPath:
         bounded = self._region.bounded
         push = np.zeros((nb, 10))
         push[bounded] = traces(at.S[nb:, None] @ self._turned()[nb:])
-        left = gradient - rows[limits].T @ at.y[limits] - problem.force_of_unknowns(push)
+        slope_left = gradient - rows[limits].T @ at.y[limits] - problem.force_of_unknowns(push)
         if len(bounds.equations):
-            left = left - bounds.equations.T @ np.linalg.lstsq(bounds.equations.T, left, rcond=None)[0]
+            slope_left = (
+                slope_left
+                - bounds.equations.T @ np.linalg.lstsq(bounds.equations.T, slope_left, rcond=None)[0]
+            )
         size = 1.0 + float(np.abs((hessian + bent) @ at.u).max())
         gap = float(at.y[limits] @ bounds.room(self.theta)[limits]) + float(
             np.trace(at.S[nb:], axis1=1, axis2=2).sum()
         )
         share = gap / (1.0 + abs(problem.value(at.u)))
-        return Certificate(0.0, float(np.abs(left).max()) / size, share, self._steps)
+        return Certificate(0.0, float(np.abs(slope_left).max()) / size, share, self._steps)
 
     def _matrices(self, theta: Float) -> Float:
         """P of the links, and P - margin of those with a margin, (nb + nm, 4, 4)."""
@@ -554,10 +557,10 @@ class CentralPath:
         )
 
     def _move(self, way: _Point, length: float) -> None:
-        there = self._point.moved(way, length)
-        root = np.linalg.cholesky(self._matrices(self._problem.program.theta(there.u)))
+        next_point = self._point.moved(way, length)
+        root = np.linalg.cholesky(self._matrices(self._problem.program.theta(next_point.u)))
         turn = np.linalg.inv(self._root) @ root
-        self._point, self._root = replace(there, S=turn.transpose(0, 2, 1) @ there.S @ turn), root
+        self._point, self._root = replace(next_point, S=turn.transpose(0, 2, 1) @ next_point.S @ turn), root
 
     def _turned(self) -> Float:
         """L^-1 E_k L'^-1 (nb + nm, 10, 4, 4) of every link, and of those with a margin."""
@@ -716,7 +719,7 @@ def _from_nearby(problem: Entropic, region: Region, near: Float) -> tuple[Float,
 def _without_half_spaces(problem: Entropic, region: Region) -> tuple[Float, Certificate] | None:
     # The minimum without half-spaces, or near it if it violates some.
     first = problem.first(np.zeros(len(problem.bodies)))
-    u, ended = _descended(problem, problem.program.unknowns(first), np.zeros((0, len(first))), QUICK)
+    u, ended = _newton(problem, problem.program.unknowns(first), np.zeros((0, len(first))), QUICK)
     if ended is None or not ended[1].ok:
         return None
     theta = problem.program.theta(u)
@@ -736,7 +739,7 @@ def _within_half_spaces(
         u, A = program.unknowns(theta), turned[active]
         if (sides.index[active] == SEVERAL).any():
             u = u - A.T @ np.linalg.solve(A @ A.T, sides.room(program.theta(u))[active])
-        u, ended = _descended(problem, u, A, steps)
+        u, ended = _newton(problem, u, A, steps)
         if ended is None or not ended[1].ok:
             return None
         pull, certificate = ended
@@ -766,7 +769,7 @@ def _independent(rows: Float, active: Bool) -> Bool:
     return kept
 
 
-def _descended(
+def _newton(
     problem: Entropic, u: Float, A: Float, steps: int = INTERIOR_STEPS
 ) -> tuple[Float, tuple[Float, Certificate] | None]:
     """Newton's method along A u = const until a step gains no more than rounding.
@@ -791,11 +794,11 @@ def _descended(
         before, decrease = decrease, -float(along @ direction)
         share = decrease / (1.0 + abs(value))
         if share > ROUNDING:
-            length, there = _step(problem, u, value, direction, decrease)
+            length, next_value = _step(problem, u, value, direction, decrease)
         else:  # Rounding hides differences of the value here, but each step doubles the correct digits.
             length = 1.0 if share <= SETTLED or decrease <= CLOSER * before else 0.0
-            there = value
-        u, value = u + length * direction, there
+            next_value = value
+        u, value = u + length * direction, next_value
         if length == 0.0 or share <= SETTLED:
             size = 1.0 + float(np.abs(hessian @ u).max())
             return u, (force, Certificate(0.0, float(np.abs(along).max()) / size, share, step))
@@ -808,8 +811,8 @@ def _step(
     # Longest halved step with sufficient decrease, and the value there; 0 if there is none.
     length = 1.0
     while length > LEAST_STEP:
-        there = problem.value(u + length * direction)
-        if there < value - 0.25 * length * decrease:
-            return length, there
+        next_value = problem.value(u + length * direction)
+        if next_value < value - 0.25 * length * decrease:
+            return length, next_value
         length *= 0.5
     return 0.0, value

@@ -100,7 +100,9 @@ def limits_of_body(entry: Mapping[str, Any]) -> Sequence[Convex]:
         constraints.append(BodyMass(body, float(lower), float(upper)))
     low, high = entry.get("centre_lower"), entry.get("centre_upper")
     if low is not None or high is not None:
-        constraints.append(CentreHalfSpaces.box(body, _three(low, -np.inf), _three(high, np.inf)))
+        constraints.append(
+            CentreHalfSpaces.box(body, _three_floats(low, -np.inf), _three_floats(high, np.inf))
+        )
     if entry.get("hull") is not None:
         points = np.array(entry["hull"], dtype=np.float64).reshape(-1, 3)
         # Also for whole_body: a flat hull is reported here and not during a fit.
@@ -111,10 +113,10 @@ def limits_of_body(entry: Mapping[str, Any]) -> Sequence[Convex]:
         raise UsageError("body-limits", found="whole_body without hull", expected="a hull of the whole link")
     axes = entry.get("ellipsoid_semi_axes")
     if axes is not None:
-        semi = _three(axes, np.nan)
+        semi = _three_floats(axes, np.nan)
         if not min(semi) > 0:
             raise UsageError("ellipsoid", found=f"semi-axes {list(semi)}", expected="three lengths > 0")
-        constraints.append(InsideEllipsoid(body, _three(entry.get("ellipsoid_centre"), 0.0), semi))
+        constraints.append(InsideEllipsoid(body, _three_floats(entry.get("ellipsoid_centre"), 0.0), semi))
     return constraints
 
 
@@ -163,7 +165,7 @@ def with_hull_of_mesh(entry: Mapping[str, Any], folder: Path, place: Place) -> d
     return kept | {"hull": corners.tolist()}
 
 
-def _three(values: Sequence[float] | None, missing: float) -> tuple[float, float, float]:
+def _three_floats(values: Sequence[float] | None, missing: float) -> tuple[float, float, float]:
     if values is None:
         return missing, missing, missing
     x, y, z = (float(v) for v in values)

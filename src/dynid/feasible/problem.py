@@ -294,8 +294,8 @@ class Task:
 
     def value(self, theta: Float) -> float:
         """Objective at parameters (p,)."""
-        missed = self.rows[:, :-1] @ (theta / self.spread) - self.rows[:, -1]
-        return float(missed @ missed) + self.away(theta)
+        residual = self.rows[:, :-1] @ (theta / self.spread) - self.rows[:, -1]
+        return float(residual @ residual) + self.away(theta)
 
     def cones(self, first: int) -> tuple[Float, list[Block]]:
         """Linear objective (n,) and blocks in d, theta = reference + spread d; auxiliary unknowns begin at `first`."""
@@ -369,7 +369,7 @@ def _geodesic(task: Task) -> tuple[Float, Certificate]:
     theta, certificate = start
     value = task.value(theta)
     for _ in range(_STEPS):
-        aim, checked = _solved(_linear(task, theta))
+        aim, checked = _solved(_with_linearised_distance(task, theta))
         step, gain = 1.0, 0.0
         while step > 1e-3 and not (gain := value - task.value(theta + step * (aim - theta))) > 0:
             step /= 2
@@ -381,7 +381,7 @@ def _geodesic(task: Task) -> tuple[Float, Certificate]:
     return theta, certificate
 
 
-def _linear(task: Task, theta: Float) -> Task:
+def _with_linearised_distance(task: Task, theta: Float) -> Task:
     # The linearised geodesic distance as further rows.
     rotors = task.setting.rotors
     further = np.zeros((10 * len(task.bodies) + len(rotors), len(task.spread) + 1))
@@ -430,7 +430,7 @@ def _whitened_program(task: Task) -> tuple[Answer, Float]:
     P = np.zeros((len(q), len(q)))
     P[:p, :p] = 2.0 * (data.T @ data + prior.T @ prior)
     q[:p] = T.T @ q[:p] + 2.0 * (data.T @ program.start + prior.T @ (np.sqrt(task.weight) * program.away))
-    answer = solve_program(P, q, [replace(block, matrix=_turned(block.matrix, T)) for block in blocks])
+    answer = solve_program(P, q, [replace(block, matrix=_in_unknowns(block.matrix, T)) for block in blocks])
     return answer, program.theta(answer.x[:p])
 
 
@@ -451,7 +451,7 @@ def _residual_program(task: Task) -> tuple[Answer, Float]:
     return answer, np.asarray(task.reference + task.spread * answer.x[:p])
 
 
-def _turned(matrix: Float, T: Float) -> Float:
+def _in_unknowns(matrix: Float, T: Float) -> Float:
     p = len(T)
     return np.concatenate([matrix[:, :p] @ T, matrix[:, p:]], axis=1)
 
@@ -527,8 +527,8 @@ def held_out_strength(
 
     """
     order = np.sort(np.asarray(strengths, dtype=np.float64))
-    table = [_tried(errors, float(s)) for s in order]
-    solved = _strength_solved(table)
+    table = [_result_or_none(errors, float(s)) for s in order]
+    solved = _solved_strengths(table)
     total = np.array([np.nan if fold_errors is None else float(np.sum(fold_errors)) for fold_errors in table])
     best = int(np.nanargmin(total))
     least = table[best]
@@ -578,8 +578,8 @@ def l_curve_strength(
     if len(strengths) < 3:
         raise UsageError("l-curve", found=f"{len(strengths)} strengths", expected="at least 3")
     order = np.sort(np.asarray(strengths, dtype=np.float64))
-    table = [_tried(solve, float(s)) for s in order]
-    solved = _strength_solved(table)
+    table = [_result_or_none(solve, float(s)) for s in order]
+    solved = _solved_strengths(table)
     if len(solved) < 3:
         raise SolverError(
             "l-curve",
@@ -599,7 +599,7 @@ def l_curve_strength(
     return Chosen(float(order[chosen]), order, depth, chosen in (solved[0], solved[-1]))
 
 
-def _tried(function: Callable[[float], object], strength: float) -> Float | None:
+def _result_or_none(function: Callable[[float], object], strength: float) -> Float | None:
     try:
         return np.asarray(function(strength), dtype=np.float64)
     except SolverError as error:
@@ -609,7 +609,7 @@ def _tried(function: Callable[[float], object], strength: float) -> Float | None
         return None
 
 
-def _strength_solved(table: Sequence[Float | None]) -> list[int]:
+def _solved_strengths(table: Sequence[Float | None]) -> list[int]:
     solved = [k for k, result in enumerate(table) if result is not None]
     if not solved:
         raise SolverError(

@@ -71,7 +71,7 @@ class Chart:
         """Parameters of coordinates, always physical."""
         theta = x * self.spread
         U = log_cholesky_factor(x[self.bodies])
-        theta[self.bodies] = _ten(U @ U.transpose(0, 2, 1) / self._squares())
+        theta[self.bodies] = _ten_parameters(U @ U.transpose(0, 2, 1) / self._squares())
         return np.asarray(theta)
 
     def jacobian(self, x: Float) -> Float:
@@ -85,7 +85,7 @@ class Chart:
         for k, (i, j) in enumerate(LOG_CHOLESKY_SHEARS):
             dU[4 + k, :, i, j] = U[:, 3, 3]
         half = dU @ U.transpose(0, 2, 1)
-        slopes = _ten((half + half.transpose(0, 1, 3, 2)) / self._squares())
+        slopes = _ten_parameters((half + half.transpose(0, 1, 3, 2)) / self._squares())
         for b, ten in enumerate(self.bodies):
             J[np.ix_(ten, ten)] = slopes[:, b].T
         return J
@@ -94,7 +94,7 @@ class Chart:
         return np.asarray(self.scale[:, :, None] * self.scale[:, None, :])
 
 
-def _ten(P: Float) -> Float:
+def _ten_parameters(P: Float) -> Float:
     # (..., 10) parameters of pseudo-inertias (..., 4, 4).
     xx, yy, zz = P[..., 0, 0], P[..., 1, 1], P[..., 2, 2]
     return np.stack(

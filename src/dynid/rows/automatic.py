@@ -416,8 +416,8 @@ def choose_rows(
     """
     if not isinstance(wanted, AutomaticRows):
         # The use of residuals depends on the accelerations, whoever chose the rows.
-        return RowsChoice(wanted, "asked for", trusted=_trusted(prepared))
-    choice = _automatic(wanted.commanded, robot, terms, prepared)
+        return RowsChoice(wanted, "asked for", trusted=_accelerations_trusted(prepared))
+    choice = _choose(wanted.commanded, robot, terms, prepared)
     sink.note("rows", str(choice))
     asked = prepared.asked
     if choice.state_cutoff is not None:
@@ -431,11 +431,11 @@ def choose_rows(
                 "states-low-passed", f"{change} as set: {why}. To keep your setting, set rows = 'momentum'"
             )
     if not choice.trusted:
-        sink.warn("noisy-accelerations", _noisy(choice, prepared))
+        sink.warn("noisy-accelerations", _noise_warning(choice, prepared))
     return choice
 
 
-def _noisy(choice: RowsChoice, prepared: Prepared) -> str:
+def _noise_warning(choice: RowsChoice, prepared: Prepared) -> str:
     # Advise only what was not done already.
     noise, settings = choice.evidence["acceleration"], prepared.settings
     shares = [share or 0.0 for share in noise["share"]]
@@ -456,22 +456,22 @@ def _noisy(choice: RowsChoice, prepared: Prepared) -> str:
     return f"{text}. Filters cannot remove it: log positions at a finer resolution or move faster"
 
 
-def _first(prepared: Prepared) -> tuple[Window, ...]:
+def _first_windows(prepared: Prepared) -> tuple[Window, ...]:
     return tuple(w for w in islice(prepared.windows(), WINDOWS) if len(w.t) >= LEAST_ROWS)
 
 
-def _trusted(prepared: Prepared) -> bool:
-    windows = _first(prepared)
+def _accelerations_trusted(prepared: Prepared) -> bool:
+    windows = _first_windows(prepared)
     return not windows or acceleration_noise(prepared, windows).worst <= TRUSTED_SHARE
 
 
-def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared: Prepared) -> RowsChoice:
-    windows = _first(prepared)
+def _choose(commanded: bool | None, robot: RobotModel, terms: Terms, prepared: Prepared) -> RowsChoice:
+    windows = _first_windows(prepared)
     if not windows:
         return RowsChoice(TorqueRows(), "the log is too short for an automatic choice")
     noise = acceleration_noise(prepared, windows)
     if any(isinstance(term, SpringTerm) for term in terms):
-        return _elastic(noise)
+        return _elastic_choice(noise)
     torque = held_torque(robot, prepared, windows, commanded)
     evidence = {"acceleration": noise.describe(), "torque": torque.describe()}
     whole = not any(isinstance(term, CurveTerm) or term.is_open for term in terms)
@@ -481,7 +481,7 @@ def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared
             f"{torque.reason}; in {100 * torque.sticking:.2g} % of the samples in motion a joint sticks, where its "
             "friction is unknown but does no work"
         )
-        rows = FilteredPowerRows(cutoff=_cutoff(noise), hold="zero")
+        rows = FilteredPowerRows(cutoff=_equation_cutoff(noise), hold="zero")
         return RowsChoice(rows, reason, evidence, noise.worst <= TRUSTED_SHARE)
     motors = prepared.log.mapping.motor_position
     both = (
@@ -490,11 +490,11 @@ def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared
         else ""
     )
     if noise.worst <= TRUSTED_SHARE:
-        reason = f"accelerations are accurate enough: {_noise(noise)}{both}"
+        reason = f"accelerations are accurate enough: {_noise_text(noise)}{both}"
         return RowsChoice(TorqueRows(), reason, evidence)
     hold: Hold = "zero" if torque.held else "linear"
-    momentum = MomentumRows(cutoff=_cutoff(noise), degree=2, hold=hold)
-    reason = f"accelerations are too noisy: {_noise(noise)}; these rows need none{both}"
+    momentum = MomentumRows(cutoff=_equation_cutoff(noise), degree=2, hold=hold)
+    reason = f"accelerations are too noisy: {_noise_text(noise)}; these rows need none{both}"
     if torque.held:
         reason += f"; {torque.reason}"
     asked = RowsChoice(momentum, reason, evidence, trusted=False)
@@ -505,21 +505,21 @@ def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared
     return replace(quiet, trusted=after.worst <= TRUSTED_SHARE)
 
 
-def _elastic(noise: AccelerationNoise) -> RowsChoice:
+def _elastic_choice(noise: AccelerationNoise) -> RowsChoice:
     springs = "the model has joint springs, which need the equations of link and motor"
     evidence = {"acceleration": noise.describe()}
     if noise.worst <= TRUSTED_SHARE:
         return RowsChoice(
-            ElasticRows(), f"{springs}; accelerations are accurate enough: {_noise(noise)}", evidence
+            ElasticRows(), f"{springs}; accelerations are accurate enough: {_noise_text(noise)}", evidence
         )
-    reason = f"{springs}; accelerations are too noisy: {_noise(noise)}"
-    return RowsChoice(ElasticMomentumRows(cutoff=_cutoff(noise)), reason, evidence, trusted=False)
+    reason = f"{springs}; accelerations are too noisy: {_noise_text(noise)}"
+    return RowsChoice(ElasticMomentumRows(cutoff=_equation_cutoff(noise)), reason, evidence, trusted=False)
 
 
-def _noise(noise: AccelerationNoise) -> str:
+def _noise_text(noise: AccelerationNoise) -> str:
     return f"noise is up to {100 * noise.worst:.2g} % of their power ({noise.worst_joint})"
 
 
-def _cutoff(noise: AccelerationNoise) -> float:
+def _equation_cutoff(noise: AccelerationNoise) -> float:
     # Slightly above the frequencies of the motion: lower, equations become similar; much higher, noise enters.
     return float(f"{min(max(CUTOFF_OVER_REACH * noise.reach, LOWEST_CUTOFF), HIGHEST_CUTOFF):.2g}")

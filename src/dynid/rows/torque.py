@@ -177,10 +177,10 @@ class StaticRows:
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:
         """The joints, or the motors of a coupled drive, which is where friction at rest acts."""
-        return self._moving(robot).groups(robot)
+        return self._motion_rows(robot).groups(robot)
 
     @staticmethod
-    def _moving(robot: RobotModel) -> Rows:
+    def _motion_rows(robot: RobotModel) -> Rows:
         return MotorRows() if robot.drive.coupled else TorqueRows()
 
     def posed(self, robot: RobotModel, samples: Samples) -> Samples:
@@ -204,4 +204,4 @@ class StaticRows:
                     row=samples.first + row, time=float(samples.t[row]), joint=robot.joint_names[joint]
                 ),
             )
-        return self._moving(robot).equations(robot, terms, self.posed(robot, samples), wanted)
+        return self._motion_rows(robot).equations(robot, terms, self.posed(robot, samples), wanted)

@@ -65,7 +65,7 @@ class ForwardModel:
         first = 0
         for term in terms:
             count = len(term.columns(robot))
-            self._sort(term, np.array(theta[first : first + count]))
+            self._classify(term, np.array(theta[first : first + count]))
             first += count
 
     @cached_property
@@ -109,7 +109,7 @@ class ForwardModel:
             M += self._mass_of(term, part, q)
         return M, h
 
-    def _sort(self, term: Term, part: Float) -> None:
+    def _classify(self, term: Term, part: Float) -> None:
         if term.of_bodies:
             self._bodies = self._bodies + part.reshape(self._bodies.shape)
             return
@@ -318,20 +318,22 @@ class _Pace:
     def __init__(self, mechanics: Mechanics, now: _Moment, length: float, least: int) -> None:
         self.mechanics, self.length, self.least = mechanics, length, least
         still = replace(now, v=np.zeros_like(now.v), direction=np.zeros_like(now.v))
-        self.watched = any(self._wanted(still, reach) > 0.3 * least for reach in (1e-4, 1e-3, 1e-2, 1e-1))
+        self.watched = any(
+            self._steps_needed(still, reach) > 0.3 * least for reach in (1e-4, 1e-3, 1e-2, 1e-1)
+        )
 
     def steps(self, now: _Moment) -> int:
         """Number of steps for the sample that begins now."""
         if not self.watched:
             return self.least
-        wanted = self._wanted(now, 1e-3)
+        wanted = self._steps_needed(now, 1e-3)
         return max(self.least, int(min(np.ceil(wanted), _MOST_STEPS))) if np.isfinite(wanted) else self.least
 
-    def _wanted(self, now: _Moment, least_reach: float) -> float:
+    def _steps_needed(self, now: _Moment, least_reach: float) -> float:
         # Slope of the torque over the velocities of a step, without the jump at zero, relative to the inertia.
         reach = least_reach + np.abs(now.v)
         M, h = self.mechanics.equations(np.stack([now.q, now.q]), np.stack([now.v + reach, now.v - reach]))
-        low, high = _limits(
+        low, high = _friction_limits(
             self.mechanics, replace(now, v=np.zeros_like(now.v), direction=np.zeros_like(now.v))
         )
         slope = np.maximum(np.abs(h[0] - h[1]) - (high - low), 0.0) / (2.0 * reach)
@@ -346,7 +348,7 @@ def _step(mechanics: Mechanics, now: _Moment, first: Float, last: Float, length:
         now = _released_or_sticking(mechanics, now, begin)
         rest = 1.0 - done
         ahead = _runge_kutta(mechanics, now, begin, last, rest * length)
-        event = _stop(now, ahead)
+        event = _first_stop(now, ahead)
         if event is None:
             return ahead
         joint, at = event
@@ -367,7 +369,7 @@ def _step(mechanics: Mechanics, now: _Moment, first: Float, last: Float, length:
     )
 
 
-def _stop(now: _Moment, ahead: _Moment) -> tuple[int, float] | None:
+def _first_stop(now: _Moment, ahead: _Moment) -> tuple[int, float] | None:
     # The sliding joint that stops first, and the share of the step at which it does.
     wrong = np.flatnonzero(now.direction * ahead.v < 0)
     if not len(wrong):
@@ -377,7 +379,7 @@ def _stop(now: _Moment, ahead: _Moment) -> tuple[int, float] | None:
     return int(wrong[first]), float(np.clip(shares[first], _SHORTEST, 1.0))
 
 
-def _limits(mechanics: Mechanics, now: _Moment) -> Float:
+def _friction_limits(mechanics: Mechanics, now: _Moment) -> Float:
     # Least and greatest friction (2, n) of a resting joint, from both sides of zero velocity.
     still = np.where(now.direction == 0, 0.0, now.v)
     velocities = np.stack([still, still - NEAR_ZERO, still + NEAR_ZERO])
@@ -391,7 +393,7 @@ def _released_or_sticking(mechanics: Mechanics, now: _Moment, tau: Float) -> _Mo
     resting = np.flatnonzero(now.direction == 0)
     if not len(resting):
         return now
-    low, high = _limits(mechanics, now)
+    low, high = _friction_limits(mechanics, now)
     M, h = (part[0] for part in mechanics.equations(now.q[None], now.v[None]))
     try:
         inverse = np.linalg.inv(M)

@@ -353,7 +353,7 @@ def _check(plant: Plant, controller: Controller, Y: Float, t: Float, scheme: Fix
     at = np.arange(0, max(len(t) - 1, 1), every)
     y, now = Y[at], t[at]
     with np.errstate(over="ignore", invalid="ignore"):
-        loop = _Loops(plant, controller, controller.torque(now, plant.state(y)) if scheme.held else None)
+        loop = _ManyStates(plant, controller, controller.torque(now, plant.state(y)) if scheme.held else None)
         whole = _step(loop, now, y, h)
         halves = _step(loop, now + 0.5 * h, _step(loop, now, y, 0.5 * h), 0.5 * h)
         scale = 1.0 + np.maximum.accumulate(np.abs(Y), axis=0)[at]
@@ -363,7 +363,7 @@ def _check(plant: Plant, controller: Controller, Y: Float, t: Float, scheme: Fix
         scheme.check_error(float(error[wrong[0]]), float(now[wrong[0]]), h)
 
 
-class _Loops:
+class _ManyStates:
     # States at many times together.
     def __init__(self, plant: Plant, controller: Controller, fixed_input: Float | None) -> None:
         self.plant, self.controller, self.held = plant, controller, fixed_input
@@ -373,7 +373,7 @@ class _Loops:
         return self.plant.rate(y, u)
 
 
-def _step(loop: _Loops, t: Float, y: Float, h: float) -> Float:
+def _step(loop: _ManyStates, t: Float, y: Float, h: float) -> Float:
     k1 = loop.slope(t, y)
     k2 = loop.slope(t + 0.5 * h, y + 0.5 * h * k1)
     k3 = loop.slope(t + 0.5 * h, y + 0.5 * h * k2)

@@ -201,11 +201,11 @@ def run(
     stepper = _Stepper(mechanism, feedback, inputs, 1.0 / samples.rate / substeps, x)
     system = mechanism.multibody
     if system is not None and system.native() is not None:
-        X, V, strayed = _followed(
+        X, V, strayed = _simulate_compiled(
             system, stepper, np.concatenate([x, v], axis=1), x_measured, samples.rate, substeps
         )
     else:
-        X, V, strayed = _stepped(stepper, x, v, x_measured, substeps)
+        X, V, strayed = _simulate_numpy(stepper, x, v, x_measured, substeps)
     if strayed is not None:
         first = float(samples.t[stretches.index[:, strayed]].min())
         raise SolverError(
@@ -219,7 +219,7 @@ def run(
     return Run(X, V, differentiated(V, samples.rate), u)
 
 
-def _stepped(
+def _simulate_numpy(
     stepper: _Stepper, x: Float, v: Float, measured: Float, substeps: int
 ) -> tuple[Float, Float, int | None]:
     B, K, s = measured.shape
@@ -234,7 +234,7 @@ def _stepped(
     return X, V, None
 
 
-def _followed(
+def _simulate_compiled(
     system: Multibody, stepper: _Stepper, start: Float, measured: Float, rate: float, substeps: int
 ) -> tuple[Float, Float, int | None]:
     inputs, feedback = stepper.inputs, stepper.feedback
@@ -266,7 +266,7 @@ def differentiated(v: Float, rate: float) -> Float:
     return a * (rate / 12.0)
 
 
-def _first(values: Float) -> list[Float]:
+def _first_four(values: Float) -> list[Float]:
     return [values[:, k] for k in range(4)]
 
 
@@ -281,7 +281,7 @@ def refined(values: Float, factor: int) -> Float:
     """
     B, K = values.shape[:2]
     before, behind = (
-        4 * v[0] - 6 * v[1] + 4 * v[2] - v[3] for v in (_first(values), _first(values[:, ::-1]))
+        4 * v[0] - 6 * v[1] + 4 * v[2] - v[3] for v in (_first_four(values), _first_four(values[:, ::-1]))
     )
     padded = np.concatenate([before[:, None], values, behind[:, None]], axis=1)
     resampled = np.empty((B, (K - 1) * factor + 1, *values.shape[2:]))
@@ -433,14 +433,14 @@ def sensitivity(
         gains = np.stack([np.broadcast_to(gain, (mechanism.n,)) for gain in (feedback.kp, feedback.kd)])
         outputs = np.stack([output.at, output.by_x, output.by_v]).astype(np.float64)
         return variation(system, (run.x, run.v, run.a), gains, outputs, parameters, 1.0 / rate, first_state)
-    J, G = _linear(mechanism, run, extra, feedback, wanted)
-    x, v = variational(J[:, :, J.shape[2] // 2 :], G, 1.0 / rate, first_state) or _integrated(
+    J, G = _linearise(mechanism, run, extra, feedback, wanted)
+    x, v = variational(J[:, :, J.shape[2] // 2 :], G, 1.0 / rate, first_state) or _integrate_sensitivity(
         J, G, rate, first_state
     )
     return np.asarray(output.by_x[:, None] * x[:, :, output.at] + output.by_v[:, None] * v[:, :, output.at])
 
 
-def _integrated(J: Float, G: Float, rate: float, first_state: bool) -> tuple[Float, Float]:
+def _integrate_sensitivity(J: Float, G: Float, rate: float, first_state: bool) -> tuple[Float, Float]:
     B, K, s, w = G.shape
     tail = 2 * s if first_state else 0
     z = np.zeros((B, 2 * s, w + tail))
@@ -452,15 +452,17 @@ def _integrated(J: Float, G: Float, rate: float, first_state: bool) -> tuple[Flo
     for k in range(K):
         X[:, k], V[:, k] = z[:, :s], z[:, s:]
         if k + 1 < K:
-            here, there = J[:, k], J[:, k + 1]
+            jacobian, next_jacobian = J[:, k], J[:, k + 1]
             right = np.array(z)
             right[:, s:, :w] += 0.5 * h * (G[:, k] + G[:, k + 1])
-            right[:, :, :w] -= 0.5 * h**2 * (here[:, :, s:] @ G[:, k + 1])
-            z = np.linalg.solve(unit - 0.5 * h * (here + there) + 0.5 * h**2 * (here @ there), right)
+            right[:, :, :w] -= 0.5 * h**2 * (jacobian[:, :, s:] @ G[:, k + 1])
+            z = np.linalg.solve(
+                unit - 0.5 * h * (jacobian + next_jacobian) + 0.5 * h**2 * (jacobian @ next_jacobian), right
+            )
     return X, V
 
 
-def _linear(
+def _linearise(
     mechanism: Mechanism, run: Run, extra: Extra, feedback: Feedback, wanted: Bool
 ) -> tuple[Float, Float]:
     # d(x, v)/dt = J (x, v) + (0, G theta), in chunks: (B, K, 2 s, 2 s) and (B, K, s, w).

@@ -124,13 +124,13 @@ class Mechanism:
     def equations(self, x: Float, v: Float, extra: Extra) -> tuple[Float, Float]:
         """Mass matrices M (B, s, s) and remaining forces h (B, s)."""
         B, s = x.shape
-        if self._bodies is not None and self._fast:
+        if self._bodies is not None and self._uses_kernel:
             n = self.n
             body, bias = equations_of_motion(
                 self.robot.tree, self._bodies, np.ascontiguousarray(x[:, :n]), np.ascontiguousarray(v[:, :n])
             )
             M = np.zeros((B, s, s)) if s > n else body
-            h = self._other(x, v, np.zeros_like(x), extra)
+            h = self._force_without_bodies(x, v, np.zeros_like(x), extra)
             if s > n:
                 M[:, :n, :n] = body
             h[:, :n] += bias
@@ -164,7 +164,9 @@ class Mechanism:
         """Secant slopes (B, s) of f over velocity, which keep a step through dry friction stable."""
         speed = np.where(np.abs(v) < SLOW, SLOW, v)
         zero = np.zeros_like(x)
-        change = self._other(x, speed, zero, extra) - self._other(x, -speed, zero, extra)
+        change = self._force_without_bodies(x, speed, zero, extra) - self._force_without_bodies(
+            x, -speed, zero, extra
+        )
         return np.maximum(change / (2.0 * speed), 0.0)
 
     def springs(self, x: Float, extra: Extra) -> tuple[Float, Float]:
@@ -181,9 +183,9 @@ class Mechanism:
             for group in (links, ~links):
                 shift = np.where(group, _STEP, 0.0)[None]
                 if move == "x":
-                    pair = [self._other(at + k * shift, zero, zero, first) for k in (1, -1)]
+                    pair = [self._force_without_bodies(at + k * shift, zero, zero, first) for k in (1, -1)]
                 else:
-                    pair = [self._other(at, fast + k * shift, zero, first) for k in (1, -1)]
+                    pair = [self._force_without_bodies(at, fast + k * shift, zero, first) for k in (1, -1)]
                 slope = (pair[0] - pair[1])[0] / (2.0 * _STEP)
                 for i, joint in enumerate(self.second):
                     column = joint if group[0] else n + i
@@ -197,14 +199,14 @@ class Mechanism:
 
         The form of a term is determined by evaluating it.
         """
-        if self._bodies is None or self.terms.channels() or not self._fast:
+        if self._bodies is None or self.terms.channels() or not self._uses_kernel:
             return None
         s, n = self.size, self.n
         stiffness, damping = np.zeros((2, s, s))
         constant: Float = np.zeros(s)
         at: list[int] = []
         signs: list[tuple[float, float]] = []
-        for term, values in self._others:
+        for term, values in self._terms_without_bodies:
             width = self._sign_width(term)
             if width is not None:
                 place = np.arange(n) if term.side is Side.LINK else self.driven
@@ -212,7 +214,7 @@ class Mechanism:
                 at += [int(place[j]) for j in joints]
                 signs += [(float(x), width) for x in values]
                 continue
-            line = self._line(term, values)
+            line = self._linear_form(term, values)
             if line is None:
                 return None
             stiffness, damping, constant = stiffness + line[0], damping + line[1], constant + line[2]
@@ -245,7 +247,7 @@ class Mechanism:
         same = np.array_equal(term.basis(self.robot, term.seen(samples)), smooth_sign(velocities, width))
         return width if same else None
 
-    def _line(self, term: Term, values: Float) -> tuple[Float, Float, Float] | None:
+    def _linear_form(self, term: Term, values: Float) -> tuple[Float, Float, Float] | None:
         # Slopes by position and velocity, (s, s), and constant (s,) of a linear term; otherwise None.
         s, alone = self.size, Terms((term,))
         rng = np.random.default_rng(0)
@@ -343,12 +345,12 @@ class Mechanism:
             motor[:, joint] += theta[panels.columns[joint]] @ panels.values[joint]
         return self.split(total, motor)
 
-    def _other(self, x: Float, v: Float, a: Float, extra: Extra) -> Float:
+    def _force_without_bodies(self, x: Float, v: Float, a: Float, extra: Extra) -> Float:
         # Everything but the links. Single-joint terms are summed without panels, since this is the inner loop.
         samples = self.samples(x, v, a, extra)
-        rest, theta = self._rest
+        rest, theta = self._remaining_terms
         f = self._force(rest, theta, samples) if rest.terms else np.zeros((len(x), self.size))
-        for term, values in self._single:
+        for term, values in self._single_joint_terms:
             torque = values * term.basis(self.robot, term.seen(samples))
             if not self.second or term.side is Side.LINK:
                 f[:, : self.n] += torque
@@ -357,9 +359,9 @@ class Mechanism:
         return f
 
     @cached_property
-    def _single(self) -> list[tuple[JointTerm, Float]]:
+    def _single_joint_terms(self) -> list[tuple[JointTerm, Float]]:
         terms = []
-        for term, values in self._others:
+        for term, values in self._terms_without_bodies:
             if self._is_single(term):
                 whole = np.zeros(self.n)
                 whole[list(joint_indices(self.robot, joints_of(term)))] = values
@@ -367,8 +369,8 @@ class Mechanism:
         return terms
 
     @cached_property
-    def _rest(self) -> tuple[Terms, Float]:
-        kept = [(term, values) for term, values in self._others if not self._is_single(term)]
+    def _remaining_terms(self) -> tuple[Terms, Float]:
+        kept = [(term, values) for term, values in self._terms_without_bodies if not self._is_single(term)]
         return Terms(tuple(t for t, _ in kept)), np.concatenate([np.zeros(0), *(v for _, v in kept)])
 
     @staticmethod
@@ -383,7 +385,7 @@ class Mechanism:
         )
 
     @cached_property
-    def _others(self) -> list[tuple[Term, Float]]:
+    def _terms_without_bodies(self) -> list[tuple[Term, Float]]:
         terms, first = [], 0
         for term in self.terms:
             count = len(term.columns(self.robot))
@@ -417,12 +419,14 @@ class Mechanism:
         x = np.concatenate([q, q[:, list(self.second)]], axis=1)
         unit = np.concatenate([np.zeros((1, s)), np.eye(s)]).repeat(3, axis=0)
         extra = {name: np.zeros(3 * (s + 1)) for name in self.terms.channels()}
-        f = self._other(np.tile(x, (s + 1, 1)), np.tile(v, (s + 1, 1)), unit, extra).reshape(s + 1, 3, s)
+        f = self._force_without_bodies(np.tile(x, (s + 1, 1)), np.tile(v, (s + 1, 1)), unit, extra).reshape(
+            s + 1, 3, s
+        )
         M = np.moveaxis(f[1:] - f[0], 0, 2)
         return np.asarray(0.5 * (M + np.swapaxes(M, 1, 2)))
 
     @cached_property
-    def _fast(self) -> bool:
+    def _uses_kernel(self) -> bool:
         if self._bodies is None:
             return False
         M = self._other_masses

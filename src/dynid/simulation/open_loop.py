@@ -103,7 +103,7 @@ def open_loop(
             expected="at least two samples and one substep",
         )
     model = ForwardModel(robot, terms, theta)
-    tau = _driving(robot, terms, theta, samples)
+    tau = _driving_torque(robot, terms, theta, samples)
     run = stick_slip(model, samples.q[0], samples.dq[0], tau, samples.rate, hold, substeps)
     error = samples.q - run.q
     diverged = None if run.diverged is None else float(samples.t[run.diverged])
@@ -151,7 +151,7 @@ def first_stretch(batches: Iterable[Samples], seconds: float) -> Samples:
     )
 
 
-def _driving(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
+def _driving_torque(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
     # A gain stands on the model's side of the equation, but scales the measured torque.
     tau, first = np.array(samples.tau), 0
     for term in terms:

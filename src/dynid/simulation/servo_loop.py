@@ -244,7 +244,7 @@ def servo_run(
     parameters = () if wanted is None else mechanism.parameters(wanted)
     with np.errstate(over="ignore", invalid="ignore"):
         if system is not None and system.native() is not None and parameters is not None:
-            made = rollout(
+            result = rollout(
                 system,
                 task.start,
                 task.samples,
@@ -255,10 +255,10 @@ def servo_run(
                 parameters,
                 threads=threads,
             )
-            simulated = ServoRun(made.x, made.v, made.dx)
+            simulated = ServoRun(result.x, result.v, result.dx)
         else:
             extra = extra_at(mechanism, samples, stretches, task.rows)
-            simulated = _by_numpy(mechanism, task, extra, wanted)
+            simulated = _simulate_numpy(mechanism, task, extra, wanted)
     every = task.every
     simulated = ServoRun(
         simulated.x[:, ::every],
@@ -267,9 +267,9 @@ def servo_run(
     )
     x = measured_coordinates(mechanism, samples)[0][stretches.index]
     astray = np.asarray(~(np.abs(simulated.x - x) < FAR).all(axis=(0, 2)))
-    if simulated.dx is not None and not _steep(simulated.dx) < STEEPEST:
+    if simulated.dx is not None and not _greatest_size(simulated.dx) < STEEPEST:
         # Saturated drives keep an unstable loop near the measurement while its derivatives grow.
-        astray |= np.array([not _steep(simulated.dx[:, k]) < STEEPEST for k in range(x.shape[1])])
+        astray |= np.array([not _greatest_size(simulated.dx[:, k]) < STEEPEST for k in range(x.shape[1])])
     if astray.any():
         first = float(samples.t[stretches.index[:, int(np.argmax(astray))]].min())
         raise SolverError(
@@ -281,7 +281,7 @@ def servo_run(
     return simulated
 
 
-def _steep(slopes: Float) -> float:
+def _greatest_size(slopes: Float) -> float:
     """Greatest size of slopes; nan where one is."""
     return float(np.maximum(slopes.max(), -slopes.min())) if slopes.size else 0.0
 
@@ -393,7 +393,9 @@ def _steps(mechanism: Mechanism, x: Float, extra: dict[str, Float], h: float, se
     return int(np.clip(np.ceil(h * decay / DECAY_A_STEP), 1, MOST_STEPS)) if np.isfinite(decay) else 1
 
 
-def _law(mechanism: Mechanism, task: _Task, row: int, y: Float, z: Float) -> tuple[Float, Float]:
+def _controller_torque(
+    mechanism: Mechanism, task: _Task, row: int, y: Float, z: Float
+) -> tuple[Float, Float]:
     """Torque (B, n) of the controllers in states y (B, 2 s), and its slopes (B, n, w) for slopes z (B, 2 s, w)."""
     s, place = mechanism.size, mechanism.driven
     (kp, kd, limit, band), (q, v, u) = task.gains, task.tables[:, :, row]
@@ -405,7 +407,9 @@ def _law(mechanism: Mechanism, task: _Task, row: int, y: Float, z: Float) -> tup
     return np.clip(whole, -limit, limit), du
 
 
-def _by_numpy(mechanism: Mechanism, task: _Task, extra: dict[str, Float], wanted: Bool | None) -> ServoRun:
+def _simulate_numpy(
+    mechanism: Mechanism, task: _Task, extra: dict[str, Float], wanted: Bool | None
+) -> ServoRun:
     # Step by step: y = (x, v), and its derivatives z (B, 2 s, w).
     s, place, hold = mechanism.size, mechanism.driven, task.hold
     B, K = len(task.start), task.samples
@@ -420,7 +424,7 @@ def _by_numpy(mechanism: Mechanism, task: _Task, extra: dict[str, Float], wanted
         parts = [(hold.early, hold.share, hold.delay + 1), (hold.count, 1.0 - hold.share, hold.delay)]
 
     def rate(row: int, y: Float, z: Float, held_torque: tuple[Float, Float] | None) -> tuple[Float, Float]:
-        u, du = _law(mechanism, task, row, y, z) if held_torque is None else held_torque
+        u, du = _controller_torque(mechanism, task, row, y, z) if held_torque is None else held_torque
         x, v = y[:, :s], y[:, s:]
         now = {name: np.ascontiguousarray(values[:, row]) for name, values in extra.items()}
         M, bias = mechanism.equations(x, v, now)
@@ -438,7 +442,7 @@ def _by_numpy(mechanism: Mechanism, task: _Task, extra: dict[str, Float], wanted
         if not np.isfinite(y).all():
             return ServoRun(np.full_like(X, np.nan), V, Z)
         if hold is not None:
-            u, du = _law(mechanism, task, k, y, z)
+            u, du = _controller_torque(mechanism, task, k, y, z)
             queue, slopes = [u, *queue[:-1]], [du, *slopes[:-1]]
         if k + 1 == K:
             break

@@ -374,7 +374,7 @@ def factors_of(
 
     """
     parts = np.array_split(np.arange(len(y[0])), blocks)
-    made = [
+    block_list = [
         Block(
             trajectory="synthetic",
             segment=0,
@@ -389,7 +389,7 @@ def factors_of(
         )
         for rows in parts
     ]
-    return Factors(tuple(f"group{g + 1}" for g in range(len(X))), parameter_count, tuple(made))
+    return Factors(tuple(f"group{g + 1}" for g in range(len(X))), parameter_count, tuple(block_list))
 
 
 def _correlated(rng: np.random.Generator, shape: tuple[int, int], correlation: float) -> Float:

@@ -197,14 +197,14 @@ def _behind_springs(
         moved = Samples.from_motion(q, dq, ddq, rate=RATE)
         return np.asarray(q + bodies.torque(robot, moved, theta[: 10 * robot.n_bodies]) / stiffness)
 
-    far2, far, here, near, near2 = (lead(k * h) for k in (-2, -1, 0, 1, 2))
+    far2, far, now, near, near2 = (lead(k * h) for k in (-2, -1, 0, 1, 2))
     dtheta = (8.0 * (near - far) - (near2 - far2)) / (12.0 * h)
-    ddtheta = (16.0 * (near + far) - (near2 + far2) - 30.0 * here) / (12.0 * h**2)
+    ddtheta = (16.0 * (near + far) - (near2 + far2) - 30.0 * now) / (12.0 * h**2)
     n = robot.n
     start = 10 * robot.n_bodies
     viscous, offset, rotor = theta[start : start + n], theta[start + n : start + 2 * n], theta[-2 * n : -n]
-    tau = stiffness * (here - plain.q) + viscous * dtheta + offset + rotor * ddtheta
-    return replace(plain, tau=tau, theta=here, dtheta=dtheta, ddtheta=ddtheta)
+    tau = stiffness * (now - plain.q) + viscous * dtheta + offset + rotor * ddtheta
+    return replace(plain, tau=tau, theta=now, dtheta=dtheta, ddtheta=ddtheta)
 
 
 def encoder_noise(n: int, position: float | Sequence[float]) -> MotionNoise:
