@@ -91,5 +91,5 @@ def test_refusals() -> None:
         IRLS("cauchy")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(UsageError, match="tuning"):
         IRLS(tuning=-1.0)
-    with pytest.raises(UsageError, match="factors alone"):
+    with pytest.raises(UsageError, match="factors only"):
         IRLS().fit(synthetic_regression(1, with_source=False).regression)

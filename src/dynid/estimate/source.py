@@ -181,9 +181,9 @@ def log_source(regression: Regression, method: str) -> LogSource:
     if not isinstance(regression.source, LogSource):
         raise UsageError(
             "needs-samples",
-            found=f"'{method}' on factors alone",
+            found=f"'{method}' with factors only",
             expected="the samples of a log",
-            do="use it through identify, or choose 'wls'",
+            do="call dynid.identify, or choose 'wls'",
         )
     return regression.source
 
@@ -193,9 +193,9 @@ def source_of(regression: Regression, method: str) -> Source:
     if regression.source is None:
         raise UsageError(
             "needs-samples",
-            found=f"'{method}' on factors alone",
-            expected="the equations one by one",
-            do="use it through identify, or choose 'wls'",
+            found=f"'{method}' with factors only",
+            expected="single equations of a log",
+            do="call dynid.identify, or choose 'wls'",
         )
     return regression.source
 

@@ -209,7 +209,7 @@ class Entropic:
         return np.asarray((theta[self.bodies] @ BASIS.reshape(10, 16)).reshape(-1, 4, 4))
 
     def _log_dets(self, inertias: Float) -> Float | None:
-        # (nb,) of bodies that are physically consistent, None where one is not.
+        # Log determinants (nb,) of physically consistent links; None if one is not.
         try:
             triangles = np.linalg.cholesky(inertias)
         except LinAlgError:
@@ -306,12 +306,12 @@ class Entropic:
 
     @cached_property
     def _spreads(self) -> Float:
-        # (nb, 10) of the bodies' parameters.
+        # Spreads (nb, 10) of the link parameters.
         return np.asarray(self.program.spread[self.bodies])
 
     @cached_property
     def _body_directions(self) -> Float:
-        # (nb, 10, p), how the bodies' parameters over their spreads move with u.
+        # Derivatives (nb, 10, p) of link parameters over their spreads by u.
         return np.asarray(self.program.T[self.bodies])
 
     def first(self, margin: Float) -> Float:

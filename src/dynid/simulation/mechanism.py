@@ -69,7 +69,7 @@ class Mechanism:
         if self.terms.remembers:
             raise UsageError(
                 "simulate-memory",
-                found="a term with a memory of the motion",
+                found="a term that depends on past motion",
                 expected="terms that depend on the present state only",
                 do="replace it by 'coulomb' or 'stribeck'",
             )

@@ -1,8 +1,8 @@
-"""The simulated mechanism: bodies, rotors, elastic joints, loads and friction, and its equations of motion.
+"""The simulated plant: links, rotors, elastic joints, loads and friction, and its equations of motion.
 
-Generalised coordinates x are the joint positions q, and with elastic joints also the reflected motor positions
-theta, theta_m = N theta. With full coupling every rotor is a body of the tree, so that its gyroscopic torque on the
-link that carries it follows from the same kernel as everything else.
+Generalised coordinates x are the joint positions q, and with elastic joints also the motor positions on the joint side,
+theta, with theta_m = N theta. With full coupling every rotor is a body of the tree, so that its gyroscopic torque on
+the link that carries it follows from the same kernel as everything else.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ SMOOTHING = 0.01
 
 
 class Load(Protocol):
-    """The seam for torque on the links: springs, counterbalances, dampers; of any number of states at once."""
+    """Interface of a load on the links, such as a spring, counterbalance or damper; for several states at once."""
 
     def torque(self, q: Float, dq: Float) -> Float:
-        """Joint torque (B, n) that the drives must supply against it, for states (B, n)."""
+        """Joint torque (B, n) that the drives must supply against the load, for states (B, n)."""
         ...
 
     def energy(self, q: Float) -> Float:
-        """What it stores, (B,) J; zeros if it stores nothing."""
+        """Stored energy, (B,) J; zeros if it stores none."""
         ...
 
 
 class Friction(Protocol):
-    """The seam for friction in the drives, motor by motor; it may have states of its own (LuGre, Dahl).
+    """Interface of friction in the drives, per motor, possibly with internal states (LuGre, Dahl).
 
-    Velocity and torque are those of a motor divided and multiplied by its own gear ratio, so that coefficients are
-    those seen at the joint where joints are not coupled. The plant maps them to the joints.
+    Velocity and torque are those of a motor divided and multiplied by its own gear ratio, so coefficients are those
+    seen at the joint if joints are not coupled. The plant maps them to the joints.
     """
 
     @property
     def states(self) -> int:
-        """Number of internal states, all motors together."""
+        """Number of internal states of all motors."""
         ...
 
     def torque(self, velocity: Float, state: Float) -> Float:
@@ -71,30 +71,45 @@ class Friction(Protocol):
 
 @dataclass(frozen=True)
 class FunctionLoad:
-    """A load from functions: a spring is FunctionLoad(lambda q, dq: k * q, lambda q: 0.5 * k * (q**2).sum(1)).
+    """Load from functions; a spring is FunctionLoad(lambda q, dq: k * q, lambda q: 0.5 * k * (q**2).sum(1)).
 
-    law: (q (B, n), dq (B, n)) -> torque (B, n) that the drives must supply.
-    stored: q (B, n) -> energy (B,), None = nothing is stored.
+    Parameters
+    ----------
+    law : callable
+        q (B, n), dq (B, n) -> torque (B, n) that the drives must supply.
+    stored : callable, optional
+        q (B, n) -> energy (B,); None = no energy is stored.
+
     """
 
     law: Callable[[Float, Float], Float]
     stored: Callable[[Float], Float] | None = None
 
     def torque(self, q: Float, dq: Float) -> Float:
-        """The law's torque."""
+        """Torque of the law."""
         return self.law(q, dq)
 
     def energy(self, q: Float) -> Float:
-        """The stored energy."""
+        """Stored energy."""
         return np.zeros(len(q)) if self.stored is None else self.stored(q)
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothFriction:
-    """Viscous and Coulomb friction: tau = viscous v + coulomb tanh(v / width), without states.
+    """Viscous and Coulomb friction without states, tau = viscous v + coulomb tanh(v / width).
 
-    viscous, coulomb: (n,) N m s/rad and N m (N s/m and N).    width: rad/s (m/s) over which the sign is smoothed.
-    Raises UsageError if a coefficient is negative or not finite, or the width is not positive.
+    Parameters
+    ----------
+    viscous, coulomb : ndarray, shape (n,), N m s/rad and N m (N s/m and N)
+        Coefficients.
+    width : float, rad/s (m/s)
+        Width of the smoothed sign.
+
+    Raises
+    ------
+    UsageError
+        If a coefficient is negative or not finite, or the width is not positive.
+
     """
 
     viscous: Float
@@ -115,13 +130,13 @@ class SmoothFriction:
 
     @staticmethod
     def of(robot: RobotModel, width: float = SMOOTHING) -> SmoothFriction:
-        """Friction of the robot's description; what it does not know is zero."""
+        """Friction of the robot's prior (URDF); unknown values are zero."""
         viscous, coulomb = np.nan_to_num(robot.friction_prior, nan=0.0).T
         return SmoothFriction(viscous, coulomb, width)
 
     @property
     def states(self) -> int:
-        """None."""
+        """0: there are no internal states."""
         return 0
 
     def torque(self, velocity: Float, state: Float) -> Float:
@@ -129,7 +144,7 @@ class SmoothFriction:
         return np.asarray(self.viscous * velocity + self.coulomb * np.tanh(velocity / self.width))
 
     def rate(self, velocity: Float, state: Float) -> Float:
-        """Empty."""
+        """Empty array."""
         return np.zeros_like(state)
 
 
@@ -137,7 +152,7 @@ class SmoothFriction:
 
 
 class Coupling(StrEnum):
-    """How rotors move: with the links that carry them, or as inertias that only spin (Spong 1987)."""
+    """Motion of rotors: with the links that carry them, or as inertias that only spin (Spong 1987)."""
 
     FULL = "full"
     SIMPLIFIED = "simplified"
@@ -145,10 +160,20 @@ class Coupling(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Elasticity:
-    """Springs between reflected motors and joints: tau = K (theta - q) + D (theta' - q').
+    """Springs between motors and joints, tau = K (theta - q) + D (theta' - q').
 
-    stiffness: K, (n,) N m/rad.    damping: D, (n,) N m s/rad.
-    Raises UsageError unless stiffness is positive and finite, and damping neither negative nor infinite.
+    Parameters
+    ----------
+    stiffness : ndarray, shape (n,), N m/rad
+        K.
+    damping : ndarray, shape (n,), N m s/rad
+        D.
+
+    Raises
+    ------
+    UsageError
+        Unless stiffness is positive and finite, and damping neither negative nor infinite.
+
     """
 
     stiffness: Float
@@ -173,7 +198,7 @@ _STATES_TRIED = 16
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Joint motion q, dq and reflected motor motion theta, dtheta, (B, n) each; the same for rigid joints."""
+    """Joint motion q, dq and motor motion theta, dtheta on the joint side, (B, n) each; the same for rigid joints."""
 
     q: Float
     dq: Float
@@ -183,17 +208,37 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Plant:
-    """A robot that is known exactly.
+    """An exactly known robot.
 
-    inertia: (nb, 10) of the bodies, None = the description's.
-    rotor_inertia: (n,) at the motors, I_m, kg m^2; None = the description's.
-    elasticity: None = rigid joints.
-    coupling: full = rotors are bodies that the links carry; then the inertia of a link includes that of the rotors
-        on it, as if they were locked (so a rotor counts once; Zollo et al. 2014).
-    mounting: where the motors sit; None = on the body before the joint, along its axis.
-    payload: (nb, 10) added to the bodies.    loads: torque on the links.    friction: in the drives.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    inertia : ndarray, shape (nb, 10), optional
+        Inertial parameters of the links; None = the prior's (URDF).
+    rotor_inertia : ndarray, shape (n,), kg m^2, optional
+        Rotor inertia I_m at the motors; None = the prior's (URDF).
+    elasticity : Elasticity, optional
+        Elastic joints; None = rigid joints.
+    coupling : Coupling
+        Full: rotors are bodies that the links carry. The inertia of a link then includes that of the rotors on it, as
+        if they were locked, so that a rotor counts once (Zollo et al. 2014).
+    mounting : Mounting, optional
+        Place of the motors; None = on the link before the joint, along its axis.
+    payload : ndarray, shape (nb, 10), optional
+        Inertial parameters added to the links.
+    loads : tuple of Load
+        Torque on the links.
+    friction : Friction, optional
+        Friction in the drives.
 
-    Raises InputError for unknown (nan) inertia, UsageError for a mass matrix that is not positive definite.
+    Raises
+    ------
+    InputError
+        For unknown (nan) inertia.
+    UsageError
+        For a mass matrix that is not positive definite.
+
     """
 
     robot: RobotModel
@@ -286,7 +331,7 @@ class Plant:
 
     @cached_property
     def friction_states(self) -> int:
-        """Internal states of the friction."""
+        """Number of internal states of the friction."""
         return 0 if self.friction is None else self.friction.states
 
     @property
@@ -301,7 +346,7 @@ class Plant:
 
     @cached_property
     def tree(self) -> Tree:
-        """Bodies, and with full coupling the rotors behind them."""
+        """Links, and with full coupling the rotors after them."""
         tree = self.robot.tree
         if self.coupling is Coupling.SIMPLIFIED:
             return tree
@@ -317,7 +362,7 @@ class Plant:
 
     @cached_property
     def tree_inertia(self) -> Float:
-        """Ten parameters of every body of the tree; a rotor is pure inertia about its axis, taken off its carrier."""
+        """Ten parameters of every body of the tree; a rotor is inertia about its axis, taken off its carrier."""
         if self.coupling is Coupling.SIMPLIFIED:
             return self.bodies
         mounting = self.carriers
@@ -346,7 +391,7 @@ class Plant:
 
     @cached_property
     def carriers(self) -> Mounting:
-        """Where the motors sit."""
+        """Place of the motors."""
         return Mounting.of(self.robot) if self.mounting is None else self.mounting
 
     @cached_property
@@ -379,7 +424,7 @@ class Plant:
 
     @cached_property
     def multibody(self) -> Multibody | None:
-        """The plant as the compiled step knows it; None for loads, linkages, and friction other than smooth."""
+        """The plant for the compiled step; None with loads, linkages, or friction that is not smooth."""
         friction, n, s = self.friction, self.n, self.size
         smooth = friction is None or (isinstance(friction, SmoothFriction) and self._motors is None)
         if self.loads or self.robot.drive.linkages or not smooth:
@@ -402,7 +447,7 @@ class Plant:
         return replace(plain, damping=damping, at=motors, level=friction.coulomb, width=width)
 
     def equations(self, x: Float, v: Float) -> tuple[Float, Float]:
-        """Mass matrix (B, size, size) and bias (B, size) with M x'' + h = generalised force, without loads."""
+        """Mass matrix (B, size, size) and bias (B, size), M x'' + h = generalised force, without loads."""
         n = self.n
         if self._direct:
             M, h = equations_of_motion(self.tree, self.tree_inertia, x, v)
@@ -423,7 +468,7 @@ class Plant:
         return State(y[:, :n], y[:, s : s + n], y[:, s - n : s], y[:, 2 * s - n : 2 * s])
 
     def vector(self, state: State, friction: Float | None = None) -> Float:
-        """State vectors (B, states) of a motion; friction: (B, friction_states), None = zero."""
+        """State vectors (B, states) of a motion; friction: internal states (B, friction_states), None = zero."""
         parts = [state.q, state.dq]
         if self.elasticity is not None:
             parts = [state.q, state.theta, state.dq, state.dtheta]
@@ -431,13 +476,13 @@ class Plant:
         return np.concatenate([*parts, inner], axis=1)
 
     def at_rest(self, q: Float) -> Float:
-        """State vectors (B, states) of the robot held still at joint positions (B, n)."""
+        """State vectors (B, states) of the robot at rest at joint positions (B, n)."""
         zero = np.zeros_like(q)
         theta = q if self.elasticity is None else q + self.holding_torque(q) / self.elasticity.stiffness
         return self.vector(State(q, zero, theta, zero))
 
     def holding_torque(self, q: Float) -> Float:
-        """Joint torque (B, n) that keeps the links still: gravity and loads."""
+        """Joint torque (B, n) that keeps the links at rest: gravity and loads."""
         zero = np.zeros_like(q)
         return self.rigid.equations(q, zero)[1] + self.load_torque(q, zero)
 
@@ -449,7 +494,7 @@ class Plant:
         return total
 
     def friction_torque(self, y: Float) -> Float:
-        """Friction torque in the drives, (B, n), seen at the joints."""
+        """Friction torque in the drives, (B, n), on the joint side."""
         state = self.state(y)
         if self.friction is None:
             return np.zeros_like(state.dtheta)
@@ -471,14 +516,14 @@ class Plant:
         return self.robot.drive.linkage_slopes(theta) if self.robot.drive.linkages else 1.0
 
     def spring_torque(self, state: State) -> Float:
-        """K (theta - q) + D (theta' - q'), (B, n); raises UsageError for rigid joints."""
+        """Spring torque K (theta - q) + D (theta' - q'), (B, n); raises UsageError for rigid joints."""
         if self.elasticity is None:
             raise UsageError("rigid", found="a robot with rigid joints", expected="elastic joints")
         twist, rate = state.theta - state.q, state.dtheta - state.dq
         return np.asarray(self.elasticity.stiffness * twist + self.elasticity.damping * rate)
 
     def acceleration(self, y: Float, u: Float) -> Float:
-        """Acceleration x'' (B, size) under drive torque u (B, n): motor torque seen at the joints, N' tau_m."""
+        """Acceleration x'' (B, size) under drive torque u (B, n), which is motor torque on the joint side, N' tau_m."""
         n, s = self.n, self.size
         M, h = self.equations(y[:, :s], y[:, s : 2 * s])
         force = -h
@@ -495,7 +540,7 @@ class Plant:
         return solved(M, force)
 
     def rate(self, y: Float, u: Float) -> Float:
-        """dy/dt (B, states) under drive torque u (B, n)."""
+        """Derivative dy/dt (B, states) under drive torque u (B, n)."""
         s = self.size
         parts = [y[:, s : 2 * s], self.acceleration(y, u)]
         if self.friction is not None and self.friction_states:
@@ -503,7 +548,7 @@ class Plant:
         return np.concatenate(parts, axis=1)
 
     def transmitted_torque(self, state: State, acceleration: Float) -> Float:
-        """Torque (B, n) that arrives at the links: what a sensor behind the gear sees; acceleration: x'' (B, size)."""
+        """Torque (B, n) that reaches the links, as a sensor behind the gear sees it; acceleration: x'' (B, size)."""
         if self.elasticity is not None:
             return self.spring_torque(state)
         P, nb = self.projection, self.robot.n_bodies
@@ -512,9 +557,9 @@ class Plant:
         return np.asarray(bodies @ self.robot.projection + self.load_torque(state.q, state.dq))
 
     def drive_torque(self, state: State, acceleration: Float, friction: Float | None = None) -> Float:
-        """Drive torque u (B, n) behind a motion: inverse dynamics; acceleration: x'' (B, size).
+        """Drive torque u (B, n) of a motion (inverse dynamics); acceleration: x'' (B, size).
 
-        friction: (B, friction_states), None = zero.
+        friction: internal states (B, friction_states), None = zero.
         """
         y = self.vector(state, friction)
         s = self.size
@@ -527,7 +572,7 @@ class Plant:
         return np.asarray(force + self.friction_torque(y))
 
     def energy(self, y: Float) -> Float:
-        """Kinetic and potential energy of bodies, rotors, elastic joints and loads, (B,) J."""
+        """Kinetic and potential energy of links, rotors, elastic joints and loads, (B,) J."""
         s, P = self.size, self.projection
         x, v = y[:, :s], y[:, s : 2 * s]
         pi, q = np.ravel(self.tree_inertia), x @ P.T + self._offset
@@ -552,12 +597,24 @@ class Plant:
 
 @dataclass(frozen=True, eq=False)
 class Dahl:
-    """Dahl's friction: dz/dt = v - stiffness |v| z / coulomb, tau = stiffness z.
+    """Dahl friction: dz/dt = v - stiffness |v| z / coulomb, tau = stiffness z.
 
-    coulomb: (n,) N m (N) > 0.    stiffness: (n,) N m/rad (N/m) > 0, of the contact before it slides.
-    Source: Dahl 1968, exponent 1.
+    Parameters
+    ----------
+    coulomb : ndarray, shape (n,), N m (N)
+        Coulomb friction, > 0.
+    stiffness : ndarray, shape (n,), N m/rad (N/m)
+        Stiffness of the contact before it slides, > 0.
 
-    Raises UsageError for a value that is not positive.
+    Raises
+    ------
+    UsageError
+        For a value that is not positive.
+
+    References
+    ----------
+    Dahl 1968, exponent 1.
+
     """
 
     coulomb: Float
@@ -568,7 +625,7 @@ class Dahl:
 
     @property
     def states(self) -> int:
-        """One deflection a motor."""
+        """One deflection per motor."""
         return len(self.coulomb)
 
     def torque(self, velocity: Float, state: Float) -> Float:
@@ -584,11 +641,29 @@ class Dahl:
 class LuGre:
     """LuGre friction: dz/dt = v - stiffness |v| z / g(v), tau = stiffness z + damping dz/dt + viscous v.
 
-    g(v) = coulomb + (static - coulomb) exp(-(v / velocity)^2). damping fades as exp(-(v / velocity)^2), which keeps the
-    model passive. All (n,): coulomb, static N m, stiffness N m/rad, damping, viscous N m s/rad, velocity rad/s.
-    Source: Canudas de Wit, Olsson, Astrom and Lischinsky 1995.
+    g(v) = coulomb + (static - coulomb) exp(-(v / velocity)^2). damping decreases as exp(-(v / velocity)^2), which keeps
+    the model passive.
 
-    Raises UsageError for a value below zero, or a zero where it is divided by, or static below coulomb.
+    Parameters
+    ----------
+    coulomb, static : ndarray, shape (n,), N m
+        Coulomb and static friction.
+    velocity : ndarray, shape (n,), rad/s
+        Stribeck velocity.
+    stiffness : ndarray, shape (n,), N m/rad
+        Stiffness of the contact.
+    damping, viscous : ndarray, shape (n,), N m s/rad
+        Damping of the contact, and viscous friction.
+
+    Raises
+    ------
+    UsageError
+        For a negative value, a zero divisor, or static below coulomb.
+
+    References
+    ----------
+    Canudas de Wit, Olsson, Astrom and Lischinsky 1995.
+
     """
 
     coulomb: Float
@@ -610,11 +685,11 @@ class LuGre:
 
     @property
     def states(self) -> int:
-        """One deflection a motor."""
+        """One deflection per motor."""
         return len(self.coulomb)
 
     def level(self, velocity: Float) -> Float:
-        """g(v), (B, n)."""
+        """Steady friction g(v), (B, n)."""
         return np.asarray(self.coulomb + (self.static - self.coulomb) * self._slow(velocity))
 
     def _slow(self, velocity: Float) -> Float:

@@ -1,4 +1,4 @@
-"""A model run again under the controllers of its drives, from their commands; with the slopes of the steps."""
+"""Simulation of a model under the controllers of its drives, from their commands, with derivatives of the steps."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ from dynid.simulation.loop import FAR, Stretches, extra_of, measured_coordinates
 from dynid.simulation.mechanism import Mechanism
 from dynid.terms.nominal import Nominal
 
-# Play between drives and the links whose positions they read: when it is crossed, and what stands for that
-# in a run.
+# Play between drives and the links whose positions the controllers read.
 #
-# A link pushes its drive to one end of the play. Where its torque changes sign both part, and move freely
-# until they meet at the other end, without bouncing. With x and q the positions of drives and links, s = x
-# - q, D and H(q) their inertias,
+# A link pushes its drive to one end of the play. When its torque changes sign, both separate and move freely until
+# they meet at the other end, without bouncing. With the positions x and q of drives and links, s = x - q, and their
+# inertias D and H(q),
 #
 #     D x'' + f(x') = u(q) - c,    H q'' + h = c,
 #
-# the point y = q + K s, K = (H + D)^-1 D, on which impacts do nothing, moves as robots without play do
-# under the torque
+# impacts do not change the velocity of the point y = q + K s, K = (H + D)^-1 D. It moves like a robot without play
+# under the additional torque
 #
-#     kp K s + kd K s' - fv (1 - K) s' + g(y) - g(q)
+#     kp K s + kd K s' - fv (1 - K) s' + g(y) - g(q),
 #
-# beside the controllers' own: they read q = y - K s, friction is the drives', and weight acts at q.
+# since the controllers read q = y - K s, friction acts on the drives, and gravity acts at q.
 
 # s: step of a drive in its play, which takes some hundredths of a second to cross; and duration of log parts that are
 # processed in parallel, and of the time before each, within which a drive reaches an end.
@@ -45,21 +44,31 @@ LEAST_DRIVE_SHARE, LEAST_LINK_SHARE = 0.02, 1e-4
 
 @dataclass(frozen=True, eq=False)
 class AddedTorque:
-    """Torque (T, n) beside that of the controllers, at times t (T,)."""
+    """Torque (T, n) in addition to that of the controllers, at times t (T,)."""
 
     t: Float
     torque: Float
 
     def at(self, t: Float) -> Float:
-        """The torque (..., n) at times (...)."""
+        """Torque (..., n) at times (...)."""
         return np.stack([np.interp(t, self.t, column) for column in self.torque.T], axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
 class DrivenLoad:
-    """What drives carry along a motion, by the description's bodies.
+    """Load of the drives along a motion, from the prior (URDF) links.
 
-    torque: (T, n) that links take from their drives.    inertia: (T, n, n) of the bodies about the joints.
+    Attributes
+    ----------
+    robot : RobotModel
+        Robot.
+    samples : Samples
+        Motion.
+    torque : ndarray, shape (T, n), N m (N)
+        Torque that links take from their drives.
+    inertia : ndarray, shape (T, n, n), kg m^2
+        Inertia of the links about the joints.
+
     """
 
     robot: RobotModel
@@ -69,7 +78,7 @@ class DrivenLoad:
 
     @staticmethod
     def of(robot: RobotModel, samples: Samples) -> DrivenLoad | None:
-        """None where the description does not know its bodies."""
+        """Load along a motion; None if the inertia of a link is unknown."""
         still = np.zeros_like(samples.q)
         try:
             rest = Nominal().rigid(robot, samples.q, still, still)
@@ -82,14 +91,25 @@ class DrivenLoad:
         return DrivenLoad(robot, samples, torque, inertia)
 
     def drive_inertia(self, inertia: Float) -> Float:
-        """(n,) inertia of the drives themselves, where they see `inertia` (n,) in all."""
+        """Inertia (n,) of the drives alone, from the total inertia that they see, (n,)."""
         links = np.diagonal(self.inertia, axis1=1, axis2=2).mean(axis=0)
         return np.asarray(np.maximum(inertia - links, LEAST_DRIVE_SHARE * inertia))
 
     def play_deflection(self, drive_inertia: Float, play: Float) -> AddedTorque:
-        """By how much drives are ahead of their links, in place of a torque, in `STEP`s.
+        """Lead of the drives over their links, in steps of `STEP`.
 
-        own: (n,) inertia of the drives.    play: (n,) rad, from end to end; a negative one turns the sign around.
+        Parameters
+        ----------
+        drive_inertia : ndarray, shape (n,), kg m^2
+            Inertia of the drives.
+        play : ndarray, shape (n,), rad
+            Play from end to end; a negative one reverses the sign.
+
+        Returns
+        -------
+        AddedTorque
+            Lead in place of a torque.
+
         """
         t = np.arange(self.samples.t[0], self.samples.t[-1] + 0.5 * STEP, STEP)
         # Only this link moves in its play; links before and behind it move with their drives.
@@ -116,9 +136,17 @@ class DrivenLoad:
     def equivalent_torque(
         self, ahead: AddedTorque, drive_inertia: Float, servo: Servo, viscous: Float
     ) -> tuple[AddedTorque, Float]:
-        """The torque that stands for the play in a run, and by how much (T, n) the run is ahead of the links.
+        """Torque that represents the play in a simulation, and the lead of the simulation over the links, (T, n).
 
-        own, viscous: (n,) inertia and viscous friction of the drives.
+        Parameters
+        ----------
+        ahead : AddedTorque
+            Lead of the drives, see `play_deflection`.
+        drive_inertia, viscous : ndarray, shape (n,)
+            Inertia and viscous friction of the drives.
+        servo : Servo
+            Controllers of the drives.
+
         """
         t, samples = ahead.t, self.samples
         # At the mean posture: it hardly changes while a play is crossed.
@@ -146,13 +174,22 @@ STEEPEST = 1e100
 
 @dataclass(frozen=True, eq=False)
 class ServoLoop:
-    """The drives' controllers and what they were told: u = sat(kp e(q_des - x) + kd (dq_des - v) + tau_ff).
+    """Controllers of the drives and their commands: u = sat(kp e(q_des - x) + kd (dq_des - v) + tau_ff).
 
-    The torque of a computer's loop is made at its ticks of commands and simulated motion, acts `servo.lag` later on
-    average, and is held from tick to tick. A loop on board acts at once, on commands that are late.
+    The torque of a computer's loop is computed at its ticks from commands and simulated motion, acts `servo.lag` later
+    on average, and is constant between ticks. A loop on board acts at once, on commands that are late.
 
-    servo: gains, limits, dead bands and lag.    commands: of the whole trajectory.
-    later: s, by which the lag is longer than that of `servo`.    added: torque that acts beside theirs, without a lag.
+    Attributes
+    ----------
+    servo : Servo
+        Gains, limits, dead bands and lag.
+    commands : Commands
+        Commands of the whole trajectory.
+    later : float, s
+        Lag in addition to that of `servo`.
+    added : AddedTorque, optional
+        Additional torque without lag.
+
     """
 
     servo: Servo
@@ -162,7 +199,7 @@ class ServoLoop:
 
     @property
     def lag(self) -> float:
-        """S, from a command to its torque."""
+        """Time from a command to its torque, s."""
         return max(self.servo.lag + self.later, 0.0)
 
     @property
@@ -171,7 +208,7 @@ class ServoLoop:
         return self.servo.on_board and self.servo.hold > 0
 
     def ticks(self, rate: float) -> int:
-        """Ticks of a computer's controller in a sample, 0 where torque follows the motion at once."""
+        """Ticks of a computer's controller per sample; 0 if torque follows the motion at once."""
         if self.servo.on_board:
             return 0
         count = 1
@@ -182,10 +219,24 @@ class ServoLoop:
     def commanded(
         self, t: Float, near: Float, turning: Bool, width: float | None = None
     ) -> tuple[Float, Float, Float]:
-        """Positions, velocities and feed-forward (..., n) at times t (...), straight between the commands.
+        """Commanded positions, velocities and feed-forward, linear between the commands.
 
-        near: (..., n) positions of the joints, on whose turn those of `turning` joints (n,) are commanded.
-        width: s, None, or commands are held from one to the next, and means over this time about `t` are asked for.
+        Parameters
+        ----------
+        t : ndarray, s
+            Times.
+        near : ndarray, shape (..., n), rad (m)
+            Positions of the joints: revolute joints are commanded on the same turn.
+        turning : ndarray of bool, shape (n,)
+            Revolute joints.
+        width : float, s, optional
+            Commands are constant from one to the next, and means over this time about `t` are computed; None = linear.
+
+        Returns
+        -------
+        q, v, u : ndarray, shape (..., n)
+            Commands.
+
         """
         c = self.commands
         rows = np.concatenate([c.q_des, c.dq_des, c.tau_ff], axis=1)
@@ -201,7 +252,7 @@ class ServoLoop:
 
 
 def _means_of_held(t: Float, values: Float, at: Float, width: float) -> Float:
-    """Means (..., n) over `width` s about times `at` (...) of values (T, n) that are held from each of t (T,) on."""
+    """Means (..., n) over `width` s about times `at` (...) of values (T, n) that are constant between times t (T,)."""
     # Only the requested part of a long log.
     first, last = np.searchsorted(t, [at.min() - 0.5 * width, at.max() + 0.5 * width], side="right")
     near = slice(max(int(first) - 1, 0), int(last) + 1)
@@ -219,7 +270,7 @@ def _means_of_held(t: Float, values: Float, at: Float, width: float) -> Float:
 
 @dataclass(frozen=True, eq=False)
 class ServoRun:
-    """A run of B stretches of K samples: x, v (B, K, s); dx (B, K, s, w) by the wanted parameters, or None."""
+    """Simulation of B segments of K samples: x, v (B, K, s); dx (B, K, s, w) by the wanted parameters, or None."""
 
     x: Float
     v: Float
@@ -234,10 +285,35 @@ def servo_run(
     wanted: Bool | None = None,
     threads: int = 1,
 ) -> ServoRun:
-    """Simulates every stretch from its first measured state by Runge-Kutta steps, with their exact slopes.
+    """Simulate every segment from its first measured state by Runge-Kutta steps, with their exact derivatives.
 
-    wanted: (p,) parameters whose slopes are asked for.    The same for both kernels, to rounding.
-    Raises SolverError where a run goes astray or the mass matrix is not positive definite.
+    Both kernels give the same result up to rounding.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Model.
+    samples : Samples
+        Measured motion.
+    loop : ServoLoop
+        Controllers and commands.
+    stretches : Stretches
+        Segments.
+    wanted : ndarray of bool, shape (p,), optional
+        Parameters to differentiate by; None = no derivatives.
+    threads : int
+        Threads of the native kernel.
+
+    Returns
+    -------
+    ServoRun
+        Simulated motion.
+
+    Raises
+    ------
+    SolverError
+        If the simulation diverges or the mass matrix is not positive definite.
+
     """
     task = _Task.of(mechanism, samples, loop, stretches)
     system = mechanism.multibody
@@ -282,7 +358,7 @@ def servo_run(
 
 
 def _greatest_size(slopes: Float) -> float:
-    """Greatest size of slopes; nan where one is."""
+    """Greatest absolute derivative; nan if one is nan."""
     return float(np.maximum(slopes.max(), -slopes.min())) if slopes.size else 0.0
 
 
@@ -301,17 +377,17 @@ def cubic(values: Float, at: Float) -> Float:
 
 
 def extra_at(mechanism: Mechanism, samples: Samples, stretches: Stretches, at: Float) -> dict[str, Float]:
-    """Channels (B, R, ...) that the model's terms read, at times (R,) of each stretch."""
+    """Channels (B, R, ...) that the terms of the model read, at times (R,) of each segment."""
     return {name: cubic(values[stretches.index], at) for name, values in extra_of(mechanism, samples).items()}
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Runs of B stretches: the controller's tables, and the steps.
+    """Simulations of B segments: the tables of the controller, and the steps.
 
-    start: (B, 2 s).    samples, h: number of ticks and seconds between them; without ticks, of samples.
-    every: ticks of a sample.    gains: (4, n) kp, kd, limit, dead band.    tables: (3, B, R, n) position, velocity and
-    feed-forward as commanded, at ticks or half steps.    rows: in samples, beginning, middle and end of all steps.
+    start: (B, 2 s).    samples, h: number of ticks and seconds between them; without ticks, of samples. every: ticks
+    per sample.    gains: (4, n) kp, kd, limit, dead band.    tables: (3, B, R, n) commanded position, velocity and
+    feed-forward, at ticks or half steps.    rows: in samples, beginning, middle and end of all steps.
     """
 
     start: Float
@@ -359,7 +435,7 @@ class _Task:
 def _history(
     mechanism: Mechanism, samples: Samples, loop: ServoLoop, t0: Float, h: float, count: int
 ) -> Float:
-    """Torques (B, count, n) that the controllers made of the measured motion before each stretch, the latest first."""
+    """Torques (B, count, n) of the controllers from the measured motion before each segment, newest first."""
     place = mechanism.driven
     times = t0[:, None] - h * np.arange(1, count + 1)
     x, v = (
@@ -396,7 +472,7 @@ def _steps(mechanism: Mechanism, x: Float, extra: dict[str, Float], h: float, se
 def _controller_torque(
     mechanism: Mechanism, task: _Task, row: int, y: Float, z: Float
 ) -> tuple[Float, Float]:
-    """Torque (B, n) of the controllers in states y (B, 2 s), and its slopes (B, n, w) for slopes z (B, 2 s, w)."""
+    """Torque (B, n) of the controllers in states y (B, 2 s), and its derivatives (B, n, w) for those z (B, 2 s, w)."""
     s, place = mechanism.size, mechanism.driven
     (kp, kd, limit, band), (q, v, u) = task.gains, task.tables[:, :, row]
     e = q - y[:, place]
