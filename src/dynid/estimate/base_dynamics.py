@@ -341,7 +341,23 @@ class BaseDynamics:
         return self.frame.split(total, self._motor(samples, beta)) if self.second else total
 
     def mass(self, x: Float, v: Float, beta: Float) -> tuple[Float, Float]:
-        """M (S, s, s) and h (S, s) of S states, with parameters of each state, (S, b), or of all, (1, b)."""
+        """Mass matrices and remaining forces of S states.
+
+        Parameters
+        ----------
+        x, v : ndarray, shape (S, s)
+            Positions and velocities.
+        beta : ndarray, shape (S, b) or (1, b)
+            Parameters of each state, or of all.
+
+        Returns
+        -------
+        M : ndarray, shape (S, s, s)
+            Mass matrices.
+        h : ndarray, shape (S, s)
+            Remaining forces.
+
+        """
         if (system := self._compiled_at(beta)) is not None:
             return system.equations(x, v)
         S, s = x.shape
@@ -353,7 +369,21 @@ class BaseDynamics:
         return 0.5 * (M + M.transpose(0, 2, 1)), force[:, 0]
 
     def springs(self, x: Float, v: Float, beta: Float) -> tuple[Float, Float]:
-        """Stiffness K and damping D (S, s, s) between joints and motors, h = K x + D v + ..."""
+        """Stiffness and damping between joints and motors, h = K x + D v + ...
+
+        Parameters
+        ----------
+        x, v : ndarray, shape (S, s)
+            Positions and velocities.
+        beta : ndarray, shape (S, b)
+            Parameters.
+
+        Returns
+        -------
+        K, D : ndarray, shape (S, s, s)
+            Stiffness and damping.
+
+        """
         S, s = x.shape
         # Only the links move, since motor friction is no part of the springs.
         move = DIFFERENCE * (np.arange(s) < self.robot.n)

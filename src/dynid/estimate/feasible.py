@@ -235,7 +235,25 @@ class FeasibleFit:
         return self
 
     def solution(self, regression: Regression, free: Estimate, reason: str = "") -> tuple[Estimate, Feasible]:
-        """Fit with constraints for a numeric strength, and the answer of the solver."""
+        """Fit with constraints for a numeric strength.
+
+        Parameters
+        ----------
+        regression : Regression
+            Regression.
+        free : Estimate
+            Unconstrained estimate.
+        reason : str
+            How the strength was chosen, for the text of the status.
+
+        Returns
+        -------
+        estimate : Estimate
+            Estimate.
+        answer : Feasible
+            Answer of the solver.
+
+        """
         if self.inner is not None:
             return self._nearest_to_answer(regression, free, self.inner.name)
         strength, text = float(self.strength), f"{free.status.text}; {{}}{reason}"

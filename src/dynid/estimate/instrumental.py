@@ -138,7 +138,21 @@ class DIDIM(ClosedLoopFit):
 
 
 def deflected(simulated: Samples, measured: Samples, second: tuple[int, ...]) -> Samples:
-    """Simulated samples with the measured deflection of the motors, for the joints in `second`."""
+    """Simulated samples with the measured deflection of the motors.
+
+    Parameters
+    ----------
+    simulated, measured : Samples
+        Samples.
+    second : tuple of int
+        Joints with two encoders.
+
+    Returns
+    -------
+    Samples
+        Simulated samples, in which motors lead their links as measured.
+
+    """
     if not second or simulated.theta is None or measured.theta is None:
         return simulated
     joints, theta = list(second), np.array(simulated.theta)
@@ -423,7 +437,19 @@ def _singular_error() -> SolverError:
 
 
 def least_correlation(ZW: Float, ZZ: Float, WW: Float) -> float:
-    """Least canonical correlation between instruments and regressors, from their products, (b, b) each."""
+    """Least canonical correlation between instruments and regressors.
+
+    Parameters
+    ----------
+    ZW, ZZ, WW : ndarray, shape (b, b)
+        Products of instruments Z and regressors W.
+
+    Returns
+    -------
+    float
+        Correlation.
+
+    """
     z, w = np.linalg.cholesky(_regularised(ZZ)), np.linalg.cholesky(_regularised(WW))
     whitened = np.linalg.solve(w, np.linalg.solve(z, ZW).T)
     return float(np.linalg.svd(whitened, compute_uv=False)[-1])

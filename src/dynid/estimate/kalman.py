@@ -177,7 +177,18 @@ class JointFilter(ABC):
         self.covariance = 0.5 * (P + P.T)
 
     def follow(self, tau: Float, x: Float, seconds: float) -> None:
-        """Predict K steps under torque (K, k, n) and update with the positions (K, s) at their ends."""
+        """Predict K steps, and update with the positions at their ends.
+
+        Parameters
+        ----------
+        tau : ndarray, shape (K, k, n), N m (N)
+            Torque of each step at k even times.
+        x : ndarray, shape (K, s), rad (m)
+            Measured positions.
+        seconds : float, s
+            Length of a step.
+
+        """
         done = 0
         while done < len(x):
             done += self._compiled_steps(tau[done:], x[done:], seconds)

@@ -115,10 +115,25 @@ def prior_pull(known: Bool, strength: float) -> Float:
 
 
 def likely_bodies(robot: RobotModel, columns: tuple[Column, ...], spread: Float) -> Float:
-    """Priors (p,) with likely values for links that the prior (URDF) does not give.
+    """Priors with likely values for links that the prior (URDF) does not give.
 
-    Such a link has the typical mass of `spread`, its centre halfway to the joints that it carries, and second moments
-    of a rod up to there plus those of a ball with GYRATION of the typical length.
+    Such a link has the typical mass of `spread`, its centre halfway to the joints that it carries, and second moments of a
+    rod up to there plus those of a ball with GYRATION of the typical length.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    columns : tuple of Column
+        Columns of the model.
+    spread : ndarray, shape (p,)
+        Sizes, see `parameter_spread`.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+        Priors; nan where neither prior nor guess exists.
+
     """
     likely = np.array([column.prior for column in columns])
     for ten in body_columns(columns):

@@ -306,7 +306,16 @@ class TrajectoryRecorder:
         return self._require_rows()[-1][0]
 
     def note(self, t: float, value: Float, std: Float, eigenvalues: Float) -> None:
-        """Record values, standard deviations and eigenvalues of P, (b,) each, at a time."""
+        """Record an estimate at a time.
+
+        Parameters
+        ----------
+        t : float, s
+            Time.
+        value, std, eigenvalues : ndarray, shape (b,)
+            Values, standard deviations, and eigenvalues of P.
+
+        """
         self._rows.append((t, value, std, eigenvalues))
 
     def note_least_squares(
@@ -314,7 +323,15 @@ class TrajectoryRecorder:
     ) -> None:
         """Record the estimate at a time, with deviations from P and the variance of independent equations.
 
-        variance: in units of the weights; None = that of the residuals so far.
+        Parameters
+        ----------
+        t : float, s
+            Time.
+        estimate : RecursiveLeastSquares
+            Estimate.
+        variance : float, optional
+            Variance of an equation, in units of the weights; None = that of the residuals so far.
+
         """
         root = estimate.root
         inverse = solve_triangular(root[:-1, :-1], np.eye(len(self.names)))

@@ -207,7 +207,23 @@ class _State:
 
 
 def residuals_of(regression: Regression, piece: Piece, theta: Float) -> list[Float]:
-    """Residuals y - X theta of a piece by group, for theta (p,)."""
+    """Residuals y - X theta of a piece.
+
+    Parameters
+    ----------
+    regression : Regression
+        Regression.
+    piece : Piece
+        Equations.
+    theta : ndarray, shape (p,)
+        Parameters.
+
+    Returns
+    -------
+    list of ndarray
+        Residuals by group.
+
+    """
     return [
         panel[-1] - theta[columns] @ panel[:-1]
         for columns, panel in zip(piece.columns, piece.panels, strict=True)
@@ -215,7 +231,23 @@ def residuals_of(regression: Regression, piece: Piece, theta: Float) -> list[Flo
 
 
 def robust_spread(regression: Regression, pieces: Iterable[Piece], value: Float) -> Float:
-    """1.4826 times the median of abs(residual) by group, (g,), over the blocks of the regression."""
+    """Robust standard deviation, 1.4826 times the median of abs(residual), over the blocks of the regression.
+
+    Parameters
+    ----------
+    regression : Regression
+        Regression.
+    pieces : iterable of Piece
+        Equations.
+    value : ndarray, shape (b,)
+        Base parameters.
+
+    Returns
+    -------
+    ndarray, shape (g,)
+        Spread by group.
+
+    """
     theta, places = full_vector(regression, value), Places(regression.factors.blocks)
     sizes_by_group: list[list[Float]] = [[] for _ in regression.factors.group_names]
     for piece in pieces:
@@ -233,7 +265,23 @@ def _scaled_median(deviations: Float) -> float:
 
 
 def robust_weights(u: Float, loss: str, c: float) -> tuple[Float, Float]:
-    """Weights psi(u) / u and slopes psi'(u) of standardised residuals u."""
+    """Weights psi(u) / u and slopes psi'(u) of standardised residuals.
+
+    Parameters
+    ----------
+    u : ndarray
+        Standardised residuals.
+    loss : {"huber", "tukey"}
+        Loss function.
+    c : float
+        Tuning constant.
+
+    Returns
+    -------
+    weights, slopes : ndarray, shape of u
+        Weights and slopes.
+
+    """
     if loss == "huber":
         far = np.abs(u) > c
         return np.where(far, c / np.maximum(np.abs(u), c), 1.0), np.where(far, 0.0, 1.0)

@@ -225,7 +225,19 @@ class MotionRange:
         return self.position, self.velocity, self.acceleration
 
     def beyond(self, q: Float, dq: Float, ddq: Float) -> Float:
-        """Number of samples, (T, n) each, outside the range, (3, n): in position, velocity and acceleration."""
+        """Number of samples outside the range.
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (T, n)
+            Motion.
+
+        Returns
+        -------
+        ndarray, shape (3, n)
+            Numbers in position, velocity and acceleration.
+
+        """
         counts = []
         for x, (low, high) in zip((q, dq, ddq), self.values, strict=True):
             room = RANGE_MARGIN * (high - low)
@@ -439,7 +451,16 @@ class Sums:
 
     @staticmethod
     def of_arrays(measured: Float, predicted: Float, counted: Bool | None = None) -> Sums:
-        """Sums of measured and predicted torque, (T, n), where they count, (T, n); None = everywhere."""
+        """Sums of measured and predicted torque.
+
+        Parameters
+        ----------
+        measured, predicted : ndarray, shape (T, n), N m (N)
+            Torque.
+        counted : ndarray of bool, shape (T, n), optional
+            Where they count; None = everywhere.
+
+        """
         if counted is not None:
             measured, predicted = np.where(counted, measured, 0.0), np.where(counted, predicted, 0.0)
         e = measured - predicted
@@ -456,7 +477,18 @@ class Sums:
 
     @staticmethod
     def of_factors(factors: Factors, theta: Float, groups: Sequence[int] | None = None) -> Sums:
-        """Sums over all equations of factors for parameters theta (p,), one entry per group; groups: None = all."""
+        """Sums over all equations of factors, one entry per group.
+
+        Parameters
+        ----------
+        factors : Factors
+            Equations.
+        theta : ndarray, shape (p,)
+            Parameters.
+        groups : sequence of int, optional
+            Groups; None = all.
+
+        """
         total = factors.total if groups is None else [factors.total[g] for g in groups]
         return Sums(
             np.array([float(f.count) for f in total]),

@@ -45,10 +45,25 @@ def bases_of(robot: RobotModel, terms: Terms) -> list[tuple[MotionBasis | None, 
 
 
 def of_late_feedback(robot: RobotModel, terms: Terms, base: BaseMap) -> Float:
-    """Covariance (b, b) from the unknown delay of the drives' own feedback, which no log of commands shows.
+    """Covariance from the unknown delay of the drives' own feedback, which no log of commands shows.
 
-    A delay of the feedback reduces the estimated viscous friction by kp times the delay, and the armature by kd times
-    the delay. It is zero if a computer closes the loop, whose delay is estimated.
+    A delay of the feedback reduces the estimated viscous friction by kp times the delay, and the armature by kd times the
+    delay. It is zero if a computer closes the loop, whose delay is estimated.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    base : BaseMap
+        Base parameters.
+
+    Returns
+    -------
+    ndarray, shape (b, b)
+        Covariance.
+
     """
     servo = robot.drive.servo
     if servo is None or not servo.on_board or not servo.known:
@@ -93,9 +108,24 @@ DRY_WIDTH = 2e-3
 
 
 def slowest_loop(simulation: SimulationProblem, servo: Servo, value: Float) -> float:
-    """Time constant of the slowest loop, s, from inertia, gains and friction at usual joint speeds.
+    """Time constant of the slowest loop, from inertia, gains and friction at usual joint speeds.
 
     A lag of the whole torque reduces the damping by kp lag.
+
+    Parameters
+    ----------
+    simulation : SimulationProblem
+        Problem.
+    servo : Servo
+        Controllers of the drives.
+    value : ndarray, shape (b,)
+        Base parameters.
+
+    Returns
+    -------
+    float, s
+        Time constant.
+
     """
     mechanism, place = simulation.mechanism(value), simulation.mechanism(value).driven
     inertia = np.maximum(simulation.inertia(value), 1e-12)

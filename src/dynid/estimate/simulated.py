@@ -471,7 +471,23 @@ class SimulationProblem:
 
     @staticmethod
     def of(regression: Regression, method: str, bandwidth: float | None) -> SimulationProblem:
-        """Problem of a regression; raises UsageError if there are only factors."""
+        """Problem of a regression.
+
+        Parameters
+        ----------
+        regression : Regression
+            Regression with a LogSource.
+        method : str
+            Name of the method for messages.
+        bandwidth : float, Hz, optional
+            Bandwidth of the virtual feedback; None = chosen from the motion.
+
+        Raises
+        ------
+        UsageError
+            If there are only factors, effort of a joint is missing, or the feedback does not settle within the log.
+
+        """
         source = log_source(regression, method)
         places = Places(regression.factors.blocks)
         _require_efforts(source, method)
@@ -590,7 +606,21 @@ class SimulationProblem:
         return x, extra
 
     def feedback(self, value: Float, kp: Gains, kd: Gains) -> Feedback:
-        """Gains of the controller if they are given, otherwise of a virtual, critically damped feedback."""
+        """Gains of the controller if they are given, otherwise of a virtual, critically damped feedback.
+
+        Parameters
+        ----------
+        value : ndarray, shape (b,)
+            Base parameters.
+        kp, kd : float, sequence of float or None, N m/rad and N m s/rad
+            Gains of the controller.
+
+        Returns
+        -------
+        Feedback
+            Gains.
+
+        """
         n = self.source.robot.n
         w = 2.0 * np.pi * self.bandwidth
         inertia = self.inertia(value)

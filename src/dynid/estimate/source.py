@@ -124,7 +124,28 @@ class LogSource:
 
 
 def one_a_joint(name: str, value: float | Sequence[float], n: int) -> Float:
-    """Option that is one number or one per joint, as (n,); raises UsageError for another count."""
+    """Option that is one number or one per joint.
+
+    Parameters
+    ----------
+    name : str
+        Name of the option for messages.
+    value : float or sequence of float
+        Value.
+    n : int
+        Number of joints.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Values.
+
+    Raises
+    ------
+    UsageError
+        For another count.
+
+    """
     given = np.asarray(value, dtype=np.float64)
     if given.ndim > 1 or given.size not in (1, n):
         raise UsageError(
@@ -247,7 +268,20 @@ def factors_of_pieces(
 ) -> Factors:
     """Factors of equations in the blocks of a regression; other equations are left out.
 
-    names: of the groups if they are not those of the regression.
+    Parameters
+    ----------
+    regression : Regression
+        Regression.
+    pieces : iterable of Piece
+        Equations.
+    names : tuple of str, optional
+        Names of the groups; None = those of the regression.
+
+    Returns
+    -------
+    Factors
+        Factors.
+
     """
     places = Places(regression.factors.blocks)
     M = len(regression.factors.blocks)

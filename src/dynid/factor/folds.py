@@ -174,9 +174,24 @@ def folds_by_time(factors: Factors, wanted: int = 5) -> tuple[Fold, ...]:
 
 
 def folds_of_samples(block: Int, dq: Float, wanted: int) -> tuple[Fold, ...]:
-    """Folds of the blocks (N,) that samples belong to, with velocities (N, n).
+    """Folds of the blocks that samples belong to.
 
     If most joints move in one part only, the folds are contiguous runs.
+
+    Parameters
+    ----------
+    block : ndarray of int, shape (N,)
+        Block of each sample.
+    dq : ndarray, shape (N, n), rad/s (m/s)
+        Velocities.
+    wanted : int
+        Number of folds.
+
+    Returns
+    -------
+    tuple of Fold
+        Folds.
+
     """
     M = int(block.max(initial=-1)) + 1
     counts = np.bincount(block, minlength=M).astype(np.float64)

@@ -203,7 +203,16 @@ class CentreHalfSpaces:
     def box(
         body: int, lower: tuple[float, float, float], upper: tuple[float, float, float]
     ) -> CentreHalfSpaces:
-        """Box lower <= c <= upper, m; infinite bounds are omitted."""
+        """Box lower <= c <= upper of the centre of mass.
+
+        Parameters
+        ----------
+        body : int
+            Link, counted from 1.
+        lower, upper : tuple of three floats, m
+            Limits; infinite ones are omitted.
+
+        """
         rows: list[tuple[float, float, float]] = []
         limits: list[float] = []
         for k in range(3):

@@ -133,7 +133,23 @@ def _add_deflections(
 
 
 def work(torque: Float, step: Float, hold: Hold) -> Float:
-    """Work (L, T) of torque lines (L, T) along the steps of a position (T - 1,), zero at the first sample."""
+    """Work of torque along the steps of a position, zero at the first sample.
+
+    Parameters
+    ----------
+    torque : ndarray, shape (L, T)
+        Lines of torque.
+    step : ndarray, shape (T - 1,)
+        Steps of the position.
+    hold : {"linear", "zero"}
+        Torque between samples.
+
+    Returns
+    -------
+    ndarray, shape (L, T)
+        Work.
+
+    """
     force = torque[:, :-1] if hold == "zero" else 0.5 * (torque[:, :-1] + torque[:, 1:])
     return np.concatenate([np.zeros((len(torque), 1)), np.cumsum(force * step, axis=1)], axis=1)
 

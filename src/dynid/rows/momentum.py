@@ -138,7 +138,23 @@ def begin(samples: Samples) -> int:
 
 
 def require_finite(samples: Samples, scheme: str, names: tuple[str, ...] = ("q", "dq", "tau")) -> None:
-    """Raise UnfitDataError for the first row in which a signal of the scheme is missing."""
+    """Raise UnfitDataError for the first row in which a signal of the scheme is missing.
+
+    Parameters
+    ----------
+    samples : Samples
+        Samples.
+    scheme : str
+        Name of the row scheme for the message.
+    names : tuple of str
+        Signals that it needs.
+
+    Raises
+    ------
+    UnfitDataError
+        If one is missing.
+
+    """
     quantity = {"q": "position", "dq": "velocity", "ddq": "acceleration", "tau": "torque"}
     for name in names:
         bad = np.flatnonzero(~np.isfinite(getattr(samples, name)).all(axis=1))
@@ -262,7 +278,23 @@ def filtered(
 
 
 def sliding(samples: Samples, joint: int, stick: float) -> list[slice]:
-    """Runs of samples in which a joint is faster than `stick`; all usable samples for stick = 0."""
+    """Runs of samples in which a joint slides.
+
+    Parameters
+    ----------
+    samples : Samples
+        Samples.
+    joint : int
+        Joint.
+    stick : float, rad/s (m/s)
+        Speed at or below which it may stick; 0 = it never sticks.
+
+    Returns
+    -------
+    list of slice
+        Runs; all usable samples for stick = 0.
+
+    """
     start = begin(samples)
     if stick == 0:
         return [slice(start, len(samples))]

@@ -140,7 +140,21 @@ class FixedStep:
         return steps_between(t, self.step)
 
     def check_error(self, error: float, t: float, h: float) -> None:
-        """Raise SolverError if the relative error of a step of h seconds at time t exceeds the tolerance."""
+        """Raise SolverError if the error of a step exceeds the tolerance.
+
+        Parameters
+        ----------
+        error : float
+            Relative error.
+        t, h : float, s
+            Time and length of the step.
+
+        Raises
+        ------
+        SolverError
+            If the error is too large or not finite.
+
+        """
         if not np.isfinite(error):
             raise diverged(t)
         if error > self.tolerance:
@@ -224,7 +238,27 @@ class Adaptive:
 
 
 def runge_kutta(system: System, t: float, y: Float, fixed_input: Float | None, h: float) -> Float:
-    """One step of the classical method; fixed_input: constant input of the step, None = evaluated at every stage."""
+    """One step of the classical fourth-order Runge-Kutta method.
+
+    Parameters
+    ----------
+    system : System
+        System to integrate.
+    t : float, s
+        Time.
+    y : ndarray, shape (s,)
+        State.
+    fixed_input : ndarray, shape (m,), or None
+        Constant input of the step; None = evaluated at every stage.
+    h : float, s
+        Step.
+
+    Returns
+    -------
+    ndarray, shape (s,)
+        State after the step.
+
+    """
 
     def slope(at: float, state: Float) -> Float:
         return system.rate(state, system.control(at, state) if fixed_input is None else fixed_input)

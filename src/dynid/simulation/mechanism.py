@@ -92,7 +92,21 @@ class Mechanism:
         return place
 
     def samples(self, x: Float, v: Float, a: Float, extra: Extra) -> Samples:
-        """Samples (B,) of a motion x, v, a (B, s) in these coordinates, with the channels `extra`."""
+        """Samples of a motion in these coordinates.
+
+        Parameters
+        ----------
+        x, v, a : ndarray, shape (B, s)
+            Positions, velocities and accelerations.
+        extra : mapping of str to ndarray, shape (B, ...)
+            Channels.
+
+        Returns
+        -------
+        Samples
+            B samples.
+
+        """
         n, B = self.n, len(x)
         motors: list[Float | None] = [None, None, None]
         if self.second:
@@ -118,11 +132,41 @@ class Mechanism:
         )
 
     def force(self, x: Float, v: Float, a: Float, extra: Extra) -> Float:
-        """Generalised force f (B, s) that the drives must supply; zero on coordinates without a drive."""
+        """Generalised force that the drives must supply; zero on coordinates without a drive.
+
+        Parameters
+        ----------
+        x, v, a : ndarray, shape (B, s)
+            Positions, velocities and accelerations.
+        extra : mapping of str to ndarray, shape (B, ...)
+            Channels.
+
+        Returns
+        -------
+        ndarray, shape (B, s)
+            Force f.
+
+        """
         return self._force(self.terms, self.theta, self.samples(x, v, a, extra))
 
     def equations(self, x: Float, v: Float, extra: Extra) -> tuple[Float, Float]:
-        """Mass matrices M (B, s, s) and remaining forces h (B, s)."""
+        """Mass matrices and remaining forces, f = M a + h.
+
+        Parameters
+        ----------
+        x, v : ndarray, shape (B, s)
+            Positions and velocities.
+        extra : mapping of str to ndarray, shape (B, ...)
+            Channels.
+
+        Returns
+        -------
+        M : ndarray, shape (B, s, s)
+            Mass matrices.
+        h : ndarray, shape (B, s)
+            Remaining forces.
+
+        """
         B, s = x.shape
         if self._bodies is not None and self._uses_kernel:
             n = self.n
@@ -143,7 +187,28 @@ class Mechanism:
         return 0.5 * (M + np.swapaxes(M, 1, 2)), f[0]
 
     def acceleration(self, x: Float, v: Float, u: Float, extra: Extra) -> Float:
-        """Acceleration a (B, s) under drive torque u (B, n); raises SolverError if M is not positive definite."""
+        """Acceleration under drive torque.
+
+        Parameters
+        ----------
+        x, v : ndarray, shape (B, s)
+            Positions and velocities.
+        u : ndarray, shape (B, n)
+            Drive torque.
+        extra : mapping of str to ndarray, shape (B, ...)
+            Channels.
+
+        Returns
+        -------
+        ndarray, shape (B, s)
+            Acceleration.
+
+        Raises
+        ------
+        SolverError
+            If a mass matrix is not positive definite.
+
+        """
         M, h = self.equations(x, v, extra)
         return solved(M, self.on_coordinates(u) - h)
 
@@ -296,7 +361,23 @@ class Mechanism:
         return next((kind for kind, values in kinds if np.array_equal(basis, values[:, coordinates])), None)
 
     def regressor(self, x: Float, v: Float, a: Float, extra: Extra, wanted: Bool) -> Float:
-        """Derivatives df / dtheta for the w wanted columns, (B, s, w)."""
+        """Derivatives df / dtheta for the wanted columns.
+
+        Parameters
+        ----------
+        x, v, a : ndarray, shape (B, s)
+            Positions, velocities and accelerations.
+        extra : mapping of str to ndarray, shape (B, ...)
+            Channels.
+        wanted : ndarray of bool, shape (p,)
+            Columns, w of them.
+
+        Returns
+        -------
+        ndarray, shape (B, s, w)
+            Derivatives.
+
+        """
         samples, p = self.samples(x, v, a, extra), len(self.theta)
         total = self.terms.torque_regressor(self.robot, samples, wanted).dense(p)[:, :, wanted]
         if not self.second:
@@ -306,9 +387,22 @@ class Mechanism:
         )
 
     def slopes(self, x: Float, v: Float, a: Float, extra: Extra) -> tuple[Float, Float]:
-        """Derivatives df/dx and df/dv at given accelerations, (B, s, s) each.
+        """Derivatives df/dx and df/dv at given accelerations.
 
         They are exact for models of the compiled step, and central differences otherwise.
+
+        Parameters
+        ----------
+        x, v, a : ndarray, shape (B, s)
+            Positions, velocities and accelerations.
+        extra : mapping of str to ndarray, shape (B, ...)
+            Channels.
+
+        Returns
+        -------
+        by_x, by_v : ndarray, shape (B, s, s)
+            Derivatives.
+
         """
         B, s = x.shape
         if (system := self.multibody) is not None and (system.width > 0).all():

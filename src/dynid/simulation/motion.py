@@ -101,9 +101,26 @@ def sample_times(duration: float, rate: float) -> Float:
 def suitable_step(
     plant: Plant, y: Float, longest: float = 5e-4, controller: Controller | None = None
 ) -> float:
-    """Step, s, at which the fixed-step scheme resolves springs, friction and control around a state (states,).
+    """Step at which the fixed-step scheme resolves springs, friction and control around a state.
 
     An eigenvalue a + ib of the linearised motion requires a step of at most 0.5 / abs(a) and 0.3 / abs(b).
+
+    Parameters
+    ----------
+    plant : Plant
+        Robot.
+    y : ndarray, shape (states,)
+        State.
+    longest : float, s
+        Greatest step to return.
+    controller : Controller, optional
+        Controller in the loop; None = no torque.
+
+    Returns
+    -------
+    float, s
+        Step.
+
     """
     return fastest_mode(plant, y, longest, controller)[0]
 
@@ -358,7 +375,25 @@ def inverse(robot: RobotModel, terms: Terms, theta: Float, q: Float, dq: Float, 
 
 
 def torque(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
-    """Torque tau = Y theta + known torque of all terms on samples, (T, n), including terms that read channels."""
+    """Torque tau = Y theta + known torque of all terms on samples, including terms that read channels.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    theta : ndarray, shape (p,)
+        Parameters.
+    samples : Samples
+        Samples.
+
+    Returns
+    -------
+    ndarray, shape (T, n), N m (N)
+        Torque.
+
+    """
     tau = np.array(terms.known_torque(robot, samples))
     panels = terms.torque_regressor(robot, samples)
     for joint, (indices, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
@@ -367,7 +402,23 @@ def torque(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> F
 
 
 def rigid_torque(robot: RobotModel, inertia: Float, q: Float, dq: Float, ddq: Float) -> Float:
-    """Joint torque (T, n) of the rigid links, for inertia (nb, 10) and a motion (T, n)."""
+    """Joint torque of the rigid links.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    inertia : ndarray, shape (nb, 10)
+        Inertial parameters of the links.
+    q, dq, ddq : ndarray, shape (T, n)
+        Motion.
+
+    Returns
+    -------
+    ndarray, shape (T, n), N m (N)
+        Torque.
+
+    """
     pi = np.ravel(inertia)
     panels = torque_regressor(robot.tree, *robot.tree_motion(q, dq, ddq))
     tau = np.stack(

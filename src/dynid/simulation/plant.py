@@ -557,9 +557,22 @@ class Plant:
         return np.asarray(bodies @ self.robot.projection + self.load_torque(state.q, state.dq))
 
     def drive_torque(self, state: State, acceleration: Float, friction: Float | None = None) -> Float:
-        """Drive torque u (B, n) of a motion (inverse dynamics); acceleration: x'' (B, size).
+        """Drive torque of a motion (inverse dynamics).
 
-        friction: internal states (B, friction_states), None = zero.
+        Parameters
+        ----------
+        state : State
+            Positions and velocities.
+        acceleration : ndarray, shape (B, size)
+            Accelerations x''.
+        friction : ndarray, shape (B, friction_states), optional
+            Internal states of the friction; None = zero.
+
+        Returns
+        -------
+        ndarray, shape (B, n), N m (N)
+            Drive torque u.
+
         """
         y = self.vector(state, friction)
         s = self.size

@@ -65,6 +65,16 @@ class RobotCase:
         """Smooth motion, exact in every derivative, with the channels that the model reads, without torque.
 
         With two encoders the motion of the motors differs by some hundredths of a radian.
+
+        Parameters
+        ----------
+        count : int
+            Number of samples.
+        seed : int
+            Seed.
+        rate : float, Hz
+            Sampling rate.
+
         """
         links = self._within(smooth_samples(self.robot, count, seed, rate, self.terms.channels()))
         if self.levels["encoders"] == "one":
@@ -77,8 +87,18 @@ class RobotCase:
     def samples(self, count: int = 60, seed: int = 0, rate: float = 1000.0) -> Samples:
         """The same motion with the torque of the model; springs are stretched by their load.
 
-        With two encoders the positions of the motors follow from the links' equations, so their velocities and
-        accelerations are no longer the derivatives.
+        With two encoders the positions of the motors follow from the links' equations, so their velocities and accelerations
+        are no longer the derivatives.
+
+        Parameters
+        ----------
+        count : int
+            Number of samples.
+        seed : int
+            Seed.
+        rate : float, Hz
+            Sampling rate.
+
         """
         moved = self.motion(count, seed, rate)
         if moved.theta is not None:
