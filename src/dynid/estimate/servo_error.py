@@ -47,8 +47,8 @@ def bases_of(robot: RobotModel, terms: Terms) -> list[tuple[MotionBasis | None, 
 def of_late_feedback(robot: RobotModel, terms: Terms, base: BaseMap) -> Float:
     """Covariance from the unknown delay of the drives' own feedback, which no log of commands shows.
 
-    A delay of the feedback reduces the estimated viscous friction by kp times the delay, and the armature by kd times the
-    delay. It is zero if a computer closes the loop, whose delay is estimated.
+    A delay of the feedback reduces the estimated viscous friction by kp times the delay, and the armature by kd times
+    the delay. It is zero if a computer closes the loop, whose delay is estimated.
 
     Parameters
     ----------

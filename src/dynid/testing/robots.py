@@ -87,8 +87,8 @@ class RobotCase:
     def samples(self, count: int = 60, seed: int = 0, rate: float = 1000.0) -> Samples:
         """The same motion with the torque of the model; springs are stretched by their load.
 
-        With two encoders the positions of the motors follow from the links' equations, so their velocities and accelerations
-        are no longer the derivatives.
+        With two encoders the positions of the motors follow from the links' equations, so their velocities and
+        accelerations are no longer the derivatives.
 
         Parameters
         ----------
