@@ -125,29 +125,27 @@ def project_to_physical(
     if held_out > MUCH_WORSE and of_torque > 1.0 and stands_in(real):
         diagnostics.warn(
             "not-consistent",
-            f"{text}. The unconstrained estimate is kept and scored (only combinations of its parameters are "
-            "meaningful); exports use the consistent links" + ("" if why else f". Next: {_ADD}"),
+            f"{text}. Scores are of the unconstrained estimate, exports of the consistent links"
+            + ("" if why else f"; {_ADD}"),
         )
         return _with_free_directions(free, real, regression), unconstrained(wanted)
     if held_out > 1.0:
         reason = (
-            "the unconstrained estimate has a mass matrix that is not positive definite, and consistent links explain "
-            "this motion well"
+            "the mass matrix of the unconstrained estimate is not positive definite"
             if of_torque > 1.0
-            else "over all joints, the held-out torque error of the unconstrained estimate is "
-            f"{1.0 / of_torque:.3g} times theirs"
+            else f"over all joints their held-out torque error is {100 * (1.0 - of_torque):.2g} % smaller"
         )
         kept = f". The consistent links are kept, since {reason}"
         diagnostics.warn(
             "consistency-costs",
-            text + (kept if held_out > MUCH_WORSE else "") + ("" if why else f". Next: {_ADD}"),
+            text + (kept if held_out > MUCH_WORSE else "") + ("" if why else f"; {_ADD}"),
         )
     return real, fit
 
 
 # Warning that names why consistent links predict worse.
 LIKELY_CAUSE = "likely-cause"
-_ADD = "check for a missing rotor, tool or load, a wrong drive gain or URDF inertia, and a tilted base"
+_ADD = "check for a missing rotor or load, a wrong drive gain, or a tilted base"
 
 
 def body_fault(name: str, pi: Float) -> str:
@@ -182,9 +180,8 @@ def warn_or_raise(error: SolverError, asked: bool, diagnostics: Diagnostics) -> 
     # Without a request of the user this must not stop the run.
     diagnostics.warn(
         "not-consistent",
-        f"the solver found no physically consistent links ({error.found}); this is no finding about the robot. The "
-        "unconstrained estimate is kept (only combinations of its parameters are meaningful). Give limits or a prior "
-        "under [estimate]",
+        f"no physically consistent links found ({error.found}): a failure of the solver, not of the robot. The "
+        "unconstrained estimate is kept. Give limits or a prior under [estimate]",
     )
 
 
@@ -236,8 +233,8 @@ def _with_free_directions(free: Estimate, real: Estimate, regression: Regression
 def _pull_text(fit: FeasibleFit, real: Estimate, free: Estimate) -> str:
     ratio, group = _worst(real, free)
     return (
-        f"the pull towards the prior (URDF) inertias (strength = {fit.strength:g}) raises the error of '{group}' by "
-        f"{100 * (ratio - 1):.2g} %; consistent links fit without it. Lower strength, or set it to 'held-out'"
+        f"the pull of the prior (strength = {fit.strength:g}) raises the error of '{group}' by "
+        f"{100 * (ratio - 1):.2g} %; without it consistent links fit. Lower strength, or set it to 'held-out'"
     )
 
 
@@ -245,7 +242,7 @@ def _cost_text(fit: FeasibleFit, real: Estimate, answer: Feasible, free: Estimat
     ratio, group = _worst(real, free)
     text = f"enforcing physical consistency raises the error of '{group}' by {100 * (ratio - 1):.2g} %"
     if np.isfinite(held_out):
-        text += f" (all joints, held out: {100 * (held_out - 1):+.2g} %)"
+        text += f" (held out: {100 * (held_out - 1):+.2g} %)"
     thin = thinness(real.columns, real.parameters) < EDGE
     bodies = sorted({real.columns[ten[0]].owner + 1 for ten in body_columns(real.columns)[thin]})
     edge = (
