@@ -64,14 +64,14 @@ class TermContract(ABC):
         term = self.term()
         for robot in self.robots():
             columns = term.columns(robot)
-            _law(columns == term.columns(robot) or _has_nan(columns), "columns differ when asked for twice")
+            _law(columns == term.columns(robot) or _has_nan(columns), "a second call returns other columns")
             count = term.parameter_count(robot)
-            _law(count == len(columns), f"parameter_count says {count}, and there are {len(columns)} columns")
+            _law(count == len(columns), f"parameter_count is {count}, but there are {len(columns)} columns")
             names = [column.name for column in columns]
             _law(len(set(names)) == len(names), f"two parameters share a name: {names}")
             for column in columns:
                 owners = max(robot.n, robot.n_bodies)
-                _law(column.term == term.name, f"{column.name} says it belongs to '{column.term}'")
+                _law(column.term == term.name, f"{column.name} has the term '{column.term}'")
                 _law(bool(column.name) and bool(column.unit), f"{column} lacks a name or a unit")
                 _law(0 <= column.owner < owners, f"{column.name} is owned by {column.owner} of {owners}")
                 _law(column.lower < column.upper, f"{column.name} has bounds {column.lower}..{column.upper}")
@@ -81,7 +81,7 @@ class TermContract(ABC):
         for robot in self.robots():
             samples, p = self.samples(robot), len(self.term().columns(robot))
             panels = self.term().torque_regressor(robot, samples, np.ones(p, dtype=np.bool_))
-            _law(len(panels.columns) == len(panels.values) == robot.n, "one panel a joint is needed")
+            _law(len(panels.columns) == len(panels.values) == robot.n, "there must be one panel per joint")
             for columns, values in zip(panels.columns, panels.values, strict=True):
                 _law(np.issubdtype(columns.dtype, np.integer), f"column indices are {columns.dtype}")
                 _law(bool((np.diff(columns) > 0).all()), f"column indices {columns} do not ascend")
@@ -98,7 +98,7 @@ class TermContract(ABC):
             wanted = np.random.default_rng(0).random(p) < 0.5
             part = self.term().torque_regressor(robot, samples, wanted)
             for columns in part.columns:
-                _law(bool(wanted[columns].all()), "a column came that was not wanted")
+                _law(bool(wanted[columns].all()), "a column outside the mask was returned")
             np.testing.assert_allclose(part.dense(p), whole * wanted, rtol=1e-12, atol=1e-12)
 
     def test_samples_do_not_know_each_other(self) -> None:
@@ -157,7 +157,7 @@ class TermContract(ABC):
             self.term().known_torque(robot, bare)
         except UnfitDataError:
             return
-        raise AssertionError("a missing channel went unnoticed")
+        raise AssertionError("a missing channel raised no UnfitDataError")
 
     def test_term_is_frozen_and_survives_plain_data(self) -> None:
         """Terms are frozen dataclasses; a registered term is unchanged after conversion to plain data and back."""
@@ -173,7 +173,7 @@ class TermContract(ABC):
         if CATALOGUE.get(term.name) is type(term):
             _law(
                 terms_from_spec(terms_to_spec(Terms((term,)))) == Terms((term,)),
-                "plain data changes the term",
+                "conversion to plain data and back changes the term",
             )
 
 
@@ -219,7 +219,9 @@ class RowsContract(ABC):
             equations = self.rows().equations(
                 robot, self.terms(), samples, np.ones(len(theta), dtype=np.bool_)
             )
-            _law(len(equations.columns) == len(self.rows().groups(robot)), "one panel a group is needed")
+            _law(
+                len(equations.columns) == len(self.rows().groups(robot)), "there must be one panel per group"
+            )
             for columns, panel in zip(equations.columns, equations.panels, strict=True):
                 _law(bool((np.diff(columns) > 0).all()), f"columns {columns} do not ascend")
                 _law(not len(columns) or 0 <= columns[0] <= columns[-1] < len(theta), f"columns {columns}")
@@ -236,7 +238,10 @@ class RowsContract(ABC):
             for columns, panel in zip(equations.columns, equations.panels, strict=True):
                 error = np.abs(panel[:-1].T @ theta[columns] - panel[-1]).max()
                 size = np.abs(panel[-1]).max() + np.abs(panel[:-1].T * theta[columns]).max(initial=0.0)
-                _law(error <= self.tolerance * size, f"equations miss by {error:.3g} of {size:.3g}")
+                _law(
+                    error <= self.tolerance * size,
+                    f"both sides of the equations differ by {error:.3g} of {size:.3g}",
+                )
 
     def test_a_mask_leaves_columns_out(self) -> None:
         """A mask keeps the target and the wanted columns only."""
@@ -248,7 +253,10 @@ class RowsContract(ABC):
             for all_columns, lines, columns, panel in zip(
                 whole.columns, whole.panels, part.columns, part.panels, strict=True
             ):
-                _law(np.array_equal(columns, all_columns[wanted[all_columns]]), "wrong columns left")
+                _law(
+                    np.array_equal(columns, all_columns[wanted[all_columns]]),
+                    "the columns are not those of the mask",
+                )
                 kept = lines[np.append(wanted[all_columns], True)]
                 np.testing.assert_allclose(panel, kept, rtol=1e-12, atol=1e-12)
 
@@ -289,10 +297,10 @@ class LogReaderContract(ABC):
     def test_own_files_are_taken_and_others_not(self, tmp_path: Path) -> None:
         """The reader recognises its files by their first bytes."""
         self.write(tmp_path / f"own{self.suffix}", self.columns())
-        _law(self.can_read(tmp_path / f"own{self.suffix}"), "the reader refuses its own file")
+        _law(self.can_read(tmp_path / f"own{self.suffix}"), "the reader rejects its own file")
         other = tmp_path / f"other{self.suffix}"
         other.write_bytes(bytes(range(256)) * 8)
-        _law(not self.can_read(other), "the reader takes a file of random bytes")
+        _law(not self.can_read(other), "the reader accepts a file of random bytes")
 
     def test_columns_and_rows_are_known(self, tmp_path: Path) -> None:
         """Column names are in order; the number of rows is right or None."""
@@ -322,8 +330,8 @@ class LogReaderContract(ABC):
         for start, stop in ((0, 1), (399, 401), (500, None), (1002, 1003), (900, 5000)):
             values = self._read(table, ("q one",), 64, start, stop)["q one"]
             np.testing.assert_array_equal(values, np.asarray(self.columns()["q one"])[start:stop])
-        _law(not list(table.batches(("t",), 10, 7, 7)), "an empty range yields rows")
-        _law(not list(table.batches(("t",), 10, 1003)), "rows behind the end")
+        _law(not list(table.batches(("t",), 10, 7, 7)), "an empty range returns rows")
+        _law(not list(table.batches(("t",), 10, 1003)), "rows after the end of the file")
 
     def test_text_is_coded(self, tmp_path: Path) -> None:
         """Text is returned as codes into the names of the batch."""
@@ -333,9 +341,9 @@ class LogReaderContract(ABC):
         for batch in self._table(tmp_path).batches(("traj",), 64):
             column = batch["traj"]
             if not isinstance(column, Text):
-                raise AssertionError("a column of text came as numbers")
+                raise AssertionError("a text column was read as numbers")
             names += [column.names[code] for code in column.codes]
-        _law(names == list(self.columns()["traj"]), "names came back changed")
+        _law(names == list(self.columns()["traj"]), "text was changed by reading")
 
     def test_damage_is_an_error_of_ours(self, tmp_path: Path) -> None:
         """A truncated file is read in part or raises DynidError, nothing else."""
@@ -362,7 +370,7 @@ class LogReaderContract(ABC):
             for name in columns:
                 values = batch[name]
                 if isinstance(values, Text):
-                    raise AssertionError(f"column '{name}' came as text")
+                    raise AssertionError(f"column '{name}' was read as text")
                 parts[name].append(values)
         return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
@@ -400,7 +408,7 @@ class ConstraintContract(ABC):
         for condition in conditions:
             _constraints_law(
                 bool(condition.name),
-                "a condition needs a name: it appears where it is in conflict with others",
+                "a condition needs a name for the message of a conflict",
             )
             _constraints_law(
                 condition.block.matrix.shape == (len(condition.block.offset), p),
@@ -434,7 +442,7 @@ class ConstraintContract(ABC):
         if type(constraint) in CONSTRAINTS.values():
             _constraints_law(
                 constraint_from_spec(constraint_to_spec(constraint)) == constraint,
-                "an experiment changes the constraint",
+                "conversion to plain data and back changes the constraint",
             )
 
     def _conditions(self) -> tuple[list[Condition], int]:
@@ -481,9 +489,9 @@ class DiagnosisContract(ABC):
         """The joint with the effect is found, and no other one."""
         for seed in self.seeds:
             findings = self.look(analysis_of(self.robot(), self.effect, seed, speed=self.speed))
-            _diagnoses_law(bool(findings), f"the effect went unnoticed (seed {seed})")
+            _diagnoses_law(bool(findings), f"the effect was not detected (seed {seed})")
             names = {finding.joint for finding in findings}
-            _diagnoses_law(names == {self.joint}, f"{names} named in place of '{self.joint}' (seed {seed})")
+            _diagnoses_law(names == {self.joint}, f"found on {names} instead of '{self.joint}' (seed {seed})")
 
     def test_clean_logs_are_silent(self) -> None:
         """Noise of any colour gives no finding."""
@@ -491,7 +499,8 @@ class DiagnosisContract(ABC):
             for correlation in (0.0, 0.97):
                 clean = analysis_of(self.robot(), seed=seed, correlation=correlation, speed=self.speed)
                 _diagnoses_law(
-                    not self.look(clean), f"a false alarm (seed {seed}, correlation {correlation})"
+                    not self.look(clean),
+                    f"a finding without the effect (seed {seed}, correlation {correlation})",
                 )
 
     def test_findings_are_complete(self) -> None:
@@ -506,7 +515,9 @@ class DiagnosisContract(ABC):
             _diagnoses_law(finding.identifier == diagnosis.identifier, f"a finding of '{finding.identifier}'")
             _diagnoses_law(finding.level in ("note", "warning"), f"level '{finding.level}'")
             _diagnoses_law(finding.joint in ("", *analysis.robot.joint_names), f"joint '{finding.joint}'")
-            _diagnoses_law(all((finding.title, finding.text, finding.advice)), "a finding without words")
+            _diagnoses_law(
+                all((finding.title, finding.text, finding.advice)), "a finding without title, text or advice"
+            )
             _diagnoses_law(
                 0 <= finding.share <= 1 and 0 <= finding.p_value <= 1, f"{finding.share}, {finding.p_value}"
             )
@@ -515,7 +526,10 @@ class DiagnosisContract(ABC):
                 curve is None or bool(np.isfinite(curve.x).all() and np.isfinite(curve.y).all()), "nan"
             )
             back = finding_to_dict(finding_from_dict(finding_to_dict(finding)))
-            _diagnoses_law(str(back) == str(finding_to_dict(finding)), "plain data changes the finding")
+            _diagnoses_law(
+                str(back) == str(finding_to_dict(finding)),
+                "conversion to plain data and back changes the finding",
+            )
             first = fields(finding)[0].name
             try:
                 setattr(finding, first, getattr(finding, first))
@@ -535,10 +549,11 @@ class DiagnosisContract(ABC):
                 not self.look(replace(analysis, residuals=replace(r, **arrays))), f"{count} samples"
             )
         _diagnoses_law(
-            not self.look(replace(analysis, residuals=replace(r, predicted=r.measured))), "an exact fit"
+            not self.look(replace(analysis, residuals=replace(r, predicted=r.measured))),
+            "a finding for an exact fit",
         )
         still = replace(r, q=np.zeros_like(r.q), dq=np.zeros_like(r.dq))
-        _diagnoses_law(not self.look(replace(analysis, residuals=still)), "a robot at rest")
+        _diagnoses_law(not self.look(replace(analysis, residuals=still)), "a finding for a robot at rest")
 
 
 def _diagnoses_law(holds: bool, otherwise: str) -> None:

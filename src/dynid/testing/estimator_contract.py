@@ -212,7 +212,7 @@ class EstimatorContract(ABC):
             case, estimate = self.fitted(seed)
             inside += (np.abs(estimate.value - case.beta) <= estimate.half_width()).tolist()
         share = float(np.mean(inside))
-        _law(share >= 0.85, f"only {100 * share:.0f} % of the intervals hold the truth")
+        _law(share >= 0.85, f"only {100 * share:.0f} % of the intervals contain the truth")
 
     def test_same_data_same_bytes(self) -> None:
         """Fitting twice gives the same bytes."""
@@ -227,7 +227,7 @@ class EstimatorContract(ABC):
                 self.estimator().fit(case.regression)
             except UnfitDataError:
                 continue
-            raise AssertionError(f"{count} equations a group in {blocks} blocks were taken")
+            raise AssertionError(f"{count} equations per group in {blocks} blocks raised no UnfitDataError")
 
     def test_order_of_segments_does_not_matter(self) -> None:
         """Another order of the segments gives the same values and deviations."""
@@ -263,7 +263,7 @@ class EstimatorContract(ABC):
         if stopped is None:
             return
         status = stopped.fit(self.case(4).regression).status
-        _law(not status.ok, f"an unfinished fit calls itself good: {status.text}")
+        _law(not status.ok, f"the status of an unfinished fit is ok: {status.text}")
         _law(any(word in status.text for word in _ADVICE), f"no advice in: {status.text}")
 
     def test_bad_options_are_refused(self) -> None:
@@ -275,9 +275,9 @@ class EstimatorContract(ABC):
             try:
                 replace(estimator, **options)
             except UsageError as error:
-                _law(bool(error.found and error.expected), f"{options} refused without a reason")
+                _law(bool(error.found and error.expected), f"{options} rejected without found and expected")
                 continue
-            raise AssertionError(f"{options} were taken")
+            raise AssertionError(f"{options} raised no UsageError")
 
     def _alike(self, reference: Estimate, other: Estimate, size: Any) -> None:
         away = np.abs(other.value / size - reference.value) / reference.std
@@ -310,16 +310,16 @@ class MotionEstimatorContract(EstimatorContract):
         """One thread and several give the same bytes."""
         case, estimate = self.fitted(1)
         again = self.estimator().fit(on_threads(case.regression, 3))
-        _law(_bytes(estimate) == _bytes(again), "another number of threads gives other bytes")
+        _law(_bytes(estimate) == _bytes(again), "the result depends on the number of threads")
 
     def test_factors_alone_are_refused_in_words(self) -> None:
         """Without samples the estimator raises `needs-samples`."""
         try:
             self.estimator().fit(synthetic_regression(1, with_source=False).regression)
         except DynidError as error:
-            _law(error.identifier == "needs-samples", f"refused as {error.identifier}")
+            _law(error.identifier == "needs-samples", f"rejected with {error.identifier}")
             return
-        raise AssertionError("a regression of factors alone was taken")
+        raise AssertionError("a regression without samples raised no error")
 
     def test_left_out_blocks_are_not_looked_at(self) -> None:
         """A fit on some blocks does not depend on the samples of the others."""
@@ -337,7 +337,7 @@ class MotionEstimatorContract(EstimatorContract):
             self.estimator().fit(of_blocks(one_of, kept)) for one_of in (plain.regression, same_spread)
         )
         away = float(np.max(np.abs(reference.value - other.value) / reference.std))
-        _law(away < 1e-6, f"what was left out moves the estimate by {away:.2g} standard deviations")
+        _law(away < 1e-6, f"held-out samples move the estimate by {away:.2g} standard deviations")
 
 
 def of_blocks(regression: Regression, kept: list[int]) -> Regression:
