@@ -200,7 +200,7 @@ class Dynamics:
                 torque: Float = fast.inverse_dynamics(q, dq, ddq, 1)
                 return torque + self._spring_torque(np.asarray(q)) if self.springs else torque
             except (TypeError, ValueError):
-                pass  # lists, or what does not fit, as will be said
+                pass  # lists, or wrong shapes, which the check below reports
         (x, v, a), shape = self._states(q, dq, ddq)
         return self.rigid_torque(x, v, a).reshape(shape)
 
@@ -331,7 +331,7 @@ class Dynamics:
                 if positive:
                     return acceleration
             except (TypeError, ValueError):
-                pass  # lists, or what does not fit, as will be said
+                pass  # lists, or wrong shapes, which the check below reports
         (x, v, u), shape = self._states(q, dq, tau)
         if friction:
             u = u - self._friction(v)
