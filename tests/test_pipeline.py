@@ -150,7 +150,7 @@ def test_bodies_that_exports_hold_are_scored_beside_an_estimate_without_constrai
     again = scores_from_dict(scores_to_dict(scores))
     assert again.exported == scores.exported
     (line,) = (one for one in score_lines(again) if "exports" in one)
-    assert f"miss {100 * expected.total_relative:.3g} %" in line
+    assert f"error {100 * expected.total_relative:.3g} %" in line
     verdict = judge(
         beside.estimate,
         result.structural,
