@@ -52,9 +52,9 @@ def act(project: Project, action: str, form: Form) -> str:
 
 def stop(project: Project, job: str, form: Form) -> str:
     """Ends a job."""
-    found = jobs.job_of(project, job)
-    jobs.stop(found)
-    return address(project, (form.get("tab") or ("identify",))[0], found.command.kind)
+    stopped = jobs.job_of(project, job)
+    jobs.stop(stopped)
+    return address(project, (form.get("tab") or ("identify",))[0], stopped.command.kind)
 
 
 def uploaded(project: Project, place: str) -> dict[str, object]:

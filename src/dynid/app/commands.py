@@ -103,20 +103,20 @@ def show(project: Project, form: Form) -> Command:
 def identify(project: Project, form: Form) -> Command:
     """The run."""
     out = _output(project, form, RUNS, "run")
-    held = [word for log in project.logs_to(HELD_OUT) for word in ("--validate", log)]
+    validation = [word for log in project.logs_to(HELD_OUT) for word in ("--validate", log)]
     accepted = [word for code in project.accepted for word in ("--accept", code)]
-    words = ("identify", _robot(project), *_logs(project), *held, "--config", EXPERIMENT, *accepted)
+    words = ("identify", _robot(project), *_logs(project), *validation, "--config", EXPERIMENT, *accepted)
     words = (*words, "--out", out)
     return Command("identify", f"Identify: {Path(out).name}", words, out)
 
 
 def compare(project: Project, form: Form) -> Command:
     """Runs side by side, as a page."""
-    runs = [one for one in project.runs() if one in form.get("run", ())]
+    runs = [run for run in project.runs() if run in form.get("run", ())]
     if len(runs) < 2:
         raise UsageError("one-run", found=f"{len(runs)} run(s)", expected="at least two to compare")
     out = project.free_name(PAGES, "comparison", ".html")
-    names = ", ".join(Path(one).name for one in runs)
+    names = ", ".join(Path(run).name for run in runs)
     return Command("compare", f"Compare {names}", ("compare", *runs, "--out", out), out)
 
 
@@ -201,22 +201,22 @@ COMMANDS: Mapping[str, Callable[[Project, Form], Command]] = {
 
 
 def _robot(project: Project) -> str:
-    found = project.robot
-    if found is None:
+    robot = project.robot
+    if robot is None:
         several = project.robots()
         raise UsageError(
             "no-robot",
             found="several descriptions" if several else "no robot description",
             expected="one that is chosen" if several else "a URDF, xacro, MJCF, SDF, USD or dynid TOML",
         )
-    return found
+    return robot
 
 
 def _logs(project: Project) -> tuple[str, ...]:
-    found = project.logs_to(TRAIN)
-    if not found:
+    logs = project.logs_to(TRAIN)
+    if not logs:
         raise UsageError("no-log", found="no log to fit", expected="at least one")
-    return found
+    return logs
 
 
 def _renewing(project: Project, out: str) -> tuple[str, ...]:
@@ -227,11 +227,11 @@ def _text(form: Form, name: str) -> str:
     return (form.get(name) or ("",))[0].strip()[:LONGEST_TEXT]
 
 
-def _chosen(form: Form, name: str, allowed: Sequence[str], what: str) -> str:
+def _chosen(form: Form, name: str, allowed: Sequence[str], noun: str) -> str:
     value = _text(form, name)
     if value not in allowed:
         raise UsageError(
-            "choice", found=f"{name} '{value}'", expected=f"{what}: {', '.join(allowed) or 'there is none'}"
+            "choice", found=f"{name} '{value}'", expected=f"{noun}: {', '.join(allowed) or 'there is none'}"
         )
     return value
 

@@ -86,10 +86,10 @@ class Job:
     def printed(self) -> dict[str, Any]:
         """The JSON object that the command printed; {} while there is none."""
         try:
-            found = json.loads((self.folder / "stdout").read_text(encoding="utf-8", errors="replace"))
+            content = json.loads((self.folder / "stdout").read_text(encoding="utf-8", errors="replace"))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     def text(self, name: str) -> str:
         """What it wrote to "stdout" or "stderr", the end of it."""
@@ -103,10 +103,10 @@ class Job:
     def progress(self) -> Mapping[str, Any]:
         """Stage and share, as far as the command says them."""
         try:
-            found = json.loads((self.folder / "progress.json").read_text(encoding="utf-8"))
+            content = json.loads((self.folder / "progress.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
 
 def start(project: Project, command: Command, keys: Callable[[], Mapping[str, str]] = dict) -> Job:
@@ -117,7 +117,7 @@ def start(project: Project, command: Command, keys: Callable[[], Mapping[str, st
     Raises RefusedError while too many run.
     """
     with project.workspace.locked():
-        busy = [job for one in project.workspace.projects() for job in jobs(one) if job.state == RUNNING]
+        busy = [job for other in project.workspace.projects() for job in jobs(other) if job.state == RUNNING]
         if len(busy) >= MOST_RUNNING:
             raise RefusedError(
                 "busy",
@@ -147,11 +147,11 @@ def start(project: Project, command: Command, keys: Callable[[], Mapping[str, st
 
 def jobs(project: Project) -> list[Job]:
     """All jobs of a project, the newest first."""
-    found = []
+    listed = []
     for name in sorted(_ids(project), key=int, reverse=True):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            found.append(_read(project.folder / JOBS / name))
-    return found
+            listed.append(_read(project.folder / JOBS / name))
+    return listed
 
 
 def job_of(project: Project, name: str) -> Job:
@@ -227,11 +227,11 @@ def _launch(folder: Path, where: Path) -> None:
 
 
 def _ids(project: Project) -> list[str]:
-    return [one.name for one in (project.folder / JOBS).iterdir() if _ID.fullmatch(one.name)]
+    return [path.name for path in (project.folder / JOBS).iterdir() if _ID.fullmatch(path.name)]
 
 
 def _read(folder: Path) -> Job:
-    _children[:] = [one for one in _children if one[1].poll() is None]
+    _children[:] = [item for item in _children if item[1].poll() is None]
     stored = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     alive = running(folder)
     # Read after the look at the lock: a job that ends in between has written its end by then.
@@ -249,13 +249,13 @@ def _read(folder: Path) -> Job:
     pid = _optional(folder / "started.json").get("pid")
     done = ended.get("ended") if state != RUNNING else None
     if state in (INTERRUPTED, STOPPED) and done is None:
-        done = max(one.stat().st_mtime for one in folder.iterdir())
+        done = max(item.stat().st_mtime for item in folder.iterdir())
     return Job(folder.name, command, folder, stored["created"], stored["keys"], state, code, pid, done)
 
 
 def _optional(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

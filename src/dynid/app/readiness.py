@@ -101,8 +101,8 @@ def keys(project: Project) -> dict[str, str]:
 def readiness(project: Project) -> Readiness:
     """Looks at files, jobs and confirmations."""
     now = keys(project)
-    found, checked = latest(project, "init"), latest(project, "check")
-    mapped = _mapped(project, found, now)
+    init, checked = latest(project, "init"), latest(project, "check")
+    mapped = _mapped(project, init, now)
     fresh = checked is not None and dict(checked.keys) == now
     missing = []
     if project.robot is None:
@@ -112,17 +112,17 @@ def readiness(project: Project) -> Readiness:
     if not project.logs_to(TRAIN):
         missing.append("a log to fit is missing")
     if not missing:
-        missing += _unready(project, found, mapped, checked, fresh)
-    return Readiness(mapped, found, checked, fresh, missing, project.edited)
+        missing += _unready(project, init, mapped, checked, fresh)
+    return Readiness(mapped, init, checked, fresh, missing, project.edited)
 
 
 def _unready(
-    project: Project, found: Job | None, mapped: Mapped | None, checked: Job | None, fresh: bool
+    project: Project, init: Job | None, mapped: Mapped | None, checked: Job | None, fresh: bool
 ) -> list[str]:
     missing: list[str] = []
     if not project.edited:
         if mapped is None or not (project.folder / EXPERIMENT).is_file():
-            again = found is not None and found.state == DONE
+            again = init is not None and init.state == DONE
             return [
                 "the columns were found for other files: find them again"
                 if again
@@ -132,8 +132,8 @@ def _unready(
             f"{'answer' if row.question else 'confirm or correct'}: {row.title[0].lower()}{row.title[1:]}"
             for row in mapped.open
         ]
-        said = project.about.motions
-        if any(one["runs_back"] and one["name"] not in said for one in mapped.motions):
+        roles = project.about.motions
+        if any(motion["runs_back"] and motion["name"] not in roles for motion in mapped.motions):
             missing.append("apply the choice of motions: time runs back in one of them")
     if checked is None or not fresh:
         missing.append(
@@ -146,47 +146,47 @@ def _unready(
     return missing
 
 
-def _mapped(project: Project, found: Job | None, now: Mapping[str, str]) -> Mapped | None:
-    if found is None or found.state != DONE or found.keys.get("files") != now["files"]:
+def _mapped(project: Project, init: Job | None, now: Mapping[str, str]) -> Mapped | None:
+    if init is None or init.state != DONE or init.keys.get("files") != now["files"]:
         return None
-    results = found.printed.get("results", {})
+    results = init.printed.get("results", {})
     if "decisions" not in results:
         return None
     about = project.about
     confirmed = about.confirmed if about.confirmed_for == now["files"] else {}
     rows = [
-        _row(one, about.answers, confirmed)
-        for one in results["decisions"]
-        if one["value"] is not None or one["question"] or one["why"]
+        _row(item, about.answers, confirmed)
+        for item in results["decisions"]
+        if item["value"] is not None or item["question"] or item["why"]
     ]
     used = [column for group in results["columns"].values() for column in group.values()]
-    motions = [one | {"role": _role(one, about.motions)} for one in results["motions"]]
+    motions = [item | {"role": _role(item, about.motions)} for item in results["motions"]]
     return Mapped(rows, results["joints"], results["columns"], [*used, *results["unused"]], motions)
 
 
-def _role(motion: Mapping[str, Any], said: Mapping[str, str]) -> str:
+def _role(motion: Mapping[str, Any], roles: Mapping[str, str]) -> str:
     # What cannot be read as one motion would stop the run.
-    role = said.get(motion["name"], LEFT_OUT if motion["runs_back"] else TRAIN)
+    role = roles.get(motion["name"], LEFT_OUT if motion["runs_back"] else TRAIN)
     return role if role in ROLES else TRAIN
 
 
-def _row(one: Mapping[str, Any], answers: Mapping[str, str], confirmed: Mapping[str, str]) -> Row:
-    key, value = one["key"], one["value"] or ""
+def _row(decision: Mapping[str, Any], answers: Mapping[str, str], confirmed: Mapping[str, str]) -> Row:
+    key, value = decision["key"], decision["value"] or ""
     title = _WORDS.get(key, key)
     if key.startswith("robot.lock."):
         title = f"Held joint {key.removeprefix('robot.lock.')}: position"
     answered = key in answers or any(other.startswith(f"{key}.") for other in answers)
-    sure = one["grade"] == "sure" or (key in answers and not one["question"])
+    sure = decision["grade"] == "sure" or (key in answers and not decision["question"])
     return Row(
         key,
         title,
         value,
-        [why for why in one["why"] if why],
-        one["question"],
-        "sure" if sure else one["grade"],
-        [(option["value"], option["words"]) for option in one["options"]],
+        [why for why in decision["why"] if why],
+        decision["question"],
+        "sure" if sure else decision["grade"],
+        [(option["value"], option["words"]) for option in decision["options"]],
         answered,
-        bool(value) and not one["question"] and confirmed.get(key) == value,
+        bool(value) and not decision["question"] and confirmed.get(key) == value,
     )
 
 
@@ -200,14 +200,14 @@ def stored_corrections(project: Project, form: Mapping[str, Sequence[str]]) -> b
     if mapped is None:
         return True
     about = project.about
-    answers, motions = dict(about.answers), {one["name"]: one["role"] for one in mapped.motions}
+    answers, motions = dict(about.answers), {item["name"]: item["role"] for item in mapped.motions}
     confirmed = dict(about.confirmed) if about.confirmed_for == now["files"] else {}
     for row in mapped.rows:
         given = (form.get(f"value:{row.key}") or (row.value,))[0].strip()
         if given and given != row.value:
             answers[row.key] = given
             # Columns joint by joint are of the group that was left.
-            answers = {one: text for one, text in answers.items() if not one.startswith(f"{row.key}.")}
+            answers = {item: text for item, text in answers.items() if not item.startswith(f"{row.key}.")}
         if form.get(f"right:{row.key}") and not row.question and given == row.value:
             confirmed[row.key] = row.value
         else:
@@ -225,7 +225,7 @@ def stored_corrections(project: Project, form: Mapping[str, Sequence[str]]) -> b
             answers |= {f"{key}.{joint}": column for joint, column in given_columns.items()}
     motions |= {name: role for name in motions if (role := (form.get(f"motion:{name}") or ("",))[0]) in ROLES}
     whole = all(role == TRAIN for role in motions.values()) and not any(
-        one["runs_back"] for one in mapped.motions
+        item["runs_back"] for item in mapped.motions
     )
     wanted = {} if whole else motions
     changed = answers != dict(about.answers) or wanted != dict(about.motions)

@@ -19,8 +19,8 @@ def run(lock: int, folder: Path) -> None:
     A signal to the group reaches the command as well; this process waits for its end.
     """
     asked: list[int] = []
-    for one in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(one, lambda number, _: asked.append(number))
+    for ending_signal in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending_signal, lambda number, _: asked.append(number))
     stored = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     call = [
         sys.executable,

@@ -119,8 +119,8 @@ class Guard:
                 ),
             )
 
-    def _derived(self, what: str) -> str:
-        return hmac.new(self.token.encode(), what.encode(), hashlib.sha256).hexdigest()
+    def _derived(self, purpose: str) -> str:
+        return hmac.new(self.token.encode(), purpose.encode(), hashlib.sha256).hexdigest()
 
 
 NOT_KNOWN = Refusal(
@@ -150,8 +150,8 @@ def loopback(host: str) -> str:
     return host
 
 
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())
+def _same(given: str, other: str) -> bool:
+    return hmac.compare_digest(given.encode(), other.encode())
 
 
 # A file on its way from the browser into a project: counted while it comes, in its place when it is whole.

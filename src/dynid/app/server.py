@@ -136,9 +136,9 @@ class _Pages:
         return _answer(request, NOWHERE, self.guard)
 
     async def bug(self, request: Request, error: Exception) -> Response:
-        found = f"{type(error).__name__}: {error}"
+        text = f"{type(error).__name__}: {error}"
         expected = "none: this is a mistake in dynid, not in the input"
-        return _answer(request, DynidError("internal", found=found, expected=expected), self.guard)
+        return _answer(request, DynidError("internal", found=text, expected=expected), self.guard)
 
     async def error(self, request: Request, error: Exception) -> Response:
         return _answer(request, error, self.guard)

@@ -59,11 +59,11 @@ def project_page(project: Project, tab: str, csrf: str, query: Mapping[str, str]
     if tab not in TABS:
         raise absent(tab)
     project.adopt_demo()
-    found = jobs.jobs(project)
+    all_jobs = jobs.jobs(project)
     newest: dict[str, jobs.Job] = {}
-    for job in found:
+    for job in all_jobs:
         newest.setdefault(job.command.kind, job)
-    shown: dict[str, Any] = {kind: job_data(project, one.id) for kind, one in newest.items()}
+    shown: dict[str, Any] = {kind: job_data(project, latest.id) for kind, latest in newest.items()}
     context = {
         "csrf": csrf,
         "title": project.about.name,
@@ -74,10 +74,10 @@ def project_page(project: Project, tab: str, csrf: str, query: Mapping[str, str]
         "base": f"/p/{project.id}",
         # None for a kind that there was no job of.
         "jobs": defaultdict(lambda: None, shown),
-        "at_work": sum(job.state == jobs.RUNNING for job in found),
+        "at_work": sum(job.state == jobs.RUNNING for job in all_jobs),
         "where": str(project.folder),
     }
-    return _render(f"{tab}.html.jinja", **context, **_TAB_CONTEXT[tab](project, found, query))
+    return _render(f"{tab}.html.jinja", **context, **_TAB_CONTEXT[tab](project, all_jobs, query))
 
 
 def job_data(project: Project, name: str) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def job_data(project: Project, name: str) -> dict[str, Any]:
         "created": job.created,
         "lines": "\n".join(printed.get("lines", ())) if not job.command.live else job.text("stdout"),
         "errors": job.text("stderr") if ended or job.command.live else "",
-        "diagnostics": [_diagnostic(one) for one in printed.get("diagnostics", ())],
+        "diagnostics": [_diagnostic(item) for item in printed.get("diagnostics", ())],
     }
 
 
@@ -117,17 +117,19 @@ def status_of(error: Exception) -> int:
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
-def _diagnostic(one: Mapping[str, Any]) -> dict[str, str]:
-    found = Diagnostic(Severity(one["severity"]), one["code"], one["text"], Place(**one["place"]))
-    return {"severity": one["severity"], "text": str(found), "code": one["code"]}
+def _diagnostic(stored: Mapping[str, Any]) -> dict[str, str]:
+    diagnostic = Diagnostic(
+        Severity(stored["severity"]), stored["code"], stored["text"], Place(**stored["place"])
+    )
+    return {"severity": stored["severity"], "text": str(diagnostic), "code": stored["code"]}
 
 
-def _identify(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
+def _identify(project: Project, all_jobs: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
     state = readiness(project)
     mapped = state.mapped
     cells = 0 if mapped is None else len(mapped.joints) * len(CHANNELS) * len(mapped.choices)
     run = next(
-        (job for job in found if job.command.kind in ("identify", "demo") and job.state == jobs.DONE), None
+        (job for job in all_jobs if job.command.kind in ("identify", "demo") and job.state == jobs.DONE), None
     )
     return {
         "state": state,
@@ -149,11 +151,11 @@ def _identify(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, 
     }
 
 
-def _runs(project: Project, found: Sequence[jobs.Job], query: Mapping[str, str]) -> dict[str, Any]:
+def _runs(project: Project, _all_jobs: Sequence[jobs.Job], query: Mapping[str, str]) -> dict[str, Any]:
     runs = [_run(project, name) for name in reversed(project.runs())]
     shown = query.get("show", "")
-    pages = [one for one in project.files_below("pages") if one.startswith("pages/comparison")]
-    allowed = {f"{one['path']}/report.html" for one in runs} | set(pages)
+    pages = [item for item in project.files_below("pages") if item.startswith("pages/comparison")]
+    allowed = {f"{item['path']}/report.html" for item in runs} | set(pages)
     return {
         "runs": runs,
         "shown": shown if shown in allowed else "",
@@ -164,7 +166,7 @@ def _runs(project: Project, found: Sequence[jobs.Job], query: Mapping[str, str])
     }
 
 
-def _motion(project: Project, found: Sequence[jobs.Job], query: Mapping[str, str]) -> dict[str, Any]:
+def _motion(project: Project, _all_jobs: Sequence[jobs.Job], query: Mapping[str, str]) -> dict[str, Any]:
     plans = list(reversed(project.plans()))
     shown = query.get("show", "")
     return {
@@ -180,8 +182,8 @@ def _motion(project: Project, found: Sequence[jobs.Job], query: Mapping[str, str
 _PLAN_PAGES = ("picture.html",)
 
 
-def _live(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
-    job = next((job for job in found if job.command.kind == "watch"), None)
+def _live(project: Project, all_jobs: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
+    job = next((job for job in all_jobs if job.command.kind == "watch"), None)
     page = (
         str(Path(job.command.arguments[job.command.arguments.index("--out") + 1]).with_suffix(".html"))
         if job
@@ -195,8 +197,8 @@ def _live(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, str]
     }
 
 
-def _jobs(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
-    return {"all": [job_data(project, job.id) for job in found]}
+def _jobs(project: Project, all_jobs: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
+    return {"all": [job_data(project, job.id) for job in all_jobs]}
 
 
 _TAB_CONTEXT = {"identify": _identify, "runs": _runs, "motion": _motion, "live": _live, "jobs": _jobs}

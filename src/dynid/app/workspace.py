@@ -108,12 +108,12 @@ class Workspace:
 
     def projects(self) -> list[Project]:
         """All projects, the newest first."""
-        found = []
+        entries = []
         for folder in (self.folder / "projects").iterdir():
             with suppress(InputError):
                 project = self.project(folder.name)
-                found.append((-project.about.created, project.id, project))
-        return [project for *_, project in sorted(found, key=lambda one: one[:2])]
+                entries.append((-project.about.created, project.id, project))
+        return [project for *_, project in sorted(entries, key=lambda entry: entry[:2])]
 
     def project(self, name: str) -> Project:
         """A project by its id; raises InputError if there is none."""
@@ -134,8 +134,8 @@ class Workspace:
                 )
             stem = "-".join(re.findall(r"[a-z0-9]+", shown.lower()))[:30].strip("-") or "project"
             folder = self.folder / "projects" / f"{stem}-{secrets.token_hex(3)}"
-            for one in FOLDERS:
-                (folder / one).mkdir(parents=True)
+            for subfolder in FOLDERS:
+                (folder / subfolder).mkdir(parents=True)
             write_json(folder / "project.json", vars(About(shown, time.time())))
         return Project(folder, self)
 
@@ -187,7 +187,9 @@ class Project:
     def inside(self, relative: str) -> Path:
         """An existing path below the project's folder, no part of which is a link; raises InputError for any other."""
         parts = relative.split("/")
-        if not relative or any(one in ("", ".", "..") or "\\" in one or "\0" in one for one in parts):
+        if not relative or any(
+            part_name in ("", ".", "..") or "\\" in part_name or "\0" in part_name for part_name in parts
+        ):
             raise absent(relative)
         path = self.folder
         try:
@@ -212,15 +214,15 @@ class Project:
     @property
     def robot(self) -> str | None:
         """The description in use; None while there is none, or several and none was chosen."""
-        found, said = self.robots(), self.about.robot
-        return said if said in found else found[0] if len(found) == 1 else None
+        names, chosen = self.robots(), self.about.robot
+        return chosen if chosen in names else names[0] if len(names) == 1 else None
 
     def logs(self) -> tuple[str, ...]:
         """Logs, files and folders of files alike."""
         return tuple(
-            f"{LOGS}/{one.name}"
-            for one in sorted((self.folder / LOGS).iterdir())
-            if not one.is_symlink() and not one.name.startswith(".")
+            f"{LOGS}/{path.name}"
+            for path in sorted((self.folder / LOGS).iterdir())
+            if not path.is_symlink() and not path.name.startswith(".")
         )
 
     def role(self, log: str) -> str:
@@ -234,19 +236,19 @@ class Project:
     def live_logs(self) -> tuple[str, ...]:
         """CSV files that may be followed: recordings under way, and uploaded ones."""
         names = (*self._files(LIVE), *self._files(LOGS))
-        return tuple(one for one in names if one.lower().endswith((".csv", ".txt")))
+        return tuple(name for name in names if name.lower().endswith((".csv", ".txt")))
 
     def runs(self) -> tuple[str, ...]:
         """Run folders, the newest last."""
-        found = [one for one in (self.folder / RUNS).iterdir() if (one / "run.json").is_file()]
-        found = [one for one in found if not one.is_symlink()]
-        return tuple(f"{RUNS}/{one.name}" for one in sorted(found, key=lambda one: one.stat().st_mtime))
+        paths = [path for path in (self.folder / RUNS).iterdir() if (path / "run.json").is_file()]
+        paths = [path for path in paths if not path.is_symlink()]
+        return tuple(f"{RUNS}/{path.name}" for path in sorted(paths, key=lambda path: path.stat().st_mtime))
 
     def plans(self) -> tuple[str, ...]:
         """Folders of designed motions, the newest last."""
-        found = [one for one in (self.folder / PLANS).iterdir() if one.is_dir() and not one.is_symlink()]
-        found = [one for one in found if not one.name.startswith(".")]
-        return tuple(f"{PLANS}/{one.name}" for one in sorted(found, key=lambda one: one.stat().st_mtime))
+        paths = [path for path in (self.folder / PLANS).iterdir() if path.is_dir() and not path.is_symlink()]
+        paths = [path for path in paths if not path.name.startswith(".")]
+        return tuple(f"{PLANS}/{path.name}" for path in sorted(paths, key=lambda path: path.stat().st_mtime))
 
     def files_below(self, folder: str) -> tuple[str, ...]:
         """Files of a folder of the project, by path from the project's folder."""
@@ -267,14 +269,14 @@ class Project:
         Raises ResourceError if there are too many files.
         """
         parts = [
-            sanitised(one) for one in relative.replace("\\", "/").split("/") if one not in ("", ".", "..")
+            sanitised(item) for item in relative.replace("\\", "/").split("/") if item not in ("", ".", "..")
         ]
         if not parts or len(parts) > DEEPEST:
             raise UsageError("file-name", found=f"'{relative[:LONGEST_NAME]}'", expected="a file's name")
         if kind not in (ROBOT, LOGS):
             of_robot = _named_as_robot(parts[-1]) or parts[-1].lower().endswith(_OF_ROBOTS)
             kind = ROBOT if of_robot else LOGS
-        if sum(len(self._files(one)) for one in (ROBOT, LOGS)) >= MOST_FILES:
+        if sum(len(self._files(item)) for item in (ROBOT, LOGS)) >= MOST_FILES:
             raise ResourceError(
                 "too-many", found=f"{MOST_FILES} files", expected="fewer", do="start another project"
             )
@@ -330,18 +332,18 @@ class Project:
     def accept(self, code: str, back: bool = False) -> None:
         """Accepts a doubt for the files as they are, or takes that back."""
         with self.workspace.locked():
-            codes = [one for one in self.accepted if one != code] + ([] if back else [code])
+            codes = [other for other in self.accepted if other != code] + ([] if back else [code])
             self.change(accepted=codes, accepted_for=[self.files_key(), self.mapping_key()])
 
     def _files(self, folder: str) -> list[str]:
-        found = []
+        files = []
         for path in sorted((self.folder / folder).rglob("*")):
             relative = path.relative_to(self.folder)
-            hidden = any(one.startswith(".") for one in relative.parts)
-            linked = any((self.folder / one).is_symlink() for one in (relative, *relative.parents))
+            hidden = any(part.startswith(".") for part in relative.parts)
+            linked = any((self.folder / part).is_symlink() for part in (relative, *relative.parents))
             if path.is_file() and not hidden and not linked:
-                found.append(relative.as_posix())
-        return found
+                files.append(relative.as_posix())
+        return files
 
 
 def sanitised(name: str) -> str:
@@ -356,9 +358,9 @@ def sanitised(name: str) -> str:
     return kept
 
 
-def absent(what: str) -> InputError:
+def absent(name: str) -> InputError:
     """The error for what is not there, or not below the workspace, which sound alike."""
-    return InputError("not-found", found=f"no '{what}' here", expected="something that the pages link to")
+    return InputError("not-found", found=f"no '{name}' here", expected="something that the pages link to")
 
 
 def write_json(path: Path, data: object) -> None:

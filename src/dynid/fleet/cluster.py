@@ -120,13 +120,13 @@ def _run(
             log = futures.pop(future)
             if future.status == "finished":
                 try:
-                    found = future.result()
+                    result = future.result()
                 except Exception as error:  # its connection was lost between the two lines
                     commit(rows)
                     raise _lost(error) from error
-                if isinstance(found, str):
-                    raise _other_version({found})
-                rows.append(found)
+                if isinstance(result, str):
+                    raise _other_version({result})
+                rows.append(result)
             elif future.status == "error":
                 cause = future.exception()
                 if not isinstance(cause, KilledWorker):
@@ -240,10 +240,10 @@ def _of_worker(error: BaseException) -> DynidError:
     )
 
 
-def _other_version(found: set[str]) -> RefusedError:
+def _other_version(versions: set[str]) -> RefusedError:
     return RefusedError(
         "worker-version",
-        found=f"workers with dynid {', '.join(sorted(found))}",
+        found=f"workers with dynid {', '.join(sorted(versions))}",
         expected=f"{__version__} everywhere: factors of two versions cannot be pooled",
         do="install the same version on all workers",
     )

@@ -102,9 +102,11 @@ class Course:
 def effects_of(model: TypeModel, weights: Weights) -> tuple[Effect, ...]:
     """What is tested for on robots of a type."""
     k, n = len(model.kept), model.robot.n
-    bodies = model.theta[[i for i, one in enumerate(model.columns[: len(model.theta)]) if one.of == "body"]]
+    bodies = model.theta[
+        [i for i, column in enumerate(model.columns[: len(model.theta)]) if column.of == "body"]
+    ]
     mass = max(float(np.sum(bodies[::10])), 1e-3)
-    found = []
+    effects = []
     for j, joint in enumerate(model.robot.joint_names):
         force = "N" if model.robot.prismatic[j] else "N m"
         torque = max(float(weights.torque[j]), 1e-9)
@@ -117,20 +119,20 @@ def effects_of(model: TypeModel, weights: Weights) -> tuple[Effect, ...]:
                 DEFLECTION / torque,
             ),
         }
-        for (name, unit), (own, spread) in directions.items():
+        for (name, unit), (direction, spread) in directions.items():
             D = np.zeros((k + n, 1))
-            if own is None:
+            if direction is None:
                 D[k + j] = 1.0
             else:
-                D[:k, 0] = own
+                D[:k, 0] = direction
             if D.any():
-                found.append(Effect(joint, name, unit, D, np.array([spread])))
+                effects.append(Effect(joint, name, unit, D, np.array([spread])))
     load = np.concatenate([model.load, np.zeros((n, model.load.shape[1]))])
     alive = np.abs(load).max(axis=0) > 0
     if alive.any():
         sizes = LOAD * mass * np.array([1.0, DISTANCE, DISTANCE, DISTANCE])[: load.shape[1]]
-        found.append(Effect("", "load", "kg", load[:, alive], sizes[alive]))
-    return tuple(found)
+        effects.append(Effect("", "load", "kg", load[:, alive], sizes[alive]))
+    return tuple(effects)
 
 
 def follow(
@@ -150,7 +152,7 @@ def follow(
     followers = [_Follower(serial, days, effects, limit) for serial, days in robots]
     state = State.new(hierarchy, len(robots))
     mean, information = state.mean.copy(), state.information.copy()
-    D = np.concatenate([one.D for one in effects], axis=1)
+    D = np.concatenate([item.D for item in effects], axis=1)
     project = projection(hierarchy, effects)
     for step in range(max(len(dates) for _, dates in robots)):
         now = [s for s, (_, dates) in enumerate(robots) if step < len(dates)]
@@ -165,15 +167,15 @@ def follow(
             if moved is not None:
                 information[s] = _reopened(information[s], *moved)
     final = State(mean, information).covariance
-    return [one.course(mean[s], final[s]) for s, one in enumerate(followers)]
+    return [item.course(mean[s], final[s]) for s, item in enumerate(followers)]
 
 
 def projection(hierarchy: Hierarchy, effects: Sequence[Effect]) -> Float:
     """(K, m) the size of each effect in x, the first of those with several, weighted by what differs between robots."""
     lines = []
-    for one in effects:
-        weighted = one.D / hierarchy.serial[:, None]
-        lines.append(np.linalg.lstsq(weighted.T @ one.D, weighted.T, rcond=None)[0][0])
+    for effect in effects:
+        weighted = effect.D / hierarchy.serial[:, None]
+        lines.append(np.linalg.lstsq(weighted.T @ effect.D, weighted.T, rcond=None)[0][0])
     return np.asarray(lines, dtype=np.float64)
 
 
@@ -215,9 +217,9 @@ class _Follower:
     """The tests of one robot as its days come."""
 
     def __init__(self, serial: str, days: Sequence[Day], effects: Sequence[Effect], limit: float) -> None:
-        self.serial, self.days, self.effects, self.limit = serial, [one.day for one in days], effects, limit
-        self.single = [i for i, one in enumerate(effects) if len(one.spread) == 1]
-        ends = np.cumsum([0, *(len(one.spread) for one in effects)])
+        self.serial, self.days, self.effects, self.limit = serial, [item.day for item in days], effects, limit
+        self.single = [i for i, item in enumerate(effects) if len(item.spread) == 1]
+        ends = np.cumsum([0, *(len(item.spread) for item in effects)])
         self.parts = [slice(a, b) for a, b in pairwise(ends)]
         self.X: list[Float] = []
         self.W: list[Float] = []
@@ -231,25 +233,25 @@ class _Follower:
     def see(self, X: Float, W: Float, inflation: Float, level: Float) -> tuple[Float, Float, Float] | None:
         """Takes one more day, level (K,) before it; D, a and its spread of a change that was found."""
         first = np.array([part.start for part in self.parts])
-        own = np.maximum(np.diag(W)[first], 1e-300)
-        self.shift.append(X[first] / own)
-        self.std.append(1.0 / np.sqrt(own))
-        self.z.append(X[first] / np.sqrt(own))
-        self.level.append(level + self._likely(X, W, first, own))
+        diagonal = np.maximum(np.diag(W)[first], 1e-300)
+        self.shift.append(X[first] / diagonal)
+        self.std.append(1.0 / np.sqrt(diagonal))
+        self.z.append(X[first] / np.sqrt(diagonal))
+        self.level.append(level + self._likely(X, W, first, diagonal))
         factor = np.concatenate(
-            [np.full(len(one.spread), f) for one, f in zip(self.effects, inflation, strict=True)]
+            [np.full(len(effect.spread), f) for effect, f in zip(self.effects, inflation, strict=True)]
         )
         self.X.append(X / factor**2)
         self.W.append(W / np.outer(factor, factor))
         return self._tested()
 
-    def _likely(self, X: Float, W: Float, first: Int, own: Float) -> Float:
+    def _likely(self, X: Float, W: Float, first: Int, diagonal: Float) -> Float:
         """(K,) by how much the effects are likely there on this day, given their spread."""
-        found = X[first] / (own + np.array([one.spread[0] for one in self.effects]) ** -2)
-        for i, (one, part) in enumerate(zip(self.effects, self.parts, strict=True)):
-            if len(one.spread) > 1:
-                found[i] = np.linalg.solve(W[part, part] + np.diag(one.spread**-2), X[part])[0]
-        return np.asarray(found)
+        sizes = X[first] / (diagonal + np.array([effect.spread[0] for effect in self.effects]) ** -2)
+        for i, (effect, part) in enumerate(zip(self.effects, self.parts, strict=True)):
+            if len(effect.spread) > 1:
+                sizes[i] = np.linalg.solve(W[part, part] + np.diag(effect.spread**-2), X[part])[0]
+        return np.asarray(sizes)
 
     def _tested(self) -> tuple[Float, Float, Float] | None:
         begin = max(self.start, len(self.X) - WINDOW)
@@ -268,29 +270,29 @@ class _Follower:
         chance = share[best] / share[best].sum()
         since = int(np.argmax(chance))
         inside = np.flatnonzero((np.cumsum(chance) >= 0.05) & (np.cumsum(chance[::-1])[::-1] >= 0.05))
-        one, part = self.effects[best], self.parts[best]
-        P = np.linalg.inv(W[since][part, part] + np.diag(one.spread**-2))
+        effect, part = self.effects[best], self.parts[best]
+        P = np.linalg.inv(W[since][part, part] + np.diag(effect.spread**-2))
         a = P @ X[since][part]
         other = self.effects[int(order[1])] if len(order) > 1 else None
         self.alarms.append(
             Alarm(
                 serial=self.serial,
-                joint=one.joint,
-                effect=one.kind,
+                joint=effect.joint,
+                effect=effect.kind,
                 since=self.days[begin + since],
                 earliest=self.days[begin + int(inside.min(initial=since))],
                 latest=self.days[begin + int(inside.max(initial=since))],
                 found=self.days[len(self.X) - 1],
                 size=float(a[0]),
                 std=float(np.sqrt(P[0, 0])),
-                unit=one.unit,
+                unit=effect.unit,
                 probability=float(by_effect[best]),
                 rival="" if other is None else f"{other.kind} {other.joint}".strip(),
                 evidence=float(min(np.log10(evidence) + top / np.log(10.0), 300.0)),
             )
         )
         self.start = len(self.X)
-        return one.D, a, one.spread
+        return effect.D, a, effect.spread
 
     def _bayes(self, i: int, X: Float, W: Float) -> Float:
         """(T,) log of the Bayes factor of an effect since each day: N(0, W + W S W) over N(0, W)."""
@@ -373,7 +375,8 @@ class TypeAnalysis:
             "failed": self.failed,
             "trusted": self.trusted,
             "alarms": [
-                {n: str(v) if isinstance(v, date) else v for n, v in vars(one).items()} for one in self.alarms
+                {n: str(v) if isinstance(v, date) else v for n, v in vars(alarm).items()}
+                for alarm in self.alarms
             ],
         }
 
@@ -392,10 +395,10 @@ def analyse(store: FleetStore) -> tuple[TypeAnalysis, ...]:
             name: _Table(path, _ALARM_COLUMNS if name == "alarms" else _LOG_COLUMNS)
             for name, path in zip(names, paths, strict=True)
         }
-        found = [one for name in store.types if (one := _type(store, name, tables)) is not None]
+        analyses = [analysis for name in store.types if (analysis := _type(store, name, tables)) is not None]
         for table in tables.values():
             table.close()
-    return tuple(found)
+    return tuple(analyses)
 
 
 def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAnalysis | None:
@@ -409,11 +412,11 @@ def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAna
             tables["logs"].add(_log_columns(store.robot(name, serial)))
         return None
     weights = Weights.of(model, rows)
-    some = [spread_out(days(model, weights, one), SAMPLE_DAYS) for one in sample if one]
+    some = [spread_out(days(model, weights, entry), SAMPLE_DAYS) for entry in sample if entry]
     daily = np.append(model.daily, np.ones(model.robot.n, dtype=np.bool_))
     hierarchy = fit_hierarchy(some, model.robot.n, daily)
     weights = weights.widened(hierarchy.noise)
-    some = [[one.widened(hierarchy.noise) for one in own] for own in some]
+    some = [[entry.widened(hierarchy.noise) for entry in robot_days] for robot_days in some]
     effects = effects_of(model, weights)
     trial = follow(_named(some), hierarchy, effects, np.ones(len(effects)), threshold=np.inf)
     inflation = inflation_of(trial)
@@ -428,7 +431,9 @@ def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAna
             tables["logs"].add(_log_columns(rows))
         logs += sum(len(rows) for _, rows in stored)
         failed += sum(not is_done(row) for _, rows in stored for row in rows)
-        of_days = [(serial, own) for serial, rows in stored if (own := days(model, weights, rows))]
+        of_days = [
+            (serial, robot_days) for serial, rows in stored if (robot_days := days(model, weights, rows))
+        ]
         for course in follow(of_days, hierarchy, effects, inflation) if of_days else ():
             alarms += course.alarms
             (shown if course.alarms else quiet).append(course)
@@ -443,7 +448,7 @@ def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAna
         hierarchy,
         effects,
         inflation,
-        (len(some), sum(len(one) for one in some)),
+        (len(some), sum(len(entry) for entry in some)),
         logs,
         failed,
         len(serials),
@@ -453,7 +458,7 @@ def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAna
 
 
 def _named(robots: Sequence[Sequence[Day]]) -> list[tuple[str, Sequence[Day]]]:
-    return [(str(i), one) for i, one in enumerate(robots)]
+    return [(str(i), robot) for i, robot in enumerate(robots)]
 
 
 def _log_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -500,9 +505,9 @@ def _day_columns(model: TypeModel, effects: Sequence[Effect], course: Course) ->
         "type": [model.name] * (T * K),
         "serial": [course.serial] * (T * K),
         "day": [day for day in course.days for _ in range(K)],
-        "joint": [one.joint for one in effects] * T,
-        "effect": [one.kind for one in effects] * T,
-        "unit": [one.unit for one in effects] * T,
+        "joint": [effect.joint for effect in effects] * T,
+        "effect": [effect.kind for effect in effects] * T,
+        "unit": [effect.unit for effect in effects] * T,
         "level": course.level.ravel().astype(np.float32),
         "shift": course.shift.ravel().astype(np.float32),
         "std": course.std.ravel().astype(np.float32),
@@ -512,7 +517,7 @@ def _day_columns(model: TypeModel, effects: Sequence[Effect], course: Course) ->
 
 def _alarm_columns(model: TypeModel, alarms: Sequence[Alarm]) -> dict[str, Any]:
     return {"type": [model.name] * len(alarms)} | {
-        name: [getattr(one, name) for one in alarms] for name in _ALARM_COLUMNS[1:]
+        name: [getattr(alarm, name) for alarm in alarms] for name in _ALARM_COLUMNS[1:]
     }
 
 

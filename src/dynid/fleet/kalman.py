@@ -69,7 +69,7 @@ class KalmanWatcher(Watcher):
         self.filter: JointFilter | None = None
         self._head = StreamRows.none(robot.n)
         self._every_row = 1
-        self._held = StreamRows.none(robot.n)
+        self._pending = StreamRows.none(robot.n)
         self._speed = np.zeros(robot.n)
         self._running = False
 
@@ -93,11 +93,11 @@ class KalmanWatcher(Watcher):
             return changed
         if apart:
             self._running = False
-            self._held = StreamRows.none(self.robot.n)
-        self._held, every = self._held.then(rows), self._every_row
-        while len(self._held) > every:
-            self._advance(self.filter, self._held.part(slice(0, every + 1)))
-            self._held = self._held.part(slice(every, None))
+            self._pending = StreamRows.none(self.robot.n)
+        self._pending, every = self._pending.then(rows), self._every_row
+        while len(self._pending) > every:
+            self._advance(self.filter, self._pending.part(slice(0, every + 1)))
+            self._pending = self._pending.part(slice(every, None))
         return self._note(self.kalman.watch.batch)
 
     def _advance(self, joint: JointFilter, rows: StreamRows) -> None:
@@ -151,9 +151,9 @@ class KalmanWatcher(Watcher):
         return FILTERS[self.kalman.kind](self.model, np.concatenate([np.zeros(2 * n), value]), whole, noise)
 
     def _note(self, since: float) -> bool:
-        if self.filter is None or not self._running or not len(self._held):
+        if self.filter is None or not self._running or not len(self._pending):
             return False
-        now = float(self._held.t[0])
+        now = float(self._pending.t[0])
         if now - self.time < max(since, 1e-9):
             return False
         P = self.filter.parameter_covariance

@@ -65,15 +65,17 @@ _DRAWN = {"friction": 100.0, "gain": 100.0, "load": 1.0}
 _UNITS = {"friction": "friction", "gain": "gain", "load": "load, kg"}
 
 
-def write_fleet_page(path: Path, store: FleetStore, found: Sequence[TypeAnalysis]) -> None:
+def write_fleet_page(path: Path, store: FleetStore, analyses: Sequence[TypeAnalysis]) -> None:
     """Writes one offline page; raises ResourceError if it cannot be written."""
     page = Page()
-    alarms = sorted((a for one in found for a in one.alarms), key=lambda a: (a.found, a.serial), reverse=True)
+    alarms = sorted(
+        (a for analysis in analyses for a in analysis.alarms), key=lambda a: (a.found, a.serial), reverse=True
+    )
     failures = store.failures()
     chapters = [
-        Chapter("fleet", "The fleet at a glance", _overview(found, page, alarms)),
-        Chapter("alarms", "Alarms", _alarms(found, alarms)),
-        Chapter("robots", "Robots over time", _robots(found, page)),
+        Chapter("fleet", "The fleet at a glance", _overview(analyses, page, alarms)),
+        Chapter("alarms", "Alarms", _alarms(analyses, alarms)),
+        Chapter("robots", "Robots over time", _robots(analyses, page)),
         Chapter(
             "logs",
             "Logs that failed",
@@ -101,25 +103,25 @@ def size_text(alarm: Alarm) -> tuple[str, str]:
     return f"{alarm.size:+.3g}", f"{alarm.std:.1g} {alarm.unit}"
 
 
-def _overview(found: Sequence[TypeAnalysis], page: Page, alarms: Sequence[Alarm]) -> Markup:
+def _overview(analyses: Sequence[TypeAnalysis], page: Page, alarms: Sequence[Alarm]) -> Markup:
     types = [
         {
-            "name": one.model.name,
-            "robots": one.robots,
-            "logs": one.logs,
-            "failed": one.failed,
-            "alarms": len(one.alarms),
-            "changed": len({alarm.serial for alarm in one.alarms}),
-            "day": percent(_friction_of_a_day(one)),
-            "inflation": number(float(one.inflation.max())),
-            "trusted": one.trusted,
-            "sample": one.sampled,
+            "name": analysis.model.name,
+            "robots": analysis.robots,
+            "logs": analysis.logs,
+            "failed": analysis.failed,
+            "alarms": len(analysis.alarms),
+            "changed": len({alarm.serial for alarm in analysis.alarms}),
+            "day": percent(_friction_of_a_day(analysis)),
+            "inflation": number(float(analysis.inflation.max())),
+            "trusted": analysis.trusted,
+            "sample": analysis.sampled,
             "plots": [
-                page.figure(_spread(one, name), f"{name} of the robots of type {one.model.name}")
+                page.figure(_spread(analysis, name), f"{name} of the robots of type {analysis.model.name}")
                 for name in ("friction", "gain")
             ],
         }
-        for one in found
+        for analysis in analyses
     ]
     return render(
         "fleet_overview.html.jinja",
@@ -133,41 +135,43 @@ def _overview(found: Sequence[TypeAnalysis], page: Page, alarms: Sequence[Alarm]
     )
 
 
-def _friction_of_a_day(one: TypeAnalysis) -> float:
+def _friction_of_a_day(analysis: TypeAnalysis) -> float:
     """Median over the joints of what friction does from day to day, as a share."""
-    project = projection(one.hierarchy, one.effects)
+    project = projection(analysis.hierarchy, analysis.effects)
     shares = [
-        float(np.sqrt(project[i] ** 2 @ one.hierarchy.day))
-        for i, effect in enumerate(one.effects)
+        float(np.sqrt(project[i] ** 2 @ analysis.hierarchy.day))
+        for i, effect in enumerate(analysis.effects)
         if effect.kind == "friction"
     ]
     return float(np.median(shares)) if shares else np.nan
 
 
-def _spread(one: TypeAnalysis, name: str) -> Figure:
+def _spread(analysis: TypeAnalysis, name: str) -> Figure:
     """Robots by joint: friction or gain against the type's model, each robot a dot."""
-    project = projection(one.hierarchy, one.effects)
-    own = [(i, effect) for i, effect in enumerate(one.effects) if effect.kind == name]
+    project = projection(analysis.hierarchy, analysis.effects)
+    drawn = [(i, effect) for i, effect in enumerate(analysis.effects) if effect.kind == name]
     traces: list[Trace] = []
-    for place, (i, effect) in enumerate(own, start=1):
-        values = np.array([100.0 * project[i] @ course.mean for course in one.courses])
-        changed = np.array([any(a.joint == effect.joint for a in course.alarms) for course in one.courses])
+    for place, (i, effect) in enumerate(drawn, start=1):
+        values = np.array([100.0 * project[i] @ course.mean for course in analysis.courses])
+        changed = np.array(
+            [any(a.joint == effect.joint for a in course.alarms) for course in analysis.courses]
+        )
         sides = place + (np.linspace(-0.25, 0.25, len(values)) if len(values) > 1 else np.zeros(1))
         for mask, color in ((~changed, CYCLE[0]), (changed, VERMILION)):
             labels = [
                 f"{course.serial}, {effect.joint}: {value:+.2g} %"
-                for course, value, yes in zip(one.courses, values, mask, strict=True)
+                for course, value, yes in zip(analysis.courses, values, mask, strict=True)
                 if yes
             ]
             if labels:
                 traces.append(labelled(dots(sides[mask], values[mask], effect.joint, color, 5.0), labels))
-    axis = Axis(labels=tuple(effect.joint for _, effect in own))
+    axis = Axis(labels=tuple(effect.joint for _, effect in drawn))
     panel = Panel(tuple(traces), axis, Axis(name, percent=True), shapes=(level_line(0.0),))
     return row_of((panel,), 220)
 
 
-def _alarms(found: Sequence[TypeAnalysis], alarms: Sequence[Alarm]) -> Markup:
-    kinds = {alarm.serial: one.model.name for one in found for alarm in one.alarms}
+def _alarms(analyses: Sequence[TypeAnalysis], alarms: Sequence[Alarm]) -> Markup:
+    kinds = {alarm.serial: analysis.model.name for analysis in analyses for alarm in analysis.alarms}
     rows = [
         {
             "type": kinds[alarm.serial],
@@ -187,36 +191,36 @@ def _alarms(found: Sequence[TypeAnalysis], alarms: Sequence[Alarm]) -> Markup:
     return render("fleet_alarms.html.jinja", {"rows": rows, "more": max(len(alarms) - _LISTED, 0)})
 
 
-def _robots(found: Sequence[TypeAnalysis], page: Page) -> Markup:
-    every = [(one, course) for one in found for course in one.courses]
+def _robots(analyses: Sequence[TypeAnalysis], page: Page) -> Markup:
+    every = [(analysis, course) for analysis in analyses for course in analysis.courses]
     every.sort(key=lambda pair: not pair[1].alarms)
     tabs = []
-    for one, course in every[:_FIGURES]:
+    for analysis, course in every[:_FIGURES]:
         context = {
             "plot": page.figure(
-                _course(one, course), f"friction, gain and load of {course.serial} over time"
+                _course(analysis, course), f"friction, gain and load of {course.serial} over time"
             ),
             "alarms": [alarm_text(alarm).replace(" +- ", " ± ") for alarm in course.alarms],
             "days": len(course.days),
             "first": course.days[0],
             "last": course.days[-1],
-            "joints": list(zip(one.model.robot.joint_names, CYCLE * 4, strict=False)),
+            "joints": list(zip(analysis.model.robot.joint_names, CYCLE * 4, strict=False)),
         }
         tabs.append((course.serial, "", render("fleet_robot.html.jinja", context)))
     shown = Markup("<p class='intro'>{} of {} robots, those with alarms first.</p>").format(
-        len(tabs), sum(one.robots for one in found)
+        len(tabs), sum(analysis.robots for analysis in analyses)
     )
     return shown + page.tabs(tabs) if tabs else Markup("<p class='intro'>No robot has a factor yet.</p>")
 
 
-def _course(one: TypeAnalysis, course: Course) -> Figure:
+def _course(analysis: TypeAnalysis, course: Course) -> Figure:
     """Each day's friction, gain and load against the type's model."""
     t = np.array([(day - course.days[0]).days for day in course.days], dtype=np.float64)
-    joints = one.model.robot.joint_names
+    joints = analysis.model.robot.joint_names
     panels = []
     for name, size in _DRAWN.items():
         traces: list[Trace] = []
-        for i, effect in enumerate(one.effects):
+        for i, effect in enumerate(analysis.effects):
             if effect.kind != name:
                 continue
             values = size * course.level[:, i]
@@ -334,7 +338,7 @@ def _groups(followed: Followed) -> list[tuple[str, list[tuple[str, list[int]]]]]
             bodies.setdefault((column.owner, column.unit), []).append(i)
         else:
             others.setdefault((column.term, column.unit), []).append(i)
-    found = [
+    sections = [
         (
             "Bodies",
             [(f"{robot.body_names[owner]}, {unit}", members) for (owner, unit), members in bodies.items()],
@@ -344,7 +348,7 @@ def _groups(followed: Followed) -> list[tuple[str, list[tuple[str, list[int]]]]]
             [(f"{term.replace('_', ' ')}, {unit}", members) for (term, unit), members in others.items()],
         ),
     ]
-    return [(title, groups) for title, groups in found if groups]
+    return [(title, groups) for title, groups in sections if groups]
 
 
 def _panel(followed: Followed, name: str, members: list[int]) -> Panel:

@@ -134,21 +134,25 @@ def read_plan(path: str | Path, models: Mapping[str, Path] | None = None) -> Pla
     data, lines = read_toml(path)
     content = validate(PlanFile, _with_text_dates(data), lines, str(path))
     folder = path.parent
-    found = list(_of_catalogue(folder / content.catalogue, folder)) if content.catalogue else []
+    listed = list(_of_catalogue(folder / content.catalogue, folder)) if content.catalogue else []
     errors: list[DynidError] = []
     for i, entry in enumerate(content.log):
         place = Place(file=str(path), line=line_of(("log", i), lines))
         try:
-            found.append(_log(entry.model_dump(), folder, place))
+            listed.append(_log(entry.model_dump(), folder, place))
         except InputError as error:
             errors.append(error)
     if errors:
         raise InputErrors(errors[:_MOST_ERRORS])
     return _checked(
         Plan(
-            tuple(found),
-            {name: folder / one.model for name, one in content.type.items()} | given,
-            {name: folder / one.experiment for name, one in content.type.items() if one.experiment},
+            tuple(listed),
+            {name: folder / section.model for name, section in content.type.items()} | given,
+            {
+                name: folder / section.experiment
+                for name, section in content.type.items()
+                if section.experiment
+            },
             path,
         )
     )
@@ -160,7 +164,7 @@ def _checked(plan: Plan) -> Plan:
         raise InputError("no-log", found="a plan without a log", expected="at least one", place=place)
     unknown = sorted({log.type for log in plan.logs} - set(plan.models))
     if unknown:
-        listed = ", ".join(f"'{one}'" for one in unknown[:_MOST_ERRORS])
+        listed = ", ".join(f"'{name}'" for name in unknown[:_MOST_ERRORS])
         raise InputError(
             "unknown-type",
             found=f"logs of type {listed}",
@@ -169,11 +173,11 @@ def _checked(plan: Plan) -> Plan:
             place=place,
         )
     logs = tuple(sorted(plan.logs))
-    for one, other in pairwise(logs):
-        if one == other:
+    for log, following in pairwise(logs):
+        if log == following:
             raise InputError(
                 "log-twice",
-                found=f"'{one.path}' of serial '{one.serial}' at {one.time.isoformat()} twice",
+                found=f"'{log.path}' of serial '{log.serial}' at {log.time.isoformat()} twice",
                 expected="each log once",
                 place=place,
             )
@@ -261,33 +265,33 @@ def is_uri(path: str) -> bool:
 
 
 def _time(value: Any, place: Place) -> datetime:
-    found: datetime | None = None
+    moment: datetime | None = None
     if isinstance(value, datetime):
-        found = value
+        moment = value
     elif isinstance(value, date):
-        found = datetime(value.year, value.month, value.day)
+        moment = datetime(value.year, value.month, value.day)
     elif hasattr(value, "astype") and getattr(value, "dtype", None) is not None and value.dtype.kind == "M":
-        found = value.astype("datetime64[us]").item()
+        moment = value.astype("datetime64[us]").item()
     else:
         try:
-            found = datetime.fromisoformat(str(value).strip())
+            moment = datetime.fromisoformat(str(value).strip())
         except ValueError:
-            found = None
-    if found is None:
+            moment = None
+    if moment is None:
         raise InputError(
             "catalogue-time",
             found=f"time {value!r}",
             expected="a time in ISO 8601, such as 2026-03-01T14:30:00Z",
             place=place,
         )
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _with_text_dates(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _with_text_dates(one) for name, one in value.items()}
+        return {name: _with_text_dates(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_with_text_dates(one) for one in value]
+        return [_with_text_dates(item) for item in value]
     return value.isoformat() if isinstance(value, date) else value
 
 
@@ -419,14 +423,14 @@ class TypeModel:
     def layout(self) -> tuple[Int, ...]:
         """By joint, the parameters (w_j,) whose columns its factor holds, ascending."""
         samples = random_states(self.robot, 8, _SEED, self.terms.channels(), clock=self.terms.clock())
-        found = TorqueRows().equations(self.robot, self.terms, samples, self.wanted)
-        return tuple(np.asarray(columns) for columns in found.columns)
+        equations = TorqueRows().equations(self.robot, self.terms, samples, self.wanted)
+        return tuple(np.asarray(columns) for columns in equations.columns)
 
     @cached_property
     def value(self) -> Float:
         """(k,) values of the kept parameters: base parameters of the model, zero for the watched ones."""
-        own = len(self.columns) - self.watched
-        return np.concatenate([self.base.reduce(self.theta[:own]), np.zeros(self.watched)])
+        modelled = len(self.columns) - self.watched
+        return np.concatenate([self.base.reduce(self.theta[:modelled]), np.zeros(self.watched)])
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -461,8 +465,10 @@ class TypeModel:
     def load(self) -> Float:
         """(k, 4) how mass and first moments of the last body move the kept parameters."""
         last = self.robot.n_bodies - 1
-        own = [i for i, one in enumerate(self.columns) if one.of is Of.BODY and one.owner == last][:_LOAD]
-        return np.concatenate([self.base.B[:, own], np.zeros((self.watched, len(own)))])
+        indices = [
+            i for i, column in enumerate(self.columns) if column.of is Of.BODY and column.owner == last
+        ][:_LOAD]
+        return np.concatenate([self.base.B[:, indices], np.zeros((self.watched, len(indices)))])
 
     def _of(self, kind: Callable[[Term], bool], joint: int) -> Bool:
         named = {term.name for term in self.terms if kind(term)}
@@ -474,7 +480,7 @@ class TypeModel:
 
 def _watching(run: Identification) -> tuple[Terms, int]:
     """The terms of a run with compliances of all joints about its bodies, where it has none."""
-    bodies = [i for i, one in enumerate(run.estimate.columns) if one.of is Of.BODY]
+    bodies = [i for i, column in enumerate(run.estimate.columns) if column.of is Of.BODY]
     if any(_is_compliance(term) for term in run.terms) or len(bodies) != 10 * run.robot.n_bodies:
         return run.terms, 0
     estimate = run.estimate

@@ -37,7 +37,7 @@ class Weights:
         sigma = np.array([row["sigma"] for row in rows])
         square = np.zeros(model.robot.n)
         for row in rows:
-            for j, R in enumerate(unpacked(row["R"], [len(one) for one in model.layout])):
+            for j, R in enumerate(unpacked(row["R"], [len(columns) for columns in model.layout])):
                 square[j] += float(R[:, -1] @ R[:, -1])
         total = np.maximum(count.sum(axis=0), 1.0)
         torque = np.sqrt(square / total)
@@ -79,12 +79,16 @@ def information(model: TypeModel, weights: Weights, row: Mapping[str, Any]) -> t
     place = {int(c): i for i, c in enumerate(model.kept)}
     weight = weights.of_log(row)
     for j, (R, columns) in enumerate(
-        zip(unpacked(row["R"], [len(one) for one in model.layout]), model.layout, strict=True)
+        zip(
+            unpacked(row["R"], [len(columns_of_joint) for columns_of_joint in model.layout]),
+            model.layout,
+            strict=True,
+        )
     ):
-        own = np.array([place[int(c)] for c in columns])
-        predicted = R[:, :-1] @ model.value[own]
+        kept_index = np.array([place[int(c)] for c in columns])
+        predicted = R[:, :-1] @ model.value[kept_index]
         lines = np.column_stack([R[:, :-1], predicted])
-        at = np.append(own, k + j)
+        at = np.append(kept_index, k + j)
         A[np.ix_(at, at)] += weight[j] * (lines.T @ lines)
         h[at] += weight[j] * (lines.T @ (R[:, -1] - predicted))
     return A, h
@@ -92,17 +96,17 @@ def information(model: TypeModel, weights: Weights, row: Mapping[str, Any]) -> t
 
 def days(model: TypeModel, weights: Weights, rows: Sequence[Mapping[str, Any]]) -> list[Day]:
     """The days of one robot on which it has a factor, in order."""
-    found: list[Day] = []
+    robot_days: list[Day] = []
     for row in rows:
         if not is_done(row):
             continue
         A, h = information(model, weights, row)
         day = row["time"].date()
-        if found and found[-1].day == day:
-            found[-1] = Day(day, found[-1].A + A, found[-1].h + h)
+        if robot_days and robot_days[-1].day == day:
+            robot_days[-1] = Day(day, robot_days[-1].A + A, robot_days[-1].h + h)
         else:
-            found.append(Day(day, A, h))
-    return found
+            robot_days.append(Day(day, A, h))
+    return robot_days
 
 
 def spread_out(items: Sequence[Any], most: int) -> list[Any]:
@@ -115,8 +119,8 @@ def spread_out(items: Sequence[Any], most: int) -> list[Any]:
 def batches(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
     """Lists of so many items."""
     batch: list[Any] = []
-    for one in items:
-        batch.append(one)
+    for item in items:
+        batch.append(item)
         if len(batch) == size:
             yield batch
             batch = []
@@ -178,9 +182,9 @@ class State:
 
     def after(self, hierarchy: Hierarchy, A: Float, h: Float) -> State:
         """The state after one more day of each robot, A (S, m, m), h (S, m)."""
-        own, score = without_day(hierarchy, A, h)
-        information = self.information + own
-        step = score - np.einsum("sij,sj->si", own, self.mean)
+        day_information, score = without_day(hierarchy, A, h)
+        information = self.information + day_information
+        step = score - np.einsum("sij,sj->si", day_information, self.mean)
         return State(self.mean + np.linalg.solve(information, step[:, :, None])[:, :, 0], information)
 
 
@@ -228,12 +232,12 @@ def fit_hierarchy(robots: Sequence[Sequence[Day]], gains: int, daily: Bool | Non
         day = np.where(daily, day, floor)
     mean, noise = np.zeros(m), 1.0
     fixed = np.arange(m) >= m - gains
-    A = [np.array([one.A for one in days]) for days in robots]
-    h = [np.array([one.h for one in days]) for days in robots]
-    inverses = [np.linalg.pinv(_scaled(one, error), rcond=_NOTHING, hermitian=True) for one in A]
+    A = [np.array([item.A for item in days]) for days in robots]
+    h = [np.array([item.h for item in days]) for days in robots]
+    inverses = [np.linalg.pinv(_scaled(item, error), rcond=_NOTHING, hermitian=True) for item in A]
     rank = sum(float(np.einsum("sij,sji->", _scaled(a, error), b)) for a, b in zip(A, inverses, strict=True))
     for _ in range(ROUNDS):
-        found = Hierarchy(mean, serial, day, noise)
+        hierarchy = Hierarchy(mean, serial, day, noise)
         means, squares, within, missed = [], [], np.zeros(m), 0.0
         for whole_A, whole_h, pseudo in zip(A, h, inverses, strict=True):
             own_A, own_h = whole_A / noise, whole_h / noise
@@ -260,7 +264,7 @@ def fit_hierarchy(robots: Sequence[Sequence[Day]], gains: int, daily: Bool | Non
             mean = np.where(fixed, 0.0, np.mean(means, axis=0))
             between = np.mean((np.array(means) - mean) ** 2 + squares, axis=0)
             serial = np.maximum(_beyond(serial, between), floor)
-    return found
+    return hierarchy
 
 
 def _scaled(A: Float, error: Float) -> Float:

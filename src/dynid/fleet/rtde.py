@@ -99,13 +99,13 @@ def _package(link: socket.socket) -> tuple[int, bytes] | None:
 
 
 def _bytes(link: socket.socket, count: int) -> bytes | None:
-    found = b""
-    while len(found) < count:
+    received = b""
+    while len(received) < count:
         try:
-            part = link.recv(count - len(found))
+            part = link.recv(count - len(received))
         except OSError:
             return None
         if not part:
             return None
-        found += part
-    return found
+        received += part
+    return received

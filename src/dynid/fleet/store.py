@@ -117,15 +117,15 @@ class FleetStore:
 
     def finished(self, failed: bool = True) -> set[str]:
         """Keys of the logs that are done; failed: and of those that failed by themselves."""
-        found = set()
+        keys = set()
         for path in self._files():
             columns = _read(path, ["key", "status", "again"])
-            found |= {
+            keys |= {
                 key
                 for key, status, again in zip(*columns.values(), strict=True)
                 if status == DONE or (failed and not again)
             }
-        return found
+        return keys
 
     def commit(self, rows: Sequence[LogRow]) -> None:
         """Adds rows: all of them or none, whatever happens.    Raises ResourceError if they cannot be written."""
@@ -167,13 +167,15 @@ class FleetStore:
 
     def failures(self) -> list[tuple[str, int, str]]:
         """By code, how many logs failed and the message of the first, the most frequent code first."""
-        found: dict[str, list[str]] = {}
+        messages: dict[str, list[str]] = {}
         for path in self._files():
             columns = _read(path, ["code", "message", "status"])
             for code, message, status in zip(*columns.values(), strict=True):
                 if status != DONE:
-                    found.setdefault(code, []).append(message)
-        return sorted(((c, len(m), m[0]) for c, m in found.items()), key=lambda one: (-one[1], one[0]))
+                    messages.setdefault(code, []).append(message)
+        return sorted(
+            ((c, len(m), m[0]) for c, m in messages.items()), key=lambda failure: (-failure[1], failure[0])
+        )
 
     def serials(self, name: str) -> list[str]:
         """Serial numbers of the robots of a type, sorted."""
@@ -288,7 +290,7 @@ def _read(path: Path, names: list[str] | None) -> dict[str, list[Any]]:
 
     try:
         table = pq.ParquetFile(path).read(names)
-        found = {
+        values_by_name = {
             name: column.to_pylist()
             for name, column in zip(table.column_names, table.columns, strict=True)
             if name != "R"
@@ -296,7 +298,7 @@ def _read(path: Path, names: list[str] | None) -> dict[str, list[Any]]:
         if "R" in table.column_names:
             column = table.column("R").combine_chunks()
             values, ends = column.values.to_numpy(), column.offsets.to_numpy()
-            found["R"] = [values[a:b] for a, b in pairwise(ends)]
+            values_by_name["R"] = [values[a:b] for a, b in pairwise(ends)]
     except (OSError, pa.ArrowException, KeyError) as error:
         raise InputError(
             "damaged-fleet",
@@ -305,7 +307,7 @@ def _read(path: Path, names: list[str] | None) -> dict[str, list[Any]]:
             do="remove that file and run `dynid fleet` again: its logs are then read once more",
             place=Place(file=str(path)),
         ) from error
-    return found
+    return values_by_name
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -76,14 +76,14 @@ class RowStream:
             self.step = float(np.median(np.diff(t if self._last is None else np.append(self._last, t))))
         longest = np.inf if self.step is None else LONGEST_STEPS * self.step
         edges = [0, *(np.flatnonzero(np.diff(t) > longest) + 1).tolist(), len(t)]
-        found = []
+        stretches = []
         for a, b in pairwise(edges):
             if b > a:
                 apart = a > 0 or (self._last is not None and float(t[0]) - self._last > longest)
-                found.append((apart, rows.part(slice(a, b))))
+                stretches.append((apart, rows.part(slice(a, b))))
         self._seen += len(t)
         self._last = float(t[-1]) if len(t) else self._last
-        return found
+        return stretches
 
     def _check(self, rows: StreamRows) -> None:
         t, n = rows.t, self.robot.n
@@ -130,31 +130,31 @@ class Thinner:
         """every: k; 1 passes all rows on."""
         self.every = every
         self._joints = joints
-        self._held = StreamRows.none(joints)
+        self._pending = StreamRows.none(joints)
         weight = 1.0 - np.abs(np.arange(1 - every, every)) / every
         self._weight = weight / every
 
     def forget(self) -> None:
         """Starts anew, for rows that stand apart."""
-        self._held = StreamRows.none(self._joints)
+        self._pending = StreamRows.none(self._joints)
 
     def take(self, rows: StreamRows) -> StreamRows:
         """Kept rows that are complete: each needs k - 1 rows after it."""
         k = self.every
         if k == 1:
             return rows
-        held = self._held.then(rows)
+        waiting = self._pending.then(rows)
         # Row i k + k - 1 of those held, from the k - 1 rows on either side of it.
-        count = max((len(held) - 2 * k + 1) // k + 1, 0)
-        self._held = held.part(slice(count * k, None))
+        count = max((len(waiting) - 2 * k + 1) // k + 1, 0)
+        self._pending = waiting.part(slice(count * k, None))
         if not count:
             return StreamRows.none(self._joints)
         middle = slice(k - 1, (count - 1) * k + k, k)
         return StreamRows(
-            held.t[middle],
-            held.q[middle],
-            self._mean(held.tau, count),
-            None if held.dq is None else self._mean(held.dq, count),
+            waiting.t[middle],
+            waiting.q[middle],
+            self._mean(waiting.tau, count),
+            None if waiting.dq is None else self._mean(waiting.dq, count),
         )
 
     def _mean(self, values: Float, count: int) -> Float:

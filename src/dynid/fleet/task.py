@@ -94,7 +94,7 @@ def _factored(log: FleetLog, model: TypeModel, path: Path) -> LogRow:
     factors = factors_of(model.robot, model.terms, model.preparation, opened, model.wanted, diagnostics, 1)
     total = factors.total
     same = all(np.array_equal(a.columns, b) for a, b in zip(total, model.layout, strict=True))
-    if not same or not all(np.isfinite(one.R).all() for one in total):
+    if not same or not all(np.isfinite(item.R).all() for item in total):
         raise UnfitDataError(
             "factor",
             found="equations without finite numbers, or of other parameters",
@@ -109,7 +109,9 @@ def _factored(log: FleetLog, model: TypeModel, path: Path) -> LogRow:
         model=model.digest,
         seconds=float(opened.duration),
         sha256=file_hash(path),
-        warnings=tuple(sorted({one.identifier for one in diagnostics if one.severity is not Severity.NOTE})),
+        warnings=tuple(
+            sorted({item.identifier for item in diagnostics if item.severity is not Severity.NOTE})
+        ),
         R=packed([factor.R for factor in total], [factor.count for factor in total]),
         count=tuple(factor.count for factor in total),
         sigma=tuple(sigma for _, sigma, _ in fits),
@@ -118,7 +120,7 @@ def _factored(log: FleetLog, model: TypeModel, path: Path) -> LogRow:
             for g, (value, sigma, inverse) in enumerate(fits)
         ),
         relative=tuple(
-            float(np.sqrt(one.residual_square(theta) / max(one.target_square, 1e-300))) for one in total
+            float(np.sqrt(item.residual_square(theta) / max(item.target_square, 1e-300))) for item in total
         ),
     )
 
@@ -188,13 +190,13 @@ def unpacked(values: Float, widths: Sequence[int]) -> tuple[Float, ...]:
 
     Raises ValueError for too many or too few numbers.
     """
-    found, start = [], 0
+    triangles, start = [], 0
     for w in widths:
         rows, columns = _upper(w + 1)
         R = np.zeros((w + 1, w + 1))
         R[rows, columns] = values[start : start + len(rows)]
-        found.append(R)
+        triangles.append(R)
         start += len(rows)
     if start != len(values):
         raise ValueError(f"{len(values)} numbers of triangles in place of {start}")
-    return tuple(found)
+    return tuple(triangles)

@@ -227,10 +227,10 @@ class Watcher:
     def _weigh(self, equations: Equations, at: Int) -> None:
         # at: numbers of the equations that were taken in, counted over the stream.
         value, columns = self.estimate.value, self.estimate.columns
-        own = at - self._first
+        rows = at - self._first
         residuals = np.stack(
             [
-                panel[-1, own] - value[np.searchsorted(columns, known)] @ panel[:-1, own]
+                panel[-1, rows] - value[np.searchsorted(columns, known)] @ panel[:-1, rows]
                 for known, panel in zip(equations.columns, equations.panels, strict=True)
             ],
             axis=1,
