@@ -1,4 +1,4 @@
-"""Pages as text: what the templates are given."""
+"""Pages as HTML: the data of each template."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ TABS = {
     "live": "Follow live",
     "jobs": "Jobs",
 }
-# HTTP's word for dynid's errors.
+# HTTP status of each kind of error.
 _STATUS: tuple[tuple[type[DynidError], int], ...] = (
     (RefusedError, 409),
     (UsageError, 400),
     (InputError, 400),
     (ResourceError, 507),
 )
-# Columns by joint are edited in a table up to so many choices in all its cells; beyond, in the experiment file.
+# Most choices in the table of columns by joint; with more the page is slow and the experiment file must be edited.
 MOST_CHOICES = 40_000
 
 
 def home(workspace: Workspace, csrf: str) -> str:
-    """All projects."""
+    """Return the page of all projects."""
     return _render("home.html.jinja", csrf=csrf, title="Projects", projects=workspace.projects())
 
 
 def project_page(project: Project, tab: str, csrf: str, query: Mapping[str, str]) -> str:
-    """One tab of a project; raises InputError if there is none of that name."""
+    """Return a tab of a project; raises InputError for unknown tabs."""
     if tab not in TABS:
         raise absent(tab)
     project.adopt_demo()
@@ -72,7 +72,7 @@ def project_page(project: Project, tab: str, csrf: str, query: Mapping[str, str]
         "tabs": TABS,
         "tab": tab,
         "base": f"/p/{project.id}",
-        # None for a kind that there was no job of.
+        # None for a kind without a job.
         "jobs": defaultdict(lambda: None, shown),
         "at_work": sum(job.state == jobs.RUNNING for job in all_jobs),
         "where": str(project.folder),
@@ -81,7 +81,7 @@ def project_page(project: Project, tab: str, csrf: str, query: Mapping[str, str]
 
 
 def job_data(project: Project, name: str) -> dict[str, Any]:
-    """All that a page shows of a job, as plain data."""
+    """Return what a page shows of a job, as plain data."""
     job = jobs.job_of(project, name)
     printed = job.printed
     ended = job.state != jobs.RUNNING
@@ -105,13 +105,13 @@ def job_data(project: Project, name: str) -> dict[str, Any]:
 
 
 def error_page(message: str, status: int, back: str | None) -> str:
-    """A page that says what went wrong, as the command line would."""
+    """Return a page with an error message."""
     path = urlsplit(back).path if back else ""
     return _render("error.html.jinja", csrf="", title="Error", message=message, status=status, back=path)
 
 
 def status_of(error: Exception) -> int:
-    """The HTTP status of an error."""
+    """Return the HTTP status of an error."""
     if isinstance(error, DynidError) and error.identifier == "not-found":
         return 404
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
@@ -178,7 +178,7 @@ def _motion(project: Project, _all_jobs: Sequence[jobs.Job], query: Mapping[str,
     }
 
 
-# Of a plan's folder, the page with its figures and the moving robot.
+# Page of a plan with its figures and the moving robot.
 _PLAN_PAGES = ("picture.html",)
 
 
@@ -205,7 +205,7 @@ _TAB_CONTEXT = {"identify": _identify, "runs": _runs, "motion": _motion, "live":
 
 
 def _run(project: Project, path: str) -> dict[str, Any]:
-    """What a run folder says of itself in its run.json."""
+    """Read name, verdict and headline of a run from its run.json."""
     try:
         stored = json.loads((project.folder / path / "run.json").read_text(encoding="utf-8"))
         level, headline = str(stored["verdict"]["level"]), str(stored["verdict"]["headline"])
