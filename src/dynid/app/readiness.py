@@ -10,7 +10,7 @@ from dynid.app.workspace import EXPERIMENT, LEFT_OUT, ROLES, TRAIN, Project
 from dynid.base import dataclass
 
 # Labels of the keys of an experiment file.
-_WORDS = {
+_LABELS = {
     "log.time.column": "Time: column",
     "log.time.unit": "Time: unit",
     "log.trajectory": "Column that names the motions",
@@ -174,7 +174,7 @@ def _role(motion: Mapping[str, Any], roles: Mapping[str, str]) -> str:
 
 def _row(decision: Mapping[str, Any], answers: Mapping[str, str], confirmed: Mapping[str, str]) -> Row:
     key, value = decision["key"], decision["value"] or ""
-    title = _WORDS.get(key, key)
+    title = _LABELS.get(key, key)
     if key.startswith("robot.lock."):
         title = f"Held joint {key.removeprefix('robot.lock.')}: position"
     answered = key in answers or any(other.startswith(f"{key}.") for other in answers)

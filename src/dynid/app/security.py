@@ -69,11 +69,11 @@ class Guard:
 
     def knows(self, cookies: Mapping[str, str]) -> bool:
         """Whether the request has the cookie."""
-        return _same(cookies.get(self.cookie, ""), self.session)
+        return _equal(cookies.get(self.cookie, ""), self.session)
 
     def takes(self, token: str | None) -> bool:
         """Whether the token of a link is the right one."""
-        return token is not None and _same(token, self.token)
+        return token is not None and _equal(token, self.token)
 
     def look_at_host(self, host: str | None) -> None:
         """Raise Refusal (403) if the host name is not one of this machine, as in DNS rebinding."""
@@ -108,7 +108,7 @@ class Guard:
 
     def look_at_csrf(self, given: str | None) -> None:
         """Raise Refusal (403) for a change without the token of own forms."""
-        if given is None or not _same(given, self.csrf):
+        if given is None or not _equal(given, self.csrf):
             raise Refusal(
                 403,
                 RefusedError(
@@ -150,7 +150,7 @@ def loopback(host: str) -> str:
     return host
 
 
-def _same(given: str, other: str) -> bool:
+def _equal(given: str, other: str) -> bool:
     return hmac.compare_digest(given.encode(), other.encode())
 
 
@@ -211,7 +211,7 @@ class Incoming:
             413,
             RefusedError(
                 "too-large",
-                found=f"more than {self._most / 2**20:.4g} MiB",
+                found=f"more than {self._most / 2**20:.3g} MiB",
                 expected="a smaller file",
                 do="start dynid app with a larger --most-upload, or cut the log",
             ),

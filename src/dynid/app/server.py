@@ -104,16 +104,16 @@ class _Pages:
 
     async def new_project(self, request: Request) -> Response:
         form = await _form(request, self.guard)
-        return _to(await run_in_threadpool(actions.new_project, self.workspace, form))
+        return _redirect(await run_in_threadpool(actions.new_project, self.workspace, form))
 
     async def do(self, request: Request) -> Response:
         form = await _form(request, self.guard)
         action = request.path_params["action"]
-        return _to(await run_in_threadpool(actions.act, self._project(request), action, form))
+        return _redirect(await run_in_threadpool(actions.act, self._project(request), action, form))
 
     async def stop(self, request: Request) -> Response:
         form = await _form(request, self.guard)
-        return _to(
+        return _redirect(
             await run_in_threadpool(actions.stop, self._project(request), request.path_params["job"], form)
         )
 
@@ -224,5 +224,5 @@ def _page(text: str) -> Response:
     return HTMLResponse(text)
 
 
-def _to(address: str) -> Response:
+def _redirect(address: str) -> Response:
     return RedirectResponse(address, 303)

@@ -213,7 +213,7 @@ def follow(
     followers = [_Follower(serial, days, effects, limit) for serial, days in robots]
     state = State.new(hierarchy, len(robots))
     mean, information = state.mean.copy(), state.information.copy()
-    D = np.concatenate([item.D for item in effects], axis=1)
+    D = np.concatenate([effect.D for effect in effects], axis=1)
     project = projection(hierarchy, effects)
     for step in range(max(len(dates) for _, dates in robots)):
         now = [s for s, (_, dates) in enumerate(robots) if step < len(dates)]
@@ -228,7 +228,7 @@ def follow(
             if moved is not None:
                 information[s] = _reopened(information[s], *moved)
     final = State(mean, information).covariance
-    return [item.course(mean[s], final[s]) for s, item in enumerate(followers)]
+    return [follower.course(mean[s], final[s]) for s, follower in enumerate(followers)]
 
 
 def projection(hierarchy: Hierarchy, effects: Sequence[Effect]) -> Float:
@@ -278,9 +278,9 @@ class _Follower:
     """Tests of one robot, day by day."""
 
     def __init__(self, serial: str, days: Sequence[Day], effects: Sequence[Effect], limit: float) -> None:
-        self.serial, self.days, self.effects, self.limit = serial, [item.day for item in days], effects, limit
-        self.single = [i for i, item in enumerate(effects) if len(item.spread) == 1]
-        ends = np.cumsum([0, *(len(item.spread) for item in effects)])
+        self.serial, self.days, self.effects, self.limit = serial, [day.day for day in days], effects, limit
+        self.single = [i for i, effect in enumerate(effects) if len(effect.spread) == 1]
+        ends = np.cumsum([0, *(len(effect.spread) for effect in effects)])
         self.parts = [slice(a, b) for a, b in pairwise(ends)]
         self.X: list[Float] = []
         self.W: list[Float] = []
@@ -505,13 +505,13 @@ def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAna
             tables["logs"].add(_log_columns(store.robot(name, serial)))
         return None
     weights = Weights.of(model, rows)
-    some = [spread_out(days(model, weights, entry), SAMPLE_DAYS) for entry in sample if entry]
+    sampled_days = [spread_out(days(model, weights, rows), SAMPLE_DAYS) for rows in sample if rows]
     daily = np.append(model.daily, np.ones(model.robot.n, dtype=np.bool_))
-    hierarchy = fit_hierarchy(some, model.robot.n, daily)
+    hierarchy = fit_hierarchy(sampled_days, model.robot.n, daily)
     weights = weights.widened(hierarchy.noise)
-    some = [[entry.widened(hierarchy.noise) for entry in robot_days] for robot_days in some]
+    sampled_days = [[day.widened(hierarchy.noise) for day in robot_days] for robot_days in sampled_days]
     effects = effects_of(model, weights)
-    trial = follow(_numbered(some), hierarchy, effects, np.ones(len(effects)), threshold=np.inf)
+    trial = follow(_numbered(sampled_days), hierarchy, effects, np.ones(len(effects)), threshold=np.inf)
     inflation = inflation_of(trial)
     tables["parameters"].add(_parameter_columns(model, hierarchy))
     logs = failed = 0
@@ -541,7 +541,7 @@ def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAna
         hierarchy,
         effects,
         inflation,
-        (len(some), sum(len(entry) for entry in some)),
+        (len(sampled_days), sum(len(robot_days) for robot_days in sampled_days)),
         logs,
         failed,
         len(serials),

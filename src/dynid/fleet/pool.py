@@ -97,7 +97,7 @@ def information(model: TypeModel, weights: Weights, row: Mapping[str, Any]) -> t
     weight = weights.of_log(row)
     for j, (R, columns) in enumerate(
         zip(
-            unpacked(row["R"], [len(columns_of_joint) for columns_of_joint in model.layout]),
+            unpacked(row["R"], [len(kept) for kept in model.layout]),
             model.layout,
             strict=True,
         )
@@ -272,9 +272,11 @@ def fit_hierarchy(robots: Sequence[Sequence[Day]], gains: int, daily: Bool | Non
         day = np.where(daily, day, floor)
     mean, noise = np.zeros(m), 1.0
     fixed = np.arange(m) >= m - gains
-    A = [np.array([item.A for item in days]) for days in robots]
-    h = [np.array([item.h for item in days]) for days in robots]
-    inverses = [np.linalg.pinv(_scaled(item, error), rcond=_NOTHING, hermitian=True) for item in A]
+    A = [np.array([day.A for day in days]) for days in robots]
+    h = [np.array([day.h for day in days]) for days in robots]
+    inverses = [
+        np.linalg.pinv(_scaled(information, error), rcond=_NOTHING, hermitian=True) for information in A
+    ]
     rank = sum(float(np.einsum("sij,sji->", _scaled(a, error), b)) for a, b in zip(A, inverses, strict=True))
     for _ in range(ROUNDS):
         hierarchy = Hierarchy(mean, serial, day, noise)

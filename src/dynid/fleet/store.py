@@ -54,7 +54,7 @@ class FleetStore:
 
         """
         store = FleetStore(Path(folder))
-        known = store._is_one()
+        known = store._exists()
         if not known and models is None:
             raise InputError(
                 "not-a-fleet",
@@ -77,7 +77,7 @@ class FleetStore:
             store._write_types(models)
         return store
 
-    def _is_one(self) -> bool:
+    def _exists(self) -> bool:
         try:
             data = json.loads((self.folder / MARK).read_text(encoding="utf-8"))
         except FileNotFoundError:

@@ -129,7 +129,7 @@ def _factored(log: FleetLog, model: TypeModel, path: Path) -> LogRow:
     factors = factors_of(model.robot, model.terms, model.preparation, opened, model.wanted, diagnostics, 1)
     total = factors.total
     same = all(np.array_equal(a.columns, b) for a, b in zip(total, model.layout, strict=True))
-    if not same or not all(np.isfinite(item.R).all() for item in total):
+    if not same or not all(np.isfinite(factor.R).all() for factor in total):
         raise UnfitDataError(
             "factor",
             found="equations with values that are not finite, or with other parameters",
@@ -145,7 +145,13 @@ def _factored(log: FleetLog, model: TypeModel, path: Path) -> LogRow:
         seconds=float(opened.duration),
         sha256=file_hash(path),
         warnings=tuple(
-            sorted({item.identifier for item in diagnostics if item.severity is not Severity.NOTE})
+            sorted(
+                {
+                    diagnostic.identifier
+                    for diagnostic in diagnostics
+                    if diagnostic.severity is not Severity.NOTE
+                }
+            )
         ),
         R=packed([factor.R for factor in total], [factor.count for factor in total]),
         count=tuple(factor.count for factor in total),
@@ -155,7 +161,8 @@ def _factored(log: FleetLog, model: TypeModel, path: Path) -> LogRow:
             for g, (value, sigma, inverse) in enumerate(fits)
         ),
         relative=tuple(
-            float(np.sqrt(item.residual_square(theta) / max(item.target_square, 1e-300))) for item in total
+            float(np.sqrt(factor.residual_square(theta) / max(factor.target_square, 1e-300)))
+            for factor in total
         ),
     )
 
