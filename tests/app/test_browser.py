@@ -67,7 +67,7 @@ class Visitor:
         self.wait_for("#mapping")
         self.page.click("text=Confirm all")
         self.page.click("#mapping .actions button:has-text('Apply')")
-        self.wait_for("text=nothing is left in doubt")
+        self.wait_for("text=all columns are confirmed")
 
     def check(self) -> None:
         self.page.click("#check-form button")
@@ -155,7 +155,7 @@ def test_a_whole_run_of_a_real_log(browser: Any, server: Served, data_dir: Path)
     page.select_option(f'select[name="motion:{HELD_OUT}"]', "validate")
     page.click("text=Confirm all")
     page.click("#mapping .actions button:has-text('Apply')")
-    visitor.wait_for("text=nothing is left in doubt")
+    visitor.wait_for("text=all columns are confirmed")
     project = server.workspace.project(visitor.id)
     # Other motions were chosen: the columns were found anew.
     assert [job.command.kind for job in jobs.jobs(project)] == ["init", "init"]
@@ -173,7 +173,7 @@ def test_a_whole_run_of_a_real_log(browser: Any, server: Served, data_dir: Path)
     page.check("#edit-form input[name=right]")
     page.click("#edit-form button")
     visitor.wait_for(".job.done#check")
-    page.wait_for_selector("text=This file is as you wrote it")
+    page.wait_for_selector("text=Your version of this file")
     assert "cutoff = 8.0" in (project.folder / EXPERIMENT).read_text()
     assert page.is_enabled("#identify-form button")
     # The line that is shown does the same in a terminal.
