@@ -124,7 +124,7 @@ def test_the_page_over_time(run: Run, robot_file: Path, text: str, tmp_path: Pat
     assert found.code == 0, found.err
     assert "track.html" in found.out
     page = (tmp_path / "track.html").read_text(encoding="utf-8")
-    for heading in ("Parameters over time", "Eigenvalues of P", "Values at the end", "Bodies", "Joints"):
+    for heading in ("Parameters over time", "Eigenvalues of P", "Values at the end", "Links", "Joints"):
         assert heading in page
     assert "Recursive least squares" in page
     track = np.genfromtxt(tmp_path / "track.csv", delimiter=",", names=True)

@@ -83,7 +83,7 @@ def test_only_so_many_at_once(project: Project, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("dynid.app.jobs.MOST_RUNNING", 1)
     job = endless(project)
     other = project.workspace.new_project("other")
-    with pytest.raises(RefusedError, match="1 jobs at work"):
+    with pytest.raises(RefusedError, match="1 running jobs"):
         jobs.start(other, QUICK)
     assert jobs.jobs(other) == []
     jobs.stop(job)
