@@ -208,7 +208,7 @@ class EstimateSection(Strict):
     )
     constraints: list[Named] | None = key(
         None,
-        "feasible: further ones, `{ constraint = NAME, option = value }`, as a [plug-in](extending.md#plug-ins) may bring",
+        "feasible: further ones, `{ constraint = NAME, option = value }`, also of a [plug-in](extending.md#plug-ins)",
         kind="a list of names or tables",
     )
     folds: Folds = _of_blocks("folds")
