@@ -140,7 +140,7 @@ def test_jobs_outlive_the_server(
     assert jobs.job_of(project, job.id).state == jobs.RUNNING
     if number != signal.SIGKILL:
         assert server.returncode == 0
-        assert "goes on: dynid watch robot/two.toml live/now.csv" in said
+        assert "still running: dynid watch robot/two.toml live/now.csv" in said
         assert str(job.pid) in said
     again, link = served(folder)
     address = urlsplit(link)

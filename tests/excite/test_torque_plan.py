@@ -219,7 +219,7 @@ def test_the_command_writes_torque_that_the_simulator_follows(
     controller = f"open-loop:{out / 'motion.csv'}"
     assert run("simulate", arm_file, "--trajectory", out, "--controller", controller, "--out", log).code == 0
     done = run("check", arm_file, log, "--plan", out)
-    assert "of the plan recorded: 100.0 %" in done.out, done.err
+    assert "share of the plan in the log: 100.0 %" in done.out, done.err
     for more, code, words in (
         ({"output.formats": ["ros2"]}, 2, "holds positions"),
         ({"motion.motions": 2}, 2, "motion.motions with family"),
