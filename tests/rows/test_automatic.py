@@ -333,6 +333,6 @@ def test_the_reason_is_reported(run: Run, robot_file: Path, train_log: Path, tmp
     assert any(d.identifier == "rows" and "can be trusted" in d.text for d in stored.diagnostics)
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "accelerations can be trusted" in page
-    assert "Noise in the power of the accelerations" in page
+    assert "noise in the power of the accelerations" in page
     asked = run("identify", robot_file, train_log, "--rows", "torque", "--out", tmp_path / "asked")
     assert "torque rows: asked for" in asked.out
