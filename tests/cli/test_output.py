@@ -133,7 +133,9 @@ def test_doctor_says_what_is_broken(run: Run, monkeypatch: pytest.MonkeyPatch) -
     assert whole.code == 0
     assert whole.out.endswith("this installation works\n")
     assert f"numpy {np.__version__}" in whole.out
-    monkeypatch.setattr(doctor, "_required_packages", lambda: {"": ["numpy", "nonesuch"], "bags": ["none-either"]})
+    monkeypatch.setattr(
+        doctor, "_required_packages", lambda: {"": ["numpy", "nonesuch"], "bags": ["none-either"]}
+    )
     broken = run("doctor", "--no-trial")
     assert broken.code == 6
     assert "x packages: missing: nonesuch; pip install nonesuch" in broken.out

@@ -393,7 +393,28 @@ def open_training(
     diagnostics: Diagnostics,
     answer: Sequence[str] | None = None,
 ) -> tuple[Experiment, Log]:
-    """As `dynid.identification.logs.open_training`; columns that were detected automatically are printed at once."""
+    """Open the training log, and print at once which columns were detected automatically.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Settings of the identification.
+    robot : Path
+        Robot file.
+    logs : sequence of Path
+        Log files.
+    diagnostics : Diagnostics
+        Collects warnings and notes.
+    answer : sequence of str, optional
+        Answers KEY=VALUE of the command line.
+
+    Returns
+    -------
+    Experiment
+        With the detected columns.
+    Log
+
+    """
     from dynid.identification.logs import open_training as opened
 
     result = opened(experiment, robot, logs, diagnostics, answers_of(answer))

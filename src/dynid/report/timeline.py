@@ -98,7 +98,22 @@ def thin(signals: Sequence[Float], points: int) -> Int:
 
 
 def broken(values: Float, indices: Int, starts: Int) -> Float:
-    """The chosen values with nan between contiguous parts, so that no line joins them."""
+    """Select values and put nan between contiguous parts, so that no line joins them.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n_samples,)
+        The signal.
+    indices : ndarray, shape (k,)
+        Samples to select, ascending.
+    starts : ndarray
+        First sample of every contiguous part.
+
+    Returns
+    -------
+    ndarray
+
+    """
     places = np.searchsorted(indices, starts[1:])
     return np.insert(values[indices].astype(np.float64), places, np.nan)
 

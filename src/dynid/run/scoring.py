@@ -248,7 +248,21 @@ class Tally:
 def kept_sums(samples: Samples, index: Int, torque: Float, opened: Bool | None) -> Sums:
     """Sums over the samples that count.
 
-    torque: measured, then predicted, shape (2 n_joints, n_samples).
+    Parameters
+    ----------
+    samples : Samples
+        A batch.
+    index : ndarray, shape (n_samples,)
+        Valid samples of the batch.
+    torque : ndarray, shape (2 n_joints, n_samples), N m
+        Measured, then predicted.
+    opened : ndarray of bool, shape (n_samples, n_joints), optional
+        Whose equations count; None = all.
+
+    Returns
+    -------
+    Sums
+
     """
     kept = samples.keep[index]
     sound, counted = torque[:, kept], None if opened is None else opened[kept]

@@ -93,7 +93,15 @@ def staged_run(folder: str | Path, force: bool = False) -> AbstractContextManage
 def write_tables(identification: Identification, folder: Path, final: Path | None = None) -> None:
     """Write all files of a run except the report into an existing folder.
 
-    final: the folder's place after it is moved; None = it stays.
+    Parameters
+    ----------
+    identification : Identification
+        The result.
+    folder : Path
+        The folder to write into.
+    final : Path, optional
+        Its place after it is moved; None = it stays.
+
     """
     _write_json(folder / "run.json", run_to_dict(identification) | {"folders": folders_of(final or folder)})
     _write_json(folder / "model.json", model_to_dict(identification))

@@ -198,7 +198,22 @@ def write_residuals(identification: Identification, path: Path) -> None:
 
 
 def read_residuals(path: Path, robot: RobotModel, described: Mapping[str, Any]) -> dict[int, Residuals]:
-    """Read the residuals, by number of the data set."""
+    """Read the residuals of a run folder.
+
+    Parameters
+    ----------
+    path : Path
+        The Parquet file.
+    robot : RobotModel
+        The robot.
+    described : mapping
+        Sampling rate and trajectories by number of the data set, from run.json.
+
+    Returns
+    -------
+    dict of int to Residuals
+
+    """
     table = read_table(path)
     residuals: dict[int, Residuals] = {}
     for key, entry in described.items():

@@ -368,7 +368,18 @@ def _joined_stand(group: Sequence[Stand]) -> Stand:
 
 
 def note_same_motion(training: Validation, held_out_set: Validation, diagnostics: Diagnostics) -> None:
-    """Note held-out trajectories that repeat a training motion; scores without residuals are ignored."""
+    """Note held-out trajectories that repeat a training motion.
+
+    Parameters
+    ----------
+    training : Validation
+        Scores on the fitted data; ignored without residuals.
+    held_out_set : Validation
+        Scores on held-out data; ignored without residuals.
+    diagnostics : Diagnostics
+        Gets the note.
+
+    """
     if (
         training.residuals is None
         or held_out_set.residuals is None
@@ -466,10 +477,22 @@ def validate(
 
 
 def travel_at_rest(prepared: Prepared, still: float, batches: Iterable[Samples]) -> Float | None:
-    """Smallest visible motion of each joint, shape (n_joints,), rad (m); None for a log without rest.
+    """Smallest motion of each joint that can be distinguished from noise.
 
-    still: time in which all joints are at rest and are left out, s.
-    batches: with closed gates where a single joint is at rest; either all batches have gates or none.
+    Parameters
+    ----------
+    prepared : Prepared
+        The log with its signal settings.
+    still : float, s
+        Time in which all joints are at rest and are left out.
+    batches : iterable of Samples
+        With closed gates where a single joint is at rest; either all batches have gates or none.
+
+    Returns
+    -------
+    ndarray, shape (n_joints,), rad (m), or None
+        None for a log without rest.
+
     """
     first = next(iter(batches), None)
     return seen_travel(prepared) if still > 0 or (first is not None and first.gate is not None) else None
@@ -549,7 +572,22 @@ def _without_clipped(
 
 
 def origin_of(log: Log, trained: list[list[Any]], diagnostics: Diagnostics) -> Origin:
-    """Whether a log is held out or was training data; trained: entries (sha256, row, start, end) of the fitted data."""
+    """Whether a log is held out or was training data, which is warned of.
+
+    Parameters
+    ----------
+    log : Log
+        The log to score.
+    trained : list of (sha256, row, start, end)
+        The fitted data.
+    diagnostics : Diagnostics
+        Gets the warning.
+
+    Returns
+    -------
+    Origin
+
+    """
     shared = [
         t.name
         for t, (sha, row, start, end) in zip(log.trajectories, log.identity(), strict=True)

@@ -70,7 +70,18 @@ def save(identification: Identification, folder: str | Path, force: bool = False
 
 
 def write_run(identification: Identification, folder: Path, final: Path) -> None:
-    """Write the files of a run and its report into an existing folder; final: its place after it is moved."""
+    """Write the files of a run and its report into an existing folder.
+
+    Parameters
+    ----------
+    identification : Identification
+        The result.
+    folder : Path
+        The folder to write into.
+    final : Path
+        Its place after it is moved.
+
+    """
     write_tables(identification, folder, final)
     write_report(identification, folder / "report.html")
 
@@ -459,7 +470,7 @@ def _with_final_paths(identification: Identification, scratch: str, out: str) ->
         identification,
         provenance=moved(identification.provenance),
         log_summary=moved(identification.log_summary),
-        diagnostics=Diagnostics([placed(one) for one in identification.diagnostics]),
+        diagnostics=Diagnostics([placed(diagnostic) for diagnostic in identification.diagnostics]),
     )
 
 

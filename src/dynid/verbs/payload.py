@@ -282,12 +282,12 @@ def scale_text(scale: TorqueScale) -> str:
         f"{name} {with_interval(value, half)}"
         for name, value, half in zip(scale.joint_names, scale.factor, scale.half_width, strict=True)
     )
-    taken = (
+    deviation = (
         f" (standard deviation {100 * scale.described:.0f} % each)"
         if np.isfinite(scale.described)
         else f" (standard deviation {100 * Nuisances().gain:.0f} % each)"
     )
-    return f"{RULES[scale.rule]}{taken}; true over logged torque: {factors}"
+    return f"{RULES[scale.rule]}{deviation}; true over logged torque: {factors}"
 
 
 def payload_lines(result: Payload, expected: float | None = None) -> list[str]:

@@ -75,9 +75,26 @@ class SideComparison:
 
 
 def friction_on(terms: Terms, side: str, robot: RobotModel | None = None) -> Terms:
-    """The same model with its friction on the "joint" or the "motor" side.
+    """The same model with its friction on the other side of the transmission.
 
-    robot: if given, widths of smoothed signs are converted between joint and motor velocity by the median gear ratio.
+    Parameters
+    ----------
+    terms : Terms
+        The model.
+    side : {"joint", "motor"}
+        Where friction acts.
+    robot : RobotModel, optional
+        If given, widths of smoothed signs are converted by its median gear ratio.
+
+    Returns
+    -------
+    Terms
+
+    Raises
+    ------
+    UsageError
+        For another side.
+
     """
     if side not in ("joint", "motor"):
         raise UsageError("friction-side", found=f"side '{side}'", expected="'joint' or 'motor'")

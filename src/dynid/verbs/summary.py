@@ -541,7 +541,19 @@ def _categories(base: BaseMap) -> dict[str, list[str]]:
 def describe_base(robot: RobotModel, seed: int = 0, terms: Terms | None = None) -> list[str]:
     """Lines of text: number of base parameters, their formulas, and the parameters that no motion can determine.
 
-    terms: the model; None = rigid bodies.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    seed : int
+        Seed of the random states.
+    terms : Terms, optional
+        The model; None = rigid bodies.
+
+    Returns
+    -------
+    list of str
+
     """
     model = terms or Terms((RigidBody(),))
     base = structural_base(robot, model, TorqueRows(), seed)
