@@ -164,4 +164,4 @@ def test_a_second_server_on_a_workspace_is_refused(tmp_path: Path) -> None:
     server.terminate()
     said, _ = server.communicate(timeout=PATIENCE)
     assert server.returncode == 0
-    assert "goes on" not in said
+    assert "still running" not in said
