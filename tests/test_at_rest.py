@@ -182,7 +182,7 @@ def test_where_little_is_kept_the_middle_of_each_stop_counts(pendulum: RobotMode
     prepared = prepare(log, SETTINGS.preparation)
     found, _, rest = read_samples(prepared, notes, np.zeros(1, dtype=np.bool_), 1, None)
     (note,) = [one.text for one in notes if one.identifier == "free-at-rest"]
-    assert "the middle of each stand" in note
+    assert "the middle of each time at rest" in note
     for before, own in zip(map(prepared.process, prepared.windows(None)), found, strict=True):
         pauses = np.flatnonzero(np.diff(before.left_out[REST], prepend=False, append=False))
         each = 2 * max(1, round(0.25 * own.rate / prepared.bandwidth))  # half a period of the filter

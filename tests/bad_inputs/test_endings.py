@@ -133,7 +133,7 @@ def test_70_a_run_that_may_only_be_read_is_reported(
     monkeypatch.setattr(os, "open", read_only)
     outcome = run("report", tmp_path / "run")
     assert outcome.code == 0
-    assert "not written anew" in outcome.err
+    assert "not updated" in outcome.err
     assert outcome.out.splitlines()[0]
 
 

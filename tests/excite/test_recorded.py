@@ -182,8 +182,8 @@ def test_the_simulator_follows_splines_and_the_check_finds_them(
     assert run("simulate", robot_file, "--trajectory", plan, "--out", log).code == 0
     done = run("check", robot_file, log, "--plan", plan)
     assert done.code == 0, done.err
-    assert "the plan begins at 0.000 s" in done.out
-    assert "of the plan recorded: 100.0 %" in done.out
+    assert "the plan starts at 0.000 s" in done.out
+    assert "share of the plan in the log: 100.0 %" in done.out
     other = plan_folder(tmp_path / "other", drawn(SplineBasis(8.0, 13)), names)
     done = run("check", robot_file, log, "--plan", other)
     assert (done.code, "plan-not-found" in done.err) == (4, True), done.err
