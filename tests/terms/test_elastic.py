@@ -297,7 +297,7 @@ def test_spinning_rotors_that_cannot_be() -> None:
     samples, every = smooth_samples(robot, 5), np.ones(3, dtype=np.bool_)
     with pytest.raises(UsageError, match="unit vectors"):
         SpinningRotor(((1.0, 1.0, 0.0),))
-    with pytest.raises(UsageError, match="3, one a joint"):
+    with pytest.raises(UsageError, match="3, one per joint"):
         SpinningRotor(((1.0, 0.0, 0.0),)).torque_regressor(robot, samples, every)
     for carriers, message in (
         (("base",), "3, one a motor"),
