@@ -148,7 +148,9 @@ def test_terms_on_the_motor_s_side_see_the_motor() -> None:
         found = Terms((term,)).torque(robot, samples, np.ones(3))
         np.testing.assert_allclose(found, wanted, rtol=1e-15)
         on_motor = Terms((term,)).motor_regressor(robot, samples).dense(3).sum(axis=2)
-        np.testing.assert_allclose(on_motor, wanted if term.side is Side.MOTOR else 0.0 * wanted, rtol=1e-15)
+        np.testing.assert_allclose(
+            on_motor, wanted if term.traits.side is Side.MOTOR else 0.0 * wanted, rtol=1e-15
+        )
     rigid = Terms((RigidBody(),))
     pi = robot.inertia_prior.ravel()
     links = replace(samples, theta=None, dtheta=None, ddtheta=None)

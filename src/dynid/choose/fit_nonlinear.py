@@ -24,7 +24,7 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.curve import ShapedTerm
-from dynid.terms.exports import Column, Of, Side
+from dynid.terms.exports import Column, Kind, Of, Side
 from dynid.terms.term import Term, Terms, joint_indices
 
 # Friction that is loaded by the bodies that are estimated with it: Newton's method on both together.
@@ -92,7 +92,7 @@ class LoadedBodies(Term):
     def _slope(self, robot: RobotModel, samples: Samples, sides: tuple[Side, ...]) -> Float:
         found = np.zeros_like(samples.dq)
         for term, share in self.loads:
-            if term.side in sides:
+            if term.traits.side in sides:
                 found = found + term.load_slope(robot, term.seen(samples), np.array(share))
         return found
 
@@ -107,7 +107,9 @@ def _tangent(terms: Terms, loaded: Terms, share: dict[str, float], robot: RobotM
         for term, now in zip(terms, loaded, strict=True)
         if term.needs_bodies
     )
-    return Terms(tuple(LoadedBodies(term, loads) if term.of_bodies else term for term in loaded))
+    return Terms(
+        tuple(LoadedBodies(term, loads) if term.traits.kind is Kind.BODIES else term for term in loaded)
+    )
 
 
 def _bodies(estimate: Estimate, robot: RobotModel) -> tuple[float, ...]:

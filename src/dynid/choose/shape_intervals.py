@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from dynid.kernel import Panels, solve_triangular
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.curve import ShapedTerm
+from dynid.terms.exports import Reads, Traits
 from dynid.terms.term import Column, Side, Term, Terms, joint_indices
 
 DEPENDENT = 1e-6
@@ -45,11 +48,10 @@ class Slopes(Term):
 
     slopes: tuple[Slope, ...]
     name: str = "slopes"
-    side = Side.MOTOR
 
     def __post_init__(self) -> None:
-        for name in ("remembers", "reads_rate"):
-            object.__setattr__(self, name, any(getattr(slope.term, name) for slope in self.slopes))
+        reads = reduce(or_, (slope.term.traits.reads for slope in self.slopes), Reads.SAMPLE)
+        object.__setattr__(self, "traits", Traits(side=Side.MOTOR, reads=reads))
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The shapes."""

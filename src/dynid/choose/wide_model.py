@@ -22,7 +22,7 @@ from dynid.terms.catalogue import proposals
 from dynid.terms.curve import CurveTerm
 from dynid.terms.exports import EVERYWHERE, Column, LogFacts, MotionBasis, Of, Role
 from dynid.terms.nominal import Nominal
-from dynid.terms.term import CATALOGUE, JointTerm, Proposal, Term, Terms, joint_indices
+from dynid.terms.term import CATALOGUE, Proposal, Term, Terms, joint_indices
 
 # An effect with the number of its variant, and its place.
 Label = tuple[str, int]
@@ -41,8 +41,7 @@ class Labelled(Term):
     name: str = "labelled"
 
     def __post_init__(self) -> None:
-        for name in ("remembers", "reads_rate"):
-            object.__setattr__(self, name, getattr(self.inner, name))
+        object.__setattr__(self, "traits", self.inner.traits)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Those of the term, renamed."""
@@ -174,8 +173,7 @@ def nominal_model(robot: RobotModel, estimate: Estimate, before: Nominal | None 
     inertia[: len(bodies)] = estimate.parameters[bodies]
     drives = np.zeros((4, robot.n)) if before is None else np.array(before.drives).reshape(4, robot.n)
     for column, value in zip(estimate.columns, estimate.parameters, strict=True):
-        kind = CATALOGUE.get(column.term, Term)
-        basis = kind.exports_as if issubclass(kind, JointTerm) else None
+        basis = CATALOGUE.get(column.term, Term).traits.basis
         if basis is not None:
             drives[_DRIVES.index(basis), column.owner] = value
     return Nominal(tuple(inertia.tolist()), tuple(drives.ravel().tolist()))
@@ -186,7 +184,7 @@ def found_effects(estimate: Estimate) -> dict[str, float]:
     return {
         estimate.columns[i].name: float(value)
         for i, value in zip(estimate.base.independent, estimate.value, strict=True)
-        if CATALOGUE.get(estimate.columns[i].term, Term).linearised
+        if CATALOGUE.get(estimate.columns[i].term, Term).traits.linearised
     }
 
 

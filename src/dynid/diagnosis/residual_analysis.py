@@ -18,7 +18,7 @@ from dynid.estimate.scores import Residuals
 from dynid.robot.model import RobotModel
 from dynid.signals.repetition import Repetition
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Of
+from dynid.terms.exports import Dry, Of
 from dynid.terms.residual_tests import AlikeTest, BodyParameters, FeatureTest, Remains
 from dynid.terms.term import Terms
 
@@ -238,7 +238,7 @@ class ResidualAnalysis:
         logged = self.residuals.temperature
         warmth = None if logged is None else logged[self.index]
         motion = replace(self.motion, t=self.elapsed, temperature=warmth)
-        steps = any(term.steps for term in self.terms)
+        steps = any(term.traits.dry is Dry.STEP for term in self.terms)
         return Remains(self.robot, motion, self.slope, self.reverses, steps, self.bodies)
 
     @property
@@ -416,7 +416,7 @@ class ResidualAnalysis:
         kept, masks, first = [], [], 0
         for term in self.terms:
             count = len(term.columns(self.robot))
-            if not term.hides_wiring:
+            if not term.traits.hides_wiring:
                 kept.append(term)
                 masks.append(self.estimate.base.mask[first : first + count])
             first += count

@@ -19,7 +19,7 @@ from dynid.robot.model import RobotModel
 from dynid.spatial.inertia import from_com, pseudo_inertia
 from dynid.terms.exports import Column, MotionBasis, Of
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
-from dynid.terms.term import CATALOGUE, JointTerm, Term, Terms
+from dynid.terms.term import CATALOGUE, Term, Terms
 
 # Terms of which a description knows the inertia; its friction is a guess, if not a placeholder.
 # What has no prior of its own is drawn to a plausible value only so far that directions which the data leave free have
@@ -195,8 +195,7 @@ def _is_inertial(column: Column) -> bool:
     """Whether a parameter is of a body or of a rotor."""
     if column.of is Of.BODY:
         return True
-    kind = CATALOGUE.get(column.term, Term)
-    return issubclass(kind, JointTerm) and kind.exports_as is MotionBasis.ACCELERATION
+    return CATALOGUE.get(column.term, Term).traits.basis is MotionBasis.ACCELERATION
 
 
 # How much of each estimated value a prior decides, by its curvature beside that of the data.

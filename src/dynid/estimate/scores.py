@@ -19,6 +19,7 @@ from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, judged_equations, moved_once, too_few_blocks
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Reads
 from dynid.terms.friction import HALF
 from dynid.terms.nominal import NominalTerm
 from dynid.terms.term import Term, Terms
@@ -700,7 +701,7 @@ class Bands:
 
 def _needs_time(term: Term) -> bool:
     """Whether a term reads its samples as a stretch of time."""
-    return term.remembers or isinstance(term, NominalTerm)
+    return Reads.PAST in term.traits.reads or isinstance(term, NominalTerm)
 
 
 def _picked(samples: Samples, index: Int) -> Samples:

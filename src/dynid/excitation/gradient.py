@@ -19,6 +19,7 @@ from dynid.signals import Samples, samples_at
 from dynid.terms import (
     Column,
     JointTerm,
+    Kind,
     MotionBasis,
     Term,
     Terms,
@@ -214,12 +215,15 @@ class Whole:
     def checked(self) -> tuple[str, ...]:
         """Names of those that the finished motion is checked with: a delay of the log is not the robot's torque."""
         every = (term.of for term in self.terms if isinstance(term, LeftOut))
-        return tuple(term.name for term in every if not term.of_log)
+        return tuple(term.name for term in every if term.traits.kind is not Kind.LOG)
 
     @cached_property
     def model(self) -> Terms:
         """The terms with these put back."""
-        back = (term.of if isinstance(term, LeftOut) and not term.of.of_log else term for term in self.terms)
+        back = (
+            term.of if isinstance(term, LeftOut) and term.of.traits.kind is not Kind.LOG else term
+            for term in self.terms
+        )
         return Terms(tuple(back)) if self.checked else self.terms
 
     def added(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
@@ -293,7 +297,7 @@ class Layout:
             rows = np.flatnonzero((whole >= first) & (whole < first + width))
             own = whole[rows] - first
             if len(rows):
-                free = term.of_bodies and not robot.has_mimic
+                free = term.traits.kind is Kind.BODIES and not robot.has_mimic
                 slots = _slots(robot, rows, joints[rows], own) if free else None
                 parts.append(Part(term, rows, joints[rows], own, slots, chain.lines[k]))
             first += width
@@ -374,7 +378,7 @@ class MotionGradient:
     ) -> Float:
         total = np.zeros((3, self.robot.n, len(q)))
         for part in layout.parts:
-            if part.term.of_bodies:
+            if part.term.traits.kind is Kind.BODIES:
                 total += self._rigid(q, dq, ddq, part, weights)
             elif (basis := _basis_of(part.term)) is not None:
                 slope = basis.slope(values[part.rows], cast(JointTerm, part.term).width)
@@ -397,12 +401,12 @@ class MotionGradient:
         for lines, (term, part) in zip(self.lines, self.terms.with_values(robot, theta), strict=True):
             if not part.any():
                 continue
-            if term.of_bodies:
+            if term.traits.kind is Kind.BODIES:
                 total += torque_slopes(robot, part.reshape(-1, 10), q, dq, ddq)
-            elif isinstance(term, JointTerm) and term.exports_as is not None:
+            elif isinstance(term, JointTerm) and term.traits.basis is not None:
                 joints = list(joint_indices(robot, term.joints))
                 values = term.basis(robot, term.seen(samples))[:, joints]
-                slope = term.exports_as.slope(values, term.width)
+                slope = term.traits.basis.slope(values, term.width)
                 if slope is not None:
                     total[slope[0]][:, joints, joints] += slope[1] * part
             elif lines is not None:
@@ -437,12 +441,12 @@ class MotionGradient:
 
 def _basis_of(term: Term) -> MotionBasis | None:
     """What the torque of a term is a line in, where it depends on one quantity of its own joint alone."""
-    return term.exports_as if isinstance(term, JointTerm) else None
+    return term.traits.basis
 
 
 def _is_known(term: Term) -> bool:
     """Whether formulas give a term's lines and their derivatives, or it has no line."""
-    return term.of_bodies or isinstance(term, LeftOut) or _basis_of(term) is not None
+    return term.traits.kind is Kind.BODIES or isinstance(term, LeftOut) or _basis_of(term) is not None
 
 
 @lru_cache(maxsize=32)

@@ -29,7 +29,7 @@ from dynid.factor import BaseMap
 from dynid.kernel import Panels
 from dynid.robot import JointType, RobotModel
 from dynid.signals import Samples, samples_at
-from dynid.terms import Terms
+from dynid.terms import Kind, Terms
 from dynid.trajectories import Trajectory
 
 # How far the true torque may lie from a model's: by the covariance of a run and what it left.
@@ -106,7 +106,10 @@ class TorqueSpread:
         """Torque of the model with parameters theta (p,) along a motion, and its deviations, (T, n) each."""
         found = self.panels(robot, terms, samples)
         # The lines of the regressor give the torque, too, but of bodies, whose recursion is quicker.
-        bodies = [np.full(len(own), term.of_bodies) for term, own in terms.with_values(robot, theta)]
+        bodies = [
+            np.full(len(own), term.traits.kind is Kind.BODIES)
+            for term, own in terms.with_values(robot, theta)
+        ]
         rest = np.where(self._known & ~np.concatenate(bodies), 0.0, theta)
         tau = terms.torque(robot, samples, rest)
         sigma = np.empty_like(tau)

@@ -445,7 +445,7 @@ class TypeModel:
 
     def offset(self, joint: int) -> Bool:
         """(k,) the torque of a joint that nothing moves."""
-        return self._of(lambda term: getattr(term, "exports_as", None) is MotionBasis.ONE, joint)
+        return self._of(lambda term: term.traits.basis is MotionBasis.ONE, joint)
 
     def compliance(self, joint: int) -> Bool:
         """(k,) the compliance of a joint."""

@@ -34,7 +34,7 @@ from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.terms.catalogue import DEFAULT_TERMS
-from dynid.terms.exports import Column, Of
+from dynid.terms.exports import Column, Of, Reads, Traits
 from dynid.terms.friction import WIDTH, direction
 from dynid.terms.nominal import Nominal
 from dynid.terms.term import Term, Terms
@@ -169,7 +169,7 @@ class _Shifted(Term):
 
     lags: tuple[float, ...]
     name: str = "shifted"
-    reads_rate = True
+    traits = Traits(reads=Reads.RATE)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One a lag."""

@@ -307,7 +307,7 @@ def _require_efforts(robot: RobotModel, log: Log, rows: Rows) -> None:
 
 def _require_scale(terms: Terms, diagnostics: Diagnostics) -> None:
     # With a free gain every torque is right: only a payload of known mass fixes the scale.
-    scales = {term.scale for term in terms}
+    scales = {term.traits.scale for term in terms}
     if Scale.FREES in scales and Scale.FIXES not in scales:
         diagnostics.warn(
             "no-scale",

@@ -33,6 +33,7 @@ from dynid.signals import ParallelFilter, Preparation, Samples
 from dynid.signals.prepare import prepare
 from dynid.terms import (
     JointTerm,
+    Kind,
     Lean,
     Mixed,
     MotionBasis,
@@ -89,11 +90,11 @@ def _torque(
 
 
 def _is_of_log(term: Term, _: Float) -> bool:
-    return term.of_log or _is_constant(term) or term.scale is Scale.FREES
+    return term.traits.kind is Kind.LOG or _is_constant(term) or term.traits.scale is Scale.FREES
 
 
 def _is_constant(term: Term) -> bool:
-    return isinstance(term, JointTerm) and term.exports_as is MotionBasis.ONE
+    return isinstance(term, JointTerm) and term.traits.basis is MotionBasis.ONE
 
 
 def _is_apart(run: Identification, term: Term, own: Float) -> bool:

@@ -16,7 +16,7 @@ from dynid.kernel.multibody import Multibody, stick
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.simulation.mechanism import Mechanism, tried_positions
-from dynid.terms.exports import MotionBasis, smooth_sign
+from dynid.terms.exports import Kind, MotionBasis, Reads, smooth_sign
 from dynid.terms.term import JointTerm, Term, Terms, joint_indices
 
 _TRIED = 3
@@ -34,7 +34,7 @@ class ForwardModel:
         Raises UsageError for parameters of another length, or a term that reads a log channel or the past.
         """
         p = len(terms.columns(robot))
-        other = [term.name for term in terms if term.channels() or term.remembers]
+        other = [term.name for term in terms if term.channels() or Reads.PAST in term.traits.reads]
         if np.shape(theta) != (p,) or other:
             raise UsageError(
                 "forward-model",
@@ -81,14 +81,14 @@ class ForwardModel:
         return M, h
 
     def _sort(self, term: Term, part: Float) -> None:
-        if term.of_bodies:
+        if term.traits.kind is Kind.BODIES:
             self._bodies = self._bodies + part.reshape(self._bodies.shape)
             return
         # The commonest friction without the detour over samples: an integration asks for it thousands of times.
-        if isinstance(term, JointTerm) and term.exports_as is MotionBasis.SPEED:
+        if isinstance(term, JointTerm) and term.traits.basis is MotionBasis.SPEED:
             self._viscous[list(joint_indices(self.robot, term.joints))] += part
             return
-        if isinstance(term, JointTerm) and term.exports_as is MotionBasis.SIGN:
+        if isinstance(term, JointTerm) and term.traits.basis is MotionBasis.SIGN:
             level = np.zeros(self.n)
             level[list(joint_indices(self.robot, term.joints))] = part
             self._coulomb.append((term.width, level))

@@ -16,7 +16,7 @@ from dynid.kernel.adjoint import torque_jacobian
 from dynid.kernel.multibody import Multibody, Parameter, Slope
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import smooth_sign
+from dynid.terms.exports import Kind, smooth_sign
 from dynid.terms.term import JointTerm, Side, Term, Terms, joint_indices, joints_of
 
 Extra = Mapping[str, Float]
@@ -191,7 +191,7 @@ class Mechanism:
         for term, values in self._others:
             width = self._sign_width(term)
             if width is not None:
-                place = np.arange(n) if term.side is Side.LINK else self.driven
+                place = np.arange(n) if term.traits.side is Side.LINK else self.driven
                 joints = joint_indices(self.robot, joints_of(term))
                 at += [int(place[j]) for j in joints]
                 signs += [(float(x), width) for x in values]
@@ -224,7 +224,7 @@ class Mechanism:
         )
         still = np.zeros_like(speed)
         samples = self.samples(still, speed, still, {})
-        own = speed[:, : self.n] if term.side is Side.LINK else speed[:, self.driven]
+        own = speed[:, : self.n] if term.traits.side is Side.LINK else speed[:, self.driven]
         width = float(term.width)
         same = np.array_equal(term.basis(self.robot, term.seen(samples)), smooth_sign(own, width))
         return width if same else None
@@ -252,12 +252,12 @@ class Mechanism:
 
     def _parameters_of(self, term: Term) -> list[Parameter | None]:
         columns = term.columns(self.robot)
-        if term.of_bodies and len(columns) == 10 * self.robot.n_bodies:
+        if term.traits.kind is Kind.BODIES and len(columns) == 10 * self.robot.n_bodies:
             return [Parameter(Slope.BODY, i // 10, i % 10) for i in range(len(columns))]
         nothing: list[Parameter | None] = [None] * len(columns)
         if not self._is_single(term):
             return nothing
-        place = np.arange(self.n) if term.side is Side.LINK else self.driven
+        place = np.arange(self.n) if term.traits.side is Side.LINK else self.driven
         joints = [int(place[j]) for j in joint_indices(self.robot, joints_of(term))]
         width = self._sign_width(term)
         if width is not None:
@@ -269,7 +269,7 @@ class Mechanism:
         # Whether the basis is the acceleration, the velocity or one.
         x, v, a = np.random.default_rng(0).normal(0.0, 1.0, (3, _TRIED, self.size))
         basis = term.basis(self.robot, term.seen(self.samples(x, v, a, {})))
-        own = np.arange(self.n) if term.side is Side.LINK else self.driven
+        own = np.arange(self.n) if term.traits.side is Side.LINK else self.driven
         kinds = ((Slope.ACCELERATION, a), (Slope.VELOCITY, v), (Slope.ONE, np.ones_like(v)))
         return next((kind for kind, values in kinds if np.array_equal(basis, values[:, own])), None)
 
@@ -330,7 +330,7 @@ class Mechanism:
         f = self._force(rest, theta, samples) if rest.terms else np.zeros((len(x), self.size))
         for term, values in self._single:
             torque = values * term.basis(self.robot, term.seen(samples))
-            if not self.second or term.side is Side.LINK:
+            if not self.second or term.traits.side is Side.LINK:
                 f[:, : self.n] += torque
             else:
                 f[:, self.driven] += torque
@@ -367,7 +367,7 @@ class Mechanism:
         found, first = [], 0
         for term in self.terms:
             count = len(term.columns(self.robot))
-            if not term.of_bodies:
+            if term.traits.kind is not Kind.BODIES:
                 found.append((term, self.theta[first : first + count]))
             first += count
         return found
@@ -377,7 +377,7 @@ class Mechanism:
         # (n, 10) of the one term of bodies whose mass matrix the kernel knows; None where there is none.
         first = 0
         for term in self.terms:
-            if term.of_bodies and not self.robot.has_mimic:
+            if term.traits.kind is Kind.BODIES and not self.robot.has_mimic:
                 return np.ascontiguousarray(
                     self.theta[first : first + 10 * self.robot.n_bodies].reshape(-1, 10)
                 )

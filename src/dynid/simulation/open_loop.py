@@ -102,7 +102,7 @@ def _driving(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) ->
     tau, first = np.array(samples.tau), 0
     for term in terms:
         count = len(term.columns(robot))
-        if term.scale is Scale.FREES:
+        if term.traits.scale is Scale.FREES:
             tau -= term.torque(robot, samples, theta[first : first + count])
         first += count
     return tau

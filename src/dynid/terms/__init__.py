@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from dynid.terms.exports import (
         FrictionForm,
         JointMotion,
+        Kind,
         Mixed,
         MotionBasis,
         Of,
         Question,
+        Reads,
         Scale,
+        Traits,
         mixed_torque,
         smooth_sign,
         spring_torque,
@@ -75,6 +78,7 @@ __all__ = [
     "JointDamping",
     "JointMotion",
     "JointTerm",
+    "Kind",
     "KnownPayload",
     "Lean",
     "Lever",
@@ -93,6 +97,7 @@ __all__ = [
     "PositionFriction",
     "Presliding",
     "Question",
+    "Reads",
     "RigidBody",
     "RotorCompensation",
     "RotorInertia",
@@ -108,6 +113,7 @@ __all__ = [
     "Term",
     "Terms",
     "TorsionSpring",
+    "Traits",
     "Triangle",
     "Viscous",
     "ZolloFriction",
@@ -131,7 +137,7 @@ __getattr__, __dir__ = lazily(
         "curve": "Coefficient CurveTerm FrictionChoice Shape",
         "elastic": "Compliance JointDamping LinkCoulomb LinkOffset LinkViscous Stiffness",
         "exports": (
-            "FrictionForm JointMotion Mixed MotionBasis Of Question Scale mixed_torque "
+            "FrictionForm JointMotion Kind Mixed MotionBasis Of Question Reads Scale Traits mixed_torque "
             "smooth_sign spring_torque"
         ),
         "friction": "Coulomb Offset Viscous",

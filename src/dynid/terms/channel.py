@@ -12,7 +12,7 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Column, Side
+from dynid.terms.exports import Column, Kind, Side, Traits
 from dynid.terms.friction import direction
 from dynid.terms.term import Term, empty_panels
 
@@ -114,8 +114,7 @@ class RotorCompensation(Term):
     width: float = 0.0
     loaded_by: Literal["joint", "motor"] = "joint"
     name: str = "rotor_compensation"
-    side = Side.MOTOR
-    knows_friction = True
+    traits = Traits(Kind.COMPENSATION, Side.MOTOR)
 
     def __post_init__(self) -> None:
         if not self.width >= 0 or self.loaded_by not in ("joint", "motor"):

@@ -16,7 +16,19 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import FRICTION, Column, FrictionForm, JointMotion, LogFacts, Part, Role, Side
+from dynid.terms.exports import (
+    FRICTION,
+    Column,
+    FrictionForm,
+    JointMotion,
+    Kind,
+    LogFacts,
+    Part,
+    Reads,
+    Role,
+    Side,
+    Traits,
+)
 from dynid.terms.friction import WIDTH, Coulomb, Offset, Viscous
 from dynid.terms.term import (
     CATALOGUE,
@@ -132,8 +144,7 @@ class CurveTerm(ShapedTerm):
     """
 
     shapes: tuple[Shape, ...] = ()
-    side = Side.MOTOR
-    is_friction = True
+    traits = Traits(Kind.FRICTION, Side.MOTOR)
     role = Role.FRICTION
     question = FRICTION
     form: ClassVar[FrictionForm | None] = None
@@ -384,8 +395,7 @@ class FrictionChoice(Term):
     choose: str | tuple[str, ...] = "auto"
     joints: tuple[str, ...] = ()
     name: str = "friction"
-    remembers: ClassVar[bool] = True
-    side = Side.MOTOR
+    traits = Traits(side=Side.MOTOR, reads=Reads.PAST)
 
     def __post_init__(self) -> None:
         unknown = [one for one in self.candidates if one not in CANDIDATES]

@@ -10,7 +10,7 @@ from dynid.base.arrays import Float
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import LogFacts, Role
+from dynid.terms.exports import Kind, LogFacts, Role, Side, Traits
 from dynid.terms.friction import OFFSETS
 from dynid.terms.residual_tests import (
     Feature,
@@ -43,7 +43,7 @@ class Drift(JointTerm):
     joints: tuple[str, ...] = ()
     end: float | None = None
     name: str = "drift"
-    of_log = True
+    traits = Traits(Kind.LOG, Side.MOTOR)
     symbol = "fd"
     symbols = (Symbol("fd", "f", "d", "offset that grows with time"),)
     unit_revolute = "N m/h"

@@ -17,7 +17,7 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Column, LogFacts, Question, Role, Side, Symbol
+from dynid.terms.exports import Column, LogFacts, Question, Reads, Role, Side, Symbol, Traits
 from dynid.terms.friction import direction
 from dynid.terms.nominal import NominalTerm, check_nominal, slope
 from dynid.terms.term import JointTerm, Proposal, Term, empty_panels, joint_indices, proposal_by_joint
@@ -34,7 +34,7 @@ class SpringTerm(Term):
 
     joints: tuple[str, ...] = ()
     name: str = ""
-    side = Side.BOTH
+    traits = Traits(side=Side.BOTH)
     symbol = ""
     unit_revolute = ""
     unit_prismatic = ""
@@ -148,7 +148,7 @@ class LinkViscous(JointTerm):
     symbols = (Symbol("fvl", "f", "v,link", "viscous friction behind the spring"),)
     unit_revolute = "N m s/rad"
     unit_prismatic = "N s/m"
-    side = Side.LINK
+    traits = Traits()
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Link velocity."""
@@ -168,7 +168,7 @@ class LinkCoulomb(JointTerm):
     symbols = (Symbol("fcl", "f", "c,link", "Coulomb friction behind the spring"),)
     unit_revolute = "N m"
     unit_prismatic = "N"
-    side = Side.LINK
+    traits = Traits()
 
     def __post_init__(self) -> None:
         if not self.width >= 0:
@@ -188,7 +188,7 @@ class LinkOffset(JointTerm):
     symbols = (Symbol("fol", "f", "o,link", "constant torque behind the spring"),)
     unit_revolute = "N m"
     unit_prismatic = "N"
-    side = Side.LINK
+    traits = Traits()
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """One."""
@@ -222,7 +222,7 @@ class Compliance(NominalTerm):
     drives: tuple[float, ...] = ()
     joints: tuple[str, ...] = ()
     name: str = "compliance"
-    reads_rate = True
+    traits = replace(NominalTerm.traits, reads=Reads.RATE)
     symbols = (Symbol("cq", "c", "", "compliance of the joint"),)
 
     role, question = Role.ROBOT, Question("elasticity")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from enum import Enum, StrEnum
+from enum import Enum, Flag, StrEnum
 from typing import TypeVar
 
 import numpy as np
@@ -80,6 +80,38 @@ class Scale(StrEnum):
     FIXES = "fixes"
 
 
+class Kind(StrEnum):
+    """What the parameters of a term are to programs that treat some of them apart.
+
+    BODIES: the ten inertial parameters of each body, in order.    ROTORS: rotor inertias as the joints see them.
+    COMPENSATION: none, but known friction, so that friction estimated beside it may have either sign.
+    LOG: of the log or its load, and not of the robot.    EFFECT: any other.
+    """
+
+    EFFECT = "effect"
+    BODIES = "bodies"
+    ROTORS = "rotors"
+    FRICTION = "friction"
+    COMPENSATION = "compensation"
+    LOG = "log"
+
+
+class Reads(Flag):
+    """What a term reads besides each sample: the motion before (`Samples.past`), or rates along time."""
+
+    SAMPLE = 0
+    PAST = 1
+    RATE = 2
+
+
+class Dry(StrEnum):
+    """Whether a term is dry friction: with a step at rest, or one that grows with the torque of the bodies."""
+
+    NO = "no"
+    STEP = "step"
+    LOAD = "load"
+
+
 # What programs without dynid can hold of an effect: torque that is a line in the motion, and its text in C.
 
 
@@ -101,6 +133,31 @@ class MotionBasis(Enum):
             return (1, (1.0 - values**2) / width) if width > 0 else None
         places = {MotionBasis.SPEED: 1, MotionBasis.ACCELERATION: 2}
         return (places[self], 1.0) if self in places else None
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a term is to programs that use it: data that they ask for in place of its class.
+
+    side: where it acts. A term on the motor's side is given the motors' reflected motion in place of the links' where
+    both were measured; with one encoder the two are the same.
+    basis: of a term that acts joint by joint: the motion that its torque is a line in, None = another.
+    linearised: whether it is linear about a model known beforehand.
+    passive: whether a parameter that is negative beyond doubt is a mistake of the input.
+    either_side: whether it may sit at the motors as well as at the joints.
+    hides_wiring: whether it could take up exchanged joints or a wrong sign.
+    """
+
+    kind: Kind = Kind.EFFECT
+    side: Side = Side.LINK
+    reads: Reads = Reads.SAMPLE
+    dry: Dry = Dry.NO
+    basis: MotionBasis | None = None
+    scale: Scale = Scale.KEEPS
+    linearised: bool = False
+    passive: bool = False
+    either_side: bool = False
+    hides_wiring: bool = False
 
 
 class Part:

@@ -11,7 +11,20 @@ from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import FRICTION, LogFacts, MotionBasis, Question, Role, Symbol, smooth_sign
+from dynid.terms.exports import (
+    FRICTION,
+    Dry,
+    Kind,
+    LogFacts,
+    MotionBasis,
+    Question,
+    Reads,
+    Role,
+    Side,
+    Symbol,
+    Traits,
+    smooth_sign,
+)
 from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
 from dynid.terms.term import JointTerm, Proposal, Term, Terms, proposal_by_joint
 
@@ -95,9 +108,7 @@ class Viscous(JointTerm):
     unit_revolute = "N m s/rad"
     unit_prismatic = "N s/m"
     lower = 0.0
-    is_friction = True
-    either_side = True
-    exports_as = MotionBasis.SPEED
+    traits = Traits(Kind.FRICTION, Side.MOTOR, basis=MotionBasis.SPEED, either_side=True)
     role, question, label = Role.PLAIN, FRICTION, "viscous"
 
     def prior(self, robot: RobotModel) -> Float:
@@ -127,11 +138,8 @@ class Coulomb(JointTerm):
     unit_revolute = "N m"
     unit_prismatic = "N"
     lower = 0.0
-    is_friction = True
-    either_side = True
-    exports_as = MotionBasis.SIGN
+    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP, basis=MotionBasis.SIGN, either_side=True)
     role, question, label = Role.PLAIN, FRICTION, "coulomb"
-    steps = True
     group = FRICTION_FORM
 
     @classmethod
@@ -172,7 +180,7 @@ class Offset(JointTerm):
     unit_revolute = "N m"
     unit_prismatic = "N"
     needs_motion = False
-    exports_as = MotionBasis.ONE
+    traits = Traits(side=Side.MOTOR, basis=MotionBasis.ONE)
     role, question, label, option = Role.PLAIN, OFFSETS, "offset", "offsets"
 
     @classmethod
@@ -217,5 +225,4 @@ def dry_friction(
 
 
 def _is_dry(term: Term) -> bool:
-    inner = getattr(term, "of", term)
-    return isinstance(inner, Term) and (inner.steps or inner.loaded) and not inner.remembers
+    return term.traits.dry is not Dry.NO and Reads.PAST not in term.traits.reads

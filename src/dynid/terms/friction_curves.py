@@ -16,15 +16,19 @@ from dynid.signals.samples import Samples, poses_at_rest
 from dynid.terms.channel import channel
 from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
 from dynid.terms.exports import (
+    Dry,
     Extent,
     FrictionForm,
     JointMotion,
+    Kind,
     LeftOut,
     LogFacts,
     MotionBasis,
     OnJoint,
     Part,
+    Side,
     Symbol,
+    Traits,
     c_number,
     c_sign,
 )
@@ -47,10 +51,9 @@ class AsymmetricCoulomb(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "coulomb_sides"
-    either_side = True
+    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP, either_side=True)
     form = FrictionForm("sides", ("coulomb", "offset"), both_ways=True)
     group = FRICTION_FORM
-    steps = True
     symbols = (
         Symbol("fcp", "f", "c+", "Coulomb friction, forward"),
         Symbol("fcn", "f", "c−", "Coulomb friction, backward"),
@@ -95,7 +98,7 @@ class PolynomialFriction(CurveTerm):
     joints: tuple[str, ...] = ()
     limit: tuple[float, ...] = ()
     name: str = "polynomial"
-    either_side = True
+    traits = Traits(Kind.FRICTION, Side.MOTOR, either_side=True)
     form = FrictionForm("cubic")
     group = FRICTION_FORM
     symbols = (
@@ -208,7 +211,7 @@ class LoadFriction(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "load_friction"
-    loaded = True
+    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.LOAD)
     symbols = (Symbol("fl", "f", "l", "friction with the load"),)
     coefficients = (Coefficient("fl", "1", "1", 0.0),)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,15 +16,20 @@ from dynid.signals.samples import Samples
 from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
 from dynid.terms.exports import (
     STANDS,
+    Dry,
     Extent,
     FrictionForm,
     JointMotion,
+    Kind,
     LeftOut,
     LogFacts,
     Memory,
     MotionBasis,
     OnJoint,
     Part,
+    Reads,
+    Side,
+    Traits,
     c_number,
     c_sign,
 )
@@ -66,7 +70,7 @@ class SmoothCoulomb(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "coulomb_tanh"
     form = FrictionForm("tanh", ("coulomb",), (0.3, 0.45, 0.6, 0.75))
-    steps = True
+    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
     symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     shapes = (Shape("width", *_SPEED, 0.02),)
@@ -107,7 +111,7 @@ class Stribeck(CurveTerm):
     name: str = "stribeck"
     form = FrictionForm("stribeck", (), (0.25, 0.55, 0.85))
     group = FRICTION_FORM
-    steps = True
+    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
     symbols = (Symbol("fs", "f", "s", "Stribeck friction"),)
     coefficients = (Coefficient("fs", "N m", "N", lower=0.0),)
     shapes = (Shape("velocity", *_SPEED, 0.1),)
@@ -163,7 +167,7 @@ class Sigmoid(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "sigmoid"
     form = FrictionForm("sigmoid", ("coulomb",))
-    steps = True
+    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
     symbols = (Symbol("fg", "f", "g", "sigmoidal friction, Gaz's phi 1"),)
     coefficients = (Coefficient("fg", "N m", "N", 0.0),)
     shapes = (Shape("slope", *_INVERSE, 20.0), Shape("shift", *_SPEED, 0.0, positive=False))
@@ -212,7 +216,7 @@ class ZolloFriction(CurveTerm):
     width: float = 0.0
     joints: tuple[str, ...] = ()
     name: str = "zollo"
-    steps = True
+    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
     symbols = (
         Symbol("fzc", "f", "3", "friction that fades with speed, Zollo's f3"),
         Symbol("fze", "f", "5", "friction that rises with speed, Zollo's f5"),
@@ -264,9 +268,8 @@ class Presliding(CurveTerm):
     width: float = WIDTH
     name: str = "presliding"
     form = FrictionForm("presliding", ("coulomb",), (0.2, 0.3, 0.4, 0.5, 0.6, 0.7))
-    steps = True
     symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
-    remembers: ClassVar[bool] = True
+    traits = Traits(Kind.FRICTION, Side.MOTOR, Reads.PAST, Dry.STEP)
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     shapes = (Shape("distance", "rad", "m", 1e-3),)
 
@@ -320,7 +323,7 @@ class PositionFriction(CurveTerm):
     positions: tuple[tuple[float, float], ...] = ()
     name: str = "position_friction"
     form = FrictionForm("waves", options={"harmonic": None})
-    steps = True
+    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
     symbols = (
         Symbol("fqc", "f", "qc", "Coulomb friction with the cosine of position"),
         Symbol("fqs", "f", "qs", "Coulomb friction with the sine of position"),

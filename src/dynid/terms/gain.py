@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.log.prior_check import GEARED, size_advice
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Column, LogFacts, Question, Role, Scale, Symbol
+from dynid.terms.exports import Column, Kind, LogFacts, Question, Role, Scale, Side, Symbol, Traits
 from dynid.terms.nominal import NominalTerm, check_nominal
 from dynid.terms.payload import UNSURE, outermost, unsure_description
 from dynid.terms.residual_tests import BodyParameters, Declared, FitAnalysis, Held, Level, Notice, Rival
@@ -185,8 +186,7 @@ class DriveGain(JointTerm):
     unit_revolute = "1"
     unit_prismatic = "1"
     lower = -1.0
-    of_log = True
-    scale = Scale.FREES
+    traits = Traits(Kind.LOG, Side.MOTOR, scale=Scale.FREES)
 
     def prior(self, robot: RobotModel) -> Float:
         """Zero: the declared gain is right."""
@@ -324,8 +324,7 @@ class GainError(NominalTerm):
     drives: tuple[float, ...] = ()
     joints: tuple[str, ...] = ()
     name: str = "gain_error"
-    of_log = True
-    hides_wiring = True
+    traits = replace(NominalTerm.traits, kind=Kind.LOG, hides_wiring=True)
     role, question = Role.LOG, Question("gains", "as logged")
     as_cause = "the drive gain of '{joint}'"
     as_cause_of_kind = "the drive gains of {joints} (drives of {effort})"

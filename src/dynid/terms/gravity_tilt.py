@@ -43,7 +43,7 @@ class GravityTilt(NominalTerm):
         Symbol("tms", "t", "s", "first moment of the first body times the tilt, with sin q"),
     )
 
-    hides_wiring = True
+    traits = replace(NominalTerm.traits, hides_wiring=True)
     role, question = Role.LOG, Question("base", "level")
     as_cause = "a lean of the base"
 

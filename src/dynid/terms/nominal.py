@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Side, Traits
 from dynid.terms.friction import WIDTH, direction
 from dynid.terms.rigid_body import torque_slopes
-from dynid.terms.term import Side, Term
+from dynid.terms.term import Term
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,7 @@ class NominalTerm(Term):
 
     inertia: tuple[float, ...]
     drives: tuple[float, ...]
-    side: ClassVar[Side] = Side.MOTOR
-    linearised: ClassVar[bool] = True
+    traits = Traits(side=Side.MOTOR, linearised=True)
 
     def near(self, robot: RobotModel, found: Mapping[str, float]) -> Self:
         """The same about values of its parameters by name, where it can be about any but zero."""

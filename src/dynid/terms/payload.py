@@ -16,7 +16,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import from_com, to_com
 from dynid.terms.channel import channel
-from dynid.terms.exports import Column, Of, Scale, Symbol
+from dynid.terms.exports import Column, Kind, Of, Scale, Symbol, Traits
 from dynid.terms.residual_tests import MISSES_MUCH, Declared, FitAnalysis, Level, Notice
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS, INERTIAL_UNITS, RigidBody
 from dynid.terms.term import Term
@@ -41,8 +41,7 @@ class KnownPayload(Term):
     body: str = ""
     trajectories: str = "*"
     name: str = "known_payload"
-    of_log = True
-    scale = Scale.FIXES
+    traits = Traits(Kind.LOG, scale=Scale.FIXES)
 
     def __post_init__(self) -> None:
         if len(self.inertia) != 10 or not np.isfinite(self.inertia).all():
@@ -233,7 +232,7 @@ class HeldLoad(Term):
     held: float = 1.0
     empty: float = 0.0
     name: str = "held_load"
-    of_log = True
+    traits = Traits(Kind.LOG)
     symbols = tuple(
         Symbol(f"held_{symbol}", f"held {symbol}", "", f"{symbol} of the load that is held at times")
         for symbol in INERTIAL_SYMBOLS

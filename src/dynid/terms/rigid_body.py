@@ -22,7 +22,7 @@ from dynid.kernel.adjoint import torque_jacobian
 from dynid.robot.model import RobotModel
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Part
+from dynid.terms.exports import Kind, Part, Traits
 from dynid.terms.term import Column, Of, Symbol, Term, empty_panels
 
 INERTIAL_SYMBOLS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
@@ -40,7 +40,7 @@ class RigidBody(Term):
     """
 
     name: str = "rigid_body"
-    of_bodies = True
+    traits = Traits(Kind.BODIES)
     symbols = (
         Symbol("m", "m", "", "mass"),
         *(Symbol(f"mc{k}", "mc", k, f"first moment of mass along {k}") for k in "xyz"),

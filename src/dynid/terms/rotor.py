@@ -12,7 +12,7 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels, reference
 from dynid.robot.model import Mounting, RobotModel, unit_vectors
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Column, LogFacts, MotionBasis, Question, Role, Side, Symbol
+from dynid.terms.exports import Column, Kind, LogFacts, MotionBasis, Question, Role, Side, Symbol, Traits
 from dynid.terms.term import JointTerm, Proposal, Term, empty_panels, proposal_by_joint
 from dynid.terms.transmission import motors_moved
 
@@ -27,8 +27,7 @@ class RotorInertia(JointTerm):
     unit_revolute = "kg m^2"
     unit_prismatic = "kg"
     lower = 0.0
-    of_rotors = True
-    exports_as = MotionBasis.ACCELERATION
+    traits = Traits(Kind.ROTORS, Side.MOTOR, basis=MotionBasis.ACCELERATION)
     role, question = Role.PLAIN, Question("rotors", words="rotor inertia", certain=True)
     as_cause = "rotors, which the model lacks"
 
@@ -84,8 +83,7 @@ class SpinningRotor(Term):
     name: str = "spinning_rotor"
     symbol = "Ia"
     covers = ("rotor",)
-    of_rotors = True
-    side = Side.BOTH
+    traits = Traits(Kind.ROTORS, Side.BOTH)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", unit_vectors(self.axes))

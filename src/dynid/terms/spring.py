@@ -15,7 +15,7 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Column, JointSpring, LogFacts, Part, Question, Role
+from dynid.terms.exports import Column, JointSpring, LogFacts, Part, Question, Role, Traits
 from dynid.terms.term import Proposal, Term, proposal_of_robot
 
 # Where a spring is mounted: its length as a function of the joints, and by how much each joint changes it.
@@ -250,7 +250,7 @@ class Spring(Term):
     stiffness: float | None = None
     preload: float | None = None
     name: str = "spring"
-    passive: ClassVar[bool] = True
+    traits = Traits(passive=True)
 
     def __post_init__(self) -> None:
         check_label(self.label)
@@ -296,7 +296,7 @@ class TorsionSpring(Term):
     weights: tuple[float, ...] = ()
     stiffness: float | None = None
     name: str = "torsion_spring"
-    passive: ClassVar[bool] = True
+    traits = Traits(passive=True)
 
     role, question = Role.ROBOT, Question("springs")
 
@@ -454,7 +454,7 @@ class GasSpring(Term):
     free: bool = True
     label: str = "gas"
     name: str = "gas_spring"
-    passive: ClassVar[bool] = True
+    traits = Traits(passive=True)
 
     def __post_init__(self) -> None:
         check_label(self.label)
@@ -521,7 +521,7 @@ class FunctionTorque(Term):
     free: bool = True
     label: str = "function"
     name: str = "function"
-    passive: ClassVar[bool] = True
+    traits = Traits(passive=True)
 
     def __post_init__(self) -> None:
         check_label(self.label)

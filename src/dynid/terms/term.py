@@ -24,16 +24,19 @@ from dynid.terms.exports import (
     EVERYWHERE,
     Column,
     Extent,
+    Kind,
     LogFacts,
     MotionBasis,
     Of,
     OnJoint,
     Part,
     Question,
+    Reads,
     Role,
     Scale,
     Side,
     Symbol,
+    Traits,
     joined,
     side_by_side,
     split,
@@ -65,42 +68,21 @@ class Term(ABC):
     A new effect is one small file: a frozen dataclass with `columns` and `torque_regressor`
     (or a JointTerm with `basis`), named in dynid.terms.catalogue to be reachable from an experiment file.
 
-    side: where the effect acts. A term on the motor's side is given the motors' reflected motion in place of the
-    links' where both were measured; with one encoder the two are the same.
+    traits: what it is to programs that use it.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     name: str
-    remembers: ClassVar[bool] = False  # whether it reads Samples.past
-    reads_rate: ClassVar[bool] = False  # whether it differentiates along time
-    is_friction: ClassVar[bool] = False
-    knows_friction: ClassVar[bool] = (
-        False  # whether friction estimated beside it is what its own lacks, of either sign
-    )
-    side: ClassVar[Side] = Side.LINK
+    traits: ClassVar[Traits] = Traits()
     symbols: ClassVar[tuple[Symbol, ...]] = ()
-    of_log: ClassVar[bool] = False  # whether it describes the log or its load, and not the robot
-    linearised: ClassVar[bool] = False  # whether it is linear about a model known beforehand
     role: ClassVar[Role | None] = None  # in the automatic choice, None = it has none
     question: ClassVar[Question] = Question("")  # the question of the automatic choice that it answers
     group: ClassVar[FeatureGroup | None] = None  # of the features that it leaves in residuals
     explanations: ClassVar[tuple[Explanation, ...]] = ()  # of a plug-in's codes; dynid's are in docs/findings
-    steps: ClassVar[bool] = False  # whether it is friction with a step at rest
-    loaded: ClassVar[bool] = False  # whether it is friction that grows with the torque of the bodies
-    hides_wiring: ClassVar[bool] = False  # whether it could take up exchanged joints or a wrong sign
     # Its lack as a cause of bodies that are not physically consistent, in words; with {joint}, that of single joints.
     as_cause: ClassVar[str] = ""
     # The same of all joints of one kind of drive, which the description tells by the greatest effort.
     as_cause_of_kind: ClassVar[str] = ""
-    scale: ClassVar[Scale] = Scale.KEEPS  # what it does to the size of all torques
-    passive: ClassVar[bool] = (
-        False  # whether a parameter that is negative beyond doubt is a mistake of the input
-    )
-    of_bodies: ClassVar[bool] = (
-        False  # whether its parameters are the ten inertial ones of each body, in order
-    )
-    of_rotors: ClassVar[bool] = False  # whether its parameters are rotor inertias as the joints see them
-    either_side: ClassVar[bool] = False  # whether it may sit at the motors as well as at the joints
     covers: ClassVar[tuple[str, ...]] = ()  # labels of plain effects that have no place beside it
 
     @classmethod
@@ -135,7 +117,7 @@ class Term(ABC):
     @property
     def along_time(self) -> bool:
         """Whether it is not a function of each sample alone: it has a memory, or differentiates along time."""
-        return self.remembers or self.reads_rate
+        return bool(self.traits.reads)
 
     def without_memory(self) -> Term:
         """What stands for it, with the same parameters, where single samples are looked at; itself unless it remembers.
@@ -209,7 +191,7 @@ class Term(ABC):
 
         A term on the motor's side gives all of it, one on the link's side nothing.
         """
-        if self.side is Side.MOTOR:
+        if self.traits.side is Side.MOTOR:
             return self.torque_regressor(robot, samples, wanted)
         return empty_panels(robot, samples)
 
@@ -222,7 +204,7 @@ class Term(ABC):
 
     def motor_momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
         """Returns the part of `momentum_form` that acts on the motors."""
-        if self.side is Side.MOTOR:
+        if self.traits.side is Side.MOTOR:
             return self.momentum_form(robot, samples, wanted)
         return empty_panels(robot, samples), self.motor_regressor(robot, samples, wanted)
 
@@ -235,7 +217,7 @@ class Term(ABC):
 
     def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Returns the part of the working torque W of `energy_form` that acts on the motors."""
-        if self.side is Side.MOTOR:
+        if self.traits.side is Side.MOTOR:
             return self.energy_form(robot, samples, wanted)[1]
         return self.motor_regressor(robot, samples, wanted)
 
@@ -251,7 +233,7 @@ class Term(ABC):
 
     def seen(self, samples: Samples) -> Samples:
         """The samples as this term is given them: with the motion of its side."""
-        return samples.motor if self.side is Side.MOTOR else samples
+        return samples.motor if self.traits.side is Side.MOTOR else samples
 
     def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
         """Returns Y theta, (T, n), for values (p,) of the parameters; a faster way may override it."""
@@ -278,7 +260,7 @@ class Term(ABC):
 
         None for an effect that other programs cannot hold, () for one that is not the robot's.
         """
-        return () if self.of_log else None
+        return () if self.traits.kind is Kind.LOG else None
 
     def zeros(self, robot: RobotModel, theta: Float) -> Float:
         """What this effect says that the joints' positions (n,) are above the logged ones, rad (m).
@@ -340,7 +322,7 @@ class Terms:
 
         Friction has its lower bounds unless another term knows friction: what that lacks may have either sign.
         """
-        known = any(term.knows_friction for term in self.terms)
+        known = any(term.traits.kind is Kind.COMPENSATION for term in self.terms)
         columns = tuple(
             replace(column, lower=-np.inf) if known and _is_friction(term) else column
             for term in self.terms
@@ -420,12 +402,12 @@ class Terms:
     @property
     def remembers(self) -> bool:
         """Whether some term reads the motion before the samples at hand."""
-        return any(term.remembers for term in self.terms)
+        return any(Reads.PAST in term.traits.reads for term in self.terms)
 
     @property
     def reads_rate(self) -> bool:
         """Whether some term differentiates along time."""
-        return any(term.reads_rate for term in self.terms)
+        return any(Reads.RATE in term.traits.reads for term in self.terms)
 
     @property
     def along_time(self) -> bool:
@@ -479,7 +461,7 @@ class Terms:
     @property
     def of_motors(self) -> Terms:
         """The terms on the motors' side."""
-        return Terms(tuple(term for term in self.terms if term.side is Side.MOTOR))
+        return Terms(tuple(term for term in self.terms if term.traits.side is Side.MOTOR))
 
     def known_momentum(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
         """`known_torque` as dP/dt + R, (T, n) each."""
@@ -519,7 +501,9 @@ class Terms:
 
     def known_motor_torque(self, robot: RobotModel, samples: Samples) -> Float:
         """The part of `known_torque` that acts on the motors, (T, n)."""
-        return self._known(robot, samples, tuple(term for term in self.terms if term.side is Side.MOTOR))
+        return self._known(
+            robot, samples, tuple(term for term in self.terms if term.traits.side is Side.MOTOR)
+        )
 
     @staticmethod
     def _known(robot: RobotModel, samples: Samples, terms: tuple[Term, ...]) -> Float:
@@ -595,8 +579,7 @@ def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
 
 
 def _is_friction(term: Term) -> bool:
-    inner = getattr(term, "of", None)
-    return term.is_friction or (isinstance(inner, Term) and inner.is_friction)
+    return term.traits.kind is Kind.FRICTION
 
 
 # Motion states that a user hands over: one (n,) or many (T, n).
@@ -680,9 +663,8 @@ class JointTerm(Term):
     unit_revolute: str
     unit_prismatic: str
     lower: float = -np.inf
-    side = Side.MOTOR
+    traits = Traits(side=Side.MOTOR)
     needs_motion: ClassVar[bool] = True
-    exports_as: ClassVar[MotionBasis | None] = None
     width: float = 0.0  # of the sign that it exports as, rad/s (m/s), 0 = plain
     label: ClassVar[str] = ""  # in the automatic choice
     option: ClassVar[str] = ""  # its name among the answers of its question
@@ -734,7 +716,7 @@ class JointTerm(Term):
 
     def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
         """One line a joint, where the basis is one that other programs know; its width is that of the term."""
-        basis = self.exports_as
+        basis = self.traits.basis
         if basis is None:
             return super().exported(robot, theta)
         acting = joint_indices(robot, self.joints)
@@ -759,7 +741,7 @@ def sharpened(terms: Terms, width: float) -> Terms:
     return Terms(
         tuple(
             replace(term, width=width)
-            if isinstance(term, JointTerm) and term.exports_as is MotionBasis.SIGN and term.width > width
+            if isinstance(term, JointTerm) and term.traits.basis is MotionBasis.SIGN and term.width > width
             else term
             for term in terms
         )

@@ -13,7 +13,7 @@ from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import LogFacts, Question, Role
+from dynid.terms.exports import Kind, LogFacts, Question, Reads, Role
 from dynid.terms.nominal import NominalTerm, check_nominal, slope
 from dynid.terms.residual_tests import (
     FRICTION_FORM,
@@ -72,9 +72,7 @@ class TorqueDelay(NominalTerm):
     joints: tuple[str, ...] = ()
     about: tuple[float, ...] = ()
     name: str = "torque_delay"
-    reads_rate = True
-    of_log = True
-    hides_wiring = True
+    traits = replace(NominalTerm.traits, kind=Kind.LOG, reads=Reads.RATE, hides_wiring=True)
     role, question = Role.LOG, Question("time", "in step", "torque")
     symbols = (Symbol("delay", "Δt", "", "delay of the torque behind the motion"),)
 

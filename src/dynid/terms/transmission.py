@@ -21,6 +21,7 @@ from dynid.terms.exports import (
     Extent,
     JointMotion,
     JointSpring,
+    Kind,
     LeftOut,
     LogFacts,
     Mixed,
@@ -30,6 +31,7 @@ from dynid.terms.exports import (
     Question,
     Role,
     Side,
+    Traits,
 )
 from dynid.terms.friction import WIDTH, Coulomb, Viscous, direction
 from dynid.terms.term import (
@@ -57,7 +59,7 @@ class MotorInertia(Term):
 
     joints: tuple[str, ...] = ()
     name: str = "motor_inertia"
-    side = Side.MOTOR
+    traits = Traits(side=Side.MOTOR)
     role, question = Role.ROBOT, MOTORS
 
     @classmethod
@@ -134,7 +136,7 @@ class OnMotor(ShapedTerm):
 
     of: Term
     name: str = "on_motor"
-    side = Side.MOTOR
+    traits = Traits(side=Side.MOTOR)
     role, question = Role.ROBOT, MOTORS
 
     @classmethod
@@ -151,8 +153,9 @@ class OnMotor(ShapedTerm):
     def __post_init__(self) -> None:
         if isinstance(self.of, OnMotor) or not isinstance(self.of, Term):
             raise UsageError("on-motor", found=f"on_motor of {self.of}", expected="a term of the joints")
-        object.__setattr__(self, "remembers", self.of.remembers)
-        object.__setattr__(self, "reads_rate", self.of.reads_rate)
+        inner = self.of.traits
+        kind = Kind.FRICTION if inner.kind is Kind.FRICTION else Kind.EFFECT
+        object.__setattr__(self, "traits", Traits(kind, Side.MOTOR, inner.reads, inner.dry))
         object.__setattr__(self, "joints", joints_of(self.of))
 
     def without_memory(self) -> OnMotor:
@@ -293,7 +296,7 @@ def placed_at(term: Term, motors: bool, ratio: float = 1.0) -> Term:
     ratio: of motor to joint velocity, by which the width of a smoothed sign is turned.
     """
     inner = term.of if isinstance(term, OnMotor) else term
-    if not inner.either_side or isinstance(term, OnMotor) == motors:
+    if not inner.traits.either_side or isinstance(term, OnMotor) == motors:
         return term
     factor = ratio if motors else 1.0 / ratio
     wide = any(field.name == "width" for field in fields(inner))
@@ -386,8 +389,7 @@ class JointCoupling(Term):
     others: tuple[str, ...] = ()
     width: float = 0.02
     name: str = "joint_coupling"
-    side = Side.MOTOR
-    hides_wiring = True
+    traits = Traits(side=Side.MOTOR, hides_wiring=True)
     role, question = Role.ROBOT, Question("coupling")
 
     def __post_init__(self) -> None:

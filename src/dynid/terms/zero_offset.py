@@ -12,7 +12,7 @@ from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import LogFacts, Question, Role
+from dynid.terms.exports import Kind, LogFacts, Question, Role
 from dynid.terms.nominal import NominalTerm, check_nominal
 from dynid.terms.residual_tests import (
     Declared,
@@ -53,8 +53,7 @@ class ZeroOffset(NominalTerm):
     joints: tuple[str, ...] = ()
     about: tuple[float, ...] = ()
     name: str = "zero_offset"
-    of_log = True
-    hides_wiring = True
+    traits = replace(NominalTerm.traits, kind=Kind.LOG, hides_wiring=True)
     role, question = Role.LOG, Question("zeros", "as logged")
     group = FeatureGroup("zero-offset", "residual against torque of joints that stand elsewhere")
     symbols = (Symbol("zq", "δq", "", "zero offset of the joint's position"),)
