@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from dynid.terms.term import Selection
+
 
 class Stage(IntEnum):
     """The first stage of an identification that a family changes; results of earlier stages are used again.
@@ -74,7 +76,7 @@ def _no_findings(*_: Any, **__: Any) -> list[Any]:
     return []
 
 
-NOT_PROPOSED = classmethod(_no_items)
+NOT_PROPOSED = Selection()
 
 
 def _no_joints(robot: Any, *_: Any, **__: Any) -> Any:
@@ -290,32 +292,32 @@ FAMILIES: tuple[Family, ...] = (
         "Offers a spring on each joint, beside functions of position that nothing else may stand for.",
         Stage.FIT,
         {
-            "springs": {"dynid.terms.spring:TorsionSpring.proposed": NOT_PROPOSED},
-            "shield": {"dynid.terms.position_waves:PositionWaves.proposed": NOT_PROPOSED},
+            "springs": {"dynid.terms.spring:TorsionSpring.selection": NOT_PROPOSED},
+            "shield": {"dynid.terms.position_waves:PositionWaves.selection": NOT_PROPOSED},
         },
-        ("terms/position_waves.py", "terms/spring.py:TorsionSpring.proposed"),
+        ("terms/position_waves.py", "terms/spring.py:_spring_proposals"),
     ),
     Family(
         "coupled joints",
         "Offers motors that turn with a neighbouring joint.",
         Stage.FIT,
-        {"couplings": {"dynid.terms.transmission:JointCoupling.proposed": NOT_PROPOSED}},
-        ("terms/transmission.py:JointCoupling.proposed",),
+        {"couplings": {"dynid.terms.transmission:JointCoupling.selection": NOT_PROPOSED}},
+        ("terms/transmission.py:_coupling_proposals",),
         ("undeclared-coupling",),
     ),
     Family(
         "elasticity",
         "Offers elastic joints, linearised about a nominal model.",
         Stage.FIT,
-        {"compliance": {"dynid.terms.elastic:Compliance.proposed": NOT_PROPOSED}},
+        {"compliance": {"dynid.terms.elastic:Compliance.selection": NOT_PROPOSED}},
         ("terms/elastic.py",),
     ),
     Family(
         "tilt in the choice",
         "Offers a tilt of the base.",
         Stage.FIT,
-        {"tilt": {"dynid.terms.gravity_tilt:GravityTilt.proposed": NOT_PROPOSED}},
-        ("terms/gravity_tilt.py:GravityTilt.proposed",),
+        {"tilt": {"dynid.terms.gravity_tilt:GravityTilt.selection": NOT_PROPOSED}},
+        ("terms/gravity_tilt.py:_tilt_proposals",),
         ("tilted-base",),
     ),
     Family(
@@ -323,20 +325,20 @@ FAMILIES: tuple[Family, ...] = (
         "Offers late torque, and compares forms of friction with and without it.",
         Stage.FIT,
         {
-            "delay": {"dynid.terms.torque_delay:TorqueDelay.proposed": NOT_PROPOSED},
+            "delay": {"dynid.terms.torque_delay:TorqueDelay.selection": NOT_PROPOSED},
             "friction without it": {
                 "dynid.choose.choose_model:_friction_beside_faults": _beside_all_faults,
             },
         },
-        ("terms/torque_delay.py:TorqueDelay.proposed", "choose/choose_model.py:_friction_beside_faults"),
+        ("terms/torque_delay.py:_delay_proposals", "choose/choose_model.py:_friction_beside_faults"),
         ("torque-lag",),
     ),
     Family(
         "gains in the choice",
         "Offers gains of single drives.",
         Stage.FIT,
-        {"gains": {"dynid.terms.gain:GainError.proposed": NOT_PROPOSED}},
-        ("terms/gain.py:GainError.proposed",),
+        {"gains": {"dynid.terms.gain:GainError.selection": NOT_PROPOSED}},
+        ("terms/gain.py:_gain_proposals",),
         ("drive-gain",),
     ),
     Family(
@@ -344,10 +346,10 @@ FAMILIES: tuple[Family, ...] = (
         "Offers encoder zeros that are off and offsets that drift.",
         Stage.FIT,
         {
-            "zeros": {"dynid.terms.zero_offset:ZeroOffset.proposed": NOT_PROPOSED},
-            "drift": {"dynid.terms.drift:Drift.proposed": NOT_PROPOSED},
+            "zeros": {"dynid.terms.zero_offset:ZeroOffset.selection": NOT_PROPOSED},
+            "drift": {"dynid.terms.drift:Drift.selection": NOT_PROPOSED},
         },
-        ("terms/zero_offset.py:ZeroOffset.proposed", "terms/drift.py:Drift.proposed"),
+        ("terms/zero_offset.py:_zero_proposals", "terms/drift.py:Drift"),
         ("zero-offset", "torque-drift"),
     ),
     Family(
@@ -355,17 +357,17 @@ FAMILIES: tuple[Family, ...] = (
         "Offers rotors and friction of motors that move several joints.",
         Stage.FIT,
         {
-            "rotors": {"dynid.terms.transmission:MotorInertia.proposed": NOT_PROPOSED},
-            "friction": {"dynid.terms.transmission:OnMotor.proposed": NOT_PROPOSED},
+            "rotors": {"dynid.terms.transmission:MotorInertia.selection": NOT_PROPOSED},
+            "friction": {"dynid.terms.transmission:OnMotor.selection": NOT_PROPOSED},
         },
-        ("terms/transmission.py:MotorInertia.proposed", "terms/transmission.py:OnMotor.proposed"),
+        ("terms/transmission.py:_rotor_proposals", "terms/transmission.py:_friction_proposals"),
     ),
     Family(
         "friction by load",
         "Offers friction that grows with the load, and fits links together with what they load.",
         Stage.FIT,
         {
-            "in the choice": {"dynid.terms.friction_curves:LoadFriction.proposed": NOT_PROPOSED},
+            "in the choice": {"dynid.terms.friction_curves:LoadFriction.selection": NOT_PROPOSED},
             "links as load": {"dynid.choose.fit_nonlinear:with_loads": _without_loads},
         },
         ("choose/fit_nonlinear.py", "terms/friction_curves.py:LoadFriction"),
@@ -375,9 +377,9 @@ FAMILIES: tuple[Family, ...] = (
         "Offers friction that is not linear in speed: cubic, Stribeck, saturating.",
         Stage.FIT,
         {
-            "cubic": {"dynid.terms.friction_curves:PolynomialFriction.proposed": NOT_PROPOSED},
-            "Stribeck": {"dynid.terms.friction_shapes:Stribeck.proposed": NOT_PROPOSED},
-            "saturating": {"dynid.terms.friction_curves:SaturatingViscous.proposed": NOT_PROPOSED},
+            "cubic": {"dynid.terms.friction_curves:PolynomialFriction.selection": NOT_PROPOSED},
+            "Stribeck": {"dynid.terms.friction_shapes:Stribeck.selection": NOT_PROPOSED},
+            "saturating": {"dynid.terms.friction_curves:SaturatingViscous.selection": NOT_PROPOSED},
         },
         (
             "terms/friction_curves.py:PolynomialFriction",
@@ -390,8 +392,8 @@ FAMILIES: tuple[Family, ...] = (
         "Offers smooth signs of velocity and friction that builds up with the distance from a reversal.",
         Stage.FIT,
         {
-            "smooth sign": {"dynid.terms.friction_shapes:SmoothCoulomb.proposed": NOT_PROPOSED},
-            "presliding": {"dynid.terms.friction_shapes:Presliding.proposed": NOT_PROPOSED},
+            "smooth sign": {"dynid.terms.friction_shapes:SmoothCoulomb.selection": NOT_PROPOSED},
+            "presliding": {"dynid.terms.friction_shapes:Presliding.selection": NOT_PROPOSED},
         },
         ("terms/friction_shapes.py:SmoothCoulomb", "terms/friction_shapes.py:Presliding"),
     ),
@@ -399,7 +401,7 @@ FAMILIES: tuple[Family, ...] = (
         "friction by side",
         "Offers Coulomb friction of another size in each direction.",
         Stage.FIT,
-        {"sides": {"dynid.terms.friction_curves:AsymmetricCoulomb.proposed": NOT_PROPOSED}},
+        {"sides": {"dynid.terms.friction_curves:AsymmetricCoulomb.selection": NOT_PROPOSED}},
         ("terms/friction_curves.py:AsymmetricCoulomb",),
     ),
     Family(

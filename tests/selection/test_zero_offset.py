@@ -144,7 +144,7 @@ def test_a_zero_offset_is_a_warning_without_proof_and_a_large_one_says_what_else
 ) -> None:
     robot = random_robot(5, 3, 0.0)
     held = Held(robot, {"zq2": (np.radians(degrees_off), np.radians(half))}, 100.0, 60.0, np.ones(3))
-    (notice,) = ZeroOffset(joints=(robot.joint_names[1],)).notices(held)
+    (notice,) = ZeroOffset.words.notices(ZeroOffset(joints=(robot.joint_names[1],)), held)
     assert (notice.level, notice.lesser) == (Level.DOUBT, Level.WARNING)
     assert "position.offset" in notice.do
     assert ("without zero_offset" in notice.do) == large

@@ -157,13 +157,13 @@ def effect_name(proposal: Proposal, variant: int) -> str:
 
 def plain_effects(robot: RobotModel, kept: Terms) -> tuple[Proposal, ...]:
     """The effects that are on trial in every comparison: those that no kept term stands for."""
-    covered = {label for term in kept for label in term.covers}
+    covered = {label for term in kept for label in term.selection.covers}
     return tuple(one for one in proposals(robot, LogFacts(), Role.PLAIN) if one.label not in covered)
 
 
 def kept_terms(terms: Terms) -> Terms:
     """The terms that are in every proposal: all but those that are on trial."""
-    return Terms(tuple(term for term in terms if term.role is not Role.PLAIN))
+    return Terms(tuple(term for term in terms if term.selection.role is not Role.PLAIN))
 
 
 def nominal_model(robot: RobotModel, estimate: Estimate, before: Nominal | None = None) -> Nominal:
@@ -190,7 +190,7 @@ def found_effects(estimate: Estimate) -> dict[str, float]:
 
 def wide_model(robot: RobotModel, kept: Terms, log: LogFacts) -> WideModel:
     """The wide model around the terms that every proposal has."""
-    covered = {label for term in kept for label in term.covers}
+    covered = {label for term in kept for label in term.selection.covers}
     effects = tuple(one for one in proposals(robot, log) if one.label not in covered)
     members: dict[Label, list[str]] = {KEPT: [c.name for c in kept.columns(robot)]}
     there = frozenset(members[KEPT])

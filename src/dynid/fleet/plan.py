@@ -483,7 +483,7 @@ def _watching(run: Identification) -> tuple[Terms, int]:
 
 
 def _is_compliance(term: Term) -> bool:
-    return term.question == Question("elasticity")
+    return term.selection.question == Question("elasticity")
 
 
 def _first(terms: Terms, watched: int) -> Terms:

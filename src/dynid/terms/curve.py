@@ -33,6 +33,7 @@ from dynid.terms.friction import WIDTH, Coulomb, Offset, Viscous
 from dynid.terms.term import (
     CATALOGUE,
     Proposal,
+    Selection,
     Term,
     Terms,
     joint_indices,
@@ -136,6 +137,20 @@ class ShapedTerm(Term):
         return own if shape is None else own.with_shape_table(shape[None, :])
 
 
+def _by_form(kind: type[CurveTerm], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """Its form, at a few values of its shapes within each joint's own range."""
+    form = kind.form
+    if form is None or (kind.shapes and not form.tried):
+        return ()
+    term = narrowed(kind(**form.options), log.slowness)
+    variants: tuple[CurveTerm, ...] = (term,)
+    if kind.shapes:
+        ranges = np.array([term.range_of(one if one.peak > 0 else _STILL) for one in log.motion])
+        variants = tuple(term.with_shape_table(term.shapes_at(ranges, share)) for share in form.tried)
+    more = {"variants": variants, "replaces": form.replaces, "both_ways": form.both_ways}
+    return (proposal_by_joint(robot, term, form.label, form.label, **more),)
+
+
 class CurveTerm(ShapedTerm):
     """tau_j = sum_k theta_jk curve_k(samples, j; shape_j), on joints alone.
 
@@ -145,23 +160,8 @@ class CurveTerm(ShapedTerm):
 
     shapes: tuple[Shape, ...] = ()
     traits = Traits(Kind.FRICTION, Side.MOTOR)
-    role = Role.FRICTION
-    question = FRICTION
+    selection = Selection(Role.FRICTION, FRICTION, _by_form)
     form: ClassVar[FrictionForm | None] = None
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Its form, at a few values of its shapes within each joint's own range."""
-        form = cls.form
-        if form is None or (cls.shapes and not form.tried):
-            return ()
-        term = narrowed(cls(**form.options), log.slowness)
-        variants: tuple[CurveTerm, ...] = (term,)
-        if cls.shapes:
-            ranges = np.array([term.range_of(one if one.peak > 0 else _STILL) for one in log.motion])
-            variants = tuple(term.with_shape_table(term.shapes_at(ranges, share)) for share in form.tried)
-        more = {"variants": variants, "replaces": form.replaces, "both_ways": form.both_ways}
-        return (proposal_by_joint(robot, term, form.label, form.label, **more),)
 
     def shapes_at(self, ranges: Float, share: float) -> Float:
         """Shapes (m, s) at a share of their ranges (m, s, 2), logarithmic where they are positive."""

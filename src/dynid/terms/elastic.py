@@ -17,10 +17,18 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Column, LogFacts, Question, Reads, Role, Side, Symbol, Traits
+from dynid.terms.exports import Column, Question, Reads, Role, Side, Symbol, Traits
 from dynid.terms.friction import direction
 from dynid.terms.nominal import NominalTerm, check_nominal, slope
-from dynid.terms.term import JointTerm, Proposal, Term, empty_panels, joint_indices, proposal_by_joint
+from dynid.terms.residual_tests import TermWords
+from dynid.terms.term import (
+    JointTerm,
+    Selection,
+    Term,
+    by_joint,
+    empty_panels,
+    joint_indices,
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,7 @@ class Stiffness(SpringTerm):
 
     name: str = "stiffness"
     symbol = "K"
-    symbols = (Symbol("K", "K", "", "stiffness between motor and link"),)
+    words = TermWords(symbols=(Symbol("K", "K", "", "stiffness between motor and link"),))
     unit_revolute = "N m/rad"
     unit_prismatic = "N/m"
 
@@ -121,7 +129,7 @@ class JointDamping(SpringTerm):
 
     name: str = "joint_damping"
     symbol = "D"
-    symbols = (Symbol("D", "D", "", "damping between motor and link"),)
+    words = TermWords(symbols=(Symbol("D", "D", "", "damping between motor and link"),))
     unit_revolute = "N m s/rad"
     unit_prismatic = "N s/m"
 
@@ -145,7 +153,7 @@ class LinkViscous(JointTerm):
 
     name: str = "link_viscous"
     symbol = "fvl"
-    symbols = (Symbol("fvl", "f", "v,link", "viscous friction behind the spring"),)
+    words = TermWords(symbols=(Symbol("fvl", "f", "v,link", "viscous friction behind the spring"),))
     unit_revolute = "N m s/rad"
     unit_prismatic = "N s/m"
     traits = Traits()
@@ -165,7 +173,7 @@ class LinkCoulomb(JointTerm):
     width: float = 0.0
     name: str = "link_coulomb"
     symbol = "fcl"
-    symbols = (Symbol("fcl", "f", "c,link", "Coulomb friction behind the spring"),)
+    words = TermWords(symbols=(Symbol("fcl", "f", "c,link", "Coulomb friction behind the spring"),))
     unit_revolute = "N m"
     unit_prismatic = "N"
     traits = Traits()
@@ -185,7 +193,7 @@ class LinkOffset(JointTerm):
 
     name: str = "link_offset"
     symbol = "fol"
-    symbols = (Symbol("fol", "f", "o,link", "constant torque behind the spring"),)
+    words = TermWords(symbols=(Symbol("fol", "f", "o,link", "constant torque behind the spring"),))
     unit_revolute = "N m"
     unit_prismatic = "N"
     traits = Traits()
@@ -223,20 +231,21 @@ class Compliance(NominalTerm):
     joints: tuple[str, ...] = ()
     name: str = "compliance"
     traits = replace(NominalTerm.traits, reads=Reads.RATE)
-    symbols = (Symbol("cq", "c", "", "compliance of the joint"),)
+    words = TermWords(symbols=(Symbol("cq", "c", "", "compliance of the joint"),))
 
-    role, question = Role.ROBOT, Question("elasticity")
+    selection = Selection(
+        Role.ROBOT,
+        Question("elasticity"),
+        by_joint(
+            "compliance",
+            "{count} elastic joint{s}",
+            lambda log: None if log.both_sides else Compliance(log.inertia),
+            positive=True,
+        ),
+    )
 
     def __post_init__(self) -> None:
         check_nominal(self.inertia, self.drives)
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Joint by joint where the equations do not hold the springs themselves; stiffer than rigid is no spring."""
-        if log.both_sides:
-            return ()
-        term = cls(log.inertia)
-        return (proposal_by_joint(robot, term, "compliance", "{count} elastic joint{s}", positive=True),)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One compliance a joint."""

@@ -22,7 +22,6 @@ from dynid.terms.exports import (
     JointMotion,
     Kind,
     LeftOut,
-    LogFacts,
     MotionBasis,
     OnJoint,
     Part,
@@ -33,11 +32,21 @@ from dynid.terms.exports import (
     c_sign,
 )
 from dynid.terms.friction import Viscous, check_width, direction, direction_sides
-from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
-from dynid.terms.term import Proposal, Terms, joint_indices, proposal_by_joint
+from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains, TermWords
+from dynid.terms.term import Terms, by_joint, joint_indices
 
 # Over which the weight on a joint is averaged for programs that know no load: a mean within some 5 %.
 POSES = 200
+
+
+def _unequal_sides(remains: Remains, joint: int) -> tuple[Feature, ...]:
+    """Dry friction and its rise with speed that differ between the directions."""
+    speed = remains.motion.dq[:, joint] / remains.top_speed(joint)
+    seen = "Friction that differs between the two directions"
+    return tuple(
+        remains.friction(joint, np.abs(column), lambda _: seen, "Try coulomb_sides")
+        for column in (remains.step(joint), speed)
+    )
 
 
 @dataclass(frozen=True)
@@ -53,25 +62,18 @@ class AsymmetricCoulomb(CurveTerm):
     name: str = "coulomb_sides"
     traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP, either_side=True)
     form = FrictionForm("sides", ("coulomb", "offset"), both_ways=True)
-    group = FRICTION_FORM
-    symbols = (
-        Symbol("fcp", "f", "c+", "Coulomb friction, forward"),
-        Symbol("fcn", "f", "c−", "Coulomb friction, backward"),
+    words = TermWords(
+        symbols=(
+            Symbol("fcp", "f", "c+", "Coulomb friction, forward"),
+            Symbol("fcn", "f", "c−", "Coulomb friction, backward"),
+        ),
+        group=FRICTION_FORM,
+        features=_unequal_sides,
     )
     coefficients = (Coefficient("fcp", "N m", "N", 0.0), Coefficient("fcn", "N m", "N", 0.0))
 
     def __post_init__(self) -> None:
         check_width(self.width)
-
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """Dry friction and its rise with speed that differ between the directions."""
-        speed = remains.motion.dq[:, joint] / remains.top_speed(joint)
-        seen = "Friction that differs between the two directions"
-        return tuple(
-            remains.friction(joint, np.abs(column), lambda _: seen, "Try coulomb_sides")
-            for column in (remains.step(joint), speed)
-        )
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Positive and negative part of the smoothed sign."""
@@ -81,6 +83,13 @@ class AsymmetricCoulomb(CurveTerm):
         """Positive and negative part of the sign."""
         s = c_sign(speed, self.width)
         return f"fmax({s}, 0.0)", f"fmin({s}, 0.0)"
+
+
+def _bend(remains: Remains, joint: int) -> tuple[Feature, ...]:
+    """A bend at high speed."""
+    x = remains.motion.dq[:, joint] / remains.top_speed(joint)
+    seen, advice = "Friction that bends at high speed", "Try polynomial or sigmoid"
+    return (remains.friction(joint, x * np.abs(x), lambda _: seen, advice),)
 
 
 @dataclass(frozen=True)
@@ -100,10 +109,13 @@ class PolynomialFriction(CurveTerm):
     name: str = "polynomial"
     traits = Traits(Kind.FRICTION, Side.MOTOR, either_side=True)
     form = FrictionForm("cubic")
-    group = FRICTION_FORM
-    symbols = (
-        Symbol("fvv", "f", "vv", "friction with the square of velocity"),
-        Symbol("fvvv", "f", "vvv", "friction with the cube of velocity"),
+    words = TermWords(
+        symbols=(
+            Symbol("fvv", "f", "vv", "friction with the square of velocity"),
+            Symbol("fvvv", "f", "vvv", "friction with the cube of velocity"),
+        ),
+        group=FRICTION_FORM,
+        features=_bend,
     )
 
     def __post_init__(self) -> None:
@@ -126,13 +138,6 @@ class PolynomialFriction(CurveTerm):
     def coefficients(self) -> tuple[Coefficient, ...]:
         """One a power."""
         return tuple(Coefficient("f" + "v" * k, f"N m s^{k}/rad^{k}", f"N s^{k}/m^{k}") for k in self.powers)
-
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """A bend at high speed."""
-        x = remains.motion.dq[:, joint] / remains.top_speed(joint)
-        seen, advice = "Friction that bends at high speed", "Try polynomial or sigmoid"
-        return (remains.friction(joint, x * np.abs(x), lambda _: seen, advice),)
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The powers with the sign of the velocity, straight beyond the limit."""
@@ -167,7 +172,7 @@ class TemperatureViscous(CurveTerm):
     reference: float = 25.0
     joints: tuple[str, ...] = ()
     name: str = "temperature_viscous"
-    symbols = (Symbol("fvt", "f", "vT", "change of viscous friction with temperature"),)
+    words = TermWords(symbols=(Symbol("fvt", "f", "vT", "change of viscous friction with temperature"),))
     coefficients = (Coefficient("fvt", "N m s/(rad K)", "N s/(m K)"),)
 
     def __post_init__(self) -> None:
@@ -212,7 +217,13 @@ class LoadFriction(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "load_friction"
     traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.LOAD)
-    symbols = (Symbol("fl", "f", "l", "friction with the load"),)
+    selection = replace(
+        CurveTerm.selection,
+        proposed=by_joint(
+            "load-dependent", make=lambda log: LoadFriction("estimate", log.inertia) if log.inertia else None
+        ),
+    )
+    words = TermWords(symbols=(Symbol("fl", "f", "l", "friction with the load"),))
     coefficients = (Coefficient("fl", "1", "1", 0.0),)
 
     def __post_init__(self) -> None:
@@ -227,14 +238,6 @@ class LoadFriction(CurveTerm):
                 found=f"load = '{self.load}' with {len(self.inertia)} inertial numbers",
                 expected="load 'prior' or 'estimate', and ten finite numbers a body or none",
             )
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Joint by joint, under the load of the bodies of the fit before it, which knows them to a few per cent."""
-        if not log.inertia:
-            return ()
-        term = cls("estimate", log.inertia)
-        return (proposal_by_joint(robot, term, "load-dependent", "load-dependent"),)
 
     @property
     def is_open(self) -> bool:
@@ -304,6 +307,13 @@ class LoadFriction(CurveTerm):
 BENDS = 0.3
 
 
+def _flattening(remains: Remains, joint: int) -> tuple[Feature, ...]:
+    """A slope at low speed that gives way to a flatter one."""
+    x = remains.motion.dq[:, joint] / remains.top_speed(joint)
+    seen, advice = "Friction that flattens at high speed", "Try saturating_viscous"
+    return (remains.friction(joint, x / (1.0 + np.abs(x) / BENDS), lambda _: seen, advice),)
+
+
 @dataclass(frozen=True)
 class SaturatingViscous(CurveTerm):
     """Viscous friction that bends over: tau_j = fvs_j dq_j / (1 + |dq_j| / velocity_j), in place of `viscous`.
@@ -316,8 +326,11 @@ class SaturatingViscous(CurveTerm):
     velocity: ShapeValue = None
     joints: tuple[str, ...] = ()
     name: str = "saturating_viscous"
-    group = FRICTION_FORM
-    symbols = (Symbol("fvs", "f", "v,s", "viscous friction at low speed, saturating"),)
+    words = TermWords(
+        symbols=(Symbol("fvs", "f", "v,s", "viscous friction at low speed, saturating"),),
+        group=FRICTION_FORM,
+        features=_flattening,
+    )
     coefficients = (Coefficient("fvs", "N m s/rad", "N s/m", 0.0),)
     shapes = (Shape("velocity", "rad/s", "m/s", 0.5),)
     form = FrictionForm("saturating", ("viscous",), (0.2, 0.4, 0.6, 0.8))
@@ -328,13 +341,6 @@ class SaturatingViscous(CurveTerm):
     def rival(self, joints: tuple[str, ...]) -> Terms:
         """Viscous friction."""
         return Terms((Viscous(joints),))
-
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """A slope at low speed that gives way to a flatter one."""
-        x = remains.motion.dq[:, joint] / remains.top_speed(joint)
-        seen, advice = "Friction that flattens at high speed", "Try saturating_viscous"
-        return (remains.friction(joint, x / (1.0 + np.abs(x) / BENDS), lambda _: seen, advice),)
 
     def range_of(self, motion: JointMotion) -> Float:
         """From a hundredth of the peak velocity, which is a step, to ten times it, which is a straight line."""

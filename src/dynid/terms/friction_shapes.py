@@ -34,7 +34,7 @@ from dynid.terms.exports import (
     c_sign,
 )
 from dynid.terms.friction import WIDTH, Coulomb, check_width, direction, mean_sign, passed_speeds
-from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
+from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains, TermWords
 from dynid.terms.term import (
     Proposal,
     Symbol,
@@ -71,7 +71,7 @@ class SmoothCoulomb(CurveTerm):
     name: str = "coulomb_tanh"
     form = FrictionForm("tanh", ("coulomb",), (0.3, 0.45, 0.6, 0.75))
     traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
-    symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
+    words = TermWords(symbols=(Symbol("fc", "f", "c", "Coulomb friction"),))
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     shapes = (Shape("width", *_SPEED, 0.02),)
 
@@ -95,6 +95,17 @@ class SmoothCoulomb(CurveTerm):
         return (f"tanh({speed} / {c_number(shape[0])})",)
 
 
+def _low_speed_friction(remains: Remains, joint: int) -> tuple[Feature, ...]:
+    """More, or less, friction at low speed."""
+    x = remains.motion.dq[:, joint] / remains.top_speed(joint)
+    column = remains.step(joint) * np.exp(-((x / LOW) ** 2))
+
+    def seen(size: float) -> str:
+        return f"{'More' if size > 0 else 'Less'} friction at low speed than at high"
+
+    return (remains.friction(joint, column, seen, "Try stribeck"),)
+
+
 @dataclass(frozen=True)
 class Stribeck(CurveTerm):
     """More friction at low speed, besides `coulomb`: tau_j = fs_j s(dq_j) exp(-(|dq_j| / velocity_j)^exponent).
@@ -110,9 +121,12 @@ class Stribeck(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "stribeck"
     form = FrictionForm("stribeck", (), (0.25, 0.55, 0.85))
-    group = FRICTION_FORM
+    words = TermWords(
+        symbols=(Symbol("fs", "f", "s", "Stribeck friction"),),
+        group=FRICTION_FORM,
+        features=_low_speed_friction,
+    )
     traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
-    symbols = (Symbol("fs", "f", "s", "Stribeck friction"),)
     coefficients = (Coefficient("fs", "N m", "N", lower=0.0),)
     shapes = (Shape("velocity", *_SPEED, 0.1),)
 
@@ -124,17 +138,6 @@ class Stribeck(CurveTerm):
                 found=f"exponent {self.exponent}, width {self.width}",
                 expected="exponent > 0, width >= 0",
             )
-
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """More, or less, friction at low speed."""
-        x = remains.motion.dq[:, joint] / remains.top_speed(joint)
-        column = remains.step(joint) * np.exp(-((x / LOW) ** 2))
-
-        def seen(size: float) -> str:
-            return f"{'More' if size > 0 else 'Less'} friction at low speed than at high"
-
-        return (remains.friction(joint, column, seen, "Try stribeck"),)
 
     def range_of(self, motion: JointMotion) -> Float:
         """From a thousandth of the peak velocity, or where the smoothed sign has risen, to all of it."""
@@ -168,7 +171,7 @@ class Sigmoid(CurveTerm):
     name: str = "sigmoid"
     form = FrictionForm("sigmoid", ("coulomb",))
     traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
-    symbols = (Symbol("fg", "f", "g", "sigmoidal friction, Gaz's phi 1"),)
+    words = TermWords(symbols=(Symbol("fg", "f", "g", "sigmoidal friction, Gaz's phi 1"),))
     coefficients = (Coefficient("fg", "N m", "N", 0.0),)
     shapes = (Shape("slope", *_INVERSE, 20.0), Shape("shift", *_SPEED, 0.0, positive=False))
 
@@ -217,9 +220,11 @@ class ZolloFriction(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "zollo"
     traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
-    symbols = (
-        Symbol("fzc", "f", "3", "friction that fades with speed, Zollo's f3"),
-        Symbol("fze", "f", "5", "friction that rises with speed, Zollo's f5"),
+    words = TermWords(
+        symbols=(
+            Symbol("fzc", "f", "3", "friction that fades with speed, Zollo's f3"),
+            Symbol("fze", "f", "5", "friction that rises with speed, Zollo's f5"),
+        )
     )
     coefficients = (Coefficient("fzc", "N m", "N"), Coefficient("fze", "N m", "N"))
     shapes = (Shape("fade", *_SPEED, 0.05), Shape("rise", *_INVERSE, 15.0))
@@ -268,7 +273,7 @@ class Presliding(CurveTerm):
     width: float = WIDTH
     name: str = "presliding"
     form = FrictionForm("presliding", ("coulomb",), (0.2, 0.3, 0.4, 0.5, 0.6, 0.7))
-    symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
+    words = TermWords(symbols=(Symbol("fc", "f", "c", "Coulomb friction"),))
     traits = Traits(Kind.FRICTION, Side.MOTOR, Reads.PAST, Dry.STEP)
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     shapes = (Shape("distance", "rad", "m", 1e-3),)
@@ -305,6 +310,22 @@ class Presliding(CurveTerm):
         return stop_operator([x / shape[0] for x in past], path)[None, :]
 
 
+def _wave_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """At the waves that the log seems to have, on the joints that have them."""
+    waves = {j: one.waves[0] for j, one in enumerate(log.motion) if one.waves}
+    if not waves:
+        return ()
+    joints = tuple(robot.joint_names[j] for j in waves)
+    whole = narrowed(PositionFriction(harmonic=None), log.slowness)
+    there = replace(whole, harmonic=tuple(waves.values()), joints=joints)
+    label = "waves"
+
+    def build(places: tuple[int, ...]) -> Term:
+        return replace(whole, joints=named_joints(robot, places))
+
+    return (proposal_by_joint(robot, there, label, label, build=build),)
+
+
 @dataclass(frozen=True)
 class PositionFriction(CurveTerm):
     """Coulomb friction that varies with position: tau_j = s(dq_j) (fqc_j cos(k_j q_j) + fqs_j sin(k_j q_j)).
@@ -324,9 +345,12 @@ class PositionFriction(CurveTerm):
     name: str = "position_friction"
     form = FrictionForm("waves", options={"harmonic": None})
     traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
-    symbols = (
-        Symbol("fqc", "f", "qc", "Coulomb friction with the cosine of position"),
-        Symbol("fqs", "f", "qs", "Coulomb friction with the sine of position"),
+    selection = replace(CurveTerm.selection, proposed=_wave_proposals)
+    words = TermWords(
+        symbols=(
+            Symbol("fqc", "f", "qc", "Coulomb friction with the cosine of position"),
+            Symbol("fqs", "f", "qs", "Coulomb friction with the sine of position"),
+        )
     )
     coefficients = (Coefficient("fqc", "N m", "N"), Coefficient("fqs", "N m", "N"))
     shapes = (Shape("harmonic", "1", "rad/m", 1.0),)
@@ -350,22 +374,6 @@ class PositionFriction(CurveTerm):
             if not k * (extent.high[j] - extent.low[j]) >= 2.0 * np.pi * WHOLE:
                 low[j], high[j] = extent.low[j], extent.high[j]
         return replace(self, positions=tuple(zip(low.tolist(), high.tolist(), strict=True)))
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """At the waves that the log seems to have, on the joints that have them."""
-        waves = {j: one.waves[0] for j, one in enumerate(log.motion) if one.waves}
-        if not waves:
-            return ()
-        joints = tuple(robot.joint_names[j] for j in waves)
-        whole = narrowed(cls(harmonic=None), log.slowness)
-        there = replace(whole, harmonic=tuple(waves.values()), joints=joints)
-        label = "waves"
-
-        def build(places: tuple[int, ...]) -> Term:
-            return replace(whole, joints=named_joints(robot, places))
-
-        return (proposal_by_joint(robot, there, label, label, build=build),)
 
     def range_of(self, motion: JointMotion) -> Float:
         """From one wave within the range of motion to MOST_WAVES."""

@@ -17,7 +17,7 @@ from dynid.signals.samples import Samples
 from dynid.spatial.inertia import from_com, to_com
 from dynid.terms.channel import channel
 from dynid.terms.exports import Column, Kind, Of, Scale, Symbol, Traits
-from dynid.terms.residual_tests import MISSES_MUCH, Declared, FitAnalysis, Level, Notice
+from dynid.terms.residual_tests import MISSES_MUCH, Declared, FitAnalysis, Level, Notice, TermWords
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS, INERTIAL_UNITS, RigidBody
 from dynid.terms.term import Term
 
@@ -27,6 +27,25 @@ UNSURE, UNSURE_CENTRE = 0.3, 0.02
 LOAD_CHANCE, LOAD_SIGNIFICANCE = 1e-6, 2.0
 # Of the distance from the description, what a load has to explain.
 LOAD_EXPLAINED = 0.5
+
+
+def _load_notices(fit: FitAnalysis) -> Iterator[Notice]:
+    """Where a load explains the better part of the way to the bodies of a fit that can be trusted."""
+    if float(np.median(fit.missed)) > MISSES_MUCH:
+        return
+    load = find_load(fit)
+    if load is not None and load.sure and load.explained >= LOAD_EXPLAINED:
+        yield Notice(
+            "payload",
+            Level.DOUBT,
+            f"body '{load.body}' looks about {load.mass:.2g} +- {2 * load.std:.1g} kg heavier than its "
+            "description (a tool or a load)",
+            "the bodies of the description",
+            "leave it where the model is to hold it; else take it off, or declare it (a [[fixed]] part, a link "
+            "of the description, or known_payload)",
+            declared=Declared(load=fit.robot.body_names.index(load.body)),
+            lesser=Level.WARNING,
+        )
 
 
 @dataclass(frozen=True)
@@ -42,6 +61,7 @@ class KnownPayload(Term):
     trajectories: str = "*"
     name: str = "known_payload"
     traits = Traits(Kind.LOG, scale=Scale.FIXES)
+    words = TermWords(against_description=_load_notices)
 
     def __post_init__(self) -> None:
         if len(self.inertia) != 10 or not np.isfinite(self.inertia).all():
@@ -49,25 +69,6 @@ class KnownPayload(Term):
                 "payload-inertia",
                 found=f"{list(self.inertia)}",
                 expected="ten finite numbers: m, mcx, ..., Izz",
-            )
-
-    @classmethod
-    def against_description(cls, fit: FitAnalysis) -> Iterator[Notice]:
-        """Where a load explains the better part of the way to the bodies of a fit that can be trusted."""
-        if float(np.median(fit.missed)) > MISSES_MUCH:
-            return
-        load = find_load(fit)
-        if load is not None and load.sure and load.explained >= LOAD_EXPLAINED:
-            yield Notice(
-                "payload",
-                Level.DOUBT,
-                f"body '{load.body}' looks about {load.mass:.2g} +- {2 * load.std:.1g} kg heavier than its "
-                "description (a tool or a load)",
-                "the bodies of the description",
-                "leave it where the model is to hold it; else take it off, or declare it (a [[fixed]] part, a link "
-                "of the description, or known_payload)",
-                declared=Declared(load=fit.robot.body_names.index(load.body)),
-                lesser=Level.WARNING,
             )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
@@ -233,9 +234,11 @@ class HeldLoad(Term):
     empty: float = 0.0
     name: str = "held_load"
     traits = Traits(Kind.LOG)
-    symbols = tuple(
-        Symbol(f"held_{symbol}", f"held {symbol}", "", f"{symbol} of the load that is held at times")
-        for symbol in INERTIAL_SYMBOLS
+    words = TermWords(
+        symbols=tuple(
+            Symbol(f"held_{symbol}", f"held {symbol}", "", f"{symbol} of the load that is held at times")
+            for symbol in INERTIAL_SYMBOLS
+        )
     )
 
     def __post_init__(self) -> None:

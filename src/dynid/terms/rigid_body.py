@@ -23,6 +23,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Kind, Part, Traits
+from dynid.terms.residual_tests import TermWords
 from dynid.terms.term import Column, Of, Symbol, Term, empty_panels
 
 INERTIAL_SYMBOLS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
@@ -41,11 +42,13 @@ class RigidBody(Term):
 
     name: str = "rigid_body"
     traits = Traits(Kind.BODIES)
-    symbols = (
-        Symbol("m", "m", "", "mass"),
-        *(Symbol(f"mc{k}", "mc", k, f"first moment of mass along {k}") for k in "xyz"),
-        *(Symbol(f"I{k}", "I", k, f"inertia {k} about the joint frame") for k in ("xx", "xy", "yy")),
-        *(Symbol(f"I{k}", "I", k, f"inertia {k} about the joint frame") for k in ("xz", "yz", "zz")),
+    words = TermWords(
+        symbols=(
+            Symbol("m", "m", "", "mass"),
+            *(Symbol(f"mc{k}", "mc", k, f"first moment of mass along {k}") for k in "xyz"),
+            *(Symbol(f"I{k}", "I", k, f"inertia {k} about the joint frame") for k in ("xx", "xy", "yy")),
+            *(Symbol(f"I{k}", "I", k, f"inertia {k} about the joint frame") for k in ("xz", "yz", "zz")),
+        )
     )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:

@@ -12,8 +12,9 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels, reference
 from dynid.robot.model import Mounting, RobotModel, unit_vectors
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Column, Kind, LogFacts, MotionBasis, Question, Role, Side, Symbol, Traits
-from dynid.terms.term import JointTerm, Proposal, Term, empty_panels, proposal_by_joint
+from dynid.terms.exports import Column, Kind, MotionBasis, Question, Role, Side, Symbol, Traits
+from dynid.terms.residual_tests import TermWords
+from dynid.terms.term import JointTerm, Selection, Term, by_joint, empty_panels
 from dynid.terms.transmission import motors_moved
 
 
@@ -23,18 +24,19 @@ class RotorInertia(JointTerm):
 
     name: str = "rotor_inertia"
     symbol = "Ia"
-    symbols = (Symbol("Ia", "I", "a", "rotor inertia seen at the joint"),)
+    words = TermWords(
+        symbols=(Symbol("Ia", "I", "a", "rotor inertia seen at the joint"),),
+        cause="rotors, which the model lacks",
+    )
     unit_revolute = "kg m^2"
     unit_prismatic = "kg"
     lower = 0.0
     traits = Traits(Kind.ROTORS, Side.MOTOR, basis=MotionBasis.ACCELERATION)
-    role, question = Role.PLAIN, Question("rotors", words="rotor inertia", certain=True)
-    as_cause = "rotors, which the model lacks"
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """All rotors or none."""
-        return (proposal_by_joint(robot, cls(), "rotor", "rotors", build=lambda places: cls()),)
+    selection = Selection(
+        Role.PLAIN,
+        Question("rotors", words="rotor inertia", certain=True),
+        by_joint("rotor", "rotors", build=lambda _: RotorInertia()),
+    )
 
     def prior(self, robot: RobotModel) -> Float:
         """Reflected rotor inertia of the drive."""
@@ -82,7 +84,7 @@ class SpinningRotor(Term):
     )
     name: str = "spinning_rotor"
     symbol = "Ia"
-    covers = ("rotor",)
+    selection = Selection(covers=("rotor",))
     traits = Traits(Kind.ROTORS, Side.BOTH)
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Column, JointSpring, LogFacts, Part, Question, Role, Traits
-from dynid.terms.term import Proposal, Term, proposal_of_robot
+from dynid.terms.term import Proposal, Selection, Term, proposal_of_robot
 
 # Where a spring is mounted: its length as a function of the joints, and by how much each joint changes it.
 
@@ -278,6 +278,33 @@ class Spring(Term):
         return lever_panels(robot, self.geometry.joints(robot), lines, tuple(wanted))
 
 
+def _spring_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """Over each joint of which the description says nothing, as a hose, a cable or a balancer makes one."""
+    return tuple(
+        proposal_of_robot(
+            robot,
+            term := _of_joint(robot, j),
+            "spring",
+            "{count} spring{s} on {joints}",
+            places=(j,) * len(term.columns(robot)),
+            positive=True,
+            shield="position",
+        )
+        for j in (() if log.both_sides else range(robot.n))
+        if np.isnan(robot.spring_prior[j, 0])
+    )
+
+
+def _described_by_robot(robot: RobotModel) -> tuple[Term, ...]:
+    """Over each joint that has one in the description."""
+    known = np.flatnonzero(np.isfinite(robot.spring_prior[:, 0]))
+    return tuple(_of_joint(robot, j) for j in known.tolist())
+
+
+def _of_joint(robot: RobotModel, joint: int) -> TorsionSpring:
+    return TorsionSpring((robot.joint_names[joint],), label=f"joint{joint + 1}")
+
+
 @dataclass(frozen=True)
 class TorsionSpring(Term):
     """A torsion spring over one joint or the sum of several: tau_j = w_j (k a + c), a = sum_j w_j q_j.
@@ -298,34 +325,7 @@ class TorsionSpring(Term):
     name: str = "torsion_spring"
     traits = Traits(passive=True)
 
-    role, question = Role.ROBOT, Question("springs")
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Over each joint of which the description says nothing, as a hose, a cable or a balancer makes one."""
-        return tuple(
-            proposal_of_robot(
-                robot,
-                term := cls._of_joint(robot, j),
-                "spring",
-                "{count} spring{s} on {joints}",
-                places=(j,) * len(term.columns(robot)),
-                positive=True,
-                shield="position",
-            )
-            for j in (() if log.both_sides else range(robot.n))
-            if np.isnan(robot.spring_prior[j, 0])
-        )
-
-    @classmethod
-    def described(cls, robot: RobotModel) -> tuple[Term, ...]:
-        """Over each joint that has one in the description."""
-        known = np.flatnonzero(np.isfinite(robot.spring_prior[:, 0]))
-        return tuple(cls._of_joint(robot, j) for j in known.tolist())
-
-    @classmethod
-    def _of_joint(cls, robot: RobotModel, joint: int) -> TorsionSpring:
-        return cls((robot.joint_names[joint],), label=f"joint{joint + 1}")
+    selection = Selection(Role.ROBOT, Question("springs"), _spring_proposals, _described_by_robot)
 
     def __post_init__(self) -> None:
         check_label(self.label)

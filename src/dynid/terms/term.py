@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dynid.base.arrays import Bool, Float, Int
-from dynid.base.diagnostics import Explanation
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.base.registry import Registry, meant
@@ -41,7 +40,7 @@ from dynid.terms.exports import (
     side_by_side,
     split,
 )
-from dynid.terms.residual_tests import Feature, FeatureGroup, FitAnalysis, Held, Notice, Remains
+from dynid.terms.residual_tests import TermWords
 
 __all__ = [
     "CATALOGUE",
@@ -62,6 +61,27 @@ __all__ = [
 MomentumForm = Callable[[RobotModel, Samples, Bool], tuple[Panels, Panels]]
 
 
+def _nothing(*_: Any) -> tuple[Any, ...]:
+    return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """How the automatic choice of the model tries a term.
+
+    role: None = it has none.    question: of the choice, that it answers.
+    proposed: the proposals for a log, from the class of the term; () = it is not tried.
+    described: terms for what a robot's description says that it has, which the choice keeps; () = nothing.
+    covers: labels of plain effects that have no place beside it.
+    """
+
+    role: Role | None = None
+    question: Question = Question("")
+    proposed: Callable[[type[Any], RobotModel, LogFacts], tuple[Proposal, ...]] = _nothing
+    described: Callable[[RobotModel], tuple[Term, ...]] = _nothing
+    covers: tuple[str, ...] = ()
+
+
 class Term(ABC):
     """One physical effect, linear in its parameters; the seam for new physics.
 
@@ -69,50 +89,22 @@ class Term(ABC):
     (or a JointTerm with `basis`), named in dynid.terms.catalogue to be reachable from an experiment file.
 
     traits: what it is to programs that use it.
+    words: how it is written, what its lack looks like, what its size means.
+    selection: how the automatic choice tries it.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     name: str
     traits: ClassVar[Traits] = Traits()
-    symbols: ClassVar[tuple[Symbol, ...]] = ()
-    role: ClassVar[Role | None] = None  # in the automatic choice, None = it has none
-    question: ClassVar[Question] = Question("")  # the question of the automatic choice that it answers
-    group: ClassVar[FeatureGroup | None] = None  # of the features that it leaves in residuals
-    explanations: ClassVar[tuple[Explanation, ...]] = ()  # of a plug-in's codes; dynid's are in docs/findings
-    # Its lack as a cause of bodies that are not physically consistent, in words; with {joint}, that of single joints.
-    as_cause: ClassVar[str] = ""
-    # The same of all joints of one kind of drive, which the description tells by the greatest effort.
-    as_cause_of_kind: ClassVar[str] = ""
-    covers: ClassVar[tuple[str, ...]] = ()  # labels of plain effects that have no place beside it
+    words: ClassVar[TermWords] = TermWords()
+    selection: ClassVar[Selection] = Selection()
 
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """How the automatic choice tries this effect on a log; () = not at all."""
-        return ()
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__module__.partition(".")[0] != "dynid":
+            from dynid.terms.old import adapt
 
-    @classmethod
-    def described(cls, robot: RobotModel) -> tuple[Term, ...]:
-        """Terms for what the description says that the robot has, which the automatic choice keeps; () = nothing."""
-        return ()
-
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """What the lack of this effect leaves of a joint's residual, in the class's `group`; () = nothing specific."""
-        return ()
-
-    @classmethod
-    def lacking(cls, fit: FitAnalysis) -> Iterator[Notice]:
-        """What residuals say of this effect on the whole robot; what they say of single joints is in `features`."""
-        yield from ()
-
-    @classmethod
-    def against_description(cls, fit: FitAnalysis) -> Iterator[Notice]:
-        """What this effect would explain of the way in which a fit differs from the description."""
-        yield from ()
-
-    def notices(self, held: Held) -> Iterator[Notice]:
-        """What the sizes of this effect in a fitted model mean to whoever recorded the log."""
-        yield from ()
+            adapt(cls)
 
     @property
     def along_time(self) -> bool:
@@ -565,7 +557,8 @@ def proposal_of_robot(robot: RobotModel, term: Term, label: str, option: str, **
     """A candidate that is chosen for the whole robot.    build: the term for a model.    more: further fields."""
     places = (EVERYWHERE,) * len(term.columns(robot))
     fields: dict[str, Any] = {"variants": (term,), "places": places, "build": lambda _: term}
-    return Proposal(label, term.role or Role.ROBOT, term.question, option=option, **(fields | more))
+    chosen = term.selection
+    return Proposal(label, chosen.role or Role.ROBOT, chosen.question, option=option, **(fields | more))
 
 
 # The terms of experiments and run folders by name, filled by dynid.terms.catalogue.
@@ -666,21 +659,7 @@ class JointTerm(Term):
     traits = Traits(side=Side.MOTOR)
     needs_motion: ClassVar[bool] = True
     width: float = 0.0  # of the sign that it exports as, rad/s (m/s), 0 = plain
-    label: ClassVar[str] = ""  # in the automatic choice
-    option: ClassVar[str] = ""  # its name among the answers of its question
     joints: tuple[str, ...] = ()
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Itself, joint by joint, where it has a role and a label."""
-        if cls.role is None or not cls.label:
-            return ()
-        return (proposal_by_joint(robot, cls.tried_on(log), cls.label, cls.option or cls.label),)
-
-    @classmethod
-    def tried_on(cls, log: LogFacts) -> JointTerm:
-        """The term that the automatic choice tries on a log."""
-        return cls()
 
     @abstractmethod
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
@@ -800,4 +779,28 @@ def proposal_by_joint(robot: RobotModel, term: Term, label: str, option: str, **
         "places": tuple(column.owner for column in term.columns(robot)),
         "build": lambda places: on_joints(term, named_joints(robot, places)),
     }
-    return Proposal(label, term.role or Role.ROBOT, term.question, option=option, **(fields | more))
+    chosen = term.selection
+    return Proposal(label, chosen.role or Role.ROBOT, chosen.question, option=option, **(fields | more))
+
+
+def by_joint(
+    label: str, option: str = "", make: Callable[[LogFacts], Term | None] | None = None, **more: Any
+) -> Callable[[type[Term], RobotModel, LogFacts], tuple[Proposal, ...]]:
+    """A term's `Selection.proposed`: itself, joint by joint.
+
+    Parameters
+    ----------
+    label, option : str
+        As of a `Proposal`; the option is the label unless it is given.
+    make : callable, optional
+        The term on all joints for a log, None where it is not tried; the class without options otherwise.
+    **more
+        Further fields of the proposal.
+
+    """
+
+    def proposed(kind: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        term = kind() if make is None else make(log)
+        return () if term is None else (proposal_by_joint(robot, term, label, option or label, **more),)
+
+    return proposed

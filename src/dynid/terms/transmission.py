@@ -36,6 +36,7 @@ from dynid.terms.exports import (
 from dynid.terms.friction import WIDTH, Coulomb, Viscous, direction
 from dynid.terms.term import (
     Proposal,
+    Selection,
     Term,
     Terms,
     empty_panels,
@@ -46,6 +47,12 @@ from dynid.terms.term import (
 )
 
 MOTORS = Question("motors")
+
+
+def _rotor_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """At motors that move several joints."""
+    motors = () if log.both_sides else shared_motors(robot)
+    return tuple(at_motor(robot, MotorInertia(joints=(robot.joint_names[i],)), i) for i in motors)
 
 
 @dataclass(frozen=True)
@@ -60,13 +67,7 @@ class MotorInertia(Term):
     joints: tuple[str, ...] = ()
     name: str = "motor_inertia"
     traits = Traits(side=Side.MOTOR)
-    role, question = Role.ROBOT, MOTORS
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """At motors that move several joints."""
-        motors = () if log.both_sides else shared_motors(robot)
-        return tuple(at_motor(robot, cls(joints=(robot.joint_names[i],)), i) for i in motors)
+    selection = Selection(Role.ROBOT, MOTORS, _rotor_proposals)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One column a motor."""
@@ -122,6 +123,17 @@ class MotorInertia(Term):
         return motors_moved(robot, moved)[list(joint_indices(robot, self.joints))]
 
 
+def _friction_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """Viscous and Coulomb friction of motors that move several joints, felt by all of these."""
+    found = []
+    for i in () if log.both_sides else shared_motors(robot):
+        own = (robot.joint_names[i],)
+        ratio = float(np.abs(robot.drive.transmission[i]).max()) * log.slowness
+        for term in (Viscous(joints=own), Coulomb(WIDTH * ratio, joints=own)):
+            found.append(at_motor(robot, OnMotor(term), i))
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class OnMotor(ShapedTerm):
     """Any effect of single joints, at the motors instead: evaluated at theta_m and mapped with tau = J' tau_motor.
@@ -137,18 +149,7 @@ class OnMotor(ShapedTerm):
     of: Term
     name: str = "on_motor"
     traits = Traits(side=Side.MOTOR)
-    role, question = Role.ROBOT, MOTORS
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Viscous and Coulomb friction of motors that move several joints, felt by all of these."""
-        found = []
-        for i in () if log.both_sides else shared_motors(robot):
-            own = (robot.joint_names[i],)
-            ratio = float(np.abs(robot.drive.transmission[i]).max()) * log.slowness
-            for term in (Viscous(joints=own), Coulomb(WIDTH * ratio, joints=own)):
-                found.append(at_motor(robot, cls(term), i))
-        return tuple(found)
+    selection = Selection(Role.ROBOT, MOTORS, _friction_proposals)
 
     def __post_init__(self) -> None:
         if isinstance(self.of, OnMotor) or not isinstance(self.of, Term):
@@ -375,6 +376,24 @@ _UNITS = {
 }
 
 
+def _coupling_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """Pair by pair of neighbours, where the equations do not hold the motors apart."""
+    if log.both_sides:
+        return ()
+    width = WIDTH * log.slowness
+    term = JointCoupling(width=width)
+    pairs = term.pairs(robot)
+
+    def build(places: tuple[int, ...]) -> Term:
+        own, names = [pairs[i] for i in places], robot.joint_names
+        return JointCoupling(tuple(names[j] for j, _ in own), tuple(names[k] for _, k in own), width)
+
+    places = tuple(np.repeat(np.arange(len(pairs)), len(_KINDS)).tolist())
+    return (
+        proposal_by_joint(robot, term, "coupling", "{count} coupled pair{s}", build=build, places=places),
+    )
+
+
 @dataclass(frozen=True)
 class JointCoupling(Term):
     """Torque on joint j from the motion of joint k: fv_jk dq_k + fc_jk s(dq_k) + Ia_jk ddq_k, s = tanh(dq / width).
@@ -390,7 +409,7 @@ class JointCoupling(Term):
     width: float = 0.02
     name: str = "joint_coupling"
     traits = Traits(side=Side.MOTOR, hides_wiring=True)
-    role, question = Role.ROBOT, Question("coupling")
+    selection = Selection(Role.ROBOT, Question("coupling"), _coupling_proposals)
 
     def __post_init__(self) -> None:
         pairs = list(zip(self.joints, self.others, strict=False))
@@ -400,24 +419,6 @@ class JointCoupling(Term):
                 found=f"joints {list(self.joints)} with others {list(self.others)}, width {self.width}",
                 expected="as many others as joints, each another joint, and a width >= 0",
             )
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Pair by pair of neighbours, where the equations do not hold the motors apart."""
-        if log.both_sides:
-            return ()
-        width = WIDTH * log.slowness
-        term = cls(width=width)
-        pairs = term.pairs(robot)
-
-        def build(places: tuple[int, ...]) -> Term:
-            own, names = [pairs[i] for i in places], robot.joint_names
-            return cls(tuple(names[j] for j, _ in own), tuple(names[k] for _, k in own), width)
-
-        places = tuple(np.repeat(np.arange(len(pairs)), len(_KINDS)).tolist())
-        return (
-            proposal_by_joint(robot, term, "coupling", "{count} coupled pair{s}", build=build, places=places),
-        )
 
     def pairs(self, robot: RobotModel) -> tuple[tuple[int, int], ...]:
         """(j, k) of every coupling."""
