@@ -17,6 +17,7 @@ from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.signals.samples import Samples
 from dynid.terms import RigidBody, Term
+from dynid.terms.forms import torque_of
 from dynid.terms.nominal import Nominal
 from dynid.terms.residual_tests import Held, Level
 from dynid.terms.zero_offset import ZeroOffset
@@ -117,7 +118,7 @@ def test_the_derivative_is_that_of_the_torque() -> None:
         nominal.rigid(robot, samples.q + sign * tiny * theta, samples.dq, samples.ddq) for sign in (-1.0, 1.0)
     ]
     wanted = (ends[1] - ends[0]) / (2 * tiny)
-    found = ZeroOffset(nominal.inertia).torque(robot, samples, theta)
+    found = torque_of(ZeroOffset(nominal.inertia), robot, samples, theta)
     np.testing.assert_allclose(found, wanted, atol=1e-6 * np.abs(wanted).max())
 
 
@@ -131,8 +132,8 @@ def test_secants_are_exact_where_they_are_taken() -> None:
     )
     moved = Samples.from_motion(samples.q + zeros, samples.dq, samples.ddq, samples.tau)
     theta = bodies.ravel()
-    change = RigidBody().torque(robot, moved, theta) - RigidBody().torque(robot, samples, theta)
-    np.testing.assert_allclose(term.torque(robot, samples, zeros), change, atol=1e-9)
+    change = torque_of(RigidBody(), robot, moved, theta) - torque_of(RigidBody(), robot, samples, theta)
+    np.testing.assert_allclose(torque_of(term, robot, samples, zeros), change, atol=1e-9)
 
 
 @pytest.mark.parametrize(

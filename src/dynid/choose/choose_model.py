@@ -36,7 +36,7 @@ from dynid.kernel import solve_triangular
 from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows
 from dynid.signals.samples import Samples
-from dynid.terms.curve import CurveTerm
+from dynid.terms.curve import CurveTerm, with_shape_table
 from dynid.terms.exports import EVERYWHERE, FRICTION, Dry, Extent, JointMotion, LogFacts, Role
 from dynid.terms.nominal import Nominal, NominalTerm
 from dynid.terms.term import Proposal, Term, Terms
@@ -58,7 +58,7 @@ def terms_of(kept: Terms, effects: Iterable[Label], wide: WideModel, started: bo
         places = tuple(sorted(own))
         term = proposal.build(places)
         if started and isinstance(term, CurveTerm) and term.shapes:
-            term = term.with_shape_table(np.array([wide.shape(proposal, own[j], j) for j in places]))
+            term = with_shape_table(term, np.array([wide.shape(proposal, own[j], j) for j in places]))
         found.append(term)
     return Terms(tuple(found))
 

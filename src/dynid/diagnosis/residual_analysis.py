@@ -19,6 +19,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.repetition import Repetition
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Dry, Of
+from dynid.terms.forms import known_torque, seen_by
 from dynid.terms.residual_tests import AlikeTest, BodyParameters, FeatureTest, Remains
 from dynid.terms.term import Terms
 
@@ -538,8 +539,8 @@ def regressor(robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -
     for term in terms:
         count = len(term.columns(robot))
         try:
-            panels = term.torque_regressor(robot, term.seen(samples), wanted[first : first + count])
-            term.known_torque(robot, term.seen(samples))  # may read more than motion, too
+            panels = term.torque_regressor(robot, seen_by(term, samples), wanted[first : first + count])
+            known_torque(term, robot, seen_by(term, samples))  # may read more than motion, too
         except DynidError:
             complete = False
         else:

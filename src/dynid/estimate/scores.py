@@ -20,6 +20,7 @@ from dynid.factor.folds import folds_of, judged_equations, moved_once, too_few_b
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Reads
+from dynid.terms.forms import seen_by
 from dynid.terms.friction import HALF
 from dynid.terms.nominal import NominalTerm
 from dynid.terms.term import Term, Terms
@@ -684,7 +685,7 @@ class Bands:
                 continue
             whole = _needs_time(term)
             panels = term.torque_regressor(
-                self.robot, term.seen(samples if whole else part), independent[span]
+                self.robot, seen_by(term, samples if whole else part), independent[span]
             )
             for j in range(n):
                 columns[j].append(panels.columns[j] + span.start)

@@ -27,6 +27,7 @@ from dynid.terms import (
     joint_indices,
     torque_slopes,
 )
+from dynid.terms.forms import motion_slopes, parameter_count, seen_by, torque_of
 from dynid.trajectories import Trajectory
 
 # Derivatives of a term's regressor with respect to motion by central differences, many shifted motions at
@@ -74,12 +75,12 @@ class TermLines:
         motion = _states(robot)
         panels = term.torque_regressor(
             robot,
-            term.seen(Samples.from_motion(*motion)),
-            np.ones(term.parameter_count(robot), dtype=np.bool_),
+            seen_by(term, Samples.from_motion(*motion)),
+            np.ones(parameter_count(term, robot), dtype=np.bool_),
         )
         joints = np.repeat(np.arange(robot.n), [len(own) for own in panels.columns])
         found = TermLines(robot, term, joints, np.concatenate(panels.columns), ())
-        if term.motion_slopes(robot, Samples.from_motion(*motion)) is not None:
+        if motion_slopes(term, robot, Samples.from_motion(*motion)) is not None:
             return found
         exchanged = [_exchanged(motion, kind, joint) for kind in range(3) for joint in range(robot.n)]
         before, *after = np.split(found._values([motion, *exchanged]), 1 + len(exchanged), axis=1)
@@ -98,7 +99,7 @@ class TermLines:
         # Torque and its spread ask for those of one motion one after the other.
         if self._latest and all(a is b for a, b in zip(self._latest[0][0], motion, strict=True)):
             return self._latest[0][1]
-        known = self.term.motion_slopes(self.robot, self.term.seen(Samples.from_motion(*motion)))
+        known = motion_slopes(self.term, self.robot, seen_by(self.term, Samples.from_motion(*motion)))
         found = self._differences(motion) if known is None else known
         self._latest[:] = [(motion, found)]
         return found
@@ -134,8 +135,8 @@ class TermLines:
         # The lines (R, T) of motions of equal length one after the other.
         q, dq, ddq = (np.concatenate(parts) for parts in zip(*motions, strict=True))
         samples = Samples.from_motion(q, dq, ddq)
-        every = np.ones(self.term.parameter_count(self.robot), dtype=np.bool_)
-        found = self.term.torque_regressor(self.robot, self.term.seen(samples), every)
+        every = np.ones(parameter_count(self.term, self.robot), dtype=np.bool_)
+        found = self.term.torque_regressor(self.robot, seen_by(self.term, samples), every)
         return np.concatenate(found.values)
 
 
@@ -231,7 +232,7 @@ class Whole:
         total = np.zeros((len(samples), robot.n))
         for (term, own), back in zip(self.terms.with_values(robot, theta), self.model, strict=True):
             if back is not term and own.any():
-                total += back.torque(robot, back.seen(samples), own)
+                total += torque_of(back, robot, seen_by(back, samples), own)
         return total
 
     def parameters(self, robot: RobotModel) -> Bool:
@@ -405,7 +406,7 @@ class MotionGradient:
                 total += torque_slopes(robot, part.reshape(-1, 10), q, dq, ddq)
             elif isinstance(term, JointTerm) and term.traits.basis is not None:
                 joints = list(joint_indices(robot, term.joints))
-                values = term.basis(robot, term.seen(samples))[:, joints]
+                values = term.basis(robot, seen_by(term, samples))[:, joints]
                 slope = term.traits.basis.slope(values, term.width)
                 if slope is not None:
                     total[slope[0]][:, joints, joints] += slope[1] * part
@@ -423,7 +424,7 @@ class MotionGradient:
     def _basis(self, part: Part, samples: Samples) -> Float:
         # The values (k, T) of a part whose term acts joint by joint.
         term = cast(JointTerm, part.term)
-        return np.asarray(term.basis(self.robot, term.seen(samples)).T[part.joints])
+        return np.asarray(term.basis(self.robot, seen_by(term, samples)).T[part.joints])
 
     def _rigid(self, q: Float, dq: Float, ddq: Float, part: Part, weights: Float) -> Float:
         robot = self.robot

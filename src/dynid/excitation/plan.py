@@ -47,6 +47,7 @@ from dynid.kernel import backend, using
 from dynid.robot import RobotModel
 from dynid.rows import TorqueRows
 from dynid.terms import JointTerm, MotionBasis, Reads, Term, Terms
+from dynid.terms.forms import without_memory
 from dynid.trajectories import Basis, BasisTrajectory, FourierBasis, SplineBasis, Together, Trajectory
 
 SMOOTH_SHARE, NOISE_SHARE = 0.01, 0.01
@@ -177,7 +178,7 @@ def design_terms(terms: Terms, robot: RobotModel) -> Terms:
     """
     speeds = robot.limits.velocity[np.isfinite(robot.limits.velocity)]
     width = SMOOTH_SHARE * float(speeds.min()) if len(speeds) else SMOOTH_SHARE
-    instant = (LeftOut(term) if Reads.RATE in term.traits.reads else term.without_memory() for term in terms)
+    instant = (LeftOut(term) if Reads.RATE in term.traits.reads else without_memory(term) for term in terms)
     return Terms(tuple(replace(t, width=width) if _is_plain_sign(t) else t for t in instant))
 
 

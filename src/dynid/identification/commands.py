@@ -108,7 +108,7 @@ def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
     moved = np.max([np.ptp(samples.q, axis=0) for samples in batches], axis=0) > MOVED
     lags = grid(prepared.source_rate)
     plain, rows = DEFAULT_TERMS, TorqueRows()
-    alive = np.concatenate([term.alive(robot, moved) for term in plain])
+    alive = plain.alive(robot, moved)
     base = structural_base(robot, plain, rows, seed).mask & alive
     wanted = np.concatenate([base, np.ones(len(lags), dtype=np.bool_)])
     terms, filters = Terms((*plain, _Shifted(tuple(lags)))), prepared.parallel_filter()
@@ -449,7 +449,7 @@ def _regression(prepared: Prepared, batches: list[Samples], seed: int, threads: 
     log, rows = prepared.log, TorqueRows()
     base = structural_base(log.robot, DEFAULT_TERMS, rows, seed)
     moved = np.max([np.ptp(samples.q, axis=0) for samples in batches], axis=0) > MOVED
-    alive = np.concatenate([term.alive(log.robot, moved) for term in DEFAULT_TERMS])
+    alive = DEFAULT_TERMS.alive(log.robot, moved)
     filters, seconds = prepared.parallel_filter(), block_of_motion(batches, prepared.bandwidth)
     assembly = Assembly(log.robot, DEFAULT_TERMS, rows, base.mask & alive, filters, Blocking(seconds))
     source = LogSource(assembly, batches, threads, commands=log.commands_of)

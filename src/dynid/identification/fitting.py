@@ -388,7 +388,7 @@ def _fit(call: Call, data: Data) -> Found:
         batches: Iterable[Samples], blocks: Blocking, terms: Terms, like: Fitted | None = None
     ) -> Fitted:
         structural = structural_base(robot, terms, data.rows, settings.seed)
-        alive = np.concatenate([term.alive(robot, moved) for term in terms])
+        alive = terms.alive(robot, moved)
         wanted, parallel = structural.mask & alive, data.prepared.parallel_filter()
         assembly = Assembly(robot, terms, data.rows, wanted, parallel, blocks)
         if data.prepared.measured is not None:

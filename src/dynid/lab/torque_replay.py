@@ -43,6 +43,7 @@ from dynid.terms import (
     smooth_sign,
     spring_torque,
 )
+from dynid.terms.forms import exported_parts, seen_by, torque_of
 
 # What of a log's torque exported files are to give: less what is of the measurement, apart what no file
 # holds.
@@ -85,7 +86,7 @@ def _torque(
     tau = np.zeros_like(samples.tau)
     for term, own in run.terms.with_values(run.robot, theta):
         if which(term, own):
-            tau += term.torque(run.robot, term.seen(samples), own)
+            tau += torque_of(term, run.robot, seen_by(term, samples), own)
     return tau
 
 
@@ -100,7 +101,7 @@ def _is_constant(term: Term) -> bool:
 def _is_apart(run: Identification, term: Term, own: Float) -> bool:
     if _is_of_log(term, own):
         return False
-    pieces = term.exported(run.robot, own)
+    pieces = exported_parts(term, run.robot, own)
     return pieces is None or any(isinstance(piece, Lean) for piece in pieces)
 
 

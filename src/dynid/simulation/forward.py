@@ -17,6 +17,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.simulation.mechanism import Mechanism, tried_positions
 from dynid.terms.exports import Kind, MotionBasis, Reads, smooth_sign
+from dynid.terms.forms import channels_of, known_torque, seen_by, torque_of
 from dynid.terms.term import JointTerm, Term, Terms, joint_indices
 
 _TRIED = 3
@@ -34,7 +35,7 @@ class ForwardModel:
         Raises UsageError for parameters of another length, or a term that reads a log channel or the past.
         """
         p = len(terms.columns(robot))
-        other = [term.name for term in terms if term.channels() or Reads.PAST in term.traits.reads]
+        other = [term.name for term in terms if channels_of(term) or Reads.PAST in term.traits.reads]
         if np.shape(theta) != (p,) or other:
             raise UsageError(
                 "forward-model",
@@ -111,14 +112,14 @@ class ForwardModel:
 
 
 def _torque(term: Term, robot: RobotModel, samples: Samples, part: Float) -> Float:
-    known = term.known_torque(robot, term.seen(samples))
+    known = known_torque(term, robot, seen_by(term, samples))
     if isinstance(term, JointTerm):
         # One line a joint: the basis itself, without the panels of a regressor.
         found = np.zeros_like(samples.q)
         acting = list(joint_indices(robot, term.joints))
-        found[:, acting] = part * term.basis(robot, term.seen(samples))[:, acting]
+        found[:, acting] = part * term.basis(robot, seen_by(term, samples))[:, acting]
     else:
-        found = term.torque(robot, term.seen(samples), part)
+        found = torque_of(term, robot, seen_by(term, samples), part)
     return found if known is None else found + known
 
 

@@ -17,6 +17,7 @@ from dynid.kernel.multibody import Multibody, Parameter, Slope
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Kind, smooth_sign
+from dynid.terms.forms import known_torque, motor_regressor, seen_by, torque_of
 from dynid.terms.term import JointTerm, Side, Term, Terms, joint_indices, joints_of
 
 Extra = Mapping[str, Float]
@@ -226,7 +227,7 @@ class Mechanism:
         samples = self.samples(still, speed, still, {})
         own = speed[:, : self.n] if term.traits.side is Side.LINK else speed[:, self.driven]
         width = float(term.width)
-        same = np.array_equal(term.basis(self.robot, term.seen(samples)), smooth_sign(own, width))
+        same = np.array_equal(term.basis(self.robot, seen_by(term, samples)), smooth_sign(own, width))
         return width if same else None
 
     def _line(self, term: Term, values: Float) -> tuple[Float, Float, Float] | None:
@@ -268,7 +269,7 @@ class Mechanism:
     def _plain_slope(self, term: JointTerm) -> Slope | None:
         # Whether the basis is the acceleration, the velocity or one.
         x, v, a = np.random.default_rng(0).normal(0.0, 1.0, (3, _TRIED, self.size))
-        basis = term.basis(self.robot, term.seen(self.samples(x, v, a, {})))
+        basis = term.basis(self.robot, seen_by(term, self.samples(x, v, a, {})))
         own = np.arange(self.n) if term.traits.side is Side.LINK else self.driven
         kinds = ((Slope.ACCELERATION, a), (Slope.VELOCITY, v), (Slope.ONE, np.ones_like(v)))
         return next((kind for kind, values in kinds if np.array_equal(basis, values[:, own])), None)
@@ -329,7 +330,7 @@ class Mechanism:
         rest, theta = self._rest
         f = self._force(rest, theta, samples) if rest.terms else np.zeros((len(x), self.size))
         for term, values in self._single:
-            torque = values * term.basis(self.robot, term.seen(samples))
+            torque = values * term.basis(self.robot, seen_by(term, samples))
             if not self.second or term.traits.side is Side.LINK:
                 f[:, : self.n] += torque
             else:
@@ -354,12 +355,12 @@ class Mechanism:
     @staticmethod
     def _is_single(term: Term) -> TypeGuard[JointTerm]:
         own = type(term)
-        plain = own.torque_regressor is JointTerm.torque_regressor and own.torque is Term.torque
+        plain = own.torque_regressor is JointTerm.torque_regressor
+        asked = (torque_of, motor_regressor, known_torque)
         return (
             isinstance(term, JointTerm)
             and plain
-            and own.motor_regressor is Term.motor_regressor
-            and own.known_torque is Term.known_torque
+            and all(form.dispatch(own) is form.dispatch(object) for form in asked)
         )
 
     @cached_property

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dynid.terms.curve import Coefficient, CurveTerm, FrictionChoice, Shape
     from dynid.terms.elastic import Compliance, JointDamping, LinkCoulomb, LinkOffset, LinkViscous, Stiffness
     from dynid.terms.exports import (
+        Dry,
         FrictionForm,
         JointMotion,
         Kind,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         Question,
         Reads,
         Scale,
+        Symbol,
         Traits,
         mixed_torque,
         smooth_sign,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from dynid.terms.gain import DriveGain
     from dynid.terms.gravity_tilt import Lean
     from dynid.terms.payload import HeldLoad, KnownPayload
+    from dynid.terms.residual_tests import TermWords
     from dynid.terms.rigid_body import RigidBody, torque_slopes
     from dynid.terms.rotor import RotorInertia, SpinningRotor
     from dynid.terms.spring import (
@@ -57,7 +60,7 @@ if TYPE_CHECKING:
         described_springs,
         register_function,
     )
-    from dynid.terms.term import Column, JointTerm, Term, Terms, empty_panels, joint_indices
+    from dynid.terms.term import Column, JointTerm, Selection, Term, Terms, empty_panels, joint_indices
     from dynid.terms.transmission import MotorInertia, OnMotor
 
 __all__ = [
@@ -70,6 +73,7 @@ __all__ = [
     "Coulomb",
     "CurveTerm",
     "DriveGain",
+    "Dry",
     "FrictionChoice",
     "FrictionForm",
     "FunctionTorque",
@@ -102,6 +106,7 @@ __all__ = [
     "RotorCompensation",
     "RotorInertia",
     "Scale",
+    "Selection",
     "Shape",
     "Sigmoid",
     "SmoothCoulomb",
@@ -109,8 +114,10 @@ __all__ = [
     "Spring",
     "Stiffness",
     "Stribeck",
+    "Symbol",
     "TemperatureViscous",
     "Term",
+    "TermWords",
     "Terms",
     "TorsionSpring",
     "Traits",
@@ -137,7 +144,7 @@ __getattr__, __dir__ = lazily(
         "curve": "Coefficient CurveTerm FrictionChoice Shape",
         "elastic": "Compliance JointDamping LinkCoulomb LinkOffset LinkViscous Stiffness",
         "exports": (
-            "FrictionForm JointMotion Kind Mixed MotionBasis Of Question Reads Scale Traits mixed_torque "
+            "Dry FrictionForm JointMotion Kind Mixed MotionBasis Of Question Reads Scale Symbol Traits mixed_torque "
             "smooth_sign spring_torque"
         ),
         "friction": "Coulomb Offset Viscous",
@@ -146,13 +153,14 @@ __getattr__, __dir__ = lazily(
         "gain": "DriveGain",
         "gravity_tilt": "Lean",
         "payload": "HeldLoad KnownPayload",
+        "residual_tests": "TermWords",
         "rigid_body": "RigidBody torque_slopes",
         "rotor": "RotorInertia SpinningRotor",
         "spring": (
             "FunctionTorque GasSpring Lever Points Spring TorsionSpring Triangle "
             "described_springs register_function"
         ),
-        "term": "Column JointTerm Term Terms empty_panels joint_indices",
+        "term": "Column JointTerm Selection Term Terms empty_panels joint_indices",
         "transmission": "MotorInertia OnMotor",
     },
 )

@@ -13,6 +13,7 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Column, Kind, Side, Traits
+from dynid.terms.forms import balanced_joints, known_torque
 from dynid.terms.friction import direction
 from dynid.terms.term import Term, empty_panels
 
@@ -30,18 +31,10 @@ class ChannelTorque(Term):
     free: bool = True
     name: str = "channel"
 
-    def channels(self) -> tuple[str, ...]:
-        """The one channel."""
-        return (self.channel_name,)
-
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One column if the scale is estimated."""
         owner = self._joint(robot)
         return (Column(f"s_{self.channel_name}", "1", self.name, owner, prior=1.0),) if self.free else ()
-
-    def balances(self, robot: RobotModel) -> Bool:
-        """Its joint: what the log brings along may be a counterbalance."""
-        return np.isin(np.arange(robot.n), self._joint(robot))
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The channel on its joint."""
@@ -52,14 +45,6 @@ class ChannelTorque(Term):
             values=tuple(line if j == owner else line[:0] for j in range(robot.n)),
         )
 
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """The channel itself when its scale is fixed."""
-        if self.free:
-            return None
-        torque = np.zeros((len(samples), robot.n))
-        torque[:, self._joint(robot)] = channel(samples, self.channel_name)
-        return torque
-
     def _joint(self, robot: RobotModel) -> int:
         if self.joint not in robot.joint_names:
             raise UsageError(
@@ -68,6 +53,22 @@ class ChannelTorque(Term):
                 expected="one of " + ", ".join(robot.joint_names),
             )
         return robot.joint_names.index(self.joint)
+
+
+@known_torque.register(ChannelTorque)
+def _(term: ChannelTorque, robot: RobotModel, samples: Samples) -> Float | None:
+    """The channel itself when its scale is fixed."""
+    if term.free:
+        return None
+    torque = np.zeros((len(samples), robot.n))
+    torque[:, term._joint(robot)] = channel(samples, term.channel_name)
+    return torque
+
+
+@balanced_joints.register(ChannelTorque)
+def _(term: ChannelTorque, robot: RobotModel) -> Bool:
+    """Its joint: what the log brings along may be a counterbalance."""
+    return np.isin(np.arange(robot.n), term._joint(robot))
 
 
 def channel(samples: Samples, name: str) -> Float:
@@ -132,33 +133,6 @@ class RotorCompensation(Term):
         """Empty."""
         return empty_panels(robot, samples)
 
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """Torque of rotors and friction, (T, n)."""
-        B = self._values(robot, "inertia") if self.inertia else robot.drive.reflected_rotor_inertia
-        if not np.isfinite(B).all():
-            missing = [name for name, b in zip(robot.joint_names, B, strict=True) if not np.isfinite(b)]
-            raise UsageError(
-                "rotor-inertia",
-                found=f"no rotor inertia of {', '.join(missing)}",
-                expected="one a joint",
-                do="give drive.rotor_inertia in the robot file, or inertia of rotor_compensation",
-            )
-        spun = samples.tau - B * samples.ddq
-        plain, slope = self._friction(robot, samples)
-        if self.loaded_by == "motor":
-            return np.asarray(B * samples.ddq + plain + slope * np.abs(spun))
-        locked = np.abs(slope).max(axis=0)
-        if (locked >= 1.0).any():
-            j = int(np.argmax(locked))
-            raise UsageError(
-                "self-locking",
-                found=f"load = {self._values(robot, 'load')[j]:.4g} at {robot.joint_names[j]}",
-                expected="below 1: friction that grows as fast as its load leaves no torque, or two, at the joint",
-                do="check the coefficient; it is N m of friction for each N m at the joint",
-            )
-        rest = spun - plain
-        return np.asarray(samples.tau - rest / (1.0 + slope * np.sign(rest)))
-
     def _friction(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
         # Friction without load, and its change by the size of the load, (T, n) each.
         sign = direction(samples, self.width)
@@ -183,3 +157,32 @@ class RotorCompensation(Term):
                 expected=f"{robot.n}, one a joint, or none",
             )
         return np.array(values or np.zeros(robot.n), dtype=np.float64)
+
+
+@known_torque.register(RotorCompensation)
+def _(term: RotorCompensation, robot: RobotModel, samples: Samples) -> Float | None:
+    """Torque of rotors and friction, (T, n)."""
+    B = term._values(robot, "inertia") if term.inertia else robot.drive.reflected_rotor_inertia
+    if not np.isfinite(B).all():
+        missing = [name for name, b in zip(robot.joint_names, B, strict=True) if not np.isfinite(b)]
+        raise UsageError(
+            "rotor-inertia",
+            found=f"no rotor inertia of {', '.join(missing)}",
+            expected="one a joint",
+            do="give drive.rotor_inertia in the robot file, or inertia of rotor_compensation",
+        )
+    spun = samples.tau - B * samples.ddq
+    plain, slope = term._friction(robot, samples)
+    if term.loaded_by == "motor":
+        return np.asarray(B * samples.ddq + plain + slope * np.abs(spun))
+    locked = np.abs(slope).max(axis=0)
+    if (locked >= 1.0).any():
+        j = int(np.argmax(locked))
+        raise UsageError(
+            "term-locking",
+            found=f"load = {term._values(robot, 'load')[j]:.4g} at {robot.joint_names[j]}",
+            expected="below 1: friction that grows as fast as its load leaves no torque, or two, at the joint",
+            do="check the coefficient; it is N m of friction for each N m at the joint",
+        )
+    rest = spun - plain
+    return np.asarray(samples.tau - rest / (1.0 + slope * np.sign(rest)))

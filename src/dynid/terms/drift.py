@@ -11,6 +11,7 @@ from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Kind, Role, Side, Traits
+from dynid.terms.forms import clock_of
 from dynid.terms.friction import OFFSETS
 from dynid.terms.residual_tests import (
     Feature,
@@ -23,13 +24,7 @@ from dynid.terms.residual_tests import (
     Words,
     moves_throughout,
 )
-from dynid.terms.term import (
-    JointTerm,
-    Selection,
-    Symbol,
-    by_joint,
-    joint_indices,
-)
+from dynid.terms.term import JointTerm, Selection, Symbol, by_joint, joint_indices
 
 SECONDS_AN_HOUR = 3600.0
 # Share of a joint's torque by which its offset may change within a log.
@@ -101,15 +96,17 @@ class Drift(JointTerm):
         by_joint("drift", "drift on {joints}", lambda log: Drift(log.origin, end=log.end), measured=True),
     )
 
-    def clock(self) -> tuple[float, float] | None:
-        """From its origin to its end."""
-        return None if self.end is None else (self.origin, self.end)
-
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Hours since the origin, within the time it is known for."""
         t = samples.t if self.end is None else np.clip(samples.t, self.origin, self.end)
         hours = (t - self.origin) / SECONDS_AN_HOUR
         return np.repeat(hours[:, None], robot.n, axis=1)
+
+
+@clock_of.register(Drift)
+def _(term: Drift) -> tuple[float, float] | None:
+    """From its origin to its end."""
+    return None if term.end is None else (term.origin, term.end)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,17 +18,11 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Column, Question, Reads, Role, Side, Symbol, Traits
+from dynid.terms.forms import energy_form, motor_regressor, motor_work
 from dynid.terms.friction import direction
 from dynid.terms.nominal import NominalTerm, check_nominal, slope
 from dynid.terms.residual_tests import TermWords
-from dynid.terms.term import (
-    JointTerm,
-    Selection,
-    Term,
-    by_joint,
-    empty_panels,
-    joint_indices,
-)
+from dynid.terms.term import JointTerm, Selection, Term, by_joint, empty_panels, joint_indices
 
 
 @dataclass(frozen=True)
@@ -69,19 +63,21 @@ class SpringTerm(Term):
         """Nothing: what the spring gives to the link it takes from the motor."""
         return empty_panels(robot, samples)
 
-    def motor_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """One line a wanted joint."""
-        basis, panels = self.basis(samples), empty_panels(robot, samples)
-        columns, values = list(panels.columns), list(panels.values)
-        for index, joint in enumerate(joint_indices(robot, self.joints)):
-            if wanted[index]:
-                columns[joint] = np.array([index], dtype=np.int64)
-                values[joint] = np.ascontiguousarray(basis[:, joint])[None, :]
-        return Panels(tuple(columns), tuple(values))
-
     @abstractmethod
     def basis(self, samples: Samples) -> Float:
         """Torque on the motor per unit of the parameter, (T, n)."""
+
+
+@motor_regressor.register(SpringTerm)
+def _(term: SpringTerm, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+    """One line a wanted joint."""
+    basis, panels = term.basis(samples), empty_panels(robot, samples)
+    columns, values = list(panels.columns), list(panels.values)
+    for index, joint in enumerate(joint_indices(robot, term.joints)):
+        if wanted[index]:
+            columns[joint] = np.array([index], dtype=np.int64)
+            values[joint] = np.ascontiguousarray(basis[:, joint])[None, :]
+    return Panels(tuple(columns), tuple(values))
 
 
 @dataclass(frozen=True)
@@ -107,15 +103,19 @@ class Stiffness(SpringTerm):
         motor = samples.motor
         return np.asarray(motor.q - samples.q)
 
-    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-        """Energy h = (theta - q)^2 / 2 of the spring; nothing is lost."""
-        acting = list(joint_indices(robot, self.joints))
-        h = 0.5 * self.basis(samples).T[acting] ** 2
-        return np.ascontiguousarray(h[wanted]), empty_panels(robot, samples)
 
-    def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Nothing: what the motor gives to the spring is stored."""
-        return empty_panels(robot, samples)
+@energy_form.register(Stiffness)
+def _(term: Stiffness, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
+    """Energy h = (theta - q)^2 / 2 of the spring; nothing is lost."""
+    acting = list(joint_indices(robot, term.joints))
+    h = 0.5 * term.basis(samples).T[acting] ** 2
+    return np.ascontiguousarray(h[wanted]), empty_panels(robot, samples)
+
+
+@motor_work.register(Stiffness)
+def _(term: Stiffness, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+    """Nothing: what the motor gives to the spring is stored."""
+    return empty_panels(robot, samples)
 
 
 def is_stiffness(column: Column) -> bool:
@@ -250,13 +250,16 @@ class Compliance(NominalTerm):
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One compliance a joint."""
         return tuple(
-            Column(f"cq{j + 1}", "m/N" if robot.prismatic[j] else "rad/(N m)", self.name, j, lower=0.0)
+            Column(
+                f"cq{j + 1}",
+                "m/N" if robot.prismatic[j] else "rad/(N m)",
+                self.name,
+                j,
+                lower=0.0,
+                moved_by=(j,),
+            )
             for j in joint_indices(robot, self.joints)
         )
-
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Those of the joints that moved."""
-        return np.asarray(moved)[list(joint_indices(robot, self.joints))]
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """Minus the directional derivatives, by central differences: exact in velocity and acceleration."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum, Flag, StrEnum
-from typing import TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class Column:
     unit: of the parameter.    term: name of the term.    owner: index of the body or joint it belongs to.
     prior: value from the description, nan = unknown.    lower, upper: physical bounds; both zero = not there at all.
     of: whether it belongs to a joint, a body (then one of ten inertial parameters) or the whole robot.
+    moved_by: indices of joints one of which has to move so that a log can determine it; () = it needs no motion.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Column:
     lower: float = -np.inf
     upper: float = np.inf
     of: Of = Of.JOINT
+    moved_by: tuple[int, ...] = ()
 
     @property
     def absent(self) -> bool:
@@ -160,6 +162,25 @@ class Traits:
     hides_wiring: bool = False
 
 
+class Columns(Protocol):
+    """What an equation needs of a term: its parameters, and the columns of Y in tau = Y theta."""
+
+    traits: ClassVar[Traits]
+
+    @property
+    def name(self) -> str:
+        """Of the term in experiments and run folders."""
+        ...
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """The parameters that the term adds for a robot."""
+        ...
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """The wanted columns of Y by joint; indices count within the term."""
+        ...
+
+
 class Part:
     """A piece of an exported model; subclasses are frozen dataclasses."""
 
@@ -183,6 +204,16 @@ class Memory(Part):
 
     joint: int
     distance: float
+
+
+@dataclass(frozen=True, eq=False)
+class ZeroShift(Part):
+    """What the joints' positions (n,) are above the logged ones, rad (m); robots have it in their joints' origins."""
+
+    positions: Float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "positions", locked(self.positions, (None,), "zeros"))
 
 
 @dataclass(frozen=True)
@@ -462,3 +493,9 @@ def side_by_side(
         columns=tuple(np.concatenate([np.zeros(0, dtype=np.int64), *c]) for c in columns),
         values=tuple(np.concatenate(v) for v in values),
     )
+
+
+def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
+    """Panels without a column."""
+    nothing = np.zeros((0, len(samples)))
+    return Panels(tuple(np.zeros(0, dtype=np.int64) for _ in range(robot.n)), (nothing,) * robot.n)

@@ -24,6 +24,7 @@ from dynid.terms.exports import (
     Traits,
     smooth_sign,
 )
+from dynid.terms.forms import seen_by, torque_of
 from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains, TermWords
 from dynid.terms.term import JointTerm, Selection, Term, Terms, by_joint
 
@@ -211,8 +212,8 @@ def dry_friction(
     stopped, smooth = np.zeros_like(way), np.zeros_like(way)
     for term, own in terms.with_values(robot, theta):
         if own.any() and _is_dry(term):
-            stopped += term.torque(robot, term.seen(creeping), own)
-            smooth += term.torque(robot, term.seen(samples), own)
+            stopped += torque_of(term, robot, seen_by(term, creeping), own)
+            smooth += torque_of(term, robot, seen_by(term, samples), own)
     return stopped, smooth
 
 

@@ -14,12 +14,11 @@ from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples, poses_at_rest
 from dynid.terms.channel import channel
-from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
+from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, c_texts, check_shapes
 from dynid.terms.exports import (
     Dry,
     Extent,
     FrictionForm,
-    JointMotion,
     Kind,
     LeftOut,
     MotionBasis,
@@ -31,9 +30,10 @@ from dynid.terms.exports import (
     c_number,
     c_sign,
 )
-from dynid.terms.friction import Viscous, check_width, direction, direction_sides
+from dynid.terms.forms import exported_parts, load_slope, needs_bodies, with_bodies, within_extent
+from dynid.terms.friction import check_width, direction, direction_sides
 from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains, TermWords
-from dynid.terms.term import Terms, by_joint, joint_indices
+from dynid.terms.term import by_joint, joint_indices
 
 # Over which the weight on a joint is averaged for programs that know no load: a mean within some 5 %.
 POSES = 200
@@ -79,10 +79,12 @@ class AsymmetricCoulomb(CurveTerm):
         """Positive and negative part of the smoothed sign."""
         return np.stack(direction_sides(samples, self.width, joint))
 
-    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-        """Positive and negative part of the sign."""
-        s = c_sign(speed, self.width)
-        return f"fmax({s}, 0.0)", f"fmin({s}, 0.0)"
+
+@c_texts.register(AsymmetricCoulomb)
+def _(term: AsymmetricCoulomb, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+    """Positive and negative part of the sign."""
+    s = c_sign(speed, term.width)
+    return f"fmax({s}, 0.0)", f"fmin({s}, 0.0)"
 
 
 def _bend(remains: Remains, joint: int) -> tuple[Feature, ...]:
@@ -130,10 +132,6 @@ class PolynomialFriction(CurveTerm):
         if not all(speed >= 0 for speed in self.limit):
             raise UsageError("speed-limit", found=f"limit = {list(self.limit)}", expected="speeds >= 0")
 
-    def within(self, robot: RobotModel, extent: Extent) -> PolynomialFriction:
-        """With the greatest speeds as its limit, unless it has one."""
-        return self if self.limit else replace(self, limit=tuple(float(x) for x in extent.peak))
-
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
         """One a power."""
@@ -145,19 +143,27 @@ class PolynomialFriction(CurveTerm):
         size = np.minimum(np.abs(v), self._limit(robot, joint))
         return np.stack([size ** (k - 1) * v for k in self.powers])
 
-    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-        """Products of the speed."""
-        size = f"fabs({speed})"
-        if self.limit:
-            size = f"fmin({size}, {c_number(self.limit[joint])})"
-        return tuple(" * ".join([size] * (k - 1) + [speed]) for k in self.powers)
-
     def _limit(self, robot: RobotModel, joint: int) -> float:
         if len(self.limit) not in (0, robot.n):
             raise UsageError(
                 "speed-limit", found=f"{len(self.limit)} speeds", expected=f"one for each of {robot.n} joints"
             )
         return self.limit[joint] if self.limit else float("inf")
+
+
+@c_texts.register(PolynomialFriction)
+def _(term: PolynomialFriction, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+    """Products of the speed."""
+    size = f"fabs({speed})"
+    if term.limit:
+        size = f"fmin({size}, {c_number(term.limit[joint])})"
+    return tuple(" * ".join([size] * (k - 1) + [speed]) for k in term.powers)
+
+
+@within_extent.register(PolynomialFriction)
+def _(term: PolynomialFriction, robot: RobotModel, extent: Extent) -> PolynomialFriction:
+    """With the greatest speeds as its limit, unless it has one."""
+    return term if term.limit else replace(term, limit=tuple(float(x) for x in extent.peak))
 
 
 @dataclass(frozen=True)
@@ -180,10 +186,6 @@ class TemperatureViscous(CurveTerm):
             raise UsageError(
                 "temperature-channel", found="no channel of temperature", expected="one, or one a joint"
             )
-
-    def channels(self) -> tuple[str, ...]:
-        """The temperatures."""
-        return tuple(dict.fromkeys(self.channel_names))
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Velocity times the distance from the reference temperature."""
@@ -239,20 +241,6 @@ class LoadFriction(CurveTerm):
                 expected="load 'prior' or 'estimate', and ten finite numbers a body or none",
             )
 
-    @property
-    def is_open(self) -> bool:
-        """Whether a first fit has to give the bodies."""
-        return self.needs_bodies
-
-    @property
-    def needs_bodies(self) -> bool:
-        """Whether the load is that of bodies still to be estimated."""
-        return self.load == "estimate" and not self.inertia
-
-    def with_bodies(self, inertia: tuple[float, ...]) -> LoadFriction:
-        """With the load of these bodies."""
-        return replace(self, inertia=inertia) if self.needs_bodies else self
-
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Size of the load times the smoothed sign; raises UnfitDataError if no inertias are known."""
         load = self._load(robot, samples)[:, joint]
@@ -268,25 +256,6 @@ class LoadFriction(CurveTerm):
                 columns[joint], values[joint] = np.array([i]), np.ascontiguousarray(line[None, :])
         return Panels(columns=tuple(columns), values=tuple(values))
 
-    def load_slope(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
-        """Fl s(dq) sign(tau_load)."""
-        share = np.zeros(robot.n)
-        share[list(joint_indices(robot, self.joints))] = theta
-        return np.asarray(share * direction(samples, self.width) * np.sign(self._load(robot, samples)))
-
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """Coulomb friction under the mean weight over poses; that it changes with the load is left out."""
-        bounds = (np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi))
-        poses = np.random.default_rng(0).uniform(*bounds, (POSES, robot.n))
-        rest = poses_at_rest(poses)
-        mean = np.abs(self._load(robot, rest)).mean(axis=0)
-        acting = joint_indices(robot, self.joints)
-        on = (
-            OnJoint(j, float(share * mean[j]), MotionBasis.SIGN, self.width)
-            for j, share in zip(acting, theta, strict=True)
-        )
-        return (*on, LeftOut(f"the load of {self.name} but for its mean weight over poses"))
-
     def _load(self, robot: RobotModel, samples: Samples) -> Float:
         # Torque of the bodies, (T, n).
         inertia = np.array(self.inertia).reshape(-1, 10) if self.inertia else robot.inertia_prior
@@ -299,6 +268,41 @@ class LoadFriction(CurveTerm):
             )
         q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
         return np.asarray(inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection)
+
+
+@needs_bodies.register(LoadFriction)
+def _(term: LoadFriction) -> bool:
+    """Whether the load is that of bodies still to be estimated."""
+    return term.load == "estimate" and not term.inertia
+
+
+@with_bodies.register(LoadFriction)
+def _(term: LoadFriction, inertia: tuple[float, ...]) -> LoadFriction:
+    """With the load of these bodies."""
+    return replace(term, inertia=inertia) if needs_bodies(term) else term
+
+
+@load_slope.register(LoadFriction)
+def _(term: LoadFriction, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+    """Fl s(dq) sign(tau_load)."""
+    share = np.zeros(robot.n)
+    share[list(joint_indices(robot, term.joints))] = theta
+    return np.asarray(share * direction(samples, term.width) * np.sign(term._load(robot, samples)))
+
+
+@exported_parts.register(LoadFriction)
+def _(term: LoadFriction, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """Coulomb friction under the mean weight over poses; that it changes with the load is left out."""
+    bounds = (np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi))
+    poses = np.random.default_rng(0).uniform(*bounds, (POSES, robot.n))
+    rest = poses_at_rest(poses)
+    mean = np.abs(term._load(robot, rest)).mean(axis=0)
+    acting = joint_indices(robot, term.joints)
+    on = (
+        OnJoint(j, float(share * mean[j]), MotionBasis.SIGN, term.width)
+        for j, share in zip(acting, theta, strict=True)
+    )
+    return (*on, LeftOut(f"the load of {term.name} but for its mean weight over poses"))
 
 
 # Viscous friction that saturates: grease that thins under shear, gears that float up.
@@ -332,25 +336,20 @@ class SaturatingViscous(CurveTerm):
         features=_flattening,
     )
     coefficients = (Coefficient("fvs", "N m s/rad", "N s/m", 0.0),)
-    shapes = (Shape("velocity", "rad/s", "m/s", 0.5),)
+    # From a hundredth of the peak velocity, which is a step, to ten times it, which is a straight line.
+    shapes = (Shape("velocity", "rad/s", "m/s", 0.5, bounds=lambda _, at: (1e-2 * at.peak, 10.0 * at.peak)),)
     form = FrictionForm("saturating", ("viscous",), (0.2, 0.4, 0.6, 0.8))
 
     def __post_init__(self) -> None:
         check_shapes(self)
-
-    def rival(self, joints: tuple[str, ...]) -> Terms:
-        """Viscous friction."""
-        return Terms((Viscous(joints),))
-
-    def range_of(self, motion: JointMotion) -> Float:
-        """From a hundredth of the peak velocity, which is a step, to ten times it, which is a straight line."""
-        return np.array([[1e-2 * motion.peak, 10.0 * motion.peak]])
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The hyperbola."""
         v = samples.dq[:, joint]
         return np.asarray(v / (1.0 + np.abs(v) / shape[0]))[None, :]
 
-    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-        """The hyperbola."""
-        return (f"({speed} / (1.0 + fabs({speed}) / {c_number(shape[0])}))",)
+
+@c_texts.register(SaturatingViscous)
+def _(term: SaturatingViscous, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+    """The hyperbola."""
+    return (f"({speed} / (1.0 + fabs({speed}) / {c_number(shape[0])}))",)

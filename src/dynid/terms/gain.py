@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Float
 from dynid.base.numerics import normal_quantile
 from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque, inverse_dynamics
@@ -413,11 +413,9 @@ class GainError(NominalTerm):
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One a free joint."""
-        return tuple(Column(f"dg{j + 1}", "1", self.name, j, prior=0.0) for j in self.acting(robot))
-
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Those of the joints that moved."""
-        return np.asarray(moved)[list(self.acting(robot))]
+        return tuple(
+            Column(f"dg{j + 1}", "1", self.name, j, prior=0.0, moved_by=(j,)) for j in self.acting(robot)
+        )
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """The nominal torque of one joint each."""

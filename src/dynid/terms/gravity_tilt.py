@@ -15,6 +15,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.algebra import rotation_about
 from dynid.terms.exports import LogFacts, Part, Question, Role
+from dynid.terms.forms import exported_parts, torque_of
 from dynid.terms.nominal import NominalTerm, check_nominal
 from dynid.terms.residual_tests import (
     ALARM,
@@ -100,10 +101,6 @@ class GravityTilt(NominalTerm):
         """The two axes of the base frame that lie most across gravity, in order."""
         return _axes(robot)
 
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """The lean of the base."""
-        return (Lean(self, theta),)
-
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """Static torque under the two changes of gravity, and the first body's pattern."""
         still = np.zeros_like(samples.q)
@@ -133,6 +130,12 @@ class GravityTilt(NominalTerm):
         return tuple(found)
 
 
+@exported_parts.register(GravityTilt)
+def _(term: GravityTilt, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """The lean of the base."""
+    return (Lean(term, theta),)
+
+
 @lru_cache(maxsize=32)
 def _axes(robot: RobotModel) -> tuple[int, int]:
     across = np.linalg.norm(np.cross(np.eye(3), robot.gravity), axis=1)
@@ -159,7 +162,7 @@ class Lean(Part):
     def torque(self, robot: RobotModel, q: Float) -> Float:
         """(T, n) at positions q (T, n)."""
         still = np.zeros_like(q)
-        return self.term.torque(robot, Samples.from_motion(q, still, still), self.values)
+        return torque_of(self.term, robot, Samples.from_motion(q, still, still), self.values)
 
     def gravity(self, robot: RobotModel) -> Float:
         """(2, 3) m/s^2: what a unit of each tilt adds to gravity."""

@@ -15,6 +15,7 @@ from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Side, Traits
+from dynid.terms.forms import motion_slopes
 from dynid.terms.friction import WIDTH, direction
 from dynid.terms.rigid_body import torque_slopes
 from dynid.terms.term import Term
@@ -102,14 +103,6 @@ class NominalTerm(Term):
         """
         return None
 
-    def motion_slopes(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """Those of all parameters on joint after joint."""
-        found = self.line_slopes(robot, samples)
-        if found is None:
-            return None
-        by_joint = np.stack(found).transpose(1, 3, 4, 0, 2)
-        return by_joint.reshape(3, robot.n, -1, len(samples))
-
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Every wanted parameter on all joints."""
         index = np.flatnonzero(wanted)
@@ -121,6 +114,16 @@ class NominalTerm(Term):
                 for j in range(robot.n)
             ),
         )
+
+
+@motion_slopes.register(NominalTerm)
+def _(term: NominalTerm, robot: RobotModel, samples: Samples) -> Float | None:
+    """Those of all parameters on joint after joint."""
+    found = term.line_slopes(robot, samples)
+    if found is None:
+        return None
+    by_joint = np.stack(found).transpose(1, 3, 4, 0, 2)
+    return by_joint.reshape(3, robot.n, -1, len(samples))
 
 
 def check_nominal(inertia: tuple[float, ...], drives: tuple[float, ...]) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from inspect import get_annotations
 from typing import Any
 
-from dynid.terms.exports import Dry, Kind, Reads, Traits
+from dynid.terms import curve, forms
+from dynid.terms.exports import Dry, Kind, Reads, Traits, ZeroShift
 from dynid.terms.term import JointTerm, Term, by_joint
 
 __all__ = ["INSTEAD", "adapt"]
@@ -75,11 +77,30 @@ _WORDS = {
     "explanations": "explanations",
 }
 _SELECTION = {"role": "role", "question": "question", "covers": "covers", "described": "described"}
+# Old methods, and the functions that a term's file registers for its class now.
+_RENAMED = {
+    "alive": "alive_columns",
+    "balances": "balanced_joints",
+    "channels": "channels_of",
+    "clock": "clock_of",
+    "exported": "exported_parts",
+    "is_open": "has_open_choice",
+    "rival": "rival_of",
+    "torque": "torque_of",
+    "tried": "tried_shapes",
+    "within": "within_extent",
+}
+_REGISTERED = {name: form for name, form in (vars(curve) | vars(forms)).items() if hasattr(form, "dispatch")}
+_FORMS: Mapping[str, Any] = {name: _REGISTERED[form] for name, form in _RENAMED.items()} | {
+    name: form for name, form in _REGISTERED.items() if name not in _RENAMED.values()
+}
 INSTEAD: Mapping[str, str] = (
     {name: instead for name, (instead, *_) in _TRAITS.items()}
     | {name: f"words = TermWords({field}=...)" for name, field in _WORDS.items()}
     | {name: f"selection = Selection({field}=...)" for name, field in _SELECTION.items()}
     | dict.fromkeys(("proposed", "label", "option", "tried_on"), "selection = Selection(proposed=...)")
+    | {name: f"@{_RENAMED.get(name, name)}.register of {form.__module__}" for name, form in _FORMS.items()}
+    | {"zeros": "@exported_parts.register of dynid.terms.forms, a ZeroShift"}
 )
 
 
@@ -109,11 +130,48 @@ def adapt(kind: type[Term]) -> None:
     if {"proposed", "label", "option", "tried_on"} & set(old):
         chosen["proposed"] = _proposed
     kind.selection = replace(kind.selection, **chosen)
+    for name in old:
+        method = vars(kind)[name]
+        if name in _FORMS:
+            _FORMS[name].register(kind)(method.fget if isinstance(method, property) else method)
+    if "zeros" in old:
+        forms.exported_parts.register(kind)(partial(_with_zeros, forms.exported_parts.dispatch(kind)))
+
+
+def _with_zeros(exported: Callable[..., Any], term: Any, *values: Any) -> Any:
+    return (*(exported(term, *values) or ()), ZeroShift(term.zeros(*values)))
+
+
+class _Inherited:
+    """An old member of `Term`, for plug-ins that ask themselves or super() for it: that of their built-in base."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, term: Any, owner: type[Term]) -> Any:
+        warnings.warn(f"{self.name} of a term: see {INSTEAD[self.name]}", DeprecationWarning, stacklevel=2)
+        base: Any = next(kind for kind in owner.__mro__ if kind.__module__.startswith("dynid."))
+        name = self.name
+        if name in _TRAITS:
+            return _TRAITS[name][1](owner.traits if term is None else term.traits)
+        if name in _WORDS:
+            value = getattr(base.words, _WORDS[name])
+            return partial(value, term) if name == "notices" else value
+        if name in _SELECTION:
+            return getattr(base.selection, _SELECTION[name])
+        if name == "proposed":
+            return partial(base.selection.proposed, owner)
+        value = _FORMS[name].dispatch(base)
+        return value(term) if name in ("is_open", "needs_bodies") else partial(value, term)
+
+
+for _name in (*_TRAITS, *_WORDS, *_SELECTION, *_FORMS, "proposed"):
+    setattr(Term, _name, _Inherited(_name))
 
 
 def _proposed(kind: Any, *facts: Any) -> Any:
     # As `proposed` of a class says; without it a term with a label is tried joint by joint.
-    if any("proposed" in vars(one) for one in kind.__mro__):
+    if any("proposed" in vars(base) for base in kind.__mro__ if base is not Term):
         return kind.proposed(*facts)
     label = getattr(kind, "label", "")
     if not label or not issubclass(kind, JointTerm) or kind.selection.role is None:

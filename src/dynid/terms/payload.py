@@ -17,6 +17,7 @@ from dynid.signals.samples import Samples
 from dynid.spatial.inertia import from_com, to_com
 from dynid.terms.channel import channel
 from dynid.terms.exports import Column, Kind, Of, Scale, Symbol, Traits
+from dynid.terms.forms import energy_form, known_energy, known_momentum, known_torque, momentum_form
 from dynid.terms.residual_tests import MISSES_MUCH, Declared, FitAnalysis, Level, Notice, TermWords
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS, INERTIAL_UNITS, RigidBody
 from dynid.terms.term import Term
@@ -82,32 +83,6 @@ class KnownPayload(Term):
             values=tuple(np.zeros((0, len(samples))) for _ in range(robot.n)),
         )
 
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """Inverse dynamics of the load alone."""
-        inertia = self._inertia(robot, samples)
-        if inertia is None:
-            return None
-        q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
-        return np.ascontiguousarray(inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection)
-
-    def known_momentum(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
-        """Momentum of the load alone, and the rest of its torque."""
-        inertia = self._inertia(robot, samples)
-        if inertia is None:
-            return None
-        columns = np.asarray(inertia.ravel() != 0)
-        P, R = RigidBody().momentum_form(robot, samples, columns)
-        return _applied(P, inertia.ravel()), _applied(R, inertia.ravel())
-
-    def known_energy(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
-        """Energy of the load alone."""
-        inertia = self._inertia(robot, samples)
-        if inertia is None:
-            return None
-        columns = np.asarray(inertia.ravel() != 0)
-        h, _ = RigidBody().energy_form(robot, samples, columns)
-        return inertia.ravel()[columns] @ h, np.zeros((len(samples), robot.n))
-
     def _inertia(self, robot: RobotModel, samples: Samples) -> Float | None:
         if not fnmatchcase(samples.trajectory, self.trajectories):
             return None
@@ -119,6 +94,38 @@ class KnownPayload(Term):
         inertia = np.zeros((robot.n_bodies, 10))
         inertia[index] = self.inertia
         return inertia
+
+
+@known_torque.register(KnownPayload)
+def _(term: KnownPayload, robot: RobotModel, samples: Samples) -> Float | None:
+    """Inverse dynamics of the load alone."""
+    inertia = term._inertia(robot, samples)
+    if inertia is None:
+        return None
+    q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+    return np.ascontiguousarray(inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection)
+
+
+@known_momentum.register(KnownPayload)
+def _(term: KnownPayload, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
+    """Momentum of the load alone, and the rest of its torque."""
+    inertia = term._inertia(robot, samples)
+    if inertia is None:
+        return None
+    columns = np.asarray(inertia.ravel() != 0)
+    P, R = momentum_form(RigidBody(), robot, samples, columns)
+    return _applied(P, inertia.ravel()), _applied(R, inertia.ravel())
+
+
+@known_energy.register(KnownPayload)
+def _(term: KnownPayload, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
+    """Energy of the load alone."""
+    inertia = term._inertia(robot, samples)
+    if inertia is None:
+        return None
+    columns = np.asarray(inertia.ravel() != 0)
+    h, _ = energy_form(RigidBody(), robot, samples, columns)
+    return inertia.ravel()[columns] @ h, np.zeros((len(samples), robot.n))
 
 
 def _applied(panels: Panels, values: Float) -> Float:
@@ -248,10 +255,6 @@ class HeldLoad(Term):
                 found=f"held = {self.held:g}, empty = {self.empty:g}",
                 expected="two different values of the channel: with the load and without it",
             )
-
-    def channels(self) -> tuple[str, ...]:
-        """The one channel."""
-        return (self.channel_name,)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Ten parameters about the joint frame of the body."""

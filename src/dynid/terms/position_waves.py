@@ -53,14 +53,10 @@ class PositionWaves(Term):
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """2 count a joint."""
         return tuple(
-            Column(f"wq{j + 1}_{k + 1}", "N" if robot.prismatic[j] else "N m", self.name, j)
+            Column(f"wq{j + 1}_{k + 1}", "N" if robot.prismatic[j] else "N m", self.name, j, moved_by=(j,))
             for j in range(robot.n)
             for k in range(2 * self.count)
         )
-
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Those of the joints that moved."""
-        return np.repeat(np.asarray(moved), 2 * self.count)
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Each wave on its own joint."""

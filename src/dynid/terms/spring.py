@@ -16,6 +16,7 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Column, JointSpring, LogFacts, Part, Question, Role, Traits
+from dynid.terms.forms import balanced_joints, exported_parts, known_torque
 from dynid.terms.term import Proposal, Selection, Term, proposal_of_robot
 
 # Where a spring is mounted: its length as a function of the joints, and by how much each joint changes it.
@@ -264,10 +265,6 @@ class Spring(Term):
         c = Column(f"c_{self.label}", "N", self.name, owner, prior=_known(self.preload))
         return (k, c) if self.free_length is None else (k,)
 
-    def balances(self, robot: RobotModel) -> Bool:
-        """The joints between the two links."""
-        return np.isin(np.arange(robot.n), self.geometry.joints(robot))
-
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """L dl/dq and dl/dq on the joints between the two links."""
         length, slopes = self.geometry.length(robot, samples.q)
@@ -276,6 +273,12 @@ class Spring(Term):
         else:
             lines = ((length - self.free_length)[:, None] * slopes)[None]
         return lever_panels(robot, self.geometry.joints(robot), lines, tuple(wanted))
+
+
+@balanced_joints.register(Spring)
+def _(term: Spring, robot: RobotModel) -> Bool:
+    """The joints between the two links."""
+    return np.isin(np.arange(robot.n), term.geometry.joints(robot))
 
 
 def _spring_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
@@ -355,19 +358,11 @@ class TorsionSpring(Term):
         k, c = robot.spring_prior[j]
         return (float(k / w[j] ** 2), float(c / w[j])) if k >= 0 else (np.nan, np.nan)
 
-    def balances(self, robot: RobotModel) -> Bool:
-        """The spanned joints."""
-        return np.asarray(self._weights(robot) != 0)
-
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The spanned angle and one, on the spanned joints."""
         w = self._weights(robot)
         lines = np.stack([np.outer(samples.q @ w, w), np.outer(np.ones(len(samples)), w)])
         return lever_panels(robot, np.flatnonzero(w).astype(np.int64), lines, tuple(wanted))
-
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """A spring over the joints."""
-        return (JointSpring(self.name, self._weights(robot), float(theta[0]), float(theta[1])),)
 
     def _weights(self, robot: RobotModel) -> Float:
         w = np.zeros(robot.n)
@@ -377,6 +372,18 @@ class TorsionSpring(Term):
             found = f"weights {self.weights}"
             raise UsageError("spring-weights", found=found, expected="a weight other than zero")
         return w
+
+
+@balanced_joints.register(TorsionSpring)
+def _(term: TorsionSpring, robot: RobotModel) -> Bool:
+    """The spanned joints."""
+    return np.asarray(term._weights(robot) != 0)
+
+
+@exported_parts.register(TorsionSpring)
+def _(term: TorsionSpring, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """A spring over the joints."""
+    return (JointSpring(term.name, term._weights(robot), float(theta[0]), float(theta[1])),)
 
 
 def is_spring_stiffness(column: Column) -> bool:
@@ -468,10 +475,6 @@ class GasSpring(Term):
         """The gain, if it is estimated."""
         return _gain(self.label, self.name, self.geometry.joints(robot)) if self.free else ()
 
-    def balances(self, robot: RobotModel) -> Bool:
-        """The joints that it is mounted over."""
-        return np.isin(np.arange(robot.n), self.geometry.joints(robot))
-
     def force(self, length: Float) -> Float:
         """F of lengths (T,) in m, N; positive pulls."""
         sign = -1.0 if self.pushes else 1.0
@@ -484,13 +487,21 @@ class GasSpring(Term):
         lines = self._torque(robot, samples)[None] if self.free else np.zeros((0, *samples.q.shape))
         return lever_panels(robot, self.geometry.joints(robot), lines, tuple(wanted))
 
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """The whole torque when the gain is not estimated."""
-        return None if self.free else self._torque(robot, samples)
-
     def _torque(self, robot: RobotModel, samples: Samples) -> Float:
         length, slopes = self.geometry.length(robot, samples.q)
         return np.asarray(self.force(length)[:, None] * slopes)
+
+
+@balanced_joints.register(GasSpring)
+def _(term: GasSpring, robot: RobotModel) -> Bool:
+    """The joints that it is mounted over."""
+    return np.isin(np.arange(robot.n), term.geometry.joints(robot))
+
+
+@known_torque.register(GasSpring)
+def _(term: GasSpring, robot: RobotModel, samples: Samples) -> Float | None:
+    """The whole torque when the gain is not estimated."""
+    return None if term.free else term._torque(robot, samples)
 
 
 TorqueFunction = Callable[[Float], Float]
@@ -530,18 +541,10 @@ class FunctionTorque(Term):
         """The gain, if it is estimated."""
         return _gain(self.label, self.name, self._joints(robot)) if self.free else ()
 
-    def balances(self, robot: RobotModel) -> Bool:
-        """The joints that it acts on."""
-        return np.isin(np.arange(robot.n), self._joints(robot))
-
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The whole torque, at s = 1."""
         lines = self._torque(robot, samples)[None] if self.free else np.zeros((0, *samples.q.shape))
         return lever_panels(robot, self._joints(robot), lines, tuple(wanted))
-
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """The whole torque when the gain is not estimated."""
-        return None if self.free else self._torque(robot, samples)
 
     def _joints(self, robot: RobotModel) -> Int:
         return np.arange(robot.n) if self.geometry is None else self.geometry.joints(robot)
@@ -570,6 +573,18 @@ class FunctionTorque(Term):
                 expected=f"finite numbers of shape {shape}",
             )
         return found
+
+
+@balanced_joints.register(FunctionTorque)
+def _(term: FunctionTorque, robot: RobotModel) -> Bool:
+    """The joints that it acts on."""
+    return np.isin(np.arange(robot.n), term._joints(robot))
+
+
+@known_torque.register(FunctionTorque)
+def _(term: FunctionTorque, robot: RobotModel, samples: Samples) -> Float | None:
+    """The whole torque when the gain is not estimated."""
+    return None if term.free else term._torque(robot, samples)
 
 
 def _gain(label: str, term: str, joints: Int) -> tuple[Column, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, replace
-from functools import cached_property
-from typing import Any, ClassVar, Self, TypeVar, cast
+from functools import cached_property, partial
+from importlib import import_module
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,6 @@ from dynid.base.records import dataclass
 from dynid.base.registry import Registry, meant
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
-from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import POSE_RATE, Samples
 from dynid.terms.exports import (
     EVERYWHERE,
@@ -36,9 +36,29 @@ from dynid.terms.exports import (
     Side,
     Symbol,
     Traits,
+    empty_panels,
     joined,
     side_by_side,
     split,
+)
+from dynid.terms.forms import (
+    alive_columns,
+    balanced_joints,
+    channels_of,
+    clock_of,
+    energy_form,
+    exported_parts,
+    known_energy,
+    known_momentum,
+    known_torque,
+    momentum_form,
+    motor_momentum_form,
+    motor_regressor,
+    motor_work,
+    parameter_count,
+    seen_by,
+    torque_of,
+    within_extent,
 )
 from dynid.terms.residual_tests import TermWords
 
@@ -58,7 +78,7 @@ __all__ = [
 ]
 
 
-MomentumForm = Callable[[RobotModel, Samples, Bool], tuple[Panels, Panels]]
+MomentumForm = Callable[[Any, RobotModel, Samples, Bool], tuple[Panels, Panels]]
 
 
 def _nothing(*_: Any) -> tuple[Any, ...]:
@@ -102,190 +122,36 @@ class Term(ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if cls.__module__.partition(".")[0] != "dynid":
-            from dynid.terms.old import adapt
+            _old_interface().adapt(cls)
 
-            adapt(cls)
-
-    @property
-    def along_time(self) -> bool:
-        """Whether it is not a function of each sample alone: it has a memory, or differentiates along time."""
-        return bool(self.traits.reads)
-
-    def without_memory(self) -> Term:
-        """What stands for it, with the same parameters, where single samples are looked at; itself unless it remembers.
-
-        Motions are designed with it: samples of a design lie farther apart than a memory reaches.
-        """
-        return self
-
-    @property
-    def is_open(self) -> bool:
-        """Whether its form, a nonlinear parameter or the bodies that it reads are still to be found."""
-        return False
-
-    @property
-    def needs_bodies(self) -> bool:
-        """Whether a first fit without it has to give the bodies."""
-        return False
-
-    def with_bodies(self, inertia: tuple[float, ...]) -> Self:
-        """Itself with the bodies of a first fit, ten numbers each."""
-        return self
-
-    def load_slope(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
-        """By how much its torque grows with that of the bodies, (T, n), for parameters theta (p,)."""
-        return np.zeros_like(samples.dq)
-
-    def alternatives(self, joints: tuple[str, ...]) -> Mapping[str, Terms]:
-        """Models for these joints that are compared in its place, the plainest first; none for a term as it is."""
-        return {}
+    def __getattr__(self, name: str) -> Any:
+        # Members of the interface of dynid 0.1, which are attributes once its module is loaded.
+        if not name.startswith("_") and name in _old_interface().INSTEAD:
+            return getattr(self, name)
+        raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
 
     @abstractmethod
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The parameters that this term adds for this robot."""
 
-    def parameter_count(self, robot: RobotModel) -> int:
-        """How many these are."""
-        return len(self.columns(robot))
-
     @abstractmethod
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Returns, per joint, the wanted columns of Y in tau = Y theta; indices count within the term."""
 
-    def motion_slopes(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """Derivatives (3, n, R, T) of all R lines of `torque_regressor`, joint after joint, by q, dq, ddq of joints.
-
-        None: they are found by differences, which is as good, and slower.
-        """
-        return None
-
-    def filtered_regressor(
-        self,
-        robot: RobotModel,
-        samples: Samples,
-        wanted: Bool,
-        further: Sequence[Float],
-        parallel: ParallelFilter,
-        joints: Bool | None = None,
-    ) -> Panels:
-        """Returns `torque_regressor` and, after it, further lines (e, T) of each joint through the parallel filter.
-
-        joints: (n,) that get columns, None = all.
-        """
-        own = side_by_side(
-            robot, ((self.torque_regressor, samples, len(wanted)),), samples, wanted, None, joints
-        )
-        panels = (np.concatenate(pair) for pair in zip(own.values, further, strict=True))
-        return Panels(own.columns, tuple(parallel.apply(panel, samples)[0] for panel in panels))
-
-    def motor_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Returns the part of `torque_regressor` that acts on the motors, whose equations elastic joints add.
-
-        A term on the motor's side gives all of it, one on the link's side nothing.
-        """
-        if self.traits.side is Side.MOTOR:
-            return self.torque_regressor(robot, samples, wanted)
-        return empty_panels(robot, samples)
-
-    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """Returns (P, R) with Y theta = d(P theta)/dt + R theta, for equations without acceleration.
-
-        A term that reads no acceleration is all R, which is what a new term inherits.
-        """
-        return empty_panels(robot, samples), self.torque_regressor(robot, samples, wanted)
-
-    def motor_momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """Returns the part of `momentum_form` that acts on the motors."""
-        if self.traits.side is Side.MOTOR:
-            return self.momentum_form(robot, samples, wanted)
-        return empty_panels(robot, samples), self.motor_regressor(robot, samples, wanted)
-
-    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-        """Returns (h, W) with dq' Y theta = d(h theta)/dt + dq' W theta: stored energy, and torque that does work.
-
-        h: (w, T), a line a wanted column.    W: as `torque_regressor`. A term that stores nothing is all W.
-        """
-        return np.zeros((int(wanted.sum()), len(samples))), self.torque_regressor(robot, samples, wanted)
-
-    def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Returns the part of the working torque W of `energy_form` that acts on the motors."""
-        if self.traits.side is Side.MOTOR:
-            return self.energy_form(robot, samples, wanted)[1]
-        return self.motor_regressor(robot, samples, wanted)
-
-    def known_momentum(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
-        """`known_torque` as (P, R), (T, n) each, tau_known = dP/dt + R; None for no known torque."""
-        known = self.known_torque(robot, samples)
-        return None if known is None else (np.zeros_like(known), known)
-
-    def known_energy(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
-        """`known_torque` as (h, W): stored energy (T,) and torque that does work (T, n); None for no known torque."""
-        known = self.known_torque(robot, samples)
-        return None if known is None else (np.zeros(len(samples)), known)
-
-    def seen(self, samples: Samples) -> Samples:
-        """The samples as this term is given them: with the motion of its side."""
-        return samples.motor if self.traits.side is Side.MOTOR else samples
-
-    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
-        """Returns Y theta, (T, n), for values (p,) of the parameters; a faster way may override it."""
-        panels = self.torque_regressor(robot, samples, theta != 0)
-        total = np.zeros((len(samples), robot.n))
-        for joint, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
-            total[:, joint] = theta[columns] @ values
-        return total
-
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """Returns joint torque (T, n) that this term contributes without any unknown, or None."""
-        return None
-
-    def within(self, robot: RobotModel, extent: Extent) -> Self:
-        """The same effect, knowing how fast and far joints went in the log that it is fitted to.
-
-        Friction that grows faster than the speed goes on in proportion to it beyond those speeds, and friction that
-        varies with position stays as it is at their border, in predictions, plots and exported code alike.
-        """
-        return self
-
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """The pieces of an exported model that stand for this effect with parameters theta (p,).
-
-        None for an effect that other programs cannot hold, () for one that is not the robot's.
-        """
-        return () if self.traits.kind is Kind.LOG else None
-
-    def zeros(self, robot: RobotModel, theta: Float) -> Float:
-        """What this effect says that the joints' positions (n,) are above the logged ones, rad (m).
-
-        Exported robots have it in the origins of their joints.
-        """
-        return np.zeros(robot.n)
-
-    def channels(self) -> tuple[str, ...]:
-        """Names of the extra log channels that this term reads."""
-        return ()
-
-    def clock(self) -> tuple[float, float] | None:
-        """First and last time, s, that it is of; None = any."""
-        return None
-
-    def balances(self, robot: RobotModel) -> Bool:
-        """Joints (n,) whose gravity this effect may carry, so that bodies alone do not give their torque."""
-        return np.zeros(robot.n, dtype=np.bool_)
-
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Which parameters (p,) a log can determine in which only some joints (n,) moved."""
-        return np.ones(len(self.columns(robot)), dtype=np.bool_)
-
     def __add__(self, other: Term | Terms) -> Terms:
         return Terms((self,)) + other
+
+
+def _old_interface() -> Any:
+    # By its name, as kinds of the catalogue are loaded: it builds on this module.
+    return import_module("dynid.terms.old")
 
 
 def _batch_by_batch(term: Term, batches: Sequence[Samples]) -> Callable[[RobotModel, Samples, Bool], Panels]:
     """A regressor of several batches of which the term sees each by itself."""
 
     def regressor(robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        parts = [term.torque_regressor(robot, term.seen(batch), wanted) for batch in batches]
+        parts = [term.torque_regressor(robot, seen_by(term, batch), wanted) for batch in batches]
         values = zip(*(part.values for part in parts), strict=True)
         return Panels(parts[0].columns, tuple(np.concatenate(lines, axis=1) for lines in values))
 
@@ -332,11 +198,11 @@ class Terms:
 
     def channels(self) -> tuple[str, ...]:
         """Extra log channels that the terms read, each once."""
-        return tuple(dict.fromkeys(name for term in self.terms for name in term.channels()))
+        return tuple(dict.fromkeys(name for term in self.terms for name in channels_of(term)))
 
     def clock(self) -> tuple[float, float] | None:
         """First and last time, s, that any term is of; None = all are of any time."""
-        known = [times for term in self.terms if (times := term.clock()) is not None]
+        known = [times for term in self.terms if (times := clock_of(term)) is not None]
         return (min(start for start, _ in known), max(end for _, end in known)) if known else None
 
     def torque_regressor(
@@ -356,8 +222,8 @@ class Terms:
         counts = self._counts(robot)
         parts = (
             (
-                _batch_by_batch(term, batches) if batches and term.along_time else term.torque_regressor,
-                term.seen(samples),
+                _batch_by_batch(term, batches) if batches and term.traits.reads else term.torque_regressor,
+                seen_by(term, samples),
                 n,
             )
             for term, n in zip(self.terms, counts, strict=True)
@@ -370,7 +236,8 @@ class Terms:
         """Returns the part of Y that acts on the motors, in the form of `torque_regressor`."""
         counts = self._counts(robot)
         parts = (
-            (term.motor_regressor, term.seen(samples), n) for term, n in zip(self.terms, counts, strict=True)
+            (partial(motor_regressor, term), seen_by(term, samples), n)
+            for term, n in zip(self.terms, counts, strict=True)
         )
         return side_by_side(robot, parts, samples, wanted, target)
 
@@ -378,13 +245,13 @@ class Terms:
         # Numbers of parameters; filters and simulations ask for the same robot's thousands of times.
         latest: tuple[RobotModel, tuple[int, ...]] | None = self.__dict__.get("_latest_counts")
         if latest is None or latest[0] is not robot:
-            latest = robot, tuple(term.parameter_count(robot) for term in self.terms)
+            latest = robot, tuple(parameter_count(term, robot) for term in self.terms)
             self.__dict__["_latest_counts"] = latest
         return latest[1]
 
     def within(self, robot: RobotModel, extent: Extent) -> Terms:
         """The same terms, knowing how fast and far joints went in the log that they are fitted to."""
-        return Terms(tuple(term.within(robot, extent) for term in self.terms))
+        return Terms(tuple(within_extent(term, robot, extent) for term in self.terms))
 
     def friction_columns(self, robot: RobotModel) -> Bool:
         """Mask (p,) of the parameters of friction, of whatever form."""
@@ -404,28 +271,33 @@ class Terms:
     @property
     def along_time(self) -> bool:
         """Whether some term is not a function of each sample alone."""
-        return any(term.along_time for term in self.terms)
+        return any(term.traits.reads for term in self.terms)
+
+    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
+        """Which parameters (p,) a log can determine in which only some joints (n,) moved."""
+        return np.concatenate(
+            [np.zeros(0, dtype=np.bool_), *(alive_columns(term, robot, moved) for term in self.terms)]
+        )
 
     def balances(self, robot: RobotModel) -> Bool:
         """Joints (n,) whose gravity some term other than the bodies may carry."""
         carried = np.zeros(robot.n, dtype=np.bool_)
         for term in self.terms:
-            carried |= term.balances(robot)
+            carried |= balanced_joints(term, robot)
         return carried
 
     def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
         """Momentum P and its rate's other part R of all terms side by side, Y theta = d(P theta)/dt + R theta."""
-        return self._momentum([term.momentum_form for term in self.terms], robot, samples, wanted)
+        return self._momentum(momentum_form, robot, samples, wanted)
 
     def motor_momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
         """The part of `momentum_form` that acts on the motors."""
-        return self._momentum([term.motor_momentum_form for term in self.terms], robot, samples, wanted)
+        return self._momentum(motor_momentum_form, robot, samples, wanted)
 
     def _momentum(
-        self, forms: list[MomentumForm], robot: RobotModel, samples: Samples, wanted: Bool
+        self, form: MomentumForm, robot: RobotModel, samples: Samples, wanted: Bool
     ) -> tuple[Panels, Panels]:
-        each = self._each(robot, samples, wanted)
-        parts = [form(robot, seen, own) for form, (_, seen, own) in zip(forms, each, strict=True)]
+        parts = [form(term, robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)]
         P, R = (self._joined(robot, samples, [part[i] for part in parts]) for i in range(2))
         return P, R
 
@@ -434,20 +306,22 @@ class Terms:
     ) -> Iterator[tuple[Term, Samples, Bool]]:
         # Every term with its samples, and with its part of a mask (p,).
         for term, own in zip(self.terms, split(wanted, self._counts(robot)), strict=True):
-            yield term, term.seen(samples), own
+            yield term, seen_by(term, samples), own
 
     def _joined(self, robot: RobotModel, samples: Samples, parts: list[Panels]) -> Panels:
         return joined(robot, parts, self._counts(robot), samples)
 
     def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
         """Stored energy h (w, T) and working torque W of all terms, dq' Y theta = d(h theta)/dt + dq' W theta."""
-        parts = [term.energy_form(robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)]
+        parts = [
+            energy_form(term, robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)
+        ]
         stored = np.concatenate([np.zeros((0, len(samples))), *(part[0] for part in parts)])
         return stored, self._joined(robot, samples, [part[1] for part in parts])
 
     def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The part of the working torque of `energy_form` that acts on the motors."""
-        parts = [term.motor_work(robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)]
+        parts = [motor_work(term, robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)]
         return self._joined(robot, samples, parts)
 
     @property
@@ -459,7 +333,7 @@ class Terms:
         """`known_torque` as dP/dt + R, (T, n) each."""
         P, R = np.zeros((len(samples), robot.n)), np.zeros((len(samples), robot.n))
         for term in self.terms:
-            known = term.known_momentum(robot, term.seen(samples))
+            known = known_momentum(term, robot, seen_by(term, samples))
             if known is not None:
                 P, R = P + known[0], R + known[1]
         return P, R
@@ -468,7 +342,7 @@ class Terms:
         """`known_torque` as stored energy (T,) and torque that does work (T, n)."""
         h, W = np.zeros(len(samples)), np.zeros((len(samples), robot.n))
         for term in self.terms:
-            known = term.known_energy(robot, term.seen(samples))
+            known = known_energy(term, robot, seen_by(term, samples))
             if known is not None:
                 h, W = h + known[0], W + known[1]
         return h, W
@@ -478,7 +352,7 @@ class Terms:
         total = self.known_torque(robot, samples)
         for term, own in self.with_values(robot, theta):
             if own.any():
-                total += term.torque(robot, term.seen(samples), own)
+                total += torque_of(term, robot, seen_by(term, samples), own)
         return total
 
     def with_values(self, robot: RobotModel, theta: Float) -> Iterator[tuple[Term, Float]]:
@@ -501,7 +375,7 @@ class Terms:
     def _known(robot: RobotModel, samples: Samples, terms: tuple[Term, ...]) -> Float:
         total = np.zeros((len(samples), robot.n))
         for term in terms:
-            known = term.known_torque(robot, term.seen(samples))
+            known = known_torque(term, robot, seen_by(term, samples))
             if known is not None:
                 total += known
         return total
@@ -563,12 +437,6 @@ def proposal_of_robot(robot: RobotModel, term: Term, label: str, option: str, **
 
 # The terms of experiments and run folders by name, filled by dynid.terms.catalogue.
 CATALOGUE: Registry[type[Term]] = Registry("term", "dynid.terms", {})
-
-
-def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
-    """Panels without a column."""
-    nothing = np.zeros((0, len(samples)))
-    return Panels(tuple(np.zeros(0, dtype=np.int64) for _ in range(robot.n)), (nothing,) * robot.n)
 
 
 def _is_friction(term: Term) -> bool:
@@ -680,26 +548,14 @@ class JointTerm(Term):
                 owner=joint,
                 prior=float(prior[joint]),
                 lower=self.lower,
+                moved_by=(joint,) if self.needs_motion else (),
             )
             for joint in joint_indices(robot, self.joints)
         )
 
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Those of the joints that moved, where the term needs motion at all."""
-        acting = list(joint_indices(robot, self.joints))
-        return moved[acting] if self.needs_motion else np.ones(len(acting), dtype=np.bool_)
-
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """One line a wanted joint."""
         return self.panels(robot, self.basis(robot, samples), wanted)
-
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """One line a joint, where the basis is one that other programs know; its width is that of the term."""
-        basis = self.traits.basis
-        if basis is None:
-            return super().exported(robot, theta)
-        acting = joint_indices(robot, self.joints)
-        return tuple(OnJoint(j, float(x), basis, self.width) for j, x in zip(acting, theta, strict=True))
 
     def panels(self, robot: RobotModel, basis: Float, wanted: Bool) -> Panels:
         """Column j of a basis (T, n) as the one line of joint j, for wanted joints."""
@@ -709,6 +565,16 @@ class JointTerm(Term):
             if wanted[i]:
                 columns[joint], values[joint] = np.array([i]), lines[joint : joint + 1]
         return Panels(columns=tuple(columns), values=tuple(values))
+
+
+@exported_parts.register(JointTerm)
+def _(term: JointTerm, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """One line a joint, where the basis is one that other programs know; its width is that of the term."""
+    basis = term.traits.basis
+    if basis is None:
+        return exported_parts.dispatch(object)(term, robot, theta)
+    acting = joint_indices(robot, term.joints)
+    return tuple(OnJoint(j, float(x), basis, term.width) for j, x in zip(acting, theta, strict=True))
 
 
 TermOnJoints = TypeVar("TermOnJoints", bound=Term)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Self
 
 import numpy as np
 
@@ -15,11 +12,10 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.curve import Shape, ShapedTerm
+from dynid.terms.curve import ShapedTerm, followed, motor_name
 from dynid.terms.exports import (
     Column,
     Extent,
-    JointMotion,
     JointSpring,
     Kind,
     LeftOut,
@@ -33,12 +29,20 @@ from dynid.terms.exports import (
     Side,
     Traits,
 )
+from dynid.terms.forms import (
+    energy_form,
+    exported_parts,
+    known_torque,
+    momentum_form,
+    seen_by,
+    within_extent,
+    without_memory,
+)
 from dynid.terms.friction import WIDTH, Coulomb, Viscous, direction
 from dynid.terms.term import (
     Proposal,
     Selection,
     Term,
-    Terms,
     empty_panels,
     joint_indices,
     joints_of,
@@ -72,7 +76,15 @@ class MotorInertia(Term):
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One column a motor."""
         return tuple(
-            Column(f"Im{i + 1}", "kg m^2", self.name, i, prior=float(robot.drive.rotor_inertia[i]), lower=0.0)
+            Column(
+                f"Im{i + 1}",
+                "kg m^2",
+                self.name,
+                i,
+                prior=float(robot.drive.rotor_inertia[i]),
+                lower=0.0,
+                moved_by=moving_joints(robot, i),
+            )
             for i in joint_indices(robot, self.joints)
         )
 
@@ -80,23 +92,6 @@ class MotorInertia(Term):
         """The motors' accelerations on the joints that they move."""
         acceleration = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[2]
         return from_motors(robot, samples, self._at_motors(robot, samples, acceleration, wanted))
-
-    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """P = J' dtheta_m, R = -(dJ/dt)' dtheta_m, which is zero without linkages."""
-        own = self._at_motors(
-            robot, samples, robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1], wanted
-        )
-        P = from_motors(robot, samples, own)
-        if not robot.drive.linkages:
-            return P, empty_panels(robot, samples)
-        R = through(robot, own, -robot.drive.linkage_bends(samples.q) * samples.dq)
-        return P, R
-
-    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-        """Kinetic energy h = dtheta_m^2 / 2; nothing is lost."""
-        speed = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1]
-        own = speed.T[list(joint_indices(robot, self.joints))]
-        return np.ascontiguousarray(0.5 * own[wanted] ** 2), empty_panels(robot, samples)
 
     def _at_motors(self, robot: RobotModel, samples: Samples, lines: Float, wanted: Bool) -> Panels:
         # A line (T, m) of every wanted motor.
@@ -108,19 +103,38 @@ class MotorInertia(Term):
             ),
         )
 
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """One line a motor; None through linkages."""
-        N = robot.drive.transmission
-        if robot.drive.linkages:
-            return None
-        return tuple(
-            Mixed(self.name, float(x), MotionBasis.ACCELERATION, N[i], N[i])
-            for x, i in zip(theta, joint_indices(robot, self.joints), strict=True)
-        )
 
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Motors that turned."""
-        return motors_moved(robot, moved)[list(joint_indices(robot, self.joints))]
+@momentum_form.register(MotorInertia)
+def _(term: MotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+    """P = J' dtheta_m, R = -(dJ/dt)' dtheta_m, which is zero without linkages."""
+    own = term._at_motors(
+        robot, samples, robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1], wanted
+    )
+    P = from_motors(robot, samples, own)
+    if not robot.drive.linkages:
+        return P, empty_panels(robot, samples)
+    R = through(robot, own, -robot.drive.linkage_bends(samples.q) * samples.dq)
+    return P, R
+
+
+@energy_form.register(MotorInertia)
+def _(term: MotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
+    """Kinetic energy h = dtheta_m^2 / 2; nothing is lost."""
+    speed = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1]
+    own = speed.T[list(joint_indices(robot, term.joints))]
+    return np.ascontiguousarray(0.5 * own[wanted] ** 2), empty_panels(robot, samples)
+
+
+@exported_parts.register(MotorInertia)
+def _(term: MotorInertia, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """One line a motor; None through linkages."""
+    N = robot.drive.transmission
+    if robot.drive.linkages:
+        return None
+    return tuple(
+        Mixed(term.name, float(x), MotionBasis.ACCELERATION, N[i], N[i])
+        for x, i in zip(theta, joint_indices(robot, term.joints), strict=True)
+    )
 
 
 def _friction_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
@@ -159,86 +173,6 @@ class OnMotor(ShapedTerm):
         object.__setattr__(self, "traits", Traits(kind, Side.MOTOR, inner.reads, inner.dry))
         object.__setattr__(self, "joints", joints_of(self.of))
 
-    def without_memory(self) -> OnMotor:
-        """That of the term, at the motors."""
-        return replace(self, of=self.of.without_memory())
-
-    @property
-    def _shaped(self) -> ShapedTerm:
-        if not isinstance(self.of, ShapedTerm):
-            raise UsageError("on-motor", found=f"shapes of '{self.of.name}'", expected="a term with shapes")
-        return self.of
-
-    @property
-    def shapes(self) -> tuple[Shape, ...]:
-        """Those of the term."""
-        return self.of.shapes if isinstance(self.of, ShapedTerm) else ()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the term is."""
-        return self.of.is_open
-
-    @property
-    def subject(self) -> str:
-        """The term's name, and where it acts."""
-        return f"{self.of.name} at the motor"
-
-    def shape_table(self, robot: RobotModel) -> Float:
-        """That of the term."""
-        return self._shaped.shape_table(robot)
-
-    def with_shape_table(self, table: Float) -> Self:
-        """With other shapes of the term."""
-        return replace(self, of=self._shaped.with_shape_table(table))
-
-    def of_joints(self, robot: RobotModel, joints: Sequence[int]) -> Self:
-        """At some of the motors."""
-        return replace(self, of=self._shaped.of_joints(robot, joints))
-
-    def range_of(self, motion: JointMotion) -> Float:
-        """Of the term, for a motor's motion."""
-        return self._shaped.range_of(motion)
-
-    def starts(self, motion: JointMotion) -> Float:
-        """Of the term, for a motor's motion."""
-        return self._shaped.starts(motion)
-
-    def tried(self, motion: JointMotion) -> Float:
-        """Of the term, for a motor's motion."""
-        return self._shaped.tried(motion)
-
-    def rival(self, joints: tuple[str, ...]) -> Terms:
-        """The term's own, at the motors."""
-        return Terms(tuple(OnMotor(term) for term in self._shaped.rival(joints)))
-
-    def followed(self, robot: RobotModel, samples: Samples) -> tuple[Samples, Float]:
-        """The motors' motion; a motor's unit is its largest ratio of a joint's."""
-        return at_motors(robot, self.seen(samples)), np.abs(robot.drive.transmission).max(axis=1)
-
-    def shape_name(self, k: int, joint: int) -> str:
-        """The term's, at a motor."""
-        return motor_name(self._shaped.shape_name(k, joint))
-
-    def shape_unit(self, robot: RobotModel, k: int, joint: int) -> str:
-        """As if every joint turned: motors do."""
-        return self.shapes[k].unit_revolute
-
-    def within(self, robot: RobotModel, extent: Extent) -> OnMotor:
-        """The term with the speeds and positions that the motors can have had, where no linkage is between."""
-        if robot.drive.linkages:
-            return self
-        N = robot.drive.transmission
-        middle = N @ (0.5 * (extent.low + extent.high))
-        half = np.abs(N) @ (0.5 * (extent.high - extent.low))
-        return replace(
-            self, of=self.of.within(robot, Extent(np.abs(N) @ extent.peak, middle - half, middle + half))
-        )
-
-    def channels(self) -> tuple[str, ...]:
-        """Those of the term."""
-        return self.of.channels()
-
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The term's columns; a prior at the joint says nothing about a motor of another ratio."""
         turning = replace_units(self.of, robot)
@@ -249,6 +183,7 @@ class OnMotor(ShapedTerm):
                 unit=unit,
                 term=self.name,
                 prior=float(self._prior(robot, column)),
+                moved_by=moving_joints(robot, *column.moved_by),
             )
             for column, unit in zip(self.of.columns(robot), turning, strict=True)
         )
@@ -257,38 +192,61 @@ class OnMotor(ShapedTerm):
         """The term's lines at the motors, on the joints that they move."""
         return from_motors(robot, samples, self.of.torque_regressor(robot, at_motors(robot, samples), wanted))
 
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """The term's known torque at the motors, mapped."""
-        known = self.of.known_torque(robot, at_motors(robot, samples))
-        return None if known is None else robot.drive.joint_torque(samples.q, known)
-
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """The term's lines and springs at the motors; None for a term that is more, and through linkages."""
-        own = self.of.exported(robot, theta)
-        if robot.drive.linkages or own is None:
-            return None
-        N = robot.drive.transmission
-        lines = [one for one in own if isinstance(one, OnJoint)]
-        springs = [
-            replace(one, term=self.name, weights=one.weights @ N)
-            for one in own
-            if isinstance(one, JointSpring)
-        ]
-        left = [one for one in own if isinstance(one, LeftOut)]
-        if len(lines) + len(springs) + len(left) < len(own):
-            return None
-        mixed = (Mixed(self.name, x.value, x.basis, N[x.joint], N[x.joint], x.width) for x in lines)
-        return (*mixed, *springs, *left)
-
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """The term's parameters whose motors turned."""
-        return self.of.alive(robot, motors_moved(robot, moved))
-
     def _prior(self, robot: RobotModel, column: Column) -> float:
         same = np.zeros(robot.n)
         same[column.owner] = robot.drive.transmission[column.owner, column.owner]
         alone = np.array_equal(robot.drive.transmission[column.owner], same)
         return column.prior if alone and abs(same[column.owner]) == 1.0 else np.nan
+
+
+@without_memory.register(OnMotor)
+def _(term: OnMotor) -> OnMotor:
+    """That of the term, at the motors."""
+    return replace(term, of=without_memory(term.of))
+
+
+@within_extent.register(OnMotor)
+def _(term: OnMotor, robot: RobotModel, extent: Extent) -> OnMotor:
+    """The term with the speeds and positions that the motors can have had, where no linkage is between."""
+    if robot.drive.linkages:
+        return term
+    N = robot.drive.transmission
+    middle = N @ (0.5 * (extent.low + extent.high))
+    half = np.abs(N) @ (0.5 * (extent.high - extent.low))
+    return replace(
+        term, of=within_extent(term.of, robot, Extent(np.abs(N) @ extent.peak, middle - half, middle + half))
+    )
+
+
+@followed.register(OnMotor)
+def _(term: OnMotor, robot: RobotModel, samples: Samples) -> tuple[Samples, Float]:
+    """The motors' motion; a motor's unit is its largest ratio of a joint's."""
+    return at_motors(robot, seen_by(term, samples)), np.abs(robot.drive.transmission).max(axis=1)
+
+
+@known_torque.register(OnMotor)
+def _(term: OnMotor, robot: RobotModel, samples: Samples) -> Float | None:
+    """The term's known torque at the motors, mapped."""
+    known = known_torque(term.of, robot, at_motors(robot, samples))
+    return None if known is None else robot.drive.joint_torque(samples.q, known)
+
+
+@exported_parts.register(OnMotor)
+def _(term: OnMotor, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """The term's lines and springs at the motors; None for a term that is more, and through linkages."""
+    own = exported_parts(term.of, robot, theta)
+    if robot.drive.linkages or own is None:
+        return None
+    N = robot.drive.transmission
+    lines = [one for one in own if isinstance(one, OnJoint)]
+    springs = [
+        replace(one, term=term.name, weights=one.weights @ N) for one in own if isinstance(one, JointSpring)
+    ]
+    left = [one for one in own if isinstance(one, LeftOut)]
+    if len(lines) + len(springs) + len(left) < len(own):
+        return None
+    mixed = (Mixed(term.name, x.value, x.basis, N[x.joint], N[x.joint], x.width) for x in lines)
+    return (*mixed, *springs, *left)
 
 
 def placed_at(term: Term, motors: bool, ratio: float = 1.0) -> Term:
@@ -326,14 +284,9 @@ def replace_units(term: Term, robot: RobotModel) -> tuple[str, ...]:
     return tuple(turning or column.unit for column in term.columns(robot))
 
 
-def motor_name(name: str) -> str:
-    """The name of a joint's parameter at the motor: fv3 -> fvm3."""
-    return re.sub(r"(\d*)$", r"m\1", name, count=1)
-
-
-def motors_moved(robot: RobotModel, moved: Bool) -> Bool:
-    """Which motors turned (m,), for the joints that moved (n,)."""
-    return np.asarray(((robot.drive.transmission != 0) & moved).any(axis=1))
+def moving_joints(robot: RobotModel, *motors: int) -> tuple[int, ...]:
+    """Joints whose motion turns some motors."""
+    return tuple(np.flatnonzero(np.any(robot.drive.transmission[list(motors)] != 0, axis=0)).tolist())
 
 
 def at_motors(robot: RobotModel, samples: Samples) -> Samples:
@@ -439,23 +392,9 @@ class JointCoupling(Term):
         """Three a pair, named by both joints."""
         slides = [bool(one) for one in robot.prismatic]
         return tuple(
-            Column(f"{symbol}{j + 1}_{k + 1}", unit, self.name, j)
+            Column(f"{symbol}{j + 1}_{k + 1}", unit, self.name, j, moved_by=(k,))
             for j, k in self.pairs(robot)
             for symbol, unit in zip(_KINDS, _UNITS[slides[j], slides[k]], strict=True)
-        )
-
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Those whose other joint moved."""
-        return np.repeat(np.asarray(moved)[[k for _, k in self.pairs(robot)]], len(_KINDS))
-
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """Velocity, sign and acceleration of the other joint."""
-        unit = np.eye(robot.n)
-        kinds = ((MotionBasis.SPEED, 0.0), (MotionBasis.SIGN, self.width), (MotionBasis.ACCELERATION, 0.0))
-        return tuple(
-            Mixed(self.name, float(theta[3 * i + c]), basis, unit[j], unit[k], width)
-            for i, (j, k) in enumerate(self.pairs(robot))
-            for c, (basis, width) in enumerate(kinds)
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
@@ -472,3 +411,15 @@ class JointCoupling(Term):
             columns=tuple(np.array(c, dtype=np.int64) for c in columns),
             values=tuple(np.array(v).reshape(len(v), len(samples)) for v in values),
         )
+
+
+@exported_parts.register(JointCoupling)
+def _(term: JointCoupling, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """Velocity, sign and acceleration of the other joint."""
+    unit = np.eye(robot.n)
+    kinds = ((MotionBasis.SPEED, 0.0), (MotionBasis.SIGN, term.width), (MotionBasis.ACCELERATION, 0.0))
+    return tuple(
+        Mixed(term.name, float(theta[3 * i + c]), basis, unit[j], unit[k], width)
+        for i, (j, k) in enumerate(term.pairs(robot))
+        for c, (basis, width) in enumerate(kinds)
+    )

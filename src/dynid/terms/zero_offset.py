@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Kind, LogFacts, Question, Role
+from dynid.terms.exports import Kind, LogFacts, Part, Question, Role, ZeroShift
+from dynid.terms.forms import exported_parts
 from dynid.terms.nominal import NominalTerm, check_nominal
 from dynid.terms.residual_tests import (
     Declared,
@@ -146,25 +147,15 @@ class ZeroOffset(NominalTerm):
             raise UsageError("zero-about", found=f"about = {list(self.about)}", expected="finite positions")
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """One a joint."""
+        """One a joint, moved or not: weight that is not where the log says shows on other joints, too."""
         return tuple(
             Column(f"zq{j + 1}", "m" if robot.prismatic[j] else "rad", self.name, j, prior=0.0)
             for j in joint_indices(robot, self.joints)
         )
 
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """All of them: weight that is not where the log says shows on other joints, too."""
-        return np.ones(len(joint_indices(robot, self.joints)), dtype=np.bool_)
-
     def near(self, robot: RobotModel, found: Mapping[str, float]) -> ZeroOffset:
         """The same about offsets by name, rad (m); 0 for those that are not named."""
         return replace(self, about=tuple(found.get(column.name, 0.0) for column in self.columns(robot)))
-
-    def zeros(self, robot: RobotModel, theta: Float) -> Float:
-        """The offsets themselves."""
-        found = np.zeros(robot.n)
-        found[list(joint_indices(robot, self.joints))] = theta
-        return found
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """Central differences, or secants, at offsets of the joints before."""
@@ -200,3 +191,11 @@ class ZeroOffset(NominalTerm):
             found.append(change / (ends[1] - ends[0]))
             before[j] = about
         return tuple(found)
+
+
+@exported_parts.register(ZeroOffset)
+def _(term: ZeroOffset, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """The offsets themselves."""
+    positions = np.zeros(robot.n)
+    positions[list(joint_indices(robot, term.joints))] = theta
+    return (ZeroShift(positions),)
