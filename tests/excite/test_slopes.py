@@ -20,12 +20,7 @@ from dynid.terms import PositionFriction
 from dynid.terms.elastic import Compliance
 from dynid.terms.forms import without_memory
 from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.friction_curves import (
-    AsymmetricCoulomb,
-    LoadFriction,
-    PolynomialFriction,
-    SaturatingViscous,
-)
+from dynid.terms.friction_curves import AsymmetricCoulomb, LoadFriction, PolynomialFriction, SaturatingViscous
 from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
 from dynid.terms.gain import GainError
 from dynid.terms.gravity_tilt import GravityTilt

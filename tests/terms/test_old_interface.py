@@ -157,6 +157,7 @@ def old_classes() -> dict[str, Any]:
         coefficients = (Coefficient("fa", "N m", "N"),)
         shapes = (Shape("bend", "rad/s", "m/s", typical=0.1),)
         form = FrictionForm("old_bend", replaces=("coulomb",), tried=(0.3, 0.6))
+        is_friction = False
 
         def range_of(self, motion: Any) -> Any:
             return np.array([[1e-3 * motion.peak, motion.peak]])
@@ -226,6 +227,7 @@ def test_data_are_traits_words_and_selection() -> None:
     traits = OLD["Square"].traits
     assert (traits.kind, traits.dry, traits.basis) == (Kind.FRICTION, Dry.STEP, MotionBasis.SIGN)
     assert traits.side is Side.MOTOR
+    assert OLD["Bend"].traits.kind is Kind.EFFECT
     assert OLD["Square"].words.features(None, 2) == ("Square", 2)
 
 

@@ -238,7 +238,7 @@ def test_a_missing_channel_says_how_to_map_it() -> None:
 
 
 def test_names_of_joints_and_bodies_are_checked() -> None:
-    with pytest.raises(UsageError, match="joint 'elbow' for channel 'u'"):
+    with pytest.raises(UsageError, match="joint 'elbow' of a term"):
         ChannelTorque("u", "elbow").columns(ROBOT)
     with pytest.raises(UsageError, match="body 'hand'"):
         known_torque(KnownPayload(LOAD, body="hand"), ROBOT, smooth_samples(ROBOT, 10))

@@ -12,10 +12,10 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Column, Kind, Side, Traits
+from dynid.terms.exports import Column, Kind, Side, Traits, panels_of
 from dynid.terms.forms import balanced_joints, known_torque
 from dynid.terms.friction import direction
-from dynid.terms.term import Term, empty_panels
+from dynid.terms.term import Term, empty_panels, joint_indices
 
 
 @dataclass(frozen=True)
@@ -38,21 +38,11 @@ class ChannelTorque(Term):
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The channel on its joint."""
-        owner = self._joint(robot) if wanted.any() else -1
         line = np.array(channel(samples, self.channel_name)[None, :], dtype=np.float64)
-        return Panels(
-            columns=tuple(np.array([0] if j == owner else [], dtype=np.int64) for j in range(robot.n)),
-            values=tuple(line if j == owner else line[:0] for j in range(robot.n)),
-        )
+        return panels_of(robot, samples, {self._joint(robot): ([0], line)} if wanted.any() else {})
 
     def _joint(self, robot: RobotModel) -> int:
-        if self.joint not in robot.joint_names:
-            raise UsageError(
-                "unknown-joint",
-                found=f"joint '{self.joint}' for channel '{self.channel_name}'",
-                expected="one of " + ", ".join(robot.joint_names),
-            )
-        return robot.joint_names.index(self.joint)
+        return joint_indices(robot, (self.joint,))[0]
 
 
 @known_torque.register(ChannelTorque)

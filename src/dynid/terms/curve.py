@@ -29,6 +29,7 @@ from dynid.terms.exports import (
     Role,
     Side,
     Traits,
+    panels_of,
 )
 from dynid.terms.forms import alternatives, exported_parts, held_term, parameter_count
 from dynid.terms.friction import WIDTH, Coulomb, Offset, Viscous
@@ -143,15 +144,13 @@ class CurveTerm(ShapedTerm):
         c = len(self.coefficients)
         table = shape_table(self, robot)
         typical = np.array([shape.typical for shape in self.shapes])
-        columns = [np.zeros(0, dtype=np.int64) for _ in range(robot.n)]
-        values = [np.zeros((0, len(samples))) for _ in range(robot.n)]
+        lines = {}
         for i, joint in enumerate(joint_indices(robot, self.joints)):
             keep = np.flatnonzero(wanted[i * c : (i + 1) * c])
             if len(keep):
                 shape = np.where(np.isnan(table[i]), typical, table[i])
-                columns[joint] = i * c + keep
-                values[joint] = np.ascontiguousarray(self.curve(robot, samples, joint, shape)[keep])
-        return Panels(columns=tuple(columns), values=tuple(values))
+                lines[joint] = i * c + keep, self.curve(robot, samples, joint, shape)[keep]
+        return panels_of(robot, samples, lines)
 
 
 # What a search for shapes asks of a term with them.

@@ -6,27 +6,25 @@ Source: Zollo et al. 2014, eqs 1 to 8, with the missing 1/2 of the elastic energ
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Column, Question, Reads, Role, Side, Symbol, Traits
 from dynid.terms.forms import energy_form, motor_regressor, motor_work
-from dynid.terms.friction import direction
-from dynid.terms.nominal import NominalTerm, check_nominal, slope
+from dynid.terms.friction import check_width, direction
+from dynid.terms.nominal import NominalTerm, slope
 from dynid.terms.residual_tests import TermWords
 from dynid.terms.term import JointTerm, Selection, Term, by_joint, empty_panels, joint_indices
 
 
 @dataclass(frozen=True)
-class SpringTerm(Term):
+class SpringTerm(JointTerm):
     """A torque between motor and link, one parameter a joint: +basis on the motor, -basis on the link.
 
     It drops out of the sum of both equations, so that a log with one encoder a joint says nothing about it.
@@ -37,47 +35,18 @@ class SpringTerm(Term):
     joints: tuple[str, ...] = ()
     name: str = ""
     traits = Traits(side=Side.BOTH)
-    symbol = ""
-    unit_revolute = ""
-    unit_prismatic = ""
-
-    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """One column a joint that has it."""
-        return tuple(
-            Column(
-                name=f"{self.symbol}{joint + 1}",
-                unit=self.unit_prismatic if robot.prismatic[joint] else self.unit_revolute,
-                term=self.name,
-                owner=joint,
-                prior=float(self.prior(robot)[joint]),
-                lower=0.0,
-            )
-            for joint in joint_indices(robot, self.joints)
-        )
-
-    @abstractmethod
-    def prior(self, robot: RobotModel) -> Float:
-        """What the description says of each joint, (n,); nan = unknown."""
+    lower = 0.0
+    needs_motion = False
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Nothing: what the spring gives to the link it takes from the motor."""
         return empty_panels(robot, samples)
 
-    @abstractmethod
-    def basis(self, samples: Samples) -> Float:
-        """Torque on the motor per unit of the parameter, (T, n)."""
-
 
 @motor_regressor.register(SpringTerm)
 def _(term: SpringTerm, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
     """One line a wanted joint."""
-    basis, panels = term.basis(samples), empty_panels(robot, samples)
-    columns, values = list(panels.columns), list(panels.values)
-    for index, joint in enumerate(joint_indices(robot, term.joints)):
-        if wanted[index]:
-            columns[joint] = np.array([index], dtype=np.int64)
-            values[joint] = np.ascontiguousarray(basis[:, joint])[None, :]
-    return Panels(tuple(columns), tuple(values))
+    return term.panels(robot, samples, term.basis(robot, samples), wanted)
 
 
 @dataclass(frozen=True)
@@ -98,7 +67,7 @@ class Stiffness(SpringTerm):
         """Stiffness of the drive."""
         return robot.drive.stiffness
 
-    def basis(self, samples: Samples) -> Float:
+    def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Deflection theta - q."""
         motor = samples.motor
         return np.asarray(motor.q - samples.q)
@@ -108,7 +77,7 @@ class Stiffness(SpringTerm):
 def _(term: Stiffness, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
     """Energy h = (theta - q)^2 / 2 of the spring; nothing is lost."""
     acting = list(joint_indices(robot, term.joints))
-    h = 0.5 * term.basis(samples).T[acting] ** 2
+    h = 0.5 * term.basis(robot, samples).T[acting] ** 2
     return np.ascontiguousarray(h[wanted]), empty_panels(robot, samples)
 
 
@@ -137,7 +106,7 @@ class JointDamping(SpringTerm):
         """Damping of the drive."""
         return robot.drive.damping
 
-    def basis(self, samples: Samples) -> Float:
+    def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Rate of the deflection."""
         motor = samples.motor
         return np.asarray(motor.dq - samples.dq)
@@ -179,8 +148,7 @@ class LinkCoulomb(JointTerm):
     traits = Traits()
 
     def __post_init__(self) -> None:
-        if not self.width >= 0:
-            raise UsageError("coulomb-width", found=f"width = {self.width}", expected="a velocity >= 0")
+        check_width(self.width)
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Smoothed or plain sign of the link velocity."""
@@ -243,9 +211,6 @@ class Compliance(NominalTerm):
             positive=True,
         ),
     )
-
-    def __post_init__(self) -> None:
-        check_nominal(self.inertia, self.drives)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One compliance a joint."""

@@ -8,6 +8,7 @@ from enum import Enum, Flag, StrEnum
 from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid.base.arrays import Bool, Float, Int, locked
 from dynid.base.records import dataclass
@@ -438,6 +439,7 @@ class LogFacts:
 
 # Panels of several terms side by side.
 
+_NO_COLUMN: Int = np.zeros(0, dtype=np.int64)
 Values = TypeVar("Values", Bool, Float)
 
 
@@ -497,5 +499,12 @@ def side_by_side(
 
 def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
     """Panels without a column."""
-    nothing = np.zeros((0, len(samples)))
-    return Panels(tuple(np.zeros(0, dtype=np.int64) for _ in range(robot.n)), (nothing,) * robot.n)
+    return panels_of(robot, samples, {})
+
+
+def panels_of(robot: RobotModel, samples: Samples, lines: Mapping[int, tuple[ArrayLike, Float]]) -> Panels:
+    """Panels with lines on some joints: by joint, the columns (k,) and values (k, T)."""
+    columns, values = [_NO_COLUMN] * robot.n, [np.zeros((0, len(samples)))] * robot.n
+    for joint, (index, own) in lines.items():
+        columns[joint], values[joint] = np.array(index, dtype=np.int64), np.ascontiguousarray(own)
+    return Panels(tuple(columns), tuple(values))

@@ -19,16 +19,14 @@ from dynid.terms.exports import (
     Dry,
     Extent,
     FrictionForm,
-    Kind,
     LeftOut,
     MotionBasis,
     OnJoint,
     Part,
-    Side,
     Symbol,
-    Traits,
     c_number,
     c_sign,
+    panels_of,
 )
 from dynid.terms.forms import exported_parts, load_slope, needs_bodies, with_bodies, within_extent
 from dynid.terms.friction import check_width, direction, direction_sides
@@ -60,7 +58,7 @@ class AsymmetricCoulomb(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "coulomb_sides"
-    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP, either_side=True)
+    traits = replace(CurveTerm.traits, dry=Dry.STEP, either_side=True)
     form = FrictionForm("sides", ("coulomb", "offset"), both_ways=True)
     words = TermWords(
         symbols=(
@@ -109,7 +107,7 @@ class PolynomialFriction(CurveTerm):
     joints: tuple[str, ...] = ()
     limit: tuple[float, ...] = ()
     name: str = "polynomial"
-    traits = Traits(Kind.FRICTION, Side.MOTOR, either_side=True)
+    traits = replace(CurveTerm.traits, either_side=True)
     form = FrictionForm("cubic")
     words = TermWords(
         symbols=(
@@ -218,7 +216,7 @@ class LoadFriction(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "load_friction"
-    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.LOAD)
+    traits = replace(CurveTerm.traits, dry=Dry.LOAD)
     selection = replace(
         CurveTerm.selection,
         proposed=by_joint(
@@ -248,13 +246,10 @@ class LoadFriction(CurveTerm):
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """One line a wanted joint; the load is worked out once for all of them."""
-        columns, values = [np.zeros(0, dtype=np.int64)] * robot.n, [np.zeros((0, len(samples)))] * robot.n
-        load = self._load(robot, samples) if wanted.any() else np.zeros_like(samples.dq)
-        for i, joint in enumerate(joint_indices(robot, self.joints)):
-            if wanted[i]:
-                line = np.abs(load[:, joint]) * direction(samples, self.width, joint)
-                columns[joint], values[joint] = np.array([i]), np.ascontiguousarray(line[None, :])
-        return Panels(columns=tuple(columns), values=tuple(values))
+        load = np.abs(self._load(robot, samples)) if wanted.any() else samples.dq
+        acting = [(i, j) for i, j in enumerate(joint_indices(robot, self.joints)) if wanted[i]]
+        lines = {j: ([i], (load[:, j] * direction(samples, self.width, j))[None, :]) for i, j in acting}
+        return panels_of(robot, samples, lines)
 
     def _load(self, robot: RobotModel, samples: Samples) -> Float:
         # Torque of the bodies, (T, n).

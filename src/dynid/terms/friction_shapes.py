@@ -31,7 +31,6 @@ from dynid.terms.exports import (
     Extent,
     FrictionForm,
     JointMotion,
-    Kind,
     LeftOut,
     LogFacts,
     Memory,
@@ -39,8 +38,6 @@ from dynid.terms.exports import (
     OnJoint,
     Part,
     Reads,
-    Side,
-    Traits,
     c_number,
     c_sign,
 )
@@ -73,7 +70,7 @@ class SmoothCoulomb(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "coulomb_tanh"
     form = FrictionForm("tanh", ("coulomb",), (0.3, 0.45, 0.6, 0.75))
-    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
+    traits = replace(CurveTerm.traits, dry=Dry.STEP)
     words = TermWords(symbols=(Symbol("fc", "f", "c", "Coulomb friction"),))
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     shapes = (Shape("width", *_SPEED, 0.02, bounds=lambda _, at: (1e-4 * at.peak, at.peak)),)
@@ -128,7 +125,7 @@ class Stribeck(CurveTerm):
         group=FRICTION_FORM,
         features=_low_speed_friction,
     )
-    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
+    traits = replace(CurveTerm.traits, dry=Dry.STEP)
     coefficients = (Coefficient("fs", "N m", "N", lower=0.0),)
     shapes = (Shape("velocity", *_SPEED, 0.1, bounds=_low_speeds),)
 
@@ -169,7 +166,7 @@ class Sigmoid(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "sigmoid"
     form = FrictionForm("sigmoid", ("coulomb",))
-    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
+    traits = replace(CurveTerm.traits, dry=Dry.STEP)
     words = TermWords(symbols=(Symbol("fg", "f", "g", "sigmoidal friction, Gaz's phi 1"),))
     coefficients = (Coefficient("fg", "N m", "N", 0.0),)
     # A width from a ten thousandth of the peak velocity to all of it; a shift up to half the peak.
@@ -216,7 +213,7 @@ class ZolloFriction(CurveTerm):
     width: float = 0.0
     joints: tuple[str, ...] = ()
     name: str = "zollo"
-    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
+    traits = replace(CurveTerm.traits, dry=Dry.STEP)
     words = TermWords(
         symbols=(
             Symbol("fzc", "f", "3", "friction that fades with speed, Zollo's f3"),
@@ -274,7 +271,7 @@ class Presliding(CurveTerm):
     name: str = "presliding"
     form = FrictionForm("presliding", ("coulomb",), (0.2, 0.3, 0.4, 0.5, 0.6, 0.7))
     words = TermWords(symbols=(Symbol("fc", "f", "c", "Coulomb friction"),))
-    traits = Traits(Kind.FRICTION, Side.MOTOR, Reads.PAST, Dry.STEP)
+    traits = replace(CurveTerm.traits, reads=Reads.PAST, dry=Dry.STEP)
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     # From a millionth of the range of motion to a tenth, and no more than what samples remember.
     shapes = (
@@ -351,7 +348,7 @@ class PositionFriction(CurveTerm):
     positions: tuple[tuple[float, float], ...] = ()
     name: str = "position_friction"
     form = FrictionForm("waves", options={"harmonic": None})
-    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP)
+    traits = replace(CurveTerm.traits, dry=Dry.STEP)
     selection = replace(CurveTerm.selection, proposed=_wave_proposals)
     words = TermWords(
         symbols=(

@@ -15,7 +15,7 @@ from dynid.log.prior_check import GEARED, size_advice
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Column, Kind, LogFacts, Question, Role, Scale, Side, Symbol, Traits
-from dynid.terms.nominal import NominalTerm, check_nominal
+from dynid.terms.nominal import NominalTerm
 from dynid.terms.payload import UNSURE, outermost, unsure_description
 from dynid.terms.residual_tests import (
     BodyParameters,
@@ -27,15 +27,7 @@ from dynid.terms.residual_tests import (
     Rival,
     TermWords,
 )
-from dynid.terms.term import (
-    JointTerm,
-    Proposal,
-    Selection,
-    Term,
-    joint_indices,
-    named_joints,
-    proposal_by_joint,
-)
+from dynid.terms.term import JointTerm, Proposal, Selection, Term, joint_indices, proposal_by_joint
 
 # One factor between gravity's torque and that of the described bodies, and how far a description can prove
 # it.
@@ -373,13 +365,7 @@ def _gain_notices(term: GainError, held: Held) -> Iterator[Notice]:
 def _gain_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
     """Joint by joint, relative to one whose gain is taken for right."""
     term = GainError(log.inertia, log.drives, robot.joint_names)
-
-    def build(places: tuple[int, ...]) -> Term:
-        return GainError(log.inertia, log.drives, named_joints(robot, places))
-
-    return (
-        proposal_by_joint(robot, term, "gain", "off on {joints}", build=build, measured=True, relative=True),
-    )
+    return (proposal_by_joint(robot, term, "gain", "off on {joints}", measured=True, relative=True),)
 
 
 @dataclass(frozen=True)
@@ -403,9 +389,6 @@ class GainError(NominalTerm):
         cause="the drive gain of '{joint}'",
         cause_of_kind="the drive gains of {joints} (drives of {effort})",
     )
-
-    def __post_init__(self) -> None:
-        check_nominal(self.inertia, self.drives)
 
     def acting(self, robot: RobotModel) -> tuple[int, ...]:
         """Joints whose gain is free."""

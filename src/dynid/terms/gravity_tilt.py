@@ -16,7 +16,7 @@ from dynid.signals.samples import Samples
 from dynid.spatial.algebra import rotation_about
 from dynid.terms.exports import LogFacts, Part, Question, Role
 from dynid.terms.forms import exported_parts, torque_of
-from dynid.terms.nominal import NominalTerm, check_nominal
+from dynid.terms.nominal import NominalTerm
 from dynid.terms.residual_tests import (
     ALARM,
     MISSES_MUCH,
@@ -86,9 +86,6 @@ class GravityTilt(NominalTerm):
 
     traits = replace(NominalTerm.traits, hides_wiring=True)
     selection = Selection(Role.LOG, Question("base", "level"), _tilt_proposals)
-
-    def __post_init__(self) -> None:
-        check_nominal(self.inertia, self.drives)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Two tilts and two moments."""

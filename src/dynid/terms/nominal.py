@@ -83,6 +83,18 @@ class NominalTerm(Term):
     drives: tuple[float, ...]
     traits = Traits(side=Side.MOTOR, linearised=True)
 
+    def __post_init__(self) -> None:
+        if (
+            len(self.inertia) % 10
+            or len(self.drives) % 4
+            or not np.isfinite([*self.inertia, *self.drives]).all()
+        ):
+            raise UsageError(
+                "nominal",
+                found=f"{len(self.inertia)} inertial numbers and {len(self.drives)} of drives",
+                expected="finite numbers, ten a body and four a joint, or none",
+            )
+
     def near(self, robot: RobotModel, found: Mapping[str, float]) -> Self:
         """The same about values of its parameters by name, where it can be about any but zero."""
         return self
@@ -124,16 +136,6 @@ def _(term: NominalTerm, robot: RobotModel, samples: Samples) -> Float | None:
         return None
     by_joint = np.stack(found).transpose(1, 3, 4, 0, 2)
     return by_joint.reshape(3, robot.n, -1, len(samples))
-
-
-def check_nominal(inertia: tuple[float, ...], drives: tuple[float, ...]) -> None:
-    """Raises UsageError for numbers of a nominal model that are not finite or too few."""
-    if len(inertia) % 10 or len(drives) % 4 or not np.isfinite([*inertia, *drives]).all():
-        raise UsageError(
-            "nominal",
-            found=f"{len(inertia)} inertial numbers and {len(drives)} of drives",
-            expected="finite numbers, ten a body and four a joint, or none",
-        )
 
 
 def slope(values: Float, rate: float) -> Float:

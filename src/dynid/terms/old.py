@@ -16,67 +16,28 @@ from dynid.terms import curve, forms
 from dynid.terms.exports import Dry, Kind, Reads, Traits, ZeroShift
 from dynid.terms.term import JointTerm, Term, by_joint
 
-__all__ = ["INSTEAD", "adapt"]
-
-
-def _kind(kind: Kind) -> tuple[str, Callable[[Traits], Any], Callable[[Any], Mapping[str, Any]]]:
-    return (
-        f"traits = Traits(kind=Kind.{kind.name})",
-        lambda traits: traits.kind is kind,
-        lambda value: {"kind": kind} if value else {},
-    )
-
-
-def _dry(dry: Dry) -> tuple[str, Callable[[Traits], Any], Callable[[Any], Mapping[str, Any]]]:
-    return (
-        f"traits = Traits(dry=Dry.{dry.name})",
-        lambda traits: traits.dry is dry,
-        lambda value: {"dry": dry} if value else {},
-    )
-
-
-def _reads(reads: Reads) -> tuple[str, Callable[[Traits], Any], Callable[[Any], Mapping[str, Any]]]:
-    return (
-        f"traits = Traits(reads=Reads.{reads.name})",
-        lambda traits: reads in traits.reads,
-        lambda value: {"reads": reads} if value else {},
-    )
-
-
-def _field(name: str) -> tuple[str, Callable[[Traits], Any], Callable[[Any], Mapping[str, Any]]]:
-    return (
-        f"traits = Traits({name}=...)",
-        lambda traits: getattr(traits, name),
-        lambda value: {name: value},
-    )
-
-
-# Old data of a class: what to write instead, how it is read from the traits, and the traits that it makes.
-_TRAITS = {
-    "is_friction": _kind(Kind.FRICTION),
-    "knows_friction": _kind(Kind.COMPENSATION),
-    "of_log": _kind(Kind.LOG),
-    "of_bodies": _kind(Kind.BODIES),
-    "of_rotors": _kind(Kind.ROTORS),
-    "remembers": _reads(Reads.PAST),
-    "reads_rate": _reads(Reads.RATE),
-    "steps": _dry(Dry.STEP),
-    "loaded": _dry(Dry.LOAD),
-    "exports_as": ("traits = Traits(basis=...)", lambda traits: traits.basis, lambda value: {"basis": value}),
-} | {name: _field(name) for name in ("side", "scale", "linearised", "passive", "either_side", "hides_wiring")}
+# Old data of a class: the field of its traits, and the value there that stands for True; None = the value itself.
+_TRAITS: Mapping[str, tuple[str, Any]] = {
+    "is_friction": ("kind", Kind.FRICTION),
+    "knows_friction": ("kind", Kind.COMPENSATION),
+    "of_log": ("kind", Kind.LOG),
+    "of_bodies": ("kind", Kind.BODIES),
+    "of_rotors": ("kind", Kind.ROTORS),
+    "remembers": ("reads", Reads.PAST),
+    "reads_rate": ("reads", Reads.RATE),
+    "steps": ("dry", Dry.STEP),
+    "loaded": ("dry", Dry.LOAD),
+    "exports_as": ("basis", None),
+} | {name: (name, None) for name in ("side", "scale", "linearised", "passive", "either_side", "hides_wiring")}
 # Old members of a class, and the fields of its words and of its selection that they are now.
-_WORDS = {
-    "symbols": "symbols",
-    "group": "group",
-    "features": "features",
-    "lacking": "lacking",
-    "against_description": "against_description",
-    "notices": "notices",
-    "as_cause": "cause",
-    "as_cause_of_kind": "cause_of_kind",
-    "explanations": "explanations",
+_WORDS = {"as_cause": "cause", "as_cause_of_kind": "cause_of_kind"} | {
+    name: name
+    for name in (
+        *("symbols", "group", "explanations"),
+        *("features", "lacking", "against_description", "notices"),
+    )
 }
-_SELECTION = {"role": "role", "question": "question", "covers": "covers", "described": "described"}
+_SELECTION = {name: name for name in ("role", "question", "covers", "described")}
 # Old methods, and the functions that a term's file registers for its class now.
 _RENAMED = {
     "alive": "alive_columns",
@@ -95,7 +56,10 @@ _FORMS: Mapping[str, Any] = {name: _REGISTERED[form] for name, form in _RENAMED.
     name: form for name, form in _REGISTERED.items() if name not in _RENAMED.values()
 }
 INSTEAD: Mapping[str, str] = (
-    {name: instead for name, (instead, *_) in _TRAITS.items()}
+    {
+        name: f"traits = Traits({field}={'...' if value is None else f'{type(value).__name__}.{value.name}'})"
+        for name, (field, value) in _TRAITS.items()
+    }
     | {name: f"words = TermWords({field}=...)" for name, field in _WORDS.items()}
     | {name: f"selection = Selection({field}=...)" for name, field in _SELECTION.items()}
     | dict.fromkeys(("proposed", "label", "option", "tried_on"), "selection = Selection(proposed=...)")
@@ -116,15 +80,10 @@ def adapt(kind: type[Term]) -> None:
         DeprecationWarning,
         stacklevel=4,
     )
-    traits: dict[str, Any] = {}
     for name in old:
         if name in _TRAITS:
-            made = _TRAITS[name][2](vars(kind)[name])
-            traits |= {
-                key: traits[key] | made[key] if key == "reads" and key in traits else made[key]
-                for key in made
-            }
-    kind.traits = replace(kind.traits, **traits)
+            field, value = _TRAITS[name]
+            kind.traits = replace(kind.traits, **{field: _made(kind.traits, field, value, vars(kind)[name])})
     kind.words = replace(kind.words, **{_WORDS[name]: getattr(kind, name) for name in old if name in _WORDS})
     chosen = {_SELECTION[name]: getattr(kind, name) for name in old if name in _SELECTION}
     if {"proposed", "label", "option", "tried_on"} & set(old):
@@ -136,6 +95,16 @@ def adapt(kind: type[Term]) -> None:
             _FORMS[name].register(kind)(method.fget if isinstance(method, property) else method)
     if "zeros" in old:
         forms.exported_parts.register(kind)(partial(_with_zeros, forms.exported_parts.dispatch(kind)))
+
+
+def _made(traits: Traits, field: str, value: Any, given: Any) -> Any:
+    # What a trait is with an old member of the class.
+    now = getattr(traits, field)
+    if value is None:
+        return given
+    if field == "reads":
+        return now | value if given else now & ~value
+    return value if given else getattr(Traits(), field) if now is value else now
 
 
 def _with_zeros(exported: Callable[..., Any], term: Any, *values: Any) -> Any:
@@ -153,7 +122,9 @@ class _Inherited:
         base: Any = next(kind for kind in owner.__mro__ if kind.__module__.startswith("dynid."))
         name = self.name
         if name in _TRAITS:
-            return _TRAITS[name][1](owner.traits if term is None else term.traits)
+            field, sign = _TRAITS[name]
+            value = (owner if term is None else term).traits.__dict__[field]
+            return value if sign is None else sign in value if field == "reads" else value is sign
         if name in _WORDS:
             value = getattr(base.words, _WORDS[name])
             return partial(value, term) if name == "notices" else value

@@ -16,7 +16,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import from_com, to_com
 from dynid.terms.channel import channel
-from dynid.terms.exports import Column, Kind, Of, Scale, Symbol, Traits
+from dynid.terms.exports import Column, Kind, Of, Scale, Symbol, Traits, empty_panels
 from dynid.terms.forms import energy_form, known_energy, known_momentum, known_torque, momentum_form
 from dynid.terms.residual_tests import MISSES_MUCH, Declared, FitAnalysis, Level, Notice, TermWords
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS, INERTIAL_UNITS, RigidBody
@@ -78,21 +78,13 @@ class KnownPayload(Term):
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Empty."""
-        return Panels(
-            columns=tuple(np.zeros(0, dtype=np.int64) for _ in range(robot.n)),
-            values=tuple(np.zeros((0, len(samples))) for _ in range(robot.n)),
-        )
+        return empty_panels(robot, samples)
 
     def _inertia(self, robot: RobotModel, samples: Samples) -> Float | None:
         if not fnmatchcase(samples.trajectory, self.trajectories):
             return None
-        if self.body and self.body not in robot.body_names:
-            raise UsageError(
-                "unknown-body", found=f"body '{self.body}'", expected="one of " + ", ".join(robot.body_names)
-            )
-        index = robot.body_names.index(self.body) if self.body else robot.n_bodies - 1
         inertia = np.zeros((robot.n_bodies, 10))
-        inertia[index] = self.inertia
+        inertia[_carrier(robot, self.body)] = self.inertia
         return inertia
 
 
@@ -126,6 +118,15 @@ def _(term: KnownPayload, robot: RobotModel, samples: Samples) -> tuple[Float, F
     columns = np.asarray(inertia.ravel() != 0)
     h, _ = energy_form(RigidBody(), robot, samples, columns)
     return inertia.ravel()[columns] @ h, np.zeros((len(samples), robot.n))
+
+
+def _carrier(robot: RobotModel, body: str) -> int:
+    # Index of the body that carries a load; the last one for "".
+    if body and body not in robot.body_names:
+        raise UsageError(
+            "unknown-body", found=f"body '{body}'", expected="one of " + ", ".join(robot.body_names)
+        )
+    return robot.body_names.index(body) if body else robot.n_bodies - 1
 
 
 def _applied(panels: Panels, values: Float) -> Float:
@@ -258,7 +259,7 @@ class HeldLoad(Term):
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Ten parameters about the joint frame of the body."""
-        body = self._body(robot)
+        body = _carrier(robot, self.body)
         return tuple(
             Column(
                 f"held_{symbol}{body + 1}",
@@ -273,7 +274,7 @@ class HeldLoad(Term):
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Columns of the body while the load is held."""
-        first = 10 * self._body(robot)
+        first = 10 * _carrier(robot, self.body)
         own = np.zeros(10 * robot.n_bodies, dtype=np.bool_)
         own[first : first + 10] = wanted
         share = (channel(samples, self.channel_name) - self.empty) / (self.held - self.empty)
@@ -282,10 +283,3 @@ class HeldLoad(Term):
             tuple(columns - first for columns in panels.columns),
             tuple(values * share for values in panels.values),
         )
-
-    def _body(self, robot: RobotModel) -> int:
-        if self.body and self.body not in robot.body_names:
-            raise UsageError(
-                "unknown-body", found=f"body '{self.body}'", expected="one of " + ", ".join(robot.body_names)
-            )
-        return robot.body_names.index(self.body) if self.body else robot.n_bodies - 1

@@ -9,7 +9,7 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Role
+from dynid.terms.exports import Role, panels_of
 from dynid.terms.residual_tests import Feature, FeatureGroup, Remains, TermWords, Words
 from dynid.terms.term import Column, Selection, Term, by_joint
 
@@ -60,7 +60,7 @@ class PositionWaves(Term):
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Each wave on its own joint."""
-        columns, values = [], []
+        found = {}
         for j in range(robot.n):
             q, first = samples.q[:, j], 2 * self.count * j
             orders = range(1, self.count + 1)
@@ -69,10 +69,9 @@ class PositionWaves(Term):
                 if robot.prismatic[j]
                 else [f(k * q) for k in orders for f in (np.sin, np.cos)]
             )
-            own = [i for i in range(len(lines)) if wanted[first + i]]
-            columns.append(np.array([first + i for i in own], dtype=np.int64))
-            values.append(np.array([lines[i] for i in own]).reshape(len(own), len(samples)))
-        return Panels(columns=tuple(columns), values=tuple(values))
+            keep = np.flatnonzero(wanted[first : first + 2 * self.count])
+            found[j] = first + keep, np.array(lines)[keep]
+        return panels_of(robot, samples, found)
 
 
 def slow_features(q: Float, prismatic: bool) -> Float:

@@ -51,7 +51,7 @@ class RotorInertia(JointTerm):
 @momentum_form.register(RotorInertia)
 def _(term: RotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
     """P = dq_j, R = 0."""
-    return term.panels(robot, samples.dq, wanted), empty_panels(robot, samples)
+    return term.panels(robot, samples, samples.dq, wanted), empty_panels(robot, samples)
 
 
 @energy_form.register(RotorInertia)

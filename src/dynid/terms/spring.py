@@ -15,9 +15,9 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Column, JointSpring, LogFacts, Part, Question, Role, Traits
+from dynid.terms.exports import Column, JointSpring, LogFacts, Part, Question, Role, Traits, panels_of
 from dynid.terms.forms import balanced_joints, exported_parts, known_torque
-from dynid.terms.term import Proposal, Selection, Term, proposal_of_robot
+from dynid.terms.term import Proposal, Selection, Term, joint_indices, proposal_of_robot
 
 # Where a spring is mounted: its length as a function of the joints, and by how much each joint changes it.
 
@@ -167,11 +167,7 @@ def lever_to_options(lever: Lever) -> dict[str, Any]:
 
 def named_joint(robot: RobotModel, name: str) -> int:
     """Index of a joint; raises UsageError if there is none of that name."""
-    if name not in robot.joint_names:
-        raise UsageError(
-            "unknown-joint", found=f"joint '{name}'", expected="one of " + ", ".join(robot.joint_names)
-        )
-    return robot.joint_names.index(name)
+    return joint_indices(robot, (name,))[0]
 
 
 def carried(
@@ -193,17 +189,10 @@ def carried(
     return p + R @ point, axes
 
 
-def lever_panels(robot: RobotModel, joints: Int, lines: Float, wanted: tuple[bool, ...]) -> Panels:
+def lever_panels(robot: RobotModel, samples: Samples, joints: Int, lines: Float, wanted: Bool) -> Panels:
     """Panels of torque lines (c, T, n) that act on some joints alone; wanted: (c,)."""
-    chosen = np.flatnonzero(wanted).astype(np.int64)
-    nothing = np.zeros((0, lines.shape[1]))
-    here = set(joints.tolist())
-    return Panels(
-        columns=tuple(chosen if j in here else chosen[:0] for j in range(robot.n)),
-        values=tuple(
-            np.ascontiguousarray(lines[chosen, :, j]) if j in here else nothing for j in range(robot.n)
-        ),
-    )
+    chosen = np.flatnonzero(wanted)
+    return panels_of(robot, samples, {j: (chosen, lines[chosen, :, j]) for j in joints.tolist()})
 
 
 def _turn(axis: Float, angle: Float) -> Float:
@@ -272,7 +261,7 @@ class Spring(Term):
             lines = np.stack([length[:, None] * slopes, slopes])
         else:
             lines = ((length - self.free_length)[:, None] * slopes)[None]
-        return lever_panels(robot, self.geometry.joints(robot), lines, tuple(wanted))
+        return lever_panels(robot, samples, self.geometry.joints(robot), lines, wanted)
 
 
 @balanced_joints.register(Spring)
@@ -362,7 +351,7 @@ class TorsionSpring(Term):
         """The spanned angle and one, on the spanned joints."""
         w = self._weights(robot)
         lines = np.stack([np.outer(samples.q @ w, w), np.outer(np.ones(len(samples)), w)])
-        return lever_panels(robot, np.flatnonzero(w).astype(np.int64), lines, tuple(wanted))
+        return lever_panels(robot, samples, np.flatnonzero(w).astype(np.int64), lines, wanted)
 
     def _weights(self, robot: RobotModel) -> Float:
         w = np.zeros(robot.n)
@@ -433,8 +422,49 @@ def _owner(geometry: Lever, robot: RobotModel) -> int:
 LEAST_VOLUME = 0.01
 
 
+class GainedTorque(Term):
+    """A torque that is known but for a gain s with the prior 1, which is estimated, or 1.
+
+    Subclasses have the fields `free`, whether s is estimated, and `label`: the parameter is s_LABEL.
+    """
+
+    free: bool
+    label: str
+    traits = Traits(passive=True)
+
+    @abstractmethod
+    def joints(self, robot: RobotModel) -> Int:
+        """Indices of the joints that it acts on, ascending."""
+
+    @abstractmethod
+    def whole(self, robot: RobotModel, samples: Samples) -> Float:
+        """The torque (T, n) at s = 1."""
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """The gain, if it is estimated."""
+        owner = int(self.joints(robot)[-1])
+        return (Column(f"s_{self.label}", "1", self.name, owner, prior=1.0, lower=0.0),) if self.free else ()
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """The whole torque, at s = 1."""
+        lines = self.whole(robot, samples)[None] if self.free else np.zeros((0, *samples.q.shape))
+        return lever_panels(robot, samples, self.joints(robot), lines, wanted)
+
+
+@balanced_joints.register(GainedTorque)
+def _(term: GainedTorque, robot: RobotModel) -> Bool:
+    """The joints that it acts on."""
+    return np.isin(np.arange(robot.n), term.joints(robot))
+
+
+@known_torque.register(GainedTorque)
+def _(term: GainedTorque, robot: RobotModel, samples: Samples) -> Float | None:
+    """The whole torque when the gain is not estimated."""
+    return None if term.free else term.whole(robot, samples)
+
+
 @dataclass(frozen=True)
-class GasSpring(Term):
+class GasSpring(GainedTorque):
     """A gas or hydro-pneumatic counterbalance: tau_j = s F dl/dq_j.
 
         F = A p,    p = p0 (V0 / V)^n,    V = V0 - (l - l0) A
@@ -461,7 +491,6 @@ class GasSpring(Term):
     free: bool = True
     label: str = "gas"
     name: str = "gas_spring"
-    traits = Traits(passive=True)
 
     def __post_init__(self) -> None:
         check_label(self.label)
@@ -471,9 +500,9 @@ class GasSpring(Term):
                     "gas-spring", found=f"{key} = {getattr(self, key)}", expected="a number > 0, SI"
                 )
 
-    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """The gain, if it is estimated."""
-        return _gain(self.label, self.name, self.geometry.joints(robot)) if self.free else ()
+    def joints(self, robot: RobotModel) -> Int:
+        """Those that it is mounted over."""
+        return self.geometry.joints(robot)
 
     def force(self, length: Float) -> Float:
         """F of lengths (T,) in m, N; positive pulls."""
@@ -482,26 +511,10 @@ class GasSpring(Term):
         volume = np.maximum(volume, LEAST_VOLUME * self.volume)
         return np.asarray(sign * self.area * self.pressure * (self.volume / volume) ** self.exponent)
 
-    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The whole torque, at s = 1."""
-        lines = self._torque(robot, samples)[None] if self.free else np.zeros((0, *samples.q.shape))
-        return lever_panels(robot, self.geometry.joints(robot), lines, tuple(wanted))
-
-    def _torque(self, robot: RobotModel, samples: Samples) -> Float:
+    def whole(self, robot: RobotModel, samples: Samples) -> Float:
+        """The force on its lever."""
         length, slopes = self.geometry.length(robot, samples.q)
         return np.asarray(self.force(length)[:, None] * slopes)
-
-
-@balanced_joints.register(GasSpring)
-def _(term: GasSpring, robot: RobotModel) -> Bool:
-    """The joints that it is mounted over."""
-    return np.isin(np.arange(robot.n), term.geometry.joints(robot))
-
-
-@known_torque.register(GasSpring)
-def _(term: GasSpring, robot: RobotModel, samples: Samples) -> Float | None:
-    """The whole torque when the gain is not estimated."""
-    return None if term.free else term._torque(robot, samples)
 
 
 TorqueFunction = Callable[[Float], Float]
@@ -517,7 +530,7 @@ def register_function(name: str, function: TorqueFunction) -> None:
 
 
 @dataclass(frozen=True)
-class FunctionTorque(Term):
+class FunctionTorque(GainedTorque):
     """Torque of a function of one's own, times a gain: tau_j = s f(l) dl/dq_j, or tau = s f(q) without a geometry.
 
     function: name that it was registered by (`register_function`); no code is ever read from a file.
@@ -532,24 +545,16 @@ class FunctionTorque(Term):
     free: bool = True
     label: str = "function"
     name: str = "function"
-    traits = Traits(passive=True)
 
     def __post_init__(self) -> None:
         check_label(self.label)
 
-    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """The gain, if it is estimated."""
-        return _gain(self.label, self.name, self._joints(robot)) if self.free else ()
-
-    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The whole torque, at s = 1."""
-        lines = self._torque(robot, samples)[None] if self.free else np.zeros((0, *samples.q.shape))
-        return lever_panels(robot, self._joints(robot), lines, tuple(wanted))
-
-    def _joints(self, robot: RobotModel) -> Int:
+    def joints(self, robot: RobotModel) -> Int:
+        """All of them, or those that it is mounted over."""
         return np.arange(robot.n) if self.geometry is None else self.geometry.joints(robot)
 
-    def _torque(self, robot: RobotModel, samples: Samples) -> Float:
+    def whole(self, robot: RobotModel, samples: Samples) -> Float:
+        """What the function says."""
         if self.function not in FUNCTIONS:
             raise InputError(
                 "unknown-function",
@@ -573,19 +578,3 @@ class FunctionTorque(Term):
                 expected=f"finite numbers of shape {shape}",
             )
         return found
-
-
-@balanced_joints.register(FunctionTorque)
-def _(term: FunctionTorque, robot: RobotModel) -> Bool:
-    """The joints that it acts on."""
-    return np.isin(np.arange(robot.n), term._joints(robot))
-
-
-@known_torque.register(FunctionTorque)
-def _(term: FunctionTorque, robot: RobotModel, samples: Samples) -> Float | None:
-    """The whole torque when the gain is not estimated."""
-    return None if term.free else term._torque(robot, samples)
-
-
-def _gain(label: str, term: str, joints: Int) -> tuple[Column, ...]:
-    return (Column(f"s_{label}", "1", term, int(joints[-1]), prior=1.0, lower=0.0),)

@@ -12,13 +12,14 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from dynid.base.arrays import Bool, Float, Int
+from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.base.registry import Registry, meant
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import POSE_RATE, Samples
+from dynid.terms import forms
 from dynid.terms.exports import (
     EVERYWHERE,
     Column,
@@ -38,27 +39,9 @@ from dynid.terms.exports import (
     Traits,
     empty_panels,
     joined,
+    panels_of,
     side_by_side,
     split,
-)
-from dynid.terms.forms import (
-    alive_columns,
-    balanced_joints,
-    channels_of,
-    clock_of,
-    energy_form,
-    exported_parts,
-    known_energy,
-    known_momentum,
-    known_torque,
-    momentum_form,
-    motor_momentum_form,
-    motor_regressor,
-    motor_work,
-    parameter_count,
-    seen_by,
-    torque_of,
-    within_extent,
 )
 from dynid.terms.residual_tests import TermWords
 
@@ -151,7 +134,7 @@ def _batch_by_batch(term: Term, batches: Sequence[Samples]) -> Callable[[RobotMo
     """A regressor of several batches of which the term sees each by itself."""
 
     def regressor(robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        parts = [term.torque_regressor(robot, seen_by(term, batch), wanted) for batch in batches]
+        parts = [term.torque_regressor(robot, forms.seen_by(term, batch), wanted) for batch in batches]
         values = zip(*(part.values for part in parts), strict=True)
         return Panels(parts[0].columns, tuple(np.concatenate(lines, axis=1) for lines in values))
 
@@ -198,11 +181,11 @@ class Terms:
 
     def channels(self) -> tuple[str, ...]:
         """Extra log channels that the terms read, each once."""
-        return tuple(dict.fromkeys(name for term in self.terms for name in channels_of(term)))
+        return tuple(dict.fromkeys(name for term in self.terms for name in forms.channels_of(term)))
 
     def clock(self) -> tuple[float, float] | None:
         """First and last time, s, that any term is of; None = all are of any time."""
-        known = [times for term in self.terms if (times := clock_of(term)) is not None]
+        known = [times for term in self.terms if (times := forms.clock_of(term)) is not None]
         return (min(start for start, _ in known), max(end for _, end in known)) if known else None
 
     def torque_regressor(
@@ -223,7 +206,7 @@ class Terms:
         parts = (
             (
                 _batch_by_batch(term, batches) if batches and term.traits.reads else term.torque_regressor,
-                seen_by(term, samples),
+                forms.seen_by(term, samples),
                 n,
             )
             for term, n in zip(self.terms, counts, strict=True)
@@ -236,7 +219,7 @@ class Terms:
         """Returns the part of Y that acts on the motors, in the form of `torque_regressor`."""
         counts = self._counts(robot)
         parts = (
-            (partial(motor_regressor, term), seen_by(term, samples), n)
+            (partial(forms.motor_regressor, term), forms.seen_by(term, samples), n)
             for term, n in zip(self.terms, counts, strict=True)
         )
         return side_by_side(robot, parts, samples, wanted, target)
@@ -245,13 +228,13 @@ class Terms:
         # Numbers of parameters; filters and simulations ask for the same robot's thousands of times.
         latest: tuple[RobotModel, tuple[int, ...]] | None = self.__dict__.get("_latest_counts")
         if latest is None or latest[0] is not robot:
-            latest = robot, tuple(parameter_count(term, robot) for term in self.terms)
+            latest = robot, tuple(forms.parameter_count(term, robot) for term in self.terms)
             self.__dict__["_latest_counts"] = latest
         return latest[1]
 
     def within(self, robot: RobotModel, extent: Extent) -> Terms:
         """The same terms, knowing how fast and far joints went in the log that they are fitted to."""
-        return Terms(tuple(within_extent(term, robot, extent) for term in self.terms))
+        return Terms(tuple(forms.within_extent(term, robot, extent) for term in self.terms))
 
     def friction_columns(self, robot: RobotModel) -> Bool:
         """Mask (p,) of the parameters of friction, of whatever form."""
@@ -276,23 +259,23 @@ class Terms:
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """Which parameters (p,) a log can determine in which only some joints (n,) moved."""
         return np.concatenate(
-            [np.zeros(0, dtype=np.bool_), *(alive_columns(term, robot, moved) for term in self.terms)]
+            [np.zeros(0, dtype=np.bool_), *(forms.alive_columns(term, robot, moved) for term in self.terms)]
         )
 
     def balances(self, robot: RobotModel) -> Bool:
         """Joints (n,) whose gravity some term other than the bodies may carry."""
         carried = np.zeros(robot.n, dtype=np.bool_)
         for term in self.terms:
-            carried |= balanced_joints(term, robot)
+            carried |= forms.balanced_joints(term, robot)
         return carried
 
     def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
         """Momentum P and its rate's other part R of all terms side by side, Y theta = d(P theta)/dt + R theta."""
-        return self._momentum(momentum_form, robot, samples, wanted)
+        return self._momentum(forms.momentum_form, robot, samples, wanted)
 
     def motor_momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
         """The part of `momentum_form` that acts on the motors."""
-        return self._momentum(motor_momentum_form, robot, samples, wanted)
+        return self._momentum(forms.motor_momentum_form, robot, samples, wanted)
 
     def _momentum(
         self, form: MomentumForm, robot: RobotModel, samples: Samples, wanted: Bool
@@ -306,7 +289,7 @@ class Terms:
     ) -> Iterator[tuple[Term, Samples, Bool]]:
         # Every term with its samples, and with its part of a mask (p,).
         for term, own in zip(self.terms, split(wanted, self._counts(robot)), strict=True):
-            yield term, seen_by(term, samples), own
+            yield term, forms.seen_by(term, samples), own
 
     def _joined(self, robot: RobotModel, samples: Samples, parts: list[Panels]) -> Panels:
         return joined(robot, parts, self._counts(robot), samples)
@@ -314,14 +297,17 @@ class Terms:
     def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
         """Stored energy h (w, T) and working torque W of all terms, dq' Y theta = d(h theta)/dt + dq' W theta."""
         parts = [
-            energy_form(term, robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)
+            forms.energy_form(term, robot, seen, own)
+            for term, seen, own in self._each(robot, samples, wanted)
         ]
         stored = np.concatenate([np.zeros((0, len(samples))), *(part[0] for part in parts)])
         return stored, self._joined(robot, samples, [part[1] for part in parts])
 
     def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The part of the working torque of `energy_form` that acts on the motors."""
-        parts = [motor_work(term, robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)]
+        parts = [
+            forms.motor_work(term, robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)
+        ]
         return self._joined(robot, samples, parts)
 
     @property
@@ -331,28 +317,28 @@ class Terms:
 
     def known_momentum(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
         """`known_torque` as dP/dt + R, (T, n) each."""
-        P, R = np.zeros((len(samples), robot.n)), np.zeros((len(samples), robot.n))
-        for term in self.terms:
-            known = known_momentum(term, robot, seen_by(term, samples))
-            if known is not None:
-                P, R = P + known[0], R + known[1]
-        return P, R
+        return self._known_form(forms.known_momentum, np.zeros((len(samples), robot.n)), robot, samples)
 
     def known_energy(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
         """`known_torque` as stored energy (T,) and torque that does work (T, n)."""
-        h, W = np.zeros(len(samples)), np.zeros((len(samples), robot.n))
+        return self._known_form(forms.known_energy, np.zeros(len(samples)), robot, samples)
+
+    def _known_form(
+        self, form: Callable[..., Any], stored: Float, robot: RobotModel, samples: Samples
+    ) -> tuple[Float, Float]:
+        rest = np.zeros((len(samples), robot.n))
         for term in self.terms:
-            known = known_energy(term, robot, seen_by(term, samples))
+            known = form(term, robot, forms.seen_by(term, samples))
             if known is not None:
-                h, W = h + known[0], W + known[1]
-        return h, W
+                stored, rest = stored + known[0], rest + known[1]
+        return stored, rest
 
     def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
         """Joint torque of the model for parameter values theta (p,), known torque included, (T, n)."""
         total = self.known_torque(robot, samples)
         for term, own in self.with_values(robot, theta):
             if own.any():
-                total += torque_of(term, robot, seen_by(term, samples), own)
+                total += forms.torque_of(term, robot, forms.seen_by(term, samples), own)
         return total
 
     def with_values(self, robot: RobotModel, theta: Float) -> Iterator[tuple[Term, Float]]:
@@ -375,7 +361,7 @@ class Terms:
     def _known(robot: RobotModel, samples: Samples, terms: tuple[Term, ...]) -> Float:
         total = np.zeros((len(samples), robot.n))
         for term in terms:
-            known = known_torque(term, robot, seen_by(term, samples))
+            known = forms.known_torque(term, robot, forms.seen_by(term, samples))
             if known is not None:
                 total += known
         return total
@@ -509,8 +495,6 @@ def _channel(values: npt.ArrayLike, T: int, name: str) -> Float:
 
 # Terms with one parameter a joint, and terms that are kept to some joints.
 
-_NO_COLUMN: Int = np.zeros(0, dtype=np.int64)
-
 
 class JointTerm(Term):
     """A term with one parameter a joint, which acts on that joint alone: tau_j = theta_j basis_j(samples).
@@ -555,24 +539,22 @@ class JointTerm(Term):
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """One line a wanted joint."""
-        return self.panels(robot, self.basis(robot, samples), wanted)
+        return self.panels(robot, samples, self.basis(robot, samples), wanted)
 
-    def panels(self, robot: RobotModel, basis: Float, wanted: Bool) -> Panels:
+    def panels(self, robot: RobotModel, samples: Samples, basis: Float, wanted: Bool) -> Panels:
         """Column j of a basis (T, n) as the one line of joint j, for wanted joints."""
-        columns, values = [_NO_COLUMN] * robot.n, [np.zeros((0, len(basis)))] * robot.n
-        lines = np.ascontiguousarray(basis.T)
-        for i, joint in enumerate(joint_indices(robot, self.joints)):
-            if wanted[i]:
-                columns[joint], values[joint] = np.array([i]), lines[joint : joint + 1]
-        return Panels(columns=tuple(columns), values=tuple(values))
+        lines, acting = np.ascontiguousarray(basis.T), joint_indices(robot, self.joints)
+        return panels_of(
+            robot, samples, {j: ([i], lines[j : j + 1]) for i, j in enumerate(acting) if wanted[i]}
+        )
 
 
-@exported_parts.register(JointTerm)
+@forms.exported_parts.register(JointTerm)
 def _(term: JointTerm, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
     """One line a joint, where the basis is one that other programs know; its width is that of the term."""
     basis = term.traits.basis
     if basis is None:
-        return exported_parts.dispatch(object)(term, robot, theta)
+        return forms.exported_parts.dispatch(object)(term, robot, theta)
     acting = joint_indices(robot, term.joints)
     return tuple(OnJoint(j, float(x), basis, term.width) for j, x in zip(acting, theta, strict=True))
 

@@ -14,7 +14,7 @@ from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Kind, LogFacts, Question, Reads, Role
-from dynid.terms.nominal import NominalTerm, check_nominal, slope
+from dynid.terms.nominal import NominalTerm, slope
 from dynid.terms.residual_tests import (
     FRICTION_FORM,
     AlikeTest,
@@ -181,7 +181,7 @@ class TorqueDelay(NominalTerm):
     )
 
     def __post_init__(self) -> None:
-        check_nominal(self.inertia, self.drives)
+        super().__post_init__()
         if not np.isfinite(self.about).all():
             raise UsageError("delay-about", found=f"about = {list(self.about)}", expected="finite seconds")
 

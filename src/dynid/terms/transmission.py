@@ -12,6 +12,7 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms import forms
 from dynid.terms.curve import ShapedTerm, followed, motor_name
 from dynid.terms.exports import (
     Column,
@@ -28,15 +29,7 @@ from dynid.terms.exports import (
     Role,
     Side,
     Traits,
-)
-from dynid.terms.forms import (
-    energy_form,
-    exported_parts,
-    known_torque,
-    momentum_form,
-    seen_by,
-    within_extent,
-    without_memory,
+    panels_of,
 )
 from dynid.terms.friction import WIDTH, Coulomb, Viscous, direction
 from dynid.terms.term import (
@@ -95,16 +88,11 @@ class MotorInertia(Term):
 
     def _at_motors(self, robot: RobotModel, samples: Samples, lines: Float, wanted: Bool) -> Panels:
         # A line (T, m) of every wanted motor.
-        place = {i: k for k, i in enumerate(joint_indices(robot, self.joints)) if wanted[k]}
-        return Panels(
-            columns=tuple(np.array([place[i]] if i in place else [], dtype=np.int64) for i in range(robot.n)),
-            values=tuple(
-                lines[None, :, i] if i in place else np.zeros((0, len(samples))) for i in range(robot.n)
-            ),
-        )
+        acting = enumerate(joint_indices(robot, self.joints))
+        return panels_of(robot, samples, {i: ([k], lines[None, :, i]) for k, i in acting if wanted[k]})
 
 
-@momentum_form.register(MotorInertia)
+@forms.momentum_form.register(MotorInertia)
 def _(term: MotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
     """P = J' dtheta_m, R = -(dJ/dt)' dtheta_m, which is zero without linkages."""
     own = term._at_motors(
@@ -117,7 +105,7 @@ def _(term: MotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> 
     return P, R
 
 
-@energy_form.register(MotorInertia)
+@forms.energy_form.register(MotorInertia)
 def _(term: MotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
     """Kinetic energy h = dtheta_m^2 / 2; nothing is lost."""
     speed = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1]
@@ -125,7 +113,7 @@ def _(term: MotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> 
     return np.ascontiguousarray(0.5 * own[wanted] ** 2), empty_panels(robot, samples)
 
 
-@exported_parts.register(MotorInertia)
+@forms.exported_parts.register(MotorInertia)
 def _(term: MotorInertia, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
     """One line a motor; None through linkages."""
     N = robot.drive.transmission
@@ -199,13 +187,13 @@ class OnMotor(ShapedTerm):
         return column.prior if alone and abs(same[column.owner]) == 1.0 else np.nan
 
 
-@without_memory.register(OnMotor)
+@forms.without_memory.register(OnMotor)
 def _(term: OnMotor) -> OnMotor:
     """That of the term, at the motors."""
-    return replace(term, of=without_memory(term.of))
+    return replace(term, of=forms.without_memory(term.of))
 
 
-@within_extent.register(OnMotor)
+@forms.within_extent.register(OnMotor)
 def _(term: OnMotor, robot: RobotModel, extent: Extent) -> OnMotor:
     """The term with the speeds and positions that the motors can have had, where no linkage is between."""
     if robot.drive.linkages:
@@ -214,27 +202,28 @@ def _(term: OnMotor, robot: RobotModel, extent: Extent) -> OnMotor:
     middle = N @ (0.5 * (extent.low + extent.high))
     half = np.abs(N) @ (0.5 * (extent.high - extent.low))
     return replace(
-        term, of=within_extent(term.of, robot, Extent(np.abs(N) @ extent.peak, middle - half, middle + half))
+        term,
+        of=forms.within_extent(term.of, robot, Extent(np.abs(N) @ extent.peak, middle - half, middle + half)),
     )
 
 
 @followed.register(OnMotor)
 def _(term: OnMotor, robot: RobotModel, samples: Samples) -> tuple[Samples, Float]:
     """The motors' motion; a motor's unit is its largest ratio of a joint's."""
-    return at_motors(robot, seen_by(term, samples)), np.abs(robot.drive.transmission).max(axis=1)
+    return at_motors(robot, forms.seen_by(term, samples)), np.abs(robot.drive.transmission).max(axis=1)
 
 
-@known_torque.register(OnMotor)
+@forms.known_torque.register(OnMotor)
 def _(term: OnMotor, robot: RobotModel, samples: Samples) -> Float | None:
     """The term's known torque at the motors, mapped."""
-    known = known_torque(term.of, robot, at_motors(robot, samples))
+    known = forms.known_torque(term.of, robot, at_motors(robot, samples))
     return None if known is None else robot.drive.joint_torque(samples.q, known)
 
 
-@exported_parts.register(OnMotor)
+@forms.exported_parts.register(OnMotor)
 def _(term: OnMotor, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
     """The term's lines and springs at the motors; None for a term that is more, and through linkages."""
-    own = exported_parts(term.of, robot, theta)
+    own = forms.exported_parts(term.of, robot, theta)
     if robot.drive.linkages or own is None:
         return None
     N = robot.drive.transmission
@@ -378,13 +367,7 @@ class JointCoupling(Term):
         if not self.joints:
             n = robot.n
             return tuple((j, k) for j in range(n) for k in (j - 1, j + 1) if 0 <= k < n)
-        for name in (*self.joints, *self.others):
-            if name not in robot.joint_names:
-                raise UsageError(
-                    "unknown-joint",
-                    found=f"joint '{name}'",
-                    expected="one of " + ", ".join(robot.joint_names),
-                )
+        joint_indices(robot, (*self.joints, *self.others))
         index = robot.joint_names.index
         return tuple((index(a), index(b)) for a, b in zip(self.joints, self.others, strict=True))
 
@@ -413,7 +396,7 @@ class JointCoupling(Term):
         )
 
 
-@exported_parts.register(JointCoupling)
+@forms.exported_parts.register(JointCoupling)
 def _(term: JointCoupling, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
     """Velocity, sign and acceleration of the other joint."""
     unit = np.eye(robot.n)

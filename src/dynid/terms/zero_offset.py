@@ -14,7 +14,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Kind, LogFacts, Part, Question, Role, ZeroShift
 from dynid.terms.forms import exported_parts
-from dynid.terms.nominal import NominalTerm, check_nominal
+from dynid.terms.nominal import NominalTerm
 from dynid.terms.residual_tests import (
     Declared,
     Feature,
@@ -142,7 +142,7 @@ class ZeroOffset(NominalTerm):
     )
 
     def __post_init__(self) -> None:
-        check_nominal(self.inertia, self.drives)
+        super().__post_init__()
         if not np.isfinite(self.about).all():
             raise UsageError("zero-about", found=f"about = {list(self.about)}", expected="finite positions")
 

@@ -24,11 +24,13 @@ from dynid.robot.model import RobotModel
 from dynid.rows.rows import Rows
 from dynid.signals.samples import Samples
 from dynid.terms.catalogue import terms_from_spec, terms_to_spec
-from dynid.terms.exports import Column
+from dynid.terms.curve import CurveTerm
+from dynid.terms.exports import Column, Symbol, Traits
 from dynid.terms.forms import channels_of, known_torque, parameter_count, torque_of
 from dynid.terms.friction import Offset, Viscous
+from dynid.terms.residual_tests import TermWords
 from dynid.terms.rigid_body import RigidBody
-from dynid.terms.term import CATALOGUE, Term, Terms
+from dynid.terms.term import CATALOGUE, Selection, Term, Terms, joint_indices
 from dynid.testing.builders import piece_of, random_robot, smooth_samples
 from dynid.testing.lab import TrueMotion, analysis_of, small_arm
 
@@ -76,6 +78,31 @@ class TermContract(ABC):
                 _law(bool(column.name) and bool(column.unit), f"{column} lacks a name or a unit")
                 _law(0 <= column.owner < owners, f"{column.name} is owned by {column.owner} of {owners}")
                 _law(column.lower < column.upper, f"{column.name} has bounds {column.lower}..{column.upper}")
+                _law(
+                    set(column.moved_by) <= set(range(robot.n)),
+                    f"{column.name} is moved by {column.moved_by}",
+                )
+
+    def test_data_say_what_it_is(self) -> None:
+        """Traits, words and selection are of their kinds, and symbols are of parameters that it has."""
+        term = self.term()
+        data = ((term.traits, Traits), (term.words, TermWords), (term.selection, Selection))
+        for value, kind in data:
+            _law(isinstance(value, kind), f"{kind.__name__} expected, and there is {value!r}")
+        _law(
+            all(isinstance(symbol, Symbol) and symbol.name for symbol in term.words.symbols),
+            f"symbols {term.words.symbols}",
+        )
+
+    def test_a_curve_has_a_line_for_each_coefficient(self) -> None:
+        """Of a curve alone: (c, T) for a joint and a value of its shapes."""
+        term = self.term()
+        for robot in self.robots() if isinstance(term, CurveTerm) else ():
+            samples = self.samples(robot)
+            shape = np.array([shape.typical for shape in term.shapes])
+            for joint in joint_indices(robot, term.joints):
+                found = np.shape(term.curve(robot, samples, joint, shape))
+                _law(found == (len(term.coefficients), len(samples)), f"lines of shape {found}")
 
     def test_panels_have_the_announced_form(self) -> None:
         """Per joint: ascending column indices inside the term, one finite contiguous line each."""
