@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, replace
 from functools import cached_property, partial
 from importlib import import_module
-from typing import Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -107,11 +107,13 @@ class Term(ABC):
         if cls.__module__.partition(".")[0] != "dynid":
             _old_interface().adapt(cls)
 
-    def __getattr__(self, name: str) -> Any:
-        # Members of the interface of dynid 0.1, which are attributes once its module is loaded.
-        if not name.startswith("_") and name in _old_interface().INSTEAD:
-            return getattr(self, name)
-        raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+    if not TYPE_CHECKING:  # a checker of types is to know none of them
+
+        def __getattr__(self, name):
+            # Members of the interface of dynid 0.1, which are attributes once its module is loaded.
+            if name in OLD_MEMBERS and _old_interface():
+                return getattr(self, name)
+            raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
 
     @abstractmethod
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
@@ -123,6 +125,23 @@ class Term(ABC):
 
     def __add__(self, other: Term | Terms) -> Terms:
         return Terms((self,)) + other
+
+
+# Members of the interface of dynid 0.1, so that its module is loaded for these alone.
+OLD_MEMBERS = frozenset(
+    (
+        *("against_description", "alive", "alternatives", "as_cause", "as_cause_of_kind", "balances"),
+        *("c_texts", "channels", "clock", "covers", "described", "either_side", "energy_form"),
+        *("explanations", "exported", "exports_as", "features", "filtered_regressor", "followed"),
+        *("group", "hides_wiring", "is_friction", "is_open", "known_energy", "known_momentum"),
+        *("known_torque", "knows_friction", "label", "lacking", "linearised", "load_slope", "loaded"),
+        *("momentum_form", "motion_slopes", "motor_momentum_form", "motor_regressor", "motor_work"),
+        *("needs_bodies", "notices", "of_bodies", "of_log", "of_rotors", "option", "parameter_count"),
+        *("passive", "proposed", "question", "range_of", "reads_rate", "remembers", "rival", "role"),
+        *("scale", "side", "starts", "steps", "symbols", "torque", "tried", "tried_on", "with_bodies"),
+        *("within", "without_memory", "zeros"),
+    )
+)
 
 
 def _old_interface() -> Any:

@@ -97,7 +97,9 @@ class TermContract(ABC):
     def test_a_curve_has_a_line_for_each_coefficient(self) -> None:
         """Of a curve alone: (c, T) for a joint and a value of its shapes."""
         term = self.term()
-        for robot in self.robots() if isinstance(term, CurveTerm) else ():
+        if not isinstance(term, CurveTerm):
+            return
+        for robot in self.robots():
             samples = self.samples(robot)
             shape = np.array([shape.typical for shape in term.shapes])
             for joint in joint_indices(robot, term.joints):
