@@ -18,11 +18,8 @@ logs parameters, verdict or findings change.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import importlib
-import json
-import os
 import pkgutil
 import sys
 import tempfile
@@ -33,15 +30,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import DATA, ROOT, append, markdown, note, parser, part_of, rows_of
 
 import numpy as np
 
 import dynid
-from benchmarks import doubts, lines, real, strangers, traps
+from benchmarks import doubts, lines, real, strangers
 from benchmarks.rule_families import FAMILIES, Family, Stage
 from dynid.base.diagnostics import Diagnostic, Diagnostics
 from dynid.base.errors import DynidError
@@ -53,6 +49,8 @@ from dynid.log.read import Log, read_log
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.run.validation import validate
+from dynid.testing.faults import FAULTS, FURTHER, Fault, faulty_log
+from dynid.testing.machines import MACHINES
 
 SOURCE = ROOT / "src" / "dynid"
 REAL = (
@@ -165,7 +163,7 @@ def fault_cases() -> Iterator[Case]:
                 "fault", f"{robot}: {doubt.name}", lambda folder, job=job: _opened_doubt(job, folder), words
             )
     for name in TRAPPED:
-        for trap in (*traps.FAULTS, *traps.FURTHER):
+        for trap in (*FAULTS, *FURTHER):
             yield Case(
                 "fault",
                 f"{name}: {trap.name}",
@@ -179,8 +177,8 @@ def _opened_doubt(job: doubts.Job, folder: Path) -> Opened:
     return Opened(robot, read_log(path, robot), Settings(automatic=True))
 
 
-def _opened_trap(name: str, fault: traps.Fault, folder: Path) -> Opened:
-    robot, path = traps.written(traps.MACHINES[name], fault, FAULT_SEED, folder)
+def _opened_trap(name: str, fault: Fault, folder: Path) -> Opened:
+    robot, path = faulty_log(MACHINES[name], fault, FAULT_SEED, folder)
     return Opened(robot, read_log(path, robot), Settings(automatic=True))
 
 
@@ -284,19 +282,17 @@ class Bench:
         if stages.judges:
             outcome.codes = sorted(
                 {f"{item.severity} {item.identifier} {item.place.joint or ''}".strip() for item in sink}
-                | {f"residual {one.level} {one.identifier} {one.joint}".strip() for one in residual}
+                | {f"residual {item.level} {item.identifier} {item.joint}".strip() for item in residual}
             )
             outcome.level = "" if result is None else str(result.verdict.level)
         if self.case.words:
             loud = {item.identifier for item in sink if item.severity != "note"} | {outcome.stop}
-            loud |= {one.identifier for one in residual if one.level == "warning"}
+            loud |= {item.identifier for item in residual if item.level == "warning"}
             noted = {item.identifier for item in sink} & {doubt.unseen for doubt in doubts.FAULTS}
             outcome.named = bool((loud | noted) & set(self.case.words))
         if result is None:
             return
-        estimate = result.estimate
-        names = [column.name for column in estimate.columns]
-        parameters = dict(zip(names, np.asarray(estimate.parameters).tolist(), strict=True))
+        parameters = _values(result.estimate)
         if outcome.family == WITH_ALL:
             self.parameters = parameters
         else:
@@ -375,11 +371,11 @@ class _Stages:
                 return tuple
             if name == "hold_out_blocks" and self.bench.opened.held_out and not self.judges:
                 return ()
-            sink = next((one for one in map(_sink_of, args) if one is not None), None)
+            sink = next((sink for sink in map(_sink_of, args) if sink is not None), None)
             key = args[0] if name in ("fit_nonlinear", "relinearised") and stage is Stage.FIT else None
             if name == "relinearised":
                 key = args[1].terms
-            kept = [one for one in self.bench.kept.get(name, ()) if one.key == key]
+            kept = [entry for entry in self.bench.kept.get(name, ()) if entry.key == key]
             read_anew = self.reads and name == "score_held_out_log"
             if kept and self.first > stage and not read_anew:
                 if name in WITHIN_FIT:
@@ -423,14 +419,12 @@ def _alike(data: Any, other: Any) -> bool:
 
 
 def _sums(data: Any) -> list[Any]:
-    found = [repr(data.prepared.settings), data.prepared.slowness, data.blocks.seconds, sorted(data.repeated)]
+    sums = [repr(data.prepared.settings), data.prepared.slowness, data.blocks.seconds, sorted(data.repeated)]
     for samples in data.batches:
-        found.append((len(samples), samples.trajectory, int(samples.keep.sum())))
-        found += [
-            float(np.sum(line)) for line in (samples.t, samples.q, samples.dq, samples.ddq, samples.tau)
-        ]
-        found.append(None if samples.gate is None else int(samples.gate.sum()))
-    return found
+        sums.append((len(samples), samples.trajectory, int(samples.keep.sum())))
+        sums += [float(np.sum(line)) for line in (samples.t, samples.q, samples.dq, samples.ddq, samples.tau)]
+        sums.append(None if samples.gate is None else int(samples.gate.sum()))
+    return sums
 
 
 def _scores(scores: Any) -> list[float]:
@@ -473,19 +467,19 @@ def code_lines(place: str) -> int:
 
 def ratios(outcomes: Sequence[Mapping[str, Any]], base: Mapping[str, Mapping[str, Any]]) -> list[float]:
     """By log, error in motion over that with every rule; a log that stops is left out."""
-    found = []
+    by_log = []
     for outcome in outcomes:
         pairs = list(zip(outcome["errors"], base[outcome["case"]]["errors"], strict=False))
         if pairs:
-            found.append(float(np.exp(np.mean([np.log(off[0] / on[0]) for off, on in pairs]))))
-    return found
+            by_log.append(float(np.exp(np.mean([np.log(off[0] / on[0]) for off, on in pairs]))))
+    return by_log
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """A line for each family."""
     base = {row["case"]: row for row in rows if row["family"] == WITH_ALL}
     head = ("family", "lines", "real", "strangers", "logs that change", "faults named", "seconds saved")
-    table_lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    table_rows = []
     names = {family.name: family for family in FAMILIES}
     for name in dict.fromkeys(row["family"] for row in rows if row["family"] != WITH_ALL):
         outcomes = [row for row in rows if row["family"] == name and row["case"] in base]
@@ -507,8 +501,8 @@ def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         gained = sum(row["named"] and not named for row, named in zip(faults, before, strict=True))
         cells.append(f"-{len(lost)} +{gained} of {len(faults)}" if faults else "")
         cells.append(f"{sum(row['saved'] for row in outcomes):.1f}")
-        table_lines.append(f"| {' | '.join(cells)} |")
-    return table_lines
+        table_rows.append(cells)
+    return markdown(head, table_rows)
 
 
 def _cell(values: Sequence[float]) -> str:
@@ -520,48 +514,32 @@ def _cell(values: Sequence[float]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs what is missing, or prints the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DYNID_DATA", "data")))
-    parser.add_argument("--out", type=Path, default=Path("ablation.jsonl"))
-    parser.add_argument("--logs", default="real,strangers")
-    parser.add_argument(
-        "--cases", default="", help="parts of their names, separated by commas; without it all"
-    )
-    parser.add_argument("--families", default="", help="names, separated by commas; without it all")
-    parser.add_argument(
-        "--apart", default="", help="names of families of which each rule is switched off by itself"
-    )
-    parser.add_argument("--part", default="1/1")
-    parser.add_argument("--table", action="store_true")
-    options = parser.parse_args(arguments)
-    rows = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
-    if options.table:
-        print("\n".join(table(rows)))
+    options = parser(
+        __doc__, data=DATA, out=Path("ablation.jsonl"), logs="real,strangers", cases="", families="", apart="",
+        part="1/1", table=False,
+    )  # fmt: skip
+    given = options.parse_args(arguments)
+    rows = rows_of(given.out)
+    if given.table:
+        print(table(rows))
         return 0
     asked, apart = (
-        [name.strip() for name in text.split(",") if name.strip()]
-        for text in (options.families, options.apart)
+        [name.strip() for name in text.split(",") if name] for text in (given.families, given.apart)
     )
-    unknown = {*asked, *apart} - {family.name for family in FAMILIES}
-    if unknown:
-        parser.error(
-            f"no family {', '.join(sorted(unknown))}; those there are: {', '.join(f.name for f in FAMILIES)}"
-        )
+    names = [family.name for family in FAMILIES]
+    if unknown := {*asked, *apart} - set(names):
+        options.error(f"no family {', '.join(sorted(unknown))}; those there are: {', '.join(names)}")
     families = sorted(FAMILIES, key=lambda family: asked.index(family.name) if family.name in asked else -1)
     families = [family for family in families if not asked or family.name in asked]
-    makers = {"real": lambda: real_cases(options.data), "strangers": stranger_cases, "faults": fault_cases}
-    parts_of_names = options.cases.split(",")
-    cases = [case for kind in options.logs.split(",") for case in makers[kind]()]
-    cases = [case for case in cases if any(part in case.name for part in parts_of_names)]
-    number, parts = (int(text) for text in options.part.split("/"))
+    makers = {"real": lambda: real_cases(given.data), "strangers": stranger_cases, "faults": fault_cases}
+    cases = [case for kind in given.logs.split(",") for case in makers[kind]()]
+    cases = [case for case in cases if any(part in case.name for part in given.cases.split(","))]
     load_every_module()
     done = {(row["family"], row["case"]) for row in rows}
     wanted = list(runs_of(families, apart))
     with tempfile.TemporaryDirectory() as scratch:
         benches = []
-        for k, case in enumerate(cases[number - 1 :: parts]):
+        for k, case in enumerate(part_of(cases, given.part)):
             if all((name, case.name) in done for name, _, _ in wanted):
                 continue
             folder = Path(scratch) / str(k)
@@ -569,21 +547,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             try:
                 bench = Bench(case, folder)
             except DynidError as error:  # stopped while it is opened, which no family here changes
-                print(f"{case.name}: stopped by {error.identifier}", file=sys.stderr)
+                note(f"{case.name}: stopped by {error.identifier}")
                 continue
             benches.append(bench)
             if (WITH_ALL, case.name) not in done:
-                _write(options.out, bench.with_all)
+                _write(given.out, bench.with_all)
         for name, stage, patches in wanted:
             for bench in benches:
                 if (name, bench.case.name) not in done:
-                    _write(options.out, bench.run(name, stage, patches))
+                    _write(given.out, bench.run(name, stage, patches))
     return 0
 
 
 def _write(path: Path, outcome: Outcome) -> None:
-    with path.open("a") as file:
-        file.write(json.dumps(asdict(outcome)) + "\n")
+    append(path, asdict(outcome))
     errors = ", ".join(f"{100 * error[0]:.3f}" for error in outcome.errors)
     print(
         f"{outcome.family or 'with all'}: {outcome.case}: {outcome.stop or outcome.level}, {errors} %"

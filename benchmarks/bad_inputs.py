@@ -1,6 +1,6 @@
 """Every class of bad input, five variants each: the exit code and the words that it must end with.
 
-    python benchmarks/bad_inputs.py [--variants 5] [--classes 1,8,49] [--out FILE]
+    python benchmarks/bad_inputs.py [--variants 5] [--classes 1,8,49] [--part 1/1] [--out FILE]
 
 Robot descriptions, logs, experiment files and command lines with one fault each, generated with a seed: another joint,
 line, format or size of the fault a variant. A class says with which exit codes a command may end (0 done, 2 usage,
@@ -13,8 +13,6 @@ hold, and those that have no counterpart here.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import re
 import shutil
@@ -27,10 +25,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from benchmarks.harness import Row, campaign, parser
+
+import numpy as np
 
 from benchmarks.isolated import files_in, import_for, isolated
 from tests.bad_inputs.clean_logs import (
@@ -48,22 +47,14 @@ SEED = 20261124
 ELSEWHERE = {
     29: "MuJoCo expands replicate and hfield; tests/bad_inputs/test_models.py",
     36: "checksums of bags and pages: benchmarks/mutated_files.py, tests/log/test_bag_damage.py",
-    37: "tests/log/test_bag_damage.py",
-    38: "tests/log/test_bag_damage.py",
-    39: "tests/log/test_bag_damage.py",
-    40: "tests/log/test_bag_damage.py",
-    41: "tests/log/test_bag.py",
-    42: "tests/log/test_bag.py",
+    **dict.fromkeys((37, 38, 39, 40), "tests/log/test_bag_damage.py"),
+    **dict.fromkeys((41, 42), "tests/log/test_bag.py"),
     63: "no YAML is read but the metadata of bags: tests/log/test_bag_damage.py",
     64: "experiment files do not extend one another",
-    69: "benchmarks/faults.py",
-    71: "benchmarks/faults.py",
-    72: "benchmarks/faults.py",
-    74: "benchmarks/faults.py",
-    75: "no remote workers", 76: "no remote workers", 77: "no remote workers", 78: "no remote workers",
+    **dict.fromkeys((69, 71, 72, 74), "benchmarks/faults.py"),
+    **dict.fromkeys((75, 76, 77, 78), "no remote workers"),
     81: "inputs are read once and their digests kept in the run",
-    82: "no web server", 83: "no web server", 84: "no web server", 85: "no web server",
-    86: "no web server", 87: "no web server", 88: "no web server",
+    **dict.fromkeys(range(82, 89), "no web server"),
 }  # fmt: skip
 
 
@@ -201,41 +192,52 @@ def only(rows: Any) -> Callable[[Columns], Columns]:
 CLASSES: dict[int, tuple[str, Callable[[CaseFiles], Case]]] = {}
 
 
-def bad_input(
-    number: int, title: str
-) -> Callable[[Callable[[CaseFiles], Case]], Callable[[CaseFiles], Case]]:
-    """Registers a class."""
+def bad_input(number: int, title: str, case: Callable[[Any, CaseFiles], Case] = lambda made, b: made) -> Any:
+    """Registers a class by a function that makes a case, or what `case` makes one of."""
 
-    def register(make: Callable[[CaseFiles], Case]) -> Callable[[CaseFiles], Case]:
-        CLASSES[number] = (title, make)
-        return make
+    def register(make: Callable[[CaseFiles], Any]) -> None:
+        CLASSES[number] = (title, lambda b: case(make(b), b))
 
     return register
 
 
-def description(
-    number: int, title: str, codes: Sequence[int], says: str
-) -> Callable[..., Callable[[CaseFiles], Any]]:
-    """A class of robot descriptions: the function gives the text, or name and text."""
+def description(number: int, title: str, codes: Sequence[int], says: str) -> Any:
+    """A class of robot models: the function gives the text, or name and text."""
 
-    def register(make: Callable[[CaseFiles], Any]) -> Callable[[CaseFiles], Any]:
-        def case(b: CaseFiles) -> Case:
-            made = make(b)
-            name, text = made if isinstance(made, tuple) else ("arm.urdf", made)
-            return Case(b.robot(text, name), tuple(codes), says)
+    def case(made: Any, b: CaseFiles) -> Case:
+        name, text = made if isinstance(made, tuple) else ("arm.urdf", made)
+        return Case(b.robot(text, name), tuple(codes), says)
 
-        CLASSES[number] = (title, case)
-        return make
+    return bad_input(number, title, case)
 
-    return register
+
+def log_class(number: int, title: str, codes: Sequence[int], says: str) -> Any:
+    """A class of logs: the function writes one and gives its path."""
+    return bad_input(number, title, lambda log, b: Case(b.check(log), tuple(codes), says))
+
+
+def doubt(number: int, title: str, says: str) -> Any:
+    """A class of logs about which there is a doubt: done, with the verdict that says so."""
+    return bad_input(number, title, lambda log, b: Case(b.identify(log), (0,), says))
+
+
+def setting(number: int, title: str, says: str) -> Any:
+    """A class of experiment files: the function gives the text."""
+
+    def case(text: str, b: CaseFiles) -> Case:
+        words = ("identify", str(b.base / "arm.toml"), str(b.base / "log.csv"))
+        return Case(
+            (*words, "-c", b.write("experiment.toml", text), "--out", str(b.folder / "out")), (3, 2), says
+        )
+
+    return bad_input(number, title, case)
 
 
 NAMED = ("arm.urdf", "arm.xml", "arm.toml", "arm.sdf", "robot.urdf")
 
-
-@description(1, "empty or not XML", (3,), r"arm\.|robot\.")
-def _(b: CaseFiles) -> Any:
-    return NAMED[b.variant % 5], b.pick("", " \n\n", "hello\nworld", "\x7fELF", "{}")
+description(1, "empty or not XML", (3,), r"arm\.|robot\.")(
+    lambda b: (NAMED[b.variant % 5], b.pick("", " \n\n", "hello\nworld", "\x7fELF", "{}"))
+)
 
 
 @description(2, "unclosed tag", (3,), r"arm\.urdf:\d+")
@@ -258,15 +260,19 @@ def _(b: CaseFiles) -> bytes:
     return data[:at] + b.pick(b"\x00", b"\xff\xfe", b"\xc3\x28", b"\x00\x00", b"\xf0\x28\x8c") + data[at:]
 
 
-@description(5, "DOCTYPE or entity", (7,), r"DOCTYPE|entit")
-def _(b: CaseFiles) -> str:
-    return (
+description(5, "DOCTYPE or entity", (7,), r"DOCTYPE|entit")(
+    lambda b: (
         b.pick(
-            '<!DOCTYPE robot [<!ENTITY a "b">]>', '<!DOCTYPE robot SYSTEM "x.dtd">', "<!DOCTYPE robot>",
+            '<!DOCTYPE robot [<!ENTITY a "b">]>',
+            '<!DOCTYPE robot SYSTEM "x.dtd">',
+            "<!DOCTYPE robot>",
             '<!DOCTYPE r [<!ENTITY a SYSTEM "file:///etc/passwd">]>',
             '<!DOCTYPE r [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>',
-        ) + "\n" + b.urdf()
-    )  # fmt: skip
+        )
+        + "\n"
+        + b.urdf()
+    )
+)
 
 
 @description(6, "too deep", (7,), r"depth|deep|nested")
@@ -281,24 +287,21 @@ def _(b: CaseFiles) -> str:
     return f'<robot name="a"><link name="base"/>{links}</robot>'
 
 
-@description(8, "mass of NaN or Inf", (3,), r"arm\.urdf:\d+.*l\d")
-def _(b: CaseFiles) -> str:
-    return b.urdf(b.joint, mass=b.pick("nan", "inf", "-inf", "NaN", "1e999"))
-
-
-@description(9, "negative mass", (3,), r"arm\.urdf:\d+.*l\d")
-def _(b: CaseFiles) -> str:
-    return b.urdf(b.joint, mass=b.pick("-1", "-0.001", "-1e9", "-5", "-1e-6"))
-
-
-@description(10, "zero mass on a moving link", (0, 3), r"link 'l\d': mass 0")
-def _(b: CaseFiles) -> str:
-    return b.urdf(b.joint, mass=b.pick("0", "0.0", "-0", "0e5", "0.000"))
-
-
-@description(11, "number with comma or unit", (3,), r"arm\.urdf:\d+.*'(1,5|1\.5kg|1_5|1\.5 kg|)'|1 number")
-def _(b: CaseFiles) -> str:
-    return b.urdf(b.joint, mass=b.pick("1,5", "1.5kg", "1_5", "", "1.5 kg"))
+# One piece of one link or joint: another value a variant.
+for _number, _title, _codes, _pattern, _piece, *_values in (
+    (8, "mass of NaN or Inf", (3,), r"arm\.urdf:\d+.*l\d", "mass", "nan", "inf", "-inf", "NaN", "1e999"),
+    (9, "negative mass", (3,), r"arm\.urdf:\d+.*l\d", "mass", "-1", "-0.001", "-1e9", "-5", "-1e-6"),
+    (10, "zero mass on a moving link", (0, 3), r"link 'l\d'.*mass 0", "mass", "0", "0.0", "-0", "0e5", "0.000"),
+    (11, "number with comma or unit", (3,), r"arm\.urdf:\d+.*'(1,5|1\.5kg|1_5|1\.5 kg|)'|1 number", "mass",
+     "1,5", "1.5kg", "1_5", "", "1.5 kg"),
+    (14, "triangle inequality violated", (0, 3), r"triangle", "izz", "0.0502", "0.0505", "0.09", "1", "0.2"),
+    (15, "axis of no length", (3,), r"axis", "axis", "0 0 0", "nan 0 1", "0 inf 0", "0 0 -0", "0 0 nan"),
+    (16, "limit missing", (0,), r"(?i)limit", "limit", "", '<limit velocity="1" effort="1"/>', "", "<limit/>", ""),
+    (23, "unknown type of joint", (3,), r"revolute", "type", "revolut", "hinge", "", "REVOLUTE", "screw"),
+):  # fmt: skip
+    description(_number, _title, _codes, _pattern)(
+        lambda b, piece=_piece, values=_values: b.urdf(b.joint, **{piece: b.pick(*values)})
+    )
 
 
 @bad_input(12, "inertial missing")
@@ -310,26 +313,11 @@ def _(b: CaseFiles) -> Case:
     return Case(words, (3,), r"(?i)inertia")
 
 
-@description(13, "inertia that is not positive", (3,), r"eigenvalue|\[-")
-def _(b: CaseFiles) -> str:
-    return b.urdf(
+description(13, "inertia that is not positive", (3,), r"eigenvalue|\[-")(
+    lambda b: b.urdf(
         b.joint, **{b.pick("ixx", "iyy", "izz", "ixx", "izz"): b.pick("-0.1", "-1", "-0.5", "-10", "-0.2")}
     )
-
-
-@description(14, "triangle inequality violated", (0, 3), r"triangle")
-def _(b: CaseFiles) -> str:
-    return b.urdf(b.joint, izz=b.pick("0.0502", "0.0505", "0.09", "1", "0.2"))
-
-
-@description(15, "axis of no length", (3,), r"axis")
-def _(b: CaseFiles) -> str:
-    return b.urdf(b.joint, axis=b.pick("0 0 0", "nan 0 1", "0 inf 0", "0 0 -0", "0 0 nan"))
-
-
-@description(16, "limit missing", (0,), r"(?i)limit")
-def _(b: CaseFiles) -> str:
-    return b.urdf(b.joint, limit=b.pick("", '<limit velocity="1" effort="1"/>', "", "<limit/>", ""))
+)
 
 
 @description(17, "limits exchanged", (3,), r"limits|lower")
@@ -354,9 +342,9 @@ def _(b: CaseFiles) -> str:
     return b.urdf().replace("</robot>", extra + "</robot>")
 
 
-@description(20, "two roots", (3,), r"--root")
-def _(b: CaseFiles) -> str:
-    return b.urdf().replace("</robot>", f'<link name="alone{b.variant}"/></robot>')
+description(20, "two roots", (3,), r"--root")(
+    lambda b: b.urdf().replace("</robot>", f'<link name="alone{b.variant}"/></robot>')
+)
 
 
 @description(21, "duplicate name", (3,), r"lines? \d+|twice|duplicate")
@@ -366,14 +354,9 @@ def _(b: CaseFiles) -> str:
     return b.urdf().replace("</robot>", f'<link name="l{b.joint}"/></robot>')
 
 
-@description(22, "unknown child", (3,), r"(child|parent) link '.+' does not exist")
-def _(b: CaseFiles) -> str:
-    return b.urdf(b.joint, **{b.pick("child", "parent"): b.pick("l1x", "L2", "bas", "lnk", "l 3")})
-
-
-@description(23, "unknown type of joint", (3,), r"revolute")
-def _(b: CaseFiles) -> str:
-    return b.urdf(b.joint, type=b.pick("revolut", "hinge", "", "REVOLUTE", "screw"))
+description(22, "unknown child", (3,), r"(child|parent) link '.+' does not exist")(
+    lambda b: b.urdf(b.joint, **{b.pick("child", "parent"): b.pick("l1x", "L2", "bas", "lnk", "l 3")})
+)
 
 
 @description(24, "mimic of nothing or in a circle", (0, 3), r"mimics '|mimic joint|j\d -> j\d")
@@ -447,18 +430,6 @@ def _(b: CaseFiles) -> str:
     return b.urdf(b.joint, joint=name)
 
 
-def log_class(
-    number: int, title: str, codes: Sequence[int], says: str
-) -> Callable[..., Callable[[CaseFiles], str]]:
-    """A class of logs: the function writes one and gives its path."""
-
-    def register(make: Callable[[CaseFiles], str]) -> Callable[[CaseFiles], str]:
-        CLASSES[number] = (title, lambda b: Case(b.check(make(b)), tuple(codes), says))
-        return make
-
-    return register
-
-
 @log_class(33, "log missing or empty", (3,), r"(?i)missing|empty|no such|without rows|not found|no file")
 def _(b: CaseFiles) -> str:
     if b.variant == 0:
@@ -504,9 +475,9 @@ def _(b: CaseFiles) -> str:
     return b.write("log.csv", "\n".join(lines) + "\n")
 
 
-@log_class(46, "no header", (3,), r"\[log\]|column")
-def _(b: CaseFiles) -> str:
-    return b.write("log.csv", "\n".join(b.text()[1 + b.variant :]) + "\n")
+log_class(46, "no header", (3,), r"\[log\]|column")(
+    lambda b: b.write("log.csv", "\n".join(b.text()[1 + b.variant :]) + "\n")
+)
 
 
 @log_class(47, "columns of other names", (0, 3), r"column|\[log\]|without effort")
@@ -556,22 +527,17 @@ def _(b: CaseFiles) -> str:
     return b.log(only(np.r_[0:first, first + 60 + 40 * b.variant : ROWS]))
 
 
-def doubt(number: int, title: str, says: str) -> Callable[..., Callable[[CaseFiles], str]]:
-    """A class of logs about which there is a doubt: done, with the verdict that says so."""
-
-    def register(make: Callable[[CaseFiles], str]) -> Callable[[CaseFiles], str]:
-        CLASSES[number] = (title, lambda b: Case(b.identify(make(b)), (0,), says))
-        return make
-
-    return register
-
-
-@doubt(53, "degrees, milliamperes, wrong clock", r"(?i)degree|mA|times|clock|side|unit|limit")
-def _(b: CaseFiles) -> str:
-    return b.log(b.pick(
-        scaled("q", 180 / np.pi), scaled("dq", 180 / np.pi), scaled("tau", 1000.0), scaled("tau", 0.01),
-        lambda c: {**c, "t": 1.2 * c["t"]},
-    ))  # fmt: skip
+doubt(53, "degrees, milliamperes, wrong clock", r"(?i)degree|mA|times|clock|side|unit|limit")(
+    lambda b: b.log(
+        b.pick(
+            scaled("q", 180 / np.pi),
+            scaled("dq", 180 / np.pi),
+            scaled("tau", 1000.0),
+            scaled("tau", 0.01),
+            lambda c: {**c, "t": 1.2 * c["t"]},
+        )
+    )
+)
 
 
 @doubt(54, "gravity compensated torque", r"(?i)gravity")
@@ -593,10 +559,10 @@ def _(b: CaseFiles) -> str:
 
 @doubt(56, "exchanged columns", r"(?i)order|exchanged|column of")
 def _(b: CaseFiles) -> str:
-    one, other = b.pick(
+    first, other = b.pick(
         ("dq_j1", "dq_j3"), ("tau_j1", "tau_j2"), ("dq_j1", "dq_j2"), ("tau_j1", "tau_j3"), ("dq_j2", "dq_j3")
     )
-    return b.log(lambda c: {**c, one: c[other], other: c[one]})
+    return b.log(lambda c: {**c, first: c[other], other: c[first]})
 
 
 @doubt(57, "late torque", r"(?i)late|delay|lag|behind|sample")
@@ -628,38 +594,30 @@ def _(b: CaseFiles) -> str:
     return b.log(held)
 
 
-@log_class(60, "too few samples", (4, 3), r"(?i)rows|short|samples|time")
-def _(b: CaseFiles) -> str:
-    return b.log(only(slice(b.pick(1, 2, 10, 30, 49))))
+log_class(60, "too few samples", (4, 3), r"(?i)rows|short|samples|time")(
+    lambda b: b.log(only(slice(b.pick(1, 2, 10, 30, 49))))
+)
 
 
-def setting(number: int, title: str, says: str) -> Callable[..., Callable[[CaseFiles], str]]:
-    """A class of experiment files: the function gives the text."""
-
-    def register(make: Callable[[CaseFiles], str]) -> Callable[[CaseFiles], str]:
-        def case(b: CaseFiles) -> Case:
-            path = b.write("experiment.toml", make(b))
-            words = ("identify", str(b.base / "arm.toml"), str(b.base / "log.csv"), "-c", path)
-            return Case((*words, "--out", str(b.folder / "out")), (3, 2), says)
-
-        CLASSES[number] = (title, case)
-        return make
-
-    return register
-
-
-@setting(61, "unknown key", r"experiment\.toml:\d+")
-def _(b: CaseFiles) -> str:
-    return QUICK + b.pick(
-        "fold = 3\n", "[prepar]\ncutoff = 3.0\n", "[prepare]\ncutof = 3.0\n", "x = 1\n", "[log]\ntimee = 1\n"
+setting(61, "unknown key", r"experiment\.toml:\d+")(
+    lambda b: (
+        QUICK
+        + b.pick(
+            "fold = 3\n",
+            "[prepar]\ncutoff = 3.0\n",
+            "[prepare]\ncutof = 3.0\n",
+            "x = 1\n",
+            "[log]\ntimee = 1\n",
+        )
     )
+)
 
-
-@setting(62, "wrong type or range", r"experiment\.toml:\d+")
-def _(b: CaseFiles) -> str:
-    return "[prepare]\n" + b.pick(
-        'cutoff = "8"\n', "order = true\n", "cutoff = -1.0\n", "rate = nan\n", "cutoff = [8.0]\n"
-    )  # fmt: skip
+setting(62, "wrong type or range", r"experiment\.toml:\d+")(
+    lambda b: (
+        "[prepare]\n"
+        + b.pick('cutoff = "8"\n', "order = true\n", "cutoff = -1.0\n", "rate = nan\n", "cutoff = [8.0]\n")
+    )
+)
 
 
 @bad_input(65, "unknown option")
@@ -704,10 +662,10 @@ def _(b: CaseFiles) -> Case:
 
     def hold_it() -> None:
         if os.fork() == 0:  # another process, which ends with the case's folder
-            from dynid.base.files import hold
+            from dynid.base.files import lock_output
 
             os.closerange(0, 256)  # the reader of the case's output waits for its last writer
-            hold(b.folder / "out")
+            lock_output(b.folder / "out")
             while b.folder.exists():
                 time.sleep(0.1)
             os._exit(0)
@@ -740,12 +698,13 @@ def _(b: CaseFiles) -> Case:
 # --- running ----------------------------------------------------------------------------------------------------------
 
 
-def run(number: int, variant: int, base: Path) -> dict[str, Any]:
+def run(number: int, variant: int, base: Path) -> Row:
     """One case, and what came of it."""
     folder = base / f"case-{number}-{variant}"
     folder.mkdir()
-    bench = CaseFiles(folder, base, variant, np.random.default_rng([SEED, number, variant]))
-    case = CLASSES[number][1](bench)
+    case = CLASSES[number][1](
+        CaseFiles(folder, base, variant, np.random.default_rng([SEED, number, variant]))
+    )
     before = files_in(folder)
     ended = isolated(case.words, case.prepare)
     left = files_in(folder) - before
@@ -757,45 +716,39 @@ def run(number: int, variant: int, base: Path) -> dict[str, Any]:
         wrong = f"does not say {case.says!r}"
     shutil.rmtree(folder)
     words = " ".join(word.replace(str(base), "") for word in case.words)
-    entry = {"class": number, "variant": variant, "code": ended.code, "wrong": wrong, **ended.spent}
-    return entry if not wrong else entry | {"command": words, "text": text[-600:]}
+    row = {"class": number, "variant": variant, "code": ended.code, "wrong": wrong, **ended.spent}
+    return row if not wrong else row | {"command": words, "text": text[-600:]}
+
+
+def show(row: Row) -> None:
+    """Prints a case that failed."""
+    if row["wrong"]:
+        title, text = CLASSES[row["class"]][0], row["text"][-300:]
+        print(row["class"], row["variant"], title, row["wrong"], row["command"], text, sep=" | ", flush=True)
 
 
 def main() -> int:
     """Runs the campaign; 1 = a case failed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--variants", type=int, default=5)
-    parser.add_argument("--classes", default="", help="numbers, separated by commas; nothing = all")
-    parser.add_argument("--out", type=Path, default=Path("bad-inputs.jsonl"))
-    options = parser.parse_args()
-    wanted = [int(x) for x in options.classes.split(",")] if options.classes else sorted(CLASSES)
-    results: list[dict[str, Any]] = []
-    if options.out.exists():
-        results = [json.loads(line) for line in options.out.read_text(encoding="utf-8").splitlines()]
-    done = {(r["class"], r["variant"]) for r in results}
-    with tempfile.TemporaryDirectory() as name, options.out.open("a", encoding="utf-8") as file:
+    given = parser(__doc__, variants=5, classes="", part="1/1", out=Path("bad-inputs.jsonl")).parse_args()
+    numbers = [int(x) for x in given.classes.split(",")] if given.classes else sorted(CLASSES)
+    with tempfile.TemporaryDirectory() as name:
         base = Path(name)
         prepare(base)
-        clean = CaseFiles(base, base, 0, np.random.default_rng(SEED))
-        log = str(base / "log.csv")
+        clean, log = CaseFiles(base, base, 0, np.random.default_rng(SEED)), str(base / "log.csv")
         import_for(clean.robot(clean.urdf()), clean.check(log), clean.identify(log, "--force"))
-        for number in wanted:
-            for variant in range(options.variants):
-                if (number, variant) in done:
-                    continue
-                entry = run(number, variant, base)
-                results.append(entry)
-                file.write(json.dumps(entry) + "\n")
-                file.flush()
-                if entry["wrong"]:
-                    print(number, variant, CLASSES[number][0], "|", entry["wrong"], "|", entry["command"], "|",
-                          entry["text"][-300:], flush=True)  # fmt: skip
-    failed = [r for r in results if r["wrong"]]
-    print(f"{len(results)} cases of {len({r['class'] for r in results})} classes: {len(failed)} failed, "
-          f"by exit code {dict(sorted(Counter(r['code'] for r in results).items()))}; processor time "
-          f"{sum(r['cpu'] for r in results) / 60:.1f} min")  # fmt: skip
+        rows = campaign(
+            {(number, variant): (number, variant) for number in numbers for variant in range(given.variants)},
+            lambda job: run(*job, base),
+            lambda row: (row["class"], row["variant"]),
+            given,
+            show,
+        )
+    failed = [row for row in rows if row["wrong"]]
+    codes = dict(sorted(Counter(row["code"] for row in rows).items()))
+    print(
+        f"{len(rows)} cases of {len({row['class'] for row in rows})} classes: {len(failed)} failed, by exit code "
+        f"{codes}; processor time {sum(row['cpu'] for row in rows) / 60:.1f} min"
+    )
     for number, why in sorted(ELSEWHERE.items()):
         print(f"class {number}: {why}")
     return int(bool(failed))

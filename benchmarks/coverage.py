@@ -1,6 +1,6 @@
 """Do 95 % intervals hold the truth 95 times of 100? Simulated experiments on 3 robots with correlated residuals.
 
-    python benchmarks/coverage.py [--short] [--experiments 1000] [--workers 2] [--out coverage.jsonl]
+    python benchmarks/coverage.py [--short] [--experiments 1000] [--workers 2] [--part 1/1] [--out FILE]
 
 Every experiment has a motion, a noise and a correlation time of its own (0.05, 0.2 or 0.5 s; the filter alone leaves
 0.1 s). Finished experiments are kept in the file given by --out, and the same command goes on where it stopped. The
@@ -11,16 +11,15 @@ does when nothing is said: consistent bodies near those of the description, whic
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
+import sys
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import Row, campaign, parser
 
 import numpy as np
 
@@ -64,7 +63,7 @@ def truth_of(robot: RobotModel, seed: int) -> Float:
     return np.concatenate([bodies, rng.uniform(0.2, 2.0, joints)])
 
 
-def experiment(number: int, short: bool = False, default: bool = True) -> dict[str, Any]:
+def experiment(number: int, short: bool = False, default: bool = True) -> Row:
     """One experiment: how many base parameters lie in their 95 % intervals, by method.
 
     default: whether what dynid does when nothing is said is tried as well, which takes nine tenths of the time.
@@ -93,20 +92,20 @@ def experiment(number: int, short: bool = False, default: bool = True) -> dict[s
     regression = regression_of(robot, DEFAULT_TERMS, structural, factors)
     base = regression.base
     beta = base.reduce(theta)
-    found: dict[str, Any] = {"number": number, "robot": robot.name, "memory": memory, "cutoff": cutoff}
-    found |= {"parameters": base.rank, "blocks": len(factors.blocks)}
+    row: Row = {"number": number, "robot": robot.name, "memory": memory, "cutoff": cutoff}
+    row |= {"parameters": base.rank, "blocks": len(factors.blocks)}
     for kind in Intervals:
         estimate = WLS(intervals=kind.value).fit(regression)
         error = np.abs(estimate.value - beta)
-        found[kind.value] = int((error <= estimate.half_width()).sum())
-        found["textbook"] = int((error <= 1.96 * estimate.textbook_std).sum())
+        row[kind.value] = int((error <= estimate.half_width()).sum())
+        row["textbook"] = int((error <= 1.96 * estimate.textbook_std).sum())
     if default:
         try:
             estimate = default_estimator().fit(regression)
         except SolverError:  # then `identify` keeps the estimate without constraints, with a warning
             estimate = WLS().fit(regression)
-        found["default"] = int((np.abs(estimate.value - beta) <= estimate.half_width()).sum())
-    return found
+        row["default"] = int((np.abs(estimate.value - beta) <= estimate.half_width()).sum())
+    return row
 
 
 def correlated(shape: tuple[int, ...], memory: float, seed: int) -> Float:
@@ -120,46 +119,31 @@ def correlated(shape: tuple[int, ...], memory: float, seed: int) -> Float:
     return np.asarray(lfilter([1.0], [1.0, -r], white, axis=0))
 
 
-def table(results: list[dict[str, Any]]) -> Iterator[str]:
+def table(results: list[Row]) -> Iterator[str]:
     """Coverage in percent, by robot, by correlation time and over all."""
     methods = [*(kind.value for kind in Intervals), "textbook", "default"]
     yield f"{'':<16}{'experiments':>12}" + "".join(f"{m:>12}" for m in methods)
-    groups: list[tuple[str, list[dict[str, Any]]]] = []
-    groups += [
-        (name, [r for r in results if r["robot"] == name]) for name in sorted({r["robot"] for r in results})
-    ]
-    groups += [(f"memory {m:g} s", [r for r in results if r["memory"] == m]) for m in CORRELATION]
-    cutoffs = sorted({r.get("cutoff", 0.0) for r in results})
-    if len(cutoffs) > 1:
-        groups += [(f"up to {f:g} Hz", [r for r in results if r["cutoff"] == f]) for f in cutoffs]
-    for name, own in [*groups, ("all", results)]:
-        total = sum(r["parameters"] for r in own)
+    groups = [(name, "robot", name) for name in sorted({r["robot"] for r in results})]
+    groups += [(f"memory {memory:g} s", "memory", memory) for memory in CORRELATION]
+    cutoffs = sorted({r["cutoff"] for r in results})
+    groups += [(f"up to {cutoff:g} Hz", "cutoff", cutoff) for cutoff in cutoffs if len(cutoffs) > 1]
+    for name, field, value in [*groups, ("all", "", None)]:
+        rows = [r for r in results if not field or r[field] == value]
+        total = sum(r["parameters"] for r in rows)
         if total:
-            shares = "".join(f"{100 * sum(r[m] for r in own) / total:>10.1f} %" for m in methods)
-            yield f"{name:<16}{len(own):>12}" + shares
+            shares = "".join(f"{100 * sum(r[m] for r in rows) / total:>10.1f} %" for m in methods)
+            yield f"{name:<16}{len(rows):>12}" + shares
 
 
 def main() -> None:
     """Runs what is missing and prints the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--experiments", type=int, default=1000)
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--short", action="store_true", help="logs of 24 s")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    options.out = options.out or Path("coverage_short.jsonl" if options.short else "coverage.jsonl")
-    lines = options.out.read_text(encoding="utf-8").splitlines() if options.out.exists() else []
-    done = {entry["number"]: entry for entry in map(json.loads, lines)}
-    missing = [number for number in range(options.experiments) if number not in done]
-    with options.out.open("a", encoding="utf-8") as file, ProcessPoolExecutor(options.workers) as pool:
-        for entry in pool.map(partial(experiment, short=options.short), missing, chunksize=1):
-            done[entry["number"]] = entry
-            file.write(json.dumps(entry) + "\n")
-            file.flush()
-    for line in table([done[number] for number in range(options.experiments)]):
-        print(line)
+    given = parser(
+        __doc__, experiments=1000, workers=os.cpu_count() or 1, part="1/1", short=False, out=Path
+    ).parse_args()
+    given.out = given.out or Path("coverage_short.jsonl" if given.short else "coverage.jsonl")
+    numbers = {number: number for number in range(given.experiments)}
+    work = partial(experiment, short=given.short)
+    print("\n".join(table(campaign(numbers, work, lambda row: row["number"], given))))
 
 
 if __name__ == "__main__":

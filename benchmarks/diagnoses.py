@@ -8,15 +8,13 @@ Clean logs carry noise of 1 % of the torque whose neighbouring samples are corre
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from collections import Counter
 from pathlib import Path
 
-for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import parser
 
 import numpy as np
 
@@ -30,7 +28,7 @@ CORRELATIONS, SECONDS, SIZES = (0.0, 0.9, 0.98), (15.0, 30.0, 60.0), (0.25, 0.5,
 
 def false_alarms(logs: int) -> Counter[str]:
     """Logs of each diagnosis in which it found something, though there was nothing."""
-    found: Counter[str] = Counter()
+    alarms: Counter[str] = Counter()
     for seed in range(logs):
         analysis = analysis_of(
             small_arm(),
@@ -40,9 +38,9 @@ def false_alarms(logs: int) -> Counter[str]:
             speed=0.5 if seed % 2 else 1.0,
         )
         residual_findings = diagnose(analysis)
-        found.update({one.identifier for one in residual_findings})
-        found["any"] += bool(residual_findings)
-    return found
+        alarms.update({item.identifier for item in residual_findings})
+        alarms["any"] += bool(residual_findings)
+    return alarms
 
 
 def detected(suite: DiagnosisContract, size: float, seeds: int) -> int:
@@ -52,28 +50,19 @@ def detected(suite: DiagnosisContract, size: float, seeds: int) -> int:
         return size * suite.effect(motion, rng)
 
     look = (suite.look(analysis_of(suite.robot(), effect, 500 + s, speed=suite.speed)) for s in range(seeds))
-    return sum(bool(found) for found in look)
+    return sum(map(bool, look))
 
 
 def main() -> None:
     """Prints both tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--clean", type=int, default=500)
-    parser.add_argument("--seeds", type=int, default=20)
-    chosen = parser.parse_args()
+    chosen = parser(__doc__, clean=500, seeds=20).parse_args()
     alarms = false_alarms(chosen.clean)
     print(f"{chosen.clean} clean logs: {alarms['any']} with a false alarm of any kind")
-    for one in every_diagnosis():
-        print(f"  {one.identifier:<20}{alarms[one.identifier]:>5}")
+    for diagnosis in every_diagnosis():
+        print(f"  {diagnosis.identifier:<20}{alarms[diagnosis.identifier]:>5}")
     print(f"{'found of ' + str(chosen.seeds):<28}" + "".join(f"{f'size {size}':>12}" for size in SIZES))
     for name, suite in sorted(vars(test_contracts).items()):
-        if (
-            isinstance(suite, type)
-            and issubclass(suite, DiagnosisContract)
-            and suite is not DiagnosisContract
-        ):
+        if isinstance(suite, type) and DiagnosisContract in suite.__mro__[1:]:
             counts = [detected(suite(), size, chosen.seeds) for size in SIZES]
             print(f"{name:<28}" + "".join(f"{count:>12}" for count in counts))
 

@@ -1,9 +1,9 @@
-"""Are faults of a log found, and clean logs left in peace?  Plants that the model does not describe, made by pinocchio.
+"""Are faults of a log found, and clean logs not doubted?  Plants that the model does not describe, made by pinocchio.
 
     python benchmarks/doubts.py [--clean 60] [--seeds 2] [--report] [--first 0] [--robots ur5,so101] [--least 0.95]
-                                [--out doubts.jsonl] [--workers 2]
+                                [--out doubts.jsonl] [--workers 2] [--part 1/1]
 
-Clean logs have a random choice of what real robots have and the default model lacks (benchmarks/plants.py); none may be
+Clean logs have a random choice of what real robots have and the default model lacks (dynid.testing.plants); none may be
 stopped, and a doubt is wrong if what it names is not in the plant. Each fault is put on such a log, its description's
 masses within 15 %; a fault is named if the run says one of the words that mean it, and a word that is also said of
 more than 2 % of the clean logs does not count. --report: other robots and seeds than those that the thresholds were
@@ -13,34 +13,28 @@ or wrongly doubted. Runs that are in --out already are not repeated. The model i
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import campaign, parser
 
 import numpy as np
 
-from benchmarks.plants import DEVELOPED, REPORTED, Plant, Recorded, Unmodelled, plant, record
-from benchmarks.trap_robots import imprecise
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError
-from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
 from dynid.robot.model import RobotModel
+from dynid.testing.faults import delayed, reported, scaled, with_rows
+from dynid.testing.machines import imprecise
+from dynid.testing.plants import DEVELOPED, REPORTED, Plant, Recorded, Unmodelled, plant, record
 
 CLEAN = "clean"
 # Masses of a description are off by up to this share; a word said of more clean logs than that is no notice.
@@ -68,39 +62,34 @@ class Fault:
 
     name: str
     words: tuple[str, ...]
-    spoil: Spoil = lambda one, rng, lacks, log: log
+    spoil: Spoil = lambda arm, rng, lacks, log: log
     describe: Callable[[RobotModel, np.random.Generator], RobotModel] = lambda robot, rng: robot
     unseen: str = ""
 
 
-def factor(size: float) -> Spoil:
-    """All torques times a factor."""
-    return lambda one, rng, lacks, log: replace(log, tau=size * log.tau)
-
-
-def load(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+def load(arm: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
     """A load of 2 kg, or a quarter of a small arm's mass."""
-    total = sum(inertia.mass for inertia in one.model.inertias)
-    return record(one, rng, lacks, load=min(2.0, 0.25 * total))
+    total = sum(inertia.mass for inertia in arm.model.inertias)
+    return record(arm, rng, lacks, load=min(2.0, 0.25 * total))
 
 
-def picking(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+def picking(arm: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
     """Such a load, taken up and put down every few seconds."""
-    total = sum(inertia.mass for inertia in one.model.inertias)
+    total = sum(inertia.mass for inertia in arm.model.inertias)
     seed, machine = rng.integers(2**31, size=2)
     without, holding = (
-        record(one, np.random.default_rng(seed), lacks, load=mass, machine=np.random.default_rng(machine))
+        record(arm, np.random.default_rng(seed), lacks, load=mass, machine=np.random.default_rng(machine))
         for mass in (0.0, min(2.0, 0.25 * total))
     )
     period = rng.uniform(3.0, 8.0)
-    held = ((without.t / period + rng.uniform()) % 2.0 < 1.0)[:, None]
-    q, dq, tau = (np.where(held, b, a) for a, b in zip(_of(without), _of(holding), strict=True))
+    carried = ((without.t / period + rng.uniform()) % 2.0 < 1.0)[:, None]
+    q, dq, tau = (np.where(carried, b, a) for a, b in zip(_of(without), _of(holding), strict=True))
     return Recorded(without.t, q, dq, tau, log.effects)
 
 
-def other_half(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+def other_half(arm: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
     """The second half from another robot of the same kind: a fifth heavier, with other friction."""
-    other = replace(one, viscous=1.6 * one.viscous, coulomb=0.6 * one.coulomb, model=one.model.copy())
+    other = replace(arm, viscous=1.6 * arm.viscous, coulomb=0.6 * arm.coulomb, model=arm.model.copy())
     for i in range(1, other.model.njoints):
         other.model.inertias[i] = type(other.model.inertias[i])(
             1.2 * other.model.inertias[i].mass,
@@ -114,64 +103,41 @@ def other_half(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Rec
     return Recorded(t, join[0], join[1], join[2], log.effects)
 
 
-def last_sign(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
-    """The torque of the last, light joint with the wrong sign."""
-    sign = np.ones(one.described.n)
-    sign[-1] = -1.0
-    return replace(log, tau=log.tau * sign)
-
-
-def one_gain(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
-    """The torque of one of the first three joints halved."""
-    gain = np.ones(one.described.n)
-    gain[rng.integers(1, 3)] = 0.5
-    return replace(log, tau=log.tau * gain)
-
-
-def warming(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
-    """Viscous friction that falls by 40 % over the log."""
-    return record(one, rng, replace(lacks, warming=0.4))
-
-
-def pushes(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+def pushes(arm: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
     """Someone pushes the arm, three times half a second."""
     tau = log.tau.copy()
     for start in rng.uniform(2.0, log.t[-1] - 3.0, 3):
         shape = np.exp(-(((log.t - start - 0.25) / 0.15) ** 2))[:, None]
-        tau -= shape * 0.5 * one.scale * rng.uniform(-1.0, 1.0, one.described.n)
+        tau -= shape * 0.5 * arm.scale * rng.uniform(-1.0, 1.0, arm.described.n)
     return replace(log, tau=tau)
 
 
-def wrong_clock(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
-    """Stamps that run at twice the pace; positions alone."""
-    return replace(log, t=0.5 * log.t)
-
-
-def frozen(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+def frozen(arm: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
     """The torque of one joint stops being updated half way."""
-    tau, joint = log.tau.copy(), rng.integers(one.described.n)
+    tau, joint = log.tau.copy(), rng.integers(arm.described.n)
     tau[len(tau) // 2 :, joint] = tau[len(tau) // 2, joint]
     return replace(log, tau=tau)
 
 
-def coarse(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+def coarse(arm: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
     """Torque in steps of an eighth of its peak."""
     step = np.abs(log.tau).max(axis=0) / 8.0
     return replace(log, tau=np.round(log.tau / step) * step)
 
 
-def lost_rows(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+def lost_rows(arm: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
     """A twentieth of the rows lost in bunches, time numbered anew."""
     kept = np.ones(len(log.t), dtype=np.bool_)
     for start in rng.integers(0, len(log.t) - 20, len(log.t) // 400):
         kept[start : start + 20] = False
-    q, dq, tau = (column[kept] for column in _of(log))
-    return Recorded(log.t[: len(q)], q, dq, tau, log.effects)
+    return with_rows(log, kept)
 
 
-def long_lag(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
-    """Torque that is late by 37 samples."""
-    return replace(log, tau=log.tau[np.maximum(np.arange(len(log.t)) - 37, 0)])
+def one_gain(arm: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+    """The torque of joint 2 or 3 halved."""
+    gain = np.ones(arm.described.n)
+    gain[rng.integers(1, 3)] = 0.5
+    return scaled(log, gain)
 
 
 def shorter_link(robot: RobotModel, rng: np.random.Generator) -> RobotModel:
@@ -183,23 +149,25 @@ def shorter_link(robot: RobotModel, rng: np.random.Generator) -> RobotModel:
 
 
 FAULTS = (
-    Fault("torque x2", ("torque-scale",), factor(2.0)),
-    Fault("torque x0.5", ("torque-scale",), factor(0.5)),
+    Fault("torque x2", ("torque-scale",), lambda arm, rng, lacks, log: scaled(log, 2.0)),
+    Fault("torque x0.5", ("torque-scale",), lambda arm, rng, lacks, log: scaled(log, 0.5)),
     Fault("payload 2 kg", ("payload",), load),
     Fault("two robots", ("changed-robot", "changed-within-log"), other_half),
-    Fault("last sign", ("torque-sign", "negative-friction", "negative-inertia"), last_sign),
+    Fault("last sign", ("torque-sign", "negative-friction", "negative-inertia"),
+          lambda arm, rng, lacks, log: scaled(log, [*np.ones(arm.described.n - 1), -1.0])),
     Fault("one gain", ("drive-gain",), one_gain),
-    Fault("warming", ("friction-drift", "temperature", "changed-within-log", "torque-drift"), warming),
+    Fault("warming", ("friction-drift", "temperature", "changed-within-log", "torque-drift"),
+          lambda arm, rng, lacks, log: record(arm, rng, replace(lacks, warming=0.4))),
     Fault("pushes", ("contact", "bursts"), pushes),
-    Fault("wrong clock", ("time-base", "wrong-clock"), wrong_clock),
+    Fault("wrong clock", ("time-base", "wrong-clock"), lambda arm, rng, lacks, log: replace(log, t=0.5 * log.t)),
     Fault("frozen torque", ("constant-effort",), frozen),
     Fault("coarse torque", ("quantised-effort",), coarse),
     Fault("lost rows", ("rows-lost",), lost_rows),
-    Fault("37 samples late", ("torque-lag",), long_lag),
+    Fault("37 samples late", ("torque-lag",), lambda arm, rng, lacks, log: delayed(log, 37)),
     Fault("link 5 % longer", ("link-length",), describe=shorter_link, unseen="link-length-unseen"),
     # A fault's place is part of its seed: new ones come last.
     Fault("load at times", ("changed-within-log",), picking),
-)
+)  # fmt: skip
 BY_NAME = {fault.name: fault for fault in FAULTS}
 
 
@@ -230,27 +198,18 @@ def written(job: Job, folder: Path) -> tuple[RobotModel, Path, frozenset[str]]:
 def work(job: Job) -> dict[str, Any]:
     """One log through an identification: what stopped it, what was doubted, warned of, the verdict, the plant."""
     name, fault, seed = job
-    sink, started = Diagnostics(), time.process_time()
+    started = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
-        described, path, log_effects = written(job, Path(folder))
-        found = {"robot": name, "fault": fault, "seed": seed, "effects": sorted(log_effects)}
-        stop, level, effects = None, "", []
-        try:
-            result = identify(
-                described, read_log(path, described), Settings(automatic=True), diagnostics=sink, threads=1
-            )
-            level = result.verdict.level
-            effects = [one.identifier for one in result.residual_findings if one.level == "warning"]
-        except DynidError as error:
-            stop = error.identifier
-    said = [(str(item.severity), item.identifier) for item in sink]
-    return found | {
-        "stop": stop,
-        "doubts": sorted({code for severity, code in said if severity == "doubt"}),
-        "warned": sorted({*effects, *(code for severity, code in said if severity == "warning")}),
-        "noted": sorted({code for severity, code in said if severity == "note"}),
-        "level": level,
-        "seconds": round(time.process_time() - started, 2),
+        described, path, effects = written(job, Path(folder))
+        result = reported(described, path, Settings(automatic=True))
+    seconds = round(time.process_time() - started, 2)
+    return {
+        "robot": name,
+        "fault": fault,
+        "seed": seed,
+        "effects": sorted(effects),
+        **result,
+        "seconds": seconds,
     }
 
 
@@ -262,29 +221,28 @@ def jobs(robots: Sequence[str], clean: int, seeds: int, first: int) -> Iterator[
         yield name, fault, first + seed
 
 
-def said(result: Mapping[str, Any]) -> set[str]:
+def words_of(result: Mapping[str, Any]) -> set[str]:
     """All words of a run."""
-    return ({result["stop"]} - {None}) | set(result["doubts"]) | set(result["warned"])
+    return ({result["stop"]} - {None}) | set(result["doubted"]) | set(result["warned"])
 
 
 def common_words(clean: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Words that are said of more clean logs than count as notice, with their number."""
-    counts: dict[str, int] = {}
-    for one in clean:
-        for word in said(one):
-            counts[word] = counts.get(word, 0) + 1
+    counts = Counter(word for result in clean for word in words_of(result))
     return {word: count for word, count in sorted(counts.items()) if count > COMMON * max(len(clean), 1)}
 
 
 def wrongly_doubted(result: Mapping[str, Any]) -> bool:
     """Whether a doubt names what is not in the plant."""
-    return any(not RIGHT.get(doubt, set()) & set(result["effects"]) for doubt in result["doubts"])
+    return any(not RIGHT.get(doubt, set()) & set(result["effects"]) for doubt in result["doubted"])
 
 
 def is_named(result: Mapping[str, Any], common: Mapping[str, int]) -> bool:
     """Whether a run with a fault says a word that means it, or says that the log cannot show it."""
     fault = BY_NAME[result["fault"]]
-    return bool((said(result) - set(common)) & set(fault.words)) or fault.unseen in result.get("noted", ())
+    return bool((words_of(result) - set(common)) & set(fault.words)) or fault.unseen in result.get(
+        "noted", ()
+    )
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -302,25 +260,21 @@ def table(results: Sequence[Mapping[str, Any]]) -> list[str]:
         f"{'fault':<18}{'runs':>6}{'named':>9}{'noticed':>9}{'stopped':>9}   otherwise said",
     ]
     for fault in FAULTS:
-        own = [r for r in results if r["fault"] == fault.name]
-        if not own:
+        runs = [r for r in results if r["fault"] == fault.name]
+        if not runs:
             continue
-        named = [is_named(r, common) for r in own]
-        reported = [said(r) - set(common) for r in own]
-        noticed = sum(
-            bool(words) or r["level"] in ("doubtful", "poor") for words, r in zip(reported, own, strict=True)
-        )
-        other: dict[str, int] = {}
-        for words, right in zip(reported, named, strict=True):
-            if not right:
-                for word in words or {"nothing"}:
-                    other[word] = other.get(word, 0) + 1
+        named, noticed, other = 0, 0, Counter[str]()
+        for r in runs:
+            words, right = words_of(r) - set(common), is_named(r, common)
+            named += right
+            noticed += bool(words) or r["level"] in ("doubtful", "poor")
+            other.update([] if right else words or ["nothing"])
         if fault.unseen:
-            other[fault.unseen] = sum(fault.unseen in r.get("noted", ()) for r in own)
-        text = ", ".join(f"{w} {k}" for w, k in sorted(other.items(), key=lambda pair: -pair[1])[:6])
+            other[fault.unseen] = sum(fault.unseen in r.get("noted", ()) for r in runs)
+        text = ", ".join(f"{word} {count}" for word, count in other.most_common(6))
         lines.append(
-            f"{fault.name:<18}{len(own):>6}{100 * sum(named) / len(own):>7.0f} %{100 * noticed / len(own):>7.0f} %"
-            f"{sum(bool(r['stop']) for r in own):>9}   {text}"
+            f"{fault.name:<18}{len(runs):>6}{100 * named / len(runs):>7.0f} %{100 * noticed / len(runs):>7.0f} %"
+            f"{sum(bool(r['stop']) for r in runs):>9}   {text}"
         )
     seconds = sum(r["seconds"] for r in results)
     return [*lines, "", f"{len(results)} logs, {seconds:.0f} s of processor time"]
@@ -331,50 +285,37 @@ def failures(results: Sequence[Mapping[str, Any]], least: float) -> list[str]:
     clean = [r for r in results if r["fault"] == CLEAN]
     faulty = [r for r in results if r["fault"] != CLEAN]
     common = common_words(clean)
-    found = [
-        f"{r['robot']}, seed {r['seed']}: clean, {r['stop'] or ', '.join(r['doubts'])}"
+    short = [
+        f"{r['robot']}, seed {r['seed']}: clean, {r['stop'] or ', '.join(r['doubted'])}"
         for r in clean
         if r["stop"] or wrongly_doubted(r)
     ]
     missed = [r for r in faulty if not is_named(r, common)]
     if len(missed) > (1.0 - least) * len(faulty):
-        found += [f"{r['robot']}, seed {r['seed']}: {r['fault']} is not named" for r in missed]
-    return found
+        short += [f"{r['robot']}, seed {r['seed']}: {r['fault']} is not named" for r in missed]
+    return short
 
 
 def main() -> None:
     """Runs what is missing and prints the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--clean", type=int, default=60)
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument(
-        "--report", action="store_true", help="robots and seeds that nothing was developed on"
-    )
-    parser.add_argument("--first", type=int, default=None, help="first seed")
-    parser.add_argument("--robots", default=None, help="some of them, with commas between")
-    parser.add_argument("--least", type=float, default=None, help="share of the faults that has to be named")
-    parser.add_argument("--out", type=Path, default=None)
-    chosen = parser.parse_args()
-    robots = chosen.robots.split(",") if chosen.robots else list(REPORTED if chosen.report else DEVELOPED)
-    first = FIRST_SEED[chosen.report] if chosen.first is None else chosen.first
-    results = []
-    if chosen.out and chosen.out.exists():
-        results = [json.loads(line) for line in chosen.out.read_text().splitlines()]
-    done = {(r["robot"], r["fault"], r["seed"]) for r in results}
-    wanted = list(jobs(robots, chosen.clean, chosen.seeds, first))
-    with ProcessPoolExecutor(chosen.workers) as pool:
-        for result in pool.map(work, [job for job in wanted if job not in done]):
-            results.append(result)
-            if chosen.out:
-                with chosen.out.open("a") as file:
-                    file.write(json.dumps(result) + "\n")
-    own = set(wanted)
-    results = [r for r in results if (r["robot"], r["fault"], r["seed"]) in own]
+    given = parser(
+        __doc__,
+        clean=60,
+        seeds=2,
+        workers=2,
+        part="1/1",
+        report=False,
+        first=int,
+        robots="",
+        least=float,
+        out=Path,
+    ).parse_args()
+    robots = given.robots.split(",") if given.robots else list(REPORTED if given.report else DEVELOPED)
+    first = FIRST_SEED[given.report] if given.first is None else given.first
+    wanted = {job: job for job in jobs(robots, given.clean, given.seeds, first)}
+    results = campaign(wanted, work, lambda r: (r["robot"], r["fault"], r["seed"]), given)
     print("\n".join(table(results)))
-    if chosen.least is not None and (short := failures(results, chosen.least)):
+    if given.least is not None and (short := failures(results, given.least)):
         sys.exit("\n".join(["falls short:", *short]))
 
 

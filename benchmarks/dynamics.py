@@ -11,7 +11,6 @@ pinocchio's templates are compiled for this processor instead (minutes). What is
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -22,12 +21,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import least, parser, pinocchio_model
 
 import numpy as np
 import pinocchio as pin
-from kernel import pinocchio_model
 
 from dynid.base.arrays import Float
 from dynid.dynamics import Dynamics
@@ -92,17 +91,15 @@ def tree_file(robot: RobotModel, path: Path) -> None:
     tree = robot.tree
     numbers: list[float] = [tree.n, *tree.gravity]
     for j in range(tree.n):
-        own = (tree.axis[j], tree.rotation[j].ravel(), tree.translation[j], robot.inertia_prior[j])
-        numbers += [tree.parent[j], tree.prismatic[j], *np.concatenate(own)]
+        parts = (tree.axis[j], tree.rotation[j].ravel(), tree.translation[j], robot.inertia_prior[j])
+        numbers += [tree.parent[j], tree.prismatic[j], *np.concatenate(parts)]
     path.write_text(" ".join(repr(float(x)) for x in numbers))
 
 
 def eigen_places(prefix: Path) -> list[Path]:
     """Where Eigen's headers may be: named by hand, beside pinocchio or another Python package, the system's."""
-    named = [Path(one) for one in os.environ.get("EIGEN_INCLUDE", "").split(os.pathsep) if one]
-    packages = [
-        one / "include/eigen3" for one in (Path(one) / "cmeel.prefix" for one in sys.path) if one.is_dir()
-    ]
+    named = [Path(place) for place in os.environ.get("EIGEN_INCLUDE", "").split(os.pathsep) if place]
+    packages = [Path(place) / "cmeel.prefix/include/eigen3" for place in sys.path]
     system = [Path("/usr/include/eigen3"), Path("/usr/local/include/eigen3")]
     return list(dict.fromkeys([*named, prefix / "include/eigen3", *packages, *system]))
 
@@ -113,8 +110,8 @@ def missing_parts(compiler: str | None, prefix: Path, places: list[Path]) -> lis
     for header in ("pinocchio/multibody.hpp", "boost/variant.hpp"):
         if not (prefix / "include" / header).is_file():
             missing.append(f"no {header} below {prefix / 'include'} (pip install pin)")
-    if not any((one / "Eigen/Core").is_file() for one in places):
-        searched = ", ".join(str(one) for one in places)
+    if not any((place / "Eigen/Core").is_file() for place in places):
+        searched = ", ".join(map(str, places))
         missing.append(
             f"no Eigen/Core (pip install cmeel-eigen, or EIGEN_INCLUDE=FOLDER); searched: {searched}"
         )
@@ -128,8 +125,8 @@ def build_cpp(folder: Path, headers: bool) -> tuple[Path | None, str]:
     missing = missing_parts(compiler, prefix, places)
     if compiler is None or missing:
         return None, "\n".join(missing)
-    eigen = next(one for one in places if (one / "Eigen/Core").is_file())
-    command = [compiler, "-std=c++17", "-O3", "-DNDEBUG", "-w", *(f"-D{one}" for one in DEFINED)]
+    eigen = next(place for place in places if (place / "Eigen/Core").is_file())
+    command = [compiler, "-std=c++17", "-O3", "-DNDEBUG", "-w", *(f"-D{name}" for name in DEFINED)]
     command += [f"-I{prefix / 'include'}", f"-I{eigen}", str(SOURCE), "-o", "theirs"]
     library = [f"-D{COMPILED}", f"-L{prefix / 'lib'}", "-lpinocchio_default", f"-Wl,-rpath,{prefix / 'lib'}"]
     command += ["-march=native"] if headers else library
@@ -141,10 +138,9 @@ def build_cpp(folder: Path, headers: bool) -> tuple[Path | None, str]:
 
 def build_c(model: Dynamics, folder: Path) -> Path:
     """The loop around the exported code."""
-    one = ExportModel(
-        model.robot, model.inertia, model.rotor, model.viscous, model.coulomb, model.offset, model.width
-    )
-    code, name = write_c(one, "robot.h"), c_identifier(model.robot.name)
+    friction = (model.rotor, model.viscous, model.coulomb, model.offset, model.width)
+    exported = ExportModel(model.robot, model.inertia, *friction)
+    code, name = write_c(exported, "robot.h"), c_identifier(model.robot.name)
     (folder / "robot.c").write_text(code.source)
     (folder / "robot.h").write_text(code.header)
     has_forward = f"{name}_forward_dynamics" in code.header
@@ -162,14 +158,7 @@ def build_c(model: Dynamics, folder: Path) -> Path:
 def printed(*command: object) -> list[float]:
     """The numbers that a program printed."""
     out = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True).stdout
-    return [float(one) for one in out.split()]
-
-
-def nanoseconds(work: Callable[[], object], count: int) -> float:
-    """Time of one of `count` pieces of work."""
-    started = time.perf_counter()
-    work()
-    return (time.perf_counter() - started) / count * 1e9
+    return list(map(float, out.split()))
 
 
 def single(
@@ -179,29 +168,20 @@ def single(
     rows = list(zip(q, dq, third, strict=True))
 
     def work() -> None:
-        for one in rows:
-            call(*one)
+        for row in rows:
+            call(*row)
 
     return work
 
 
 def main() -> None:
     """Prints a table of nanoseconds."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--robot", default="arm7")
-    parser.add_argument("--samples", type=int, default=1000)
-    parser.add_argument("--repeats", type=int, default=60)
-    parser.add_argument(
-        "--headers", action="store_true", help="compile pinocchio's templates for this processor"
-    )
-    options = parser.parse_args()
+    options = parser(__doc__, robot="arm7", samples=1000, repeats=60, headers=False).parse_args()
     robot = with_bodies(load_example(options.robot))
     model, theirs = plain(robot), pinocchio_model(robot)
     data, T, few = theirs.createData(), options.samples, 200
     q, dq, third = np.random.default_rng(0).uniform(-1.0, 1.0, (3, T, robot.n))
-    tau = np.array([pin.rnea(theirs, data, *one) for one in zip(q[:9], dq[:9], third[:9], strict=True)])
+    tau = np.array([pin.rnea(theirs, data, *state) for state in zip(q[:9], dq[:9], third[:9], strict=True)])
     assert np.allclose(model.inverse_dynamics(q[:9], dq[:9], third[:9]), tau, rtol=0, atol=1e-10)
     sides: dict[str, tuple[int, Callable[[], object]]] = {
         "dynid batch, inverse": (T, lambda: model.inverse_dynamics(q, dq, third)),
@@ -226,7 +206,7 @@ def main() -> None:
         (cpp, why_not), c = build_cpp(folder, options.headers), build_c(model, folder)
         for _ in range(options.repeats):
             for side, (count, work) in sides.items():
-                times.setdefault(side, []).append(nanoseconds(work, count))
+                times.setdefault(side, []).append(least(work, 1, time.perf_counter) / count * 1e9)
         for side, value in zip(("inverse", "forward"), printed(c, LOOP), strict=False):
             times[f"dynid exported C, {side}"] = [value]
         if cpp is not None:

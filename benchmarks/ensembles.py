@@ -8,26 +8,25 @@ width rests on left-out blocks of the training data; then both are held against 
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import markdown, note, on_real_logs, publish
 
 import numpy as np
-from pages import parser_of, written
-from real import ROBOTS
 
+from benchmarks.real import opened
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.exporters.ensemble import Ensemble, Width, sample_parameters, spread_on
 from dynid.feasible.bodies import least_eigenvalues
-from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.experiment import open_log
 from dynid.identification.pipeline import identify
 from dynid.log.read import Log
-from dynid.robot.load import load_robot
 from dynid.run.result import Identification
 from dynid.run.validation import validate
 
@@ -61,11 +60,9 @@ HEAD = (
 )  # fmt: skip
 
 
-def row(case: Case, data: Path, models: int) -> str:
+def row(case: Case, data: Path, models: int) -> Sequence[str]:
     """A line of the table."""
-    experiment = Experiment.read(place(case.mapping, case.folder, data))
-    known = place(case.robot, case.folder, data)
-    robot = experiment.with_drives(load_robot(known))
+    experiment, robot = opened(case.folder, case.robot, case.mapping, data)
     diagnostics = Diagnostics()
     log = data / case.folder / "data.parquet"
     train, unseen = (
@@ -76,7 +73,7 @@ def row(case: Case, data: Path, models: int) -> str:
     return row_of(case, run, unseen, models)
 
 
-def row_of(case: Case, run: Identification, unseen: Log, models: int) -> str:
+def row_of(case: Case, run: Identification, unseen: Log, models: int) -> Sequence[str]:
     """The line of a run."""
     drawn = [
         spread_on(run, sample_parameters(run, count, feasible=True, width=width), unseen)
@@ -87,16 +84,15 @@ def row_of(case: Case, run: Identification, unseen: Log, models: int) -> str:
     inside = (ratio >= LOW) & (ratio <= HIGH)
     scores = validate(run, unseen).scores
     size = np.asarray(scores.torque_rms)
-    cells = (
+    return (
         f"`{case.folder} {case.robot} {case.mapping}`",
-        "/".join(f"{100 * one:.3g}" for one in error),
-        "/".join(f"{one:.2f}" for one in ratio),
+        "/".join(f"{100 * share:.3g}" for share in error),
+        "/".join(f"{value:.2f}" for value in ratio),
         f"{int(inside.sum())} of {len(inside)}",
         f"{together(drawn[0], size):.2f}",
         f"{together(drawn[1], size):.2f}",
         "all" if real else "NO",
     )
-    return f"| {' | '.join(cells)} |"
 
 
 def by_joint(drawn: Ensemble) -> tuple[Float, Float]:
@@ -111,31 +107,17 @@ def together(drawn: Ensemble, size: Float) -> float:
     return float(np.linalg.norm(drawn.unseen.spread * size) / np.linalg.norm(drawn.unseen.error * size))
 
 
-def place(name: str, folder: str, data: Path) -> Path:
-    """A file of the log's folder, or else of tests/robots or the package."""
-    own = data / folder / name
-    return own if own.is_file() else ROBOTS / name
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the cases, prints the table, and writes it."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--only", default="", help="run the rows whose folder holds this")
-    parser.add_argument("--models", type=int, default=48)
-    options = parser.parse_args(arguments)
-    lines = [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}"]
+    given = on_real_logs(__doc__, arguments, only="", models=48)
+    lines = []
     for case in CASES:
-        if options.only not in case.folder:
-            continue
-        if not (options.data / case.folder).is_dir():
-            print(f"no folder '{options.data / case.folder}': set DYNID_DATA or give --data", file=sys.stderr)
-            continue
-        lines.append(row(case, options.data, options.models))
-        print(lines[-1], file=sys.stderr, flush=True)
-    table = "\n".join(lines)
-    print(table)
-    if options.write:
-        options.write.write_text(written(options.write.read_text(), "ensembles.py", table))
+        if given.only in case.folder and not (given.data / case.folder).is_dir():
+            note(f"no folder '{given.data / case.folder}': set DYNID_DATA or give --data")
+        elif given.only in case.folder:
+            lines.append(row(case, given.data, given.models))
+            note(*lines[-1])
+    publish(markdown(HEAD, lines), "ensembles.py", given.write)
     return 0
 
 

@@ -1,6 +1,7 @@
 """Which estimator, by noise and by quality of the filters: the table of Madsen et al. 2020, rebuilt on 3 robots.
 
-    python benchmarks/estimators.py [--seeds 20] [--workers 2] [--methods wls,didim] [--out estimators.jsonl]
+    python benchmarks/estimators.py [--seeds 20] [--workers 2] [--part 1/1] [--methods wls,didim]
+                                    [--robots arm7,ur5e] [--seconds 12] [--out estimators.jsonl]
 
 Every log has a motion, a noise, a robot that is not quite the described one and friction that grows with load, which
 no model knows. Its columns: encoder and torque noise x1 and x10, filters good (positions 50 Hz, equations 20 Hz), loose
@@ -11,19 +12,18 @@ Finished logs are kept in the file given by --out, and the same command goes on 
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import Row, campaign, parser
 
 import numpy as np
 
@@ -70,33 +70,26 @@ CELLS = ((1, "good"), (10, "good"), (1, "loose"), (10, "loose"), (10, "over"))
 AUTO, PLAIN, MOMENTUM = AutomaticRows(), TorqueRows(), MomentumRows()
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A method: rows and estimator."""
-
-    rows: Rows | AutomaticRows
-    estimator: Estimator
-
-
-METHODS: dict[str, Choice] = {
-    "ols": Choice(PLAIN, OLS()),
-    "wls": Choice(PLAIN, WLS()),
-    "irls": Choice(PLAIN, IRLS()),
-    "tls": Choice(PLAIN, TLS()),
-    "ml": Choice(PLAIN, ML()),
-    "iv": Choice(PLAIN, IV()),
-    "didim": Choice(PLAIN, DIDIM()),
-    "clie": Choice(PLAIN, CLIE()),
-    "cloe": Choice(PLAIN, CLOE()),
-    "oe": Choice(PLAIN, OE()),
-    "ekf": Choice(PLAIN, EKF()),
-    "feasible": Choice(PLAIN, FeasibleFit(prior="euclidean")),
-    "entropic": Choice(PLAIN, FeasibleFit(prior="entropic")),
-    "momentum wls": Choice(MOMENTUM, WLS()),
-    "momentum entropic": Choice(MOMENTUM, FeasibleFit(prior="entropic")),
-    "auto wls": Choice(AUTO, WLS()),
-    "auto didim": Choice(AUTO, DIDIM()),
-    "default": Choice(AUTO, default_estimator()),
+# Rows and estimator of each.
+METHODS: dict[str, tuple[Rows | AutomaticRows, Estimator]] = {
+    "ols": (PLAIN, OLS()),
+    "wls": (PLAIN, WLS()),
+    "irls": (PLAIN, IRLS()),
+    "tls": (PLAIN, TLS()),
+    "ml": (PLAIN, ML()),
+    "iv": (PLAIN, IV()),
+    "didim": (PLAIN, DIDIM()),
+    "clie": (PLAIN, CLIE()),
+    "cloe": (PLAIN, CLOE()),
+    "oe": (PLAIN, OE()),
+    "ekf": (PLAIN, EKF()),
+    "feasible": (PLAIN, FeasibleFit(prior="euclidean")),
+    "entropic": (PLAIN, FeasibleFit(prior="entropic")),
+    "momentum wls": (MOMENTUM, WLS()),
+    "momentum entropic": (MOMENTUM, FeasibleFit(prior="entropic")),
+    "auto wls": (AUTO, WLS()),
+    "auto didim": (AUTO, DIDIM()),
+    "default": (AUTO, default_estimator()),
 }
 
 
@@ -140,8 +133,8 @@ def link_error(robot: RobotModel, theta: Float, truth: Float, motion: Sequence[F
     bodies = np.array([c.term in ("rigid_body", "rotor_inertia") for c in DEFAULT_TERMS.columns(robot)])
     samples = Samples.from_motion(motion[0], motion[1], motion[2])
     wanted = DEFAULT_TERMS.torque(robot, samples, np.where(bodies, truth, 0.0))
-    found = DEFAULT_TERMS.torque(robot, samples, np.where(bodies, theta, 0.0))
-    share = ((found - wanted) ** 2).sum(axis=0) / (wanted**2).sum(axis=0)
+    predicted = DEFAULT_TERMS.torque(robot, samples, np.where(bodies, theta, 0.0))
+    share = ((predicted - wanted) ** 2).sum(axis=0) / (wanted**2).sum(axis=0)
     return 100.0 * float(np.sqrt(share.mean()))
 
 
@@ -195,13 +188,13 @@ def log_of(folder: Path, robot: RobotModel, seed: int, noise: float, seconds: fl
 
 def run_log(
     name: str, seed: int, cell: tuple[int, str], methods: Sequence[str], seconds: float = SECONDS
-) -> dict[str, Any]:
+) -> Row:
     """Errors of all methods on one log, by name: error in per cent, whether it converged, seconds."""
     noise, chain = cell
     true = robot_of(name)
     robot = described(true, seed)
     unseen = FourierTrajectory.random(true, 8.0, 5, seed + 5000, 0.2, 1.0).motion(np.arange(0, 8.0, 0.02))
-    found: dict[str, Any] = {"robot": name, "seed": seed, "noise": noise, "chain": chain}
+    row: Row = {"robot": name, "seed": seed, "noise": noise, "chain": chain}
     with tempfile.TemporaryDirectory() as folder:
         path = log_of(Path(folder), true, seed, noise, seconds)
         prepared = prepare(read_log(path, robot), CHAINS[chain], Diagnostics())
@@ -209,21 +202,21 @@ def run_log(
         known: dict[tuple[Rows, float | None], Regression] = {}
         for method in methods:
             started = time.process_time()
-            choice = METHODS[method]
-            made = case.choice(choice.rows)
-            key = made.rows, made.state_cutoff
+            rows, estimator = METHODS[method]
+            choice = case.choice(rows)
+            key = choice.rows, choice.state_cutoff
             if key not in known:
-                known[key] = case.regression(made)
+                known[key] = case.regression(choice)
             try:
-                estimate = choice.estimator.fit(known[key])
+                estimate = estimator.fit(known[key])
                 error = link_error(true, estimate.full_vector, true_parameters(true), unseen)
-                found[method] = [error, estimate.status.ok, time.process_time() - started]
+                row[method] = [error, estimate.status.ok, time.process_time() - started]
             except DynidError as failure:
-                found[method] = [None, False, time.process_time() - started, failure.identifier]
-    return found
+                row[method] = [None, False, time.process_time() - started, failure.identifier]
+    return row
 
 
-def table(results: Sequence[dict[str, Any]], methods: Sequence[str]) -> list[str]:
+def table(results: Sequence[Row], methods: Sequence[str]) -> list[str]:
     """The table, and how far the default is from the best of each column."""
     head = [f"x{noise} {chain}" for noise, chain in CELLS]
     lines = [f"{'':<20}" + "".join(f"{h:>11}" for h in head) + f"{'seconds':>10}"]
@@ -241,12 +234,12 @@ def table(results: Sequence[dict[str, Any]], methods: Sequence[str]) -> list[str
     return lines
 
 
-def _median(results: Sequence[dict[str, Any]], method: str, cell: tuple[int, str]) -> tuple[float, str]:
-    own = [r[method] for r in results if (r["noise"], r["chain"]) == cell and method in r]
-    if not own:
+def _median(results: Sequence[Row], method: str, cell: tuple[int, str]) -> tuple[float, str]:
+    fits = [r[method] for r in results if (r["noise"], r["chain"]) == cell and method in r]
+    if not fits:
         return np.nan, " "
-    values = [np.inf if one[0] is None else one[0] for one in own]
-    return float(np.median(values)), " " if all(one[1] for one in own) else "!"
+    values = [np.inf if fit[0] is None else fit[0] for fit in fits]
+    return float(np.median(values)), " " if all(fit[1] for fit in fits) else "!"
 
 
 def wanted(seeds: int, robots: Sequence[str]) -> Iterator[tuple[str, int, tuple[int, str]]]:
@@ -257,51 +250,26 @@ def wanted(seeds: int, robots: Sequence[str]) -> Iterator[tuple[str, int, tuple[
                 yield name, seed, cell
 
 
-def run_all(
-    tasks: Sequence[tuple[str, int, tuple[int, str]]],
-    methods: Sequence[str],
-    workers: int,
-    seconds: float,
-    done: Callable[[dict[str, Any]], None],
-) -> None:
-    """Runs what is left to do; results do not depend on the number of processes."""
-    with ProcessPoolExecutor(max_workers=workers) as pool:
-        waiting = [pool.submit(run_log, *task, methods, seconds) for task in tasks]
-        try:
-            for one in as_completed(waiting):
-                done(one.result())
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the logs that are not in the file yet and prints the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--robots", default=",".join(ROBOTS))
-    parser.add_argument("--seconds", type=float, default=SECONDS)
-    parser.add_argument("--out", type=Path, default=Path("estimators.jsonl"))
-    options = parser.parse_args()
-    methods = [m for m in METHODS if m in options.methods.split(",")]
-    results = (
-        [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
-    )
-    known = {(r["robot"], r["seed"], (r["noise"], r["chain"])) for r in results if set(methods) <= set(r)}
-    left = [task for task in wanted(options.seeds, options.robots.split(",")) if task not in known]
+    given = parser(
+        __doc__, seeds=20, workers=os.cpu_count() or 1, part="1/1", methods=",".join(METHODS), robots=",".join(ROBOTS),
+        seconds=SECONDS, out=Path("estimators.jsonl"),
+    ).parse_args(arguments)  # fmt: skip
+    methods = [m for m in METHODS if m in given.methods.split(",")]
 
-    def done(result: dict[str, Any]) -> None:
-        results.append(result)
-        with options.out.open("a") as file:
-            file.write(json.dumps(result) + "\n")
+    def key(row: Row) -> object:
+        # A log on which some method is missing is run again.
+        return set(methods) <= set(row) and (row["robot"], row["seed"], (row["noise"], row["chain"]))
 
-    run_all(left, methods, options.workers, options.seconds, done)
-    order = {task: i for i, task in enumerate(wanted(options.seeds, options.robots.split(",")))}
-    results.sort(key=lambda r: order.get((r["robot"], r["seed"], (r["noise"], r["chain"])), len(order)))
-    print("\n".join(table(results, methods)))
+    tasks = {task: task for task in wanted(given.seeds, given.robots.split(","))}
+    work = partial(run_task, methods=methods, seconds=given.seconds)
+    print("\n".join(table(campaign(tasks, work, key, given), methods)))
+
+
+def run_task(task: tuple[str, int, tuple[int, str]], methods: Sequence[str], seconds: float) -> Row:
+    """`run_log` of a task."""
+    return run_log(*task, methods, seconds)
 
 
 if __name__ == "__main__":

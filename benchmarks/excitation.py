@@ -1,6 +1,7 @@
 """Designed motions beside those of figaroh and robot_payload_id, and short motions after one another beside a long one.
 
     python benchmarks/excitation.py OUT.jsonl [--seeds 5] [--first 0] [--seconds 31] [--cpu 20] [--only designs|enough]
+                                    [--part 1/1]
 
 Designs: one robot (UR5e, floor, links apart), the same limits, length and processor time, five seeds; medians of
 condition number, log determinant and parameter errors. Criteria and parametrisations of the others are as published,
@@ -22,16 +23,16 @@ A line a case is appended to OUT.jsonl; cases that are there are not run again.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import Row, campaign, parser
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -161,7 +162,7 @@ def error_of(information: Information, R: Float, seed: int) -> float:
     return float(np.median(np.sqrt((wrong**2).mean(axis=0))))
 
 
-def designed(name: str, seed: int, seconds: float, cpu: float) -> dict[str, object]:
+def designed(name: str, seed: int, seconds: float, cpu: float) -> Row:
     """One design with one seed."""
     task = designs(seconds)[name]
     stop = within(cpu)
@@ -243,7 +244,7 @@ class Simulated:
         return float(np.sqrt((wrong**2).mean()))
 
 
-def enough(name: str, seed: int) -> dict[str, object]:
+def enough(name: str, seed: int) -> Row:
     """The time that short motions take to know every base parameter as well as the default one, over its length."""
     whole, short = Simulated(ROBOTS[name]), Simulated(ROBOTS[name])
     whole.record(whole.designed(MotionTable(), seed), 1000 + seed, None)
@@ -263,48 +264,38 @@ def enough(name: str, seed: int) -> dict[str, object]:
 
 def main() -> None:
     """Runs the cases that are missing, and prints medians."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = parser(__doc__, seeds=5, first=0, seconds=31.0, cpu=20.0, only="", part="1/1")
+    options.add_argument("out", type=Path)
+    given = options.parse_args()
+    cases: dict[str, Callable[[], Row]] = {}
+    for seed in range(given.first, given.first + given.seeds):
+        for name in designs(given.seconds) if given.only != "enough" else ():
+            case = f"{name} {seed} {given.seconds:g} s {given.cpu:g} s"
+            cases[case] = lambda name=name, seed=seed: designed(name, seed, given.seconds, given.cpu)
+        for name in ROBOTS if given.only != "designs" else ():
+            cases[f"enough: {name}, {seed}"] = lambda name=name, seed=seed: enough(name, seed)
+    rows = campaign(
+        {case: (case, work) for case, work in cases.items()},
+        lambda job: {"case": job[0]} | job[1](),
+        lambda row: row["case"],
+        given,
+        lambda row: print(row, flush=True),
     )
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument(
-        "--first", type=int, default=0, help="First seed, of others than a choice was made on."
-    )
-    parser.add_argument("--seconds", type=float, default=31.0)
-    parser.add_argument("--cpu", type=float, default=20.0)
-    parser.add_argument("--only", choices=("designs", "enough"))
-    options = parser.parse_args()
-    lines = options.out.read_text().splitlines() if options.out.exists() else []
-    there = {one["case"]: one for one in map(json.loads, lines)}
-    cases: dict[str, Callable[[], dict[str, object]]] = {}
-    for seed in range(options.first, options.first + options.seeds):
-        if options.only != "enough":
-            for name in designs(options.seconds):
-                case = f"{name} {seed} {options.seconds:g} s {options.cpu:g} s"
-                cases[case] = lambda name=name, seed=seed: designed(name, seed, options.seconds, options.cpu)
-        if options.only != "designs":
-            for name in ROBOTS:
-                cases[f"enough: {name}, {seed}"] = lambda name=name, seed=seed: enough(name, seed)
-    for case, work in cases.items():
-        if case not in there:
-            there[case] = {"case": case} | work()
-            with options.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(there[case]) + "\n")
-        print(there[case], flush=True)
-    for name in designs(options.seconds) if options.only != "enough" else ():
-        own = [one for case, one in there.items() if case in cases and case.split()[0] == name]
-        medians = {
-            key: float(np.median([one[key] for one in own])) for key in ("condition", "logdet", "error")
-        }
-        print(f"{name}: median of {len(own)}: " + ", ".join(f"{key} {x:.4g}" for key, x in medians.items()))
 
-    for name in ROBOTS if options.only != "designs" else ():
-        own = [one for case, one in there.items() if case in cases and case.startswith(f"enough: {name},")]
-        share, wrong = (np.median([one[key] for one in own]) for key in ("share", "error_short"))
-        rest = f"wrong by {wrong:.3g} N m against {np.median([one['error_long'] for one in own]):.3g}"
-        known = sum(one["known"] for one in own)
-        print(f"{name}: {known} of {len(own)} known, median of {100 * share:.0f} % of the time, {rest}")
+    def medians(start: str, *keys: str) -> tuple[int, list[float]]:
+        group = [row for row in rows if row["case"].startswith(start)]
+        return len(group), [float(np.median([row[key] for row in group])) for key in keys]
+
+    for name in designs(given.seconds) if given.only != "enough" else ():
+        count, (condition, logdet, error) = medians(f"{name} ", "condition", "logdet", "error")
+        print(f"{name}: median of {count}: condition {condition:.4g}, logdet {logdet:.4g}, error {error:.4g}")
+    for name in ROBOTS if given.only != "designs" else ():
+        count, (share, short, long) = medians(f"enough: {name},", "share", "error_short", "error_long")
+        known = sum(row["known"] for row in rows if row["case"].startswith(f"enough: {name},"))
+        print(
+            f"{name}: {known} of {count} known, median of {100 * share:.0f} % of the time, wrong by {short:.3g} N m "
+            f"against {long:.3g}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Commands killed at random instants, and disks that are full: is anything lost or left there.
 
-    python benchmarks/faults.py [--kills 1000] [--disks 100] [--first 0] [--out FILE]
+    python benchmarks/faults.py [--kills 1000] [--disks 100] [--first 0] [--part 1/1] [--out FILE]
 
 identify, excite, study, export, average and simulate write beside files of the user, most of them over an earlier
 output (`--force`). Each is killed by SIGKILL and SIGTERM in turns. To be cheap, a case is a fork of one process that
@@ -21,8 +21,8 @@ if anything was lost or left. Prints what the processor was used for it.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -38,9 +38,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for sound files of the tests
+from benchmarks.harness import Row, campaign, parser, spent
+
+import numpy as np
 
 from benchmarks.isolated import import_for, run_and_leave
 
@@ -146,7 +148,7 @@ class Started:
         for orphan in orphans:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(orphan, signal.SIGKILL)
-        files = [str(one.relative_to(self.temporary)) for one in sorted(self.temporary.rglob("*"))]
+        files = [str(path.relative_to(self.temporary)) for path in sorted(self.temporary.rglob("*"))]
         return [f"temporary {name}" for name in files] + [f"process {orphan}" for orphan in orphans]
 
 
@@ -191,14 +193,13 @@ def start(
 
 
 def _of_session(session: int) -> list[int]:
-    found = []
-    for one in Path("/proc").iterdir():
-        if one.name.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                fields = (one / "stat").read_text().rpartition(")")[2].split()
-                if int(fields[3]) == session and fields[0] != "Z":
-                    found.append(int(one.name))
-    return found
+    processes = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session and fields[0] != "Z":
+                processes.append(int(folder.name))
+    return processes
 
 
 def at_step(out: Path, act: Callable[[int], None]) -> Callable[[], None]:
@@ -220,14 +221,14 @@ def at_step(out: Path, act: Callable[[int], None]) -> Callable[[], None]:
 
 def tree(folder: Path) -> Files:
     """Every file below a folder with its content, and every empty folder."""
-    found = {}
-    for one in sorted(folder.rglob("*")):
-        name = str(one.relative_to(folder))
-        if one.is_file():
-            found[name] = one.read_bytes()
-        elif not any(one.iterdir()):
-            found[name + "/"] = b""
-    return found
+    content = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_file():
+            content[name] = path.read_bytes()
+        elif not any(path.iterdir()):
+            content[name + "/"] = b""
+    return content
 
 
 def judged(command: Command, out: Path, before: Files, whole: Files) -> str:
@@ -242,47 +243,41 @@ def judged(command: Command, out: Path, before: Files, whole: Files) -> str:
     theirs = [name for name in before if Path(name).name == THESIS]
     if any(after.pop(name, None) != before[name] for name in theirs):
         return f"lost: {THESIS}"
-    own = {name: after.pop(name) for name in list(after) if name.split("/")[0] in command.outputs}
+    outputs = {name: after.pop(name) for name in list(after) if name.split("/")[0] in command.outputs}
     for name in set(before) & set(after):  # the index of studies, of before or of now
         if after[name] in (before[name], whole.get(name)):
             del after[name]
     if strange := [name for name in after if after[name] != whole.get(name)]:
         return f"left: {strange[:5]}"
-    if {name: own.get(name) for name in own} == {
-        name: before[name] for name in before if name in own
-    } and set(own) == {
-        name for name in before if name.split("/")[0] in command.outputs and name not in theirs
-    }:
-        return ""
-    return _mixture(command, out, own, whole)
+    earlier = {
+        name: data
+        for name, data in before.items()
+        if name.split("/")[0] in command.outputs and name not in theirs
+    }
+    return "" if outputs == earlier else _mixture(command, out, outputs, whole)
 
 
-def _mixture(command: Command, out: Path, own: Files, whole: Files) -> str:
+def _mixture(command: Command, out: Path, outputs: Files, whole: Files) -> str:
     from dynid.base.files import MANIFEST
 
     if command.folder and command.renews:
-        place = out / command.outputs[0]
+        prefix = f"{command.outputs[0]}/"
         try:
-            listed = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
+            listed = json.loads((out / prefix / MANIFEST).read_text(encoding="utf-8"))["sha256"]
         except (OSError, ValueError) as error:
             return f"lost: no manifest ({error})"
-        import hashlib
-
-        prefix = f"{command.outputs[0]}/"
         sums = {
             name.removeprefix(prefix): hashlib.sha256(data).hexdigest()
-            for name, data in own.items()
+            for name, data in outputs.items()
             if name != prefix + MANIFEST
         }
-        return (
-            "" if sums == listed["sha256"] else f"mixture: {sorted(sums.items() ^ listed['sha256'].items())}"
-        )
+        return "" if sums == listed else f"mixture: {sorted(sums.items() ^ listed.items())}"
     expected = {name: whole[name] for name in whole if name.split("/")[0] in command.outputs}
-    wrong = sorted(name for name in {*own, *expected} if own.get(name) != expected.get(name))
+    wrong = sorted(name for name in {*outputs, *expected} if outputs.get(name) != expected.get(name))
     return f"neither earlier nor new: {wrong}" if wrong else ""
 
 
-def kill(number: int, name: str, inputs: Path, ready: Ready, base: Path) -> dict[str, Any]:
+def kill(number: int, name: str, inputs: Path, ready: Ready, base: Path) -> Row:
     """One command, killed."""
     command = COMMANDS[name]
     rng = np.random.default_rng([SEED, number])
@@ -331,14 +326,14 @@ def kill(number: int, name: str, inputs: Path, ready: Ready, base: Path) -> dict
             "took": round(took, 3), "code": code, "wrong": wrong}  # fmt: skip
 
 
-def full_disk(number: int, name: str, inputs: Path, ready: Ready, base: Path) -> dict[str, Any]:
+def full_disk(number: int, name: str, inputs: Path, ready: Ready, base: Path) -> Row:
     """One command on a disk that is too small for what it writes beside what stands there."""
     rng = np.random.default_rng([SEED, 10**6 + number])
     disk = base / f"disk-{number}"
     disk.mkdir()
-    held, new = (sum(-(-len(data) // 4096) for data in files.values()) + len(files)
+    present, new = (sum(-(-len(data) // 4096) for data in files.values()) + len(files)
                  for files in (tree(ready.folder), ready.whole))  # fmt: skip
-    room = 4096 * (held + 16 + int(new * rng.uniform(0.0, 1.3)))
+    room = 4096 * (present + 16 + int(new * rng.uniform(0.0, 1.3)))
     subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", str(disk)], check=True)
     try:
         out = disk / "out"
@@ -440,54 +435,36 @@ def _undisturbed(
 
 def main() -> int:
     """Runs the campaign; 1 = something was lost or left."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--disks", type=int, default=100)
-    parser.add_argument("--first", type=int, default=0, help="number, and so seed, of the first of each")
-    parser.add_argument("--out", type=Path, default=Path("faults.jsonl"))
-    options = parser.parse_args()
-    done = set()
-    results = []
-    if options.out.exists():
-        results = [json.loads(line) for line in options.out.read_text(encoding="utf-8").splitlines()]
-        done = {one["case"] for one in results}
+    given = parser(__doc__, kills=1000, disks=100, first=0, part="1/1", out=Path("faults.jsonl")).parse_args()
     can_mount = sys.platform == "linux" and os.geteuid() == 0
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with tempfile.TemporaryDirectory() as folder, options.out.open("a", encoding="utf-8") as log:
+    with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
         inputs, ready = prepare(base)
-        for name, one in ready.items():
-            print(
-                f"{name}: {one.seconds:.2f} s, alone {one.fresh_seconds:.2f} s, {one.steps} operations on files"
-            )
+        for name, r in ready.items():
+            print(f"{name}: {r.seconds:.2f} s, alone {r.fresh_seconds:.2f} s, {r.steps} operations on files")
         names = list(COMMANDS)
-        kills = range(options.first, options.first + options.kills)
-        disks = range(options.first, options.first + options.disks if can_mount else options.first)
-        numbered = [("kill", number, names[number // 2 % len(names)]) for number in kills]
-        numbered += [("disk", number, names[number % len(names)]) for number in disks]
-        for kind, number, name in numbered:
-            if f"{kind}-{number}" in done:
-                continue
-            result = (kill if kind == "kill" else full_disk)(number, name, inputs, ready[name], base)
-            results.append(result)
-            log.write(json.dumps(result) + "\n")
-            log.flush()
-            if result["wrong"]:
-                print(result, flush=True)
-    wrong = [one for one in results if one["wrong"]]
-    killed = [one for one in results if one["case"].startswith("kill")]
-    filled = [one for one in results if one["case"].startswith("disk")]
-    slowest = max((one["took"] for one in killed if one["signal"] == "SIGTERM"), default=0.0)
+        kills = range(given.first, given.first + given.kills)
+        disks = range(given.first, given.first + given.disks * can_mount)
+        jobs = {f"kill-{k}": (kill, k, names[k // 2 % len(names)]) for k in kills}
+        jobs |= {f"disk-{k}": (full_disk, k, names[k % len(names)]) for k in disks}
+        results = campaign(
+            jobs,
+            lambda job: job[0](job[1], job[2], inputs, ready[job[2]], base),
+            lambda row: row["case"],
+            given,
+            lambda row: print(row, flush=True) if row["wrong"] else None,
+        )
+    wrong = [row for row in results if row["wrong"]]
+    killed, filled = ([r for r in results if r["case"].startswith(kind)] for kind in ("kill", "disk"))
+    slowest = max((row["took"] for row in killed if row["signal"] == "SIGTERM"), default=0.0)
     for kind in ("command", "kind", "code"):
-        print(f"kills by {kind}: {dict(Counter(one[kind] for one in killed))}")
-    print(f"full disks by exit code: {dict(Counter(one['code'] for one in filled))}")
+        print(f"kills by {kind}: {dict(Counter(row[kind] for row in killed))}")
+    print(f"full disks by exit code: {dict(Counter(row['code'] for row in filled))}")
     print(
         f"{len(killed)} kills (slowest end after SIGTERM {slowest:.2f} s), {len(filled)} full disks, "
-        f"{len(wrong)} with something lost, left or slow; {sum(os.times()[:4]):.0f} s of processor"
+        f"{len(wrong)} with something lost, left or slow; {spent():.0f} s of processor"
     )
-    return 1 if wrong else 0
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Fleets: throughput, factors of a thousand robots, drift, short logs.
 
     python benchmarks/fleet.py [--part logs|workers|fleet|short|plants|delay] [--robots 1000] [--days 100]
+                               [--logs 24]
 
 logs: seconds of processor time that a 40 s log costs a worker, model given, and the size of its factor.
 workers: the same logs with one and two workers of one thread; wall and processor times, those of scheduler and client.
@@ -25,11 +26,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import parser, pinocchio_model
 
 import numpy as np
 
@@ -106,7 +106,7 @@ class Arm:
         """Torque of the bodies by pinocchio."""
         import pinocchio as pin
 
-        model = pin_model(self.robot)
+        model = pinocchio_model(self.robot)
         for j in range(self.robot.n):
             inertia = model.inertias[j + 1]
             model.inertias[j + 1] = pin.Inertia(
@@ -116,30 +116,7 @@ class Arm:
             ball = pin.Inertia(self.load, np.array([0.0, 0.03, 0.1]), 0.001 * self.load * np.eye(3))
             model.inertias[self.robot.n] = model.inertias[self.robot.n] + ball
         data = model.createData()
-        return np.array([pin.rnea(model, data, *one).copy() for one in zip(q, dq, ddq, strict=True)])
-
-
-def pin_model(robot: RobotModel) -> Any:
-    """The serial robot as pinocchio's."""
-    import pinocchio as pin
-
-    model, tree = pin.Model(), robot.tree
-    model.gravity.linear = np.asarray(robot.gravity)
-    for j, name in enumerate(robot.joint_names):
-        place = pin.SE3(np.array(tree.rotation[j]), np.array(tree.translation[j]))
-        joint = model.addJoint(j, pin.JointModelRevoluteUnaligned(np.array(tree.axis[j])), place, name)
-        m, mx, my, mz, xx, yy, zz, xy, xz, yz = AS_NAMED(np.asarray(robot.inertia_prior)[j])
-        c = np.array([mx, my, mz]) / m
-        about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * (
-            c @ c * np.eye(3) - np.outer(c, c)
-        )
-        model.appendBodyToJoint(joint, pin.Inertia(m, c, about), pin.SE3.Identity())
-    return model
-
-
-def AS_NAMED(p: Float) -> Float:
-    """m, first moments, xx, yy, zz, xy, xz, yz from pinocchio's order, which is dynid's: xx, xy, yy, xz, yz, zz."""
-    return p[[0, 1, 2, 3, 4, 6, 9, 5, 7, 8]]
+        return np.array([pin.rnea(model, data, *state).copy() for state in zip(q, dq, ddq, strict=True)])
 
 
 def type_run(folder: Path, robot: RobotModel) -> Path:
@@ -152,36 +129,32 @@ def type_run(folder: Path, robot: RobotModel) -> Path:
 
 def spent() -> tuple[float, float]:
     """Processor time of this process and of its children that ended, s."""
-    own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime, others.ru_utime + others.ru_stime
+    times = os.times()
+    return times.user + times.system, times.children_user + times.children_system
 
 
 def part_logs(folder: Path, given: argparse.Namespace) -> None:
     """Processor time and size of a log."""
     robot = load_example("arm7")
     model = TypeModel.of_run("arm7", type_run(folder, robot))
-    paths = [
-        Arm.new(robot, np.random.default_rng(s)).log(folder / f"{s}.parquet", SECONDS, s) for s in (2, 3, 4)
-    ]
-    store = FleetStore.open(folder / "fleet", {"arm7": model})
-    text, times = model.text(), []
-    for i, path in enumerate(paths):
-        log = fields("arm7", "0", i, path)
+    store, text, times = FleetStore.open(folder / "fleet", {"arm7": model}), model.text(), []
+    for day, path in enumerate(logs_of(robot, folder, range(2, 5))):
         before = time.process_time()
-        row = process(log, text, local_file)
+        row = process(fields("arm7", "0", day, path), text, local_file)
         times.append(time.process_time() - before)
         store.commit([row])
     store.fold()
-    size = sum(one.stat().st_size for one in (folder / "fleet" / "factors").rglob("*.parquet"))
-    cost = float(np.mean(times[1:]))
+    size = sum(path.stat().st_size for path in (folder / "fleet" / "factors").rglob("*.parquet"))
+    cost, minutes = float(np.mean(times[1:])), len(times) * SECONDS / 60
     print(
         f"a 40 s log of 7 joints at 1 kHz: {cost:.2f} s of processor time, {1 / cost:.2f} logs a second and core "
-        "(goal 0.9)"
+        f"(goal 0.9)\nfactor: {size / minutes / 1000:.1f} kB a minute of log (limit 30), {len(model.kept)} columns"
     )
-    print(
-        f"factor: {size / len(paths) / (SECONDS / 60) / 1000:.1f} kB a minute of log (limit 30), "
-        f"{len(model.kept)} columns"
-    )
+
+
+def logs_of(robot: RobotModel, folder: Path, seeds: range) -> list[Path]:
+    """A log of each of some robots of a type."""
+    return [Arm.new(robot, np.random.default_rng(s)).log(folder / f"{s}.parquet", SECONDS, s) for s in seeds]
 
 
 def fields(kind: str, serial: str, day: int, path: Path | str) -> dict[str, str]:
@@ -193,15 +166,12 @@ def fields(kind: str, serial: str, day: int, path: Path | str) -> dict[str, str]
 def part_workers(folder: Path, given: argparse.Namespace) -> None:
     """The same logs with one and with two workers."""
     robot = load_example("arm7")
-    run = type_run(folder, robot)
-    paths = [
-        Arm.new(robot, np.random.default_rng(s)).log(folder / f"{s}.parquet", SECONDS, s) for s in range(4)
-    ]
+    run, paths = type_run(folder, robot), logs_of(robot, folder, range(4))
     count = given.logs
     logs = tuple(sorted(log_of(fields("arm7", str(i % 4), i, paths[i % 4])) for i in range(count)))
     walls = {}
     for workers in (1, 2):
-        own, others = spent()
+        before, before_others = spent()
         begun = time.perf_counter()
         first: list[float] = []
 
@@ -215,8 +185,8 @@ def part_workers(folder: Path, given: argparse.Namespace) -> None:
         rest = (count - 1) / walls[workers]
         print(
             f"{workers} worker(s): {count} logs, {time.perf_counter() - begun:.1f} s in all, {rest:.2f} logs a second "
-            f"from the first to the last; processor time: scheduler and client {after - own:.1f} s, workers "
-            f"{after_others - others:.1f} s"
+            f"from the first to the last; processor time: scheduler and client {after - before:.1f} s, workers "
+            f"{after_others - before_others:.1f} s"
         )
     print(f"two workers are {walls[1] / walls[2]:.2f} times as fast as one (goal 1.7)")
 
@@ -256,7 +226,7 @@ class Generator:
         row = self.motions[int(rng.integers(len(self.motions)))]
         place = {int(c): i for i, c in enumerate(self.model.kept)}
         triangles = []
-        widths = [len(one) for one in self.model.layout]
+        widths = [len(columns) for columns in self.model.layout]
         for j, (R, columns) in enumerate(zip(unpacked(row.R, widths), self.model.layout, strict=True)):
             w = len(columns)
             noise = row.sigma[j] * rng.normal(size=w) * np.sqrt(row.design[j])
@@ -271,7 +241,7 @@ def _spread(model: TypeModel, row: LogRow, sizes: Mapping[str, float]) -> Float:
     spread = sizes["bodies"] * np.abs(model.value)
     torque = [
         float(np.linalg.norm(R[:, -1])) / np.sqrt(c)
-        for R, c in zip(unpacked(row.R, [len(one) for one in model.layout]), row.count, strict=True)
+        for R, c in zip(unpacked(row.R, [len(columns) for columns in model.layout]), row.count, strict=True)
     ]
     for j in range(model.robot.n):
         spread[model.friction(j)] = sizes["friction"] * np.abs(model.value[model.friction(j)])
@@ -296,13 +266,13 @@ def simulated(
     for r in range(robots):
         rng = np.random.default_rng([seed, r])
         serial = f"{r:05d}"
-        own = model.value + generator.by_robot * rng.normal(size=len(model.value))
+        usual = model.value + generator.by_robot * rng.normal(size=len(model.value))
         joint = int(rng.integers(model.robot.n))
         if r % 10 == 0:
             changed[serial] = (joint, AFTER)
         rows = []
         for day in range(days):
-            x = own + generator.by_day * rng.normal(size=len(own))
+            x = usual + generator.by_day * rng.normal(size=len(usual))
             if serial in changed:
                 x = x * (1.0 + step(day, AFTER) * model.friction(joint))
             rows.append(generator.log(serial, day, x, rng))
@@ -311,20 +281,20 @@ def simulated(
     return changed
 
 
-def judged(found: TypeAnalysis, changed: Mapping[str, tuple[int, int]], robots: int, days: int) -> str:
+def judged(analysis: TypeAnalysis, changed: Mapping[str, tuple[int, int]], robots: int, days: int) -> str:
     """Detections and false alarms in words."""
-    model, right, named, delays, false = found.model, 0, 0, [], 0
+    model, right, named, delays, false = analysis.model, 0, 0, [], 0
     done: set[str] = set()
-    for one in found.alarms:
-        day = (one.found - BEGIN.date()).days
-        truth = changed.get(one.serial)
-        if truth is None or day < truth[1] or one.serial in done:
+    for alarm in analysis.alarms:
+        day = (alarm.found - BEGIN.date()).days
+        truth = changed.get(alarm.serial)
+        if truth is None or day < truth[1] or alarm.serial in done:
             false += 1
             continue
-        done.add(one.serial)
+        done.add(alarm.serial)
         delays.append(day - truth[1] + 1)
         right += delays[-1] <= WITHIN
-        named += one.effect == "friction" and one.joint == model.robot.joint_names[truth[0]]
+        named += alarm.effect == "friction" and alarm.joint == model.robot.joint_names[truth[0]]
     years = (robots * days - len(changed) * (days - AFTER)) / 365.0
     middle = f"{np.median(delays):.0f} days (greatest {max(delays)})" if delays else "-"
     return (
@@ -338,21 +308,21 @@ def part_fleet(folder: Path, given: argparse.Namespace) -> None:
     """A thousand robots."""
     generator = Generator.of(folder, load_example("ur5e"), 6, DAYS)
     store = FleetStore.open(folder / "fleet", {generator.model.name: generator.model})
-    begun, own = time.perf_counter(), sum(spent())
+    begun, before = time.perf_counter(), sum(spent())
     changed = simulated(generator, store, given.robots, given.days, lambda day, after: STEP * (day >= after))
     middle, half = time.perf_counter(), sum(spent())
-    (found,) = analyse(store)
+    (analysis,) = analyse(store)
     print(
-        f"{given.robots} robots x {given.days} days: generated {middle - begun:.0f} s wall, {half - own:.0f} s "
+        f"{given.robots} robots x {given.days} days: generated {middle - begun:.0f} s wall, {half - before:.0f} s "
         f"processor; pooled, fitted, tested {time.perf_counter() - middle:.0f} s wall, {sum(spent()) - half:.0f} s "
         "processor (goal: all < 600 s on 2 cores)"
     )
     print(
         f"step of {100 * STEP:g} %, friction varies by {100 * DAYS['friction']:g} % from day to day: "
-        + judged(found, changed, given.robots, given.days)
+        + judged(analysis, changed, given.robots, given.days)
     )
     print(
-        f"inflation of the tests {found.inflation.max():.2f} at most; memory "
+        f"inflation of the tests {analysis.inflation.max():.2f} at most; memory "
         f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB"
     )
 
@@ -376,8 +346,8 @@ def part_delay(folder: Path, given: argparse.Namespace) -> None:
         generator = Generator.of(place, load_example("ur5e"), 4, DAYS | {"friction": share})
         store = FleetStore.open(place / "fleet", {generator.model.name: generator.model})
         changed = simulated(generator, store, robots, 80, step)
-        (found,) = analyse(store)
-        print(f"{name} of 5 %, {100 * share:g} % from day to day: {judged(found, changed, robots, 80)}")
+        (analysis,) = analyse(store)
+        print(f"{name} of 5 %, {100 * share:g} % from day to day: {judged(analysis, changed, robots, 80)}")
 
 
 def part_plants(folder: Path, given: argparse.Namespace) -> None:
@@ -401,12 +371,12 @@ def part_plants(folder: Path, given: argparse.Namespace) -> None:
             logs.append(log_of(fields("arm7", serial, day, path)))
     out = folder / "fleet"
     run_fleet(Plan(tuple(sorted(logs)), {"arm7": run}, {}, folder), out, workers=2)
-    (found,) = analyse(FleetStore.open(out))
+    (analysis,) = analyse(FleetStore.open(out))
     print(
         f"{len(logs)} logs of pinocchio's arms, 9 robots x 20 days; changes on day 15 of 3 of them: "
         "friction of j2 +20 %, load +0.5 kg, gain of j3 -6 %"
     )
-    for alarm in found.alarms:
+    for alarm in analysis.alarms:
         print("  " + alarm_text(alarm))
 
 
@@ -424,16 +394,13 @@ def part_short(folder: Path, given: argparse.Namespace) -> None:
         arm = Arm.new(robot, np.random.default_rng(200 + r))
         store.commit([row(arm, f"k{r:02d}", day, 40.0, 700 + 10 * r + day) for day in range(3)])
     store.fold()
-    rows = [one for _, robot_rows in store.rows("arm7") for one in robot_rows]
+    rows = [log for _, robot_rows in store.rows("arm7") for log in robot_rows]
     weights = Weights.of(model, rows)
     hierarchy = fit_hierarchy(
         [days(model, weights, robot_rows) for _, robot_rows in store.rows("arm7")], robot.n
     )
     errors: dict[str, list[float]] = {
-        "10 s alone": [],
-        "60 s alone": [],
-        "10 s and its type": [],
-        "the type": [],
+        name: [] for name in ("10 s alone", "60 s alone", "10 s and its type", "the type")
     }
     for r in range(10):
         arm = Arm.new(robot, np.random.default_rng(300 + r))
@@ -455,8 +422,8 @@ def part_short(folder: Path, given: argparse.Namespace) -> None:
     print(
         "torque missed on 40 s of unseen motion, mean over the joints, median of 10 robots new to their type:"
     )
-    for name, found in errors.items():
-        print(f"  {name}: {100 * np.median(found):.2f} %")
+    for name, each in errors.items():
+        print(f"  {name}: {100 * np.median(each):.2f} %")
     better = sum(a <= b for a, b in zip(errors["10 s and its type"], errors["60 s alone"], strict=True))
     print(f"10 s of a known type are no worse than 60 s alone on {better} of 10 robots")
 
@@ -465,11 +432,11 @@ def missed(model: TypeModel, row: LogRow, x: Float) -> float:
     """Mean over the joints of the relative error of parameters and gains x (m,), about the type's model, on a log."""
     place = {int(c): i for i, c in enumerate(model.kept)}
     value, gain = model.value + x[: len(model.kept)], 1.0 + x[len(model.kept) :]
-    found = []
-    for j, R in enumerate(unpacked(row.R, [len(one) for one in model.layout])):
+    errors = []
+    for j, R in enumerate(unpacked(row.R, [len(columns) for columns in model.layout])):
         predicted = gain[j] * (R[:, :-1] @ value[[place[int(c)] for c in model.layout[j]]])
-        found.append(float(np.linalg.norm(predicted - R[:, -1]) / np.linalg.norm(R[:, -1])))
-    return float(np.mean(found))
+        errors.append(float(np.linalg.norm(predicted - R[:, -1]) / np.linalg.norm(R[:, -1])))
+    return float(np.mean(errors))
 
 
 def main() -> None:
@@ -478,14 +445,9 @@ def main() -> None:
         "logs": part_logs, "workers": part_workers, "fleet": part_fleet, "short": part_short, "plants": part_plants,
         "delay": part_delay,
     }  # fmt: skip
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--part", choices=tuple(parts), action="append")
-    parser.add_argument("--robots", type=int, default=1000)
-    parser.add_argument("--days", type=int, default=100)
-    parser.add_argument("--logs", type=int, default=24, help="of part workers")
-    given = parser.parse_args()
+    options = parser(__doc__, robots=1000, days=100, logs=24)
+    options.add_argument("--part", choices=tuple(parts), action="append")
+    given = options.parse_args()
     for name in given.part or parts:
         with tempfile.TemporaryDirectory(prefix="dynid-fleet-") as folder:
             parts[name](Path(folder), given)

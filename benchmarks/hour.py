@@ -8,17 +8,24 @@ that NumPy alone needs to read the same file as a yardstick of the machine.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import parser
+
 import numpy as np
+
+from benchmarks.length import PERIOD, fourier, rounded, write_chunks
+from dynid.base.arrays import Float
+from dynid.robot import load_example
 
 WORKER = """
 import json, resource, sys, time
@@ -43,55 +50,28 @@ print(json.dumps({"seconds": time.perf_counter() - started, "rows": rows}))
 
 def make_log(path: Path, minutes: float) -> None:
     """A Fourier motion of arm7 repeated with fresh noise, 1 kHz, canonical columns, zstd."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    robot, rng, t = load_example("arm7"), np.random.default_rng(0), np.arange(0, PERIOD, 1e-3)
+    q, dq, tau = fourier(robot, t, 0.25)
+    rng.normal(size=(5, 2, robot.n))  # the motion's draws
 
-    from dynid.kernel import inverse_dynamics
-    from dynid.robot import load_example
+    def chunks() -> Iterator[list[Float]]:
+        for repeat in range(int(minutes * 60 / PERIOD)):
+            signals = ((q, 2e-5, 1e-5), (dq, 1e-3, 1e-4), (tau, 0.2, 1e-2))
+            noisy = [rounded(x + rng.normal(0, noise, x.shape), step) for x, noise, step in signals]
+            yield [t + repeat * PERIOD, *noisy]
 
-    robot = load_example("arm7")
-    rng = np.random.default_rng(0)
-    n, period = robot.n, 20.0
-    t = np.arange(0, period, 1e-3)
-    q, dq, ddq = (np.zeros((len(t), n)) for _ in range(3))
-    for k in range(1, 6):
-        w = 2 * np.pi * k / period
-        a, b = rng.normal(0, 0.25 / k, (2, n))
-        q += np.outer(np.sin(w * t), a) + np.outer(np.cos(w * t), b)
-        dq += w * (np.outer(np.cos(w * t), a) - np.outer(np.sin(w * t), b))
-        ddq -= w * w * (np.outer(np.sin(w * t), a) + np.outer(np.cos(w * t), b))
-    tau = inverse_dynamics(robot.tree, robot.inertia_prior, q, dq, ddq) + 0.8 * dq + 1.2 * np.tanh(dq / 0.02)
-    names = ["t", *(f"{p}_{j}" for p in ("q", "dq", "tau") for j in robot.joint_names)]
-    schema = pa.schema([(name, pa.float64()) for name in names])
-    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False) as writer:
-        for repeat in range(int(minutes * 60 / period)):
-            columns = [t + repeat * period]
-            # Encoders and torque sensors have a resolution, as every real log shows.
-            for values, noise, resolution in ((q, 2e-5, 1e-5), (dq, 1e-3, 1e-4), (tau, 0.2, 1e-2)):
-                noisy = np.round((values + rng.normal(0, noise, values.shape)) / resolution) * resolution
-                columns += [np.ascontiguousarray(noisy[:, j]) for j in range(n)]
-            writer.write_table(pa.table(columns, schema=schema), row_group_size=20_000)
+    write_chunks(path, ("q", "dq", "tau"), robot.joint_names, chunks(), 20_000, use_dictionary=False)
 
 
 def measure(code: str, log: Path) -> dict[str, float]:
     """One run in a fresh process."""
-    # One thread for BLAS, as the command line sets it: the work is spread over samples.
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(log)],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-    )
+    done = subprocess.run([sys.executable, "-c", code, str(log)], check=True, capture_output=True, text=True)
     return dict(json.loads(done.stdout))
 
 
 def main() -> None:
     """Interleaved repeats of identification and plain reading."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
+    options = parser(__doc__, minutes=60.0, repeats=3).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "hour.parquet"
         started = time.perf_counter()

@@ -116,4 +116,4 @@ def _at_exit(act: Callable[[], None]) -> None:
 
 def files_in(folder: Path) -> set[str]:
     """Paths of all that lies in a folder."""
-    return {str(one.relative_to(folder)) for one in folder.rglob("*")}
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}

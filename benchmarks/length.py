@@ -11,17 +11,27 @@ chosen model, verdict, held-out error, processor time and peak memory of each; e
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import dynid_command, parser
+
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dynid.base.arrays import Float
+from dynid.kernel import inverse_dynamics
+from dynid.robot import load_example
+from dynid.robot.model import RobotModel
 
 PERIOD = 20.0
 SPEED, STRIBECK, CUBIC = 0.08, 1.5, 4.0
@@ -32,63 +42,70 @@ GROUP = 50_000
 UNUSED = ("none", "level", "in step", "as logged")
 
 
-def period(rate: float) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Positions and torque of one period without noise, (T, n), and the joints' names."""
-    from dynid.kernel import inverse_dynamics
-    from dynid.robot import load_example
-
-    robot = load_example("arm7")
+def fourier(robot: RobotModel, t: Float, size: float) -> tuple[Float, Float, Float]:
+    """Positions, velocities and torque (T, n) of a motion of period PERIOD without noise."""
     rng = np.random.default_rng(0)
-    t = np.arange(round(PERIOD * rate)) / rate
     q, dq, ddq = (np.zeros((len(t), robot.n)) for _ in range(3))
     for k in range(1, 6):
         w = 2 * np.pi * k / PERIOD
-        a, b = rng.normal(0, 0.3 / k, (2, robot.n))
-        q += np.outer(np.sin(w * t), a) + np.outer(np.cos(w * t), b)
-        dq += w * (np.outer(np.cos(w * t), a) - np.outer(np.sin(w * t), b))
-        ddq -= w * w * (np.outer(np.sin(w * t), a) + np.outer(np.cos(w * t), b))
+        a, b = rng.normal(0, size / k, (2, robot.n))
+        sin, cos = np.sin(w * t), np.cos(w * t)
+        q += np.outer(sin, a) + np.outer(cos, b)
+        dq += w * (np.outer(cos, a) - np.outer(sin, b))
+        ddq -= w * w * (np.outer(sin, a) + np.outer(cos, b))
     tau = inverse_dynamics(robot.tree, robot.inertia_prior, q, dq, ddq)
-    tau = tau + 0.8 * dq + 1.2 * np.tanh(dq / 0.02)
-    tau[:, 1] += STRIBECK * np.exp(-np.abs(dq[:, 1]) / SPEED) * np.tanh(dq[:, 1] / 0.02)
-    tau[:, 3] += CUBIC * dq[:, 3] ** 3
-    return q, tau, robot.joint_names
+    return q, dq, tau + 0.8 * dq + 1.2 * np.tanh(dq / 0.02)
+
+
+def write_chunks(
+    path: Path,
+    signals: Sequence[str],
+    joints: Sequence[str],
+    chunks: Iterable[list[Float]],
+    group: int,
+    **more: Any,
+) -> None:
+    """Write a log in row groups; a chunk has the time and each signal (T, n) with its resolution."""
+    schema = pa.schema(
+        [(name, pa.float64()) for name in ("t", *(f"{s}_{j}" for s in signals for j in joints))]
+    )
+    with pq.ParquetWriter(path, schema, compression="zstd", **more) as writer:
+        for t, *values in chunks:
+            columns = [np.ascontiguousarray(column) for signal in values for column in signal.T]
+            writer.write_table(pa.table([t, *columns], schema=schema), row_group_size=group)
+
+
+def rounded(values: Float, step: float) -> Float:
+    """Values in steps: encoders and torque sensors have a resolution, as every real log shows."""
+    return np.round(values / step) * step
 
 
 def write(path: Path, minutes: float, rate: float) -> None:
     """A log of the process, row group by row group."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    robot, rng = load_example("arm7"), np.random.default_rng(1)
+    q, dq, tau = fourier(robot, np.arange(round(PERIOD * rate)) / rate, 0.3)
+    tau[:, 1] += STRIBECK * np.exp(-np.abs(dq[:, 1]) / SPEED) * np.tanh(dq[:, 1] / 0.02)
+    tau[:, 3] += CUBIC * dq[:, 3] ** 3
+    total = round(60.0 * minutes * rate)
 
-    q, tau, joints = period(rate)
-    rng = np.random.default_rng(1)
-    names = ["t", *(f"{p}_{j}" for p in ("q", "tau") for j in joints)]
-    schema = pa.schema([(name, pa.float64()) for name in names])
-    left = round(60.0 * minutes * rate)
-    done = 0
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        while done < left:
-            rows = np.arange(done, min(done + GROUP, left))
-            phase = rows % len(q)
-            noisy_q = q[phase] + rng.normal(0, POSITION_NOISE, (len(rows), q.shape[1]))
-            noisy_tau = tau[phase] + NOISE * tau.std(axis=0) * rng.normal(0, 1, (len(rows), q.shape[1]))
-            columns = [rows / rate]
-            for values, step in ((noisy_q, RESOLUTION), (noisy_tau, 1e-3)):
-                columns += [np.ascontiguousarray(c) for c in (np.round(values / step) * step).T]
-            writer.write_table(pa.table(columns, schema=schema), row_group_size=GROUP)
-            done += len(rows)
+    def chunks() -> Iterable[list[Float]]:
+        for first in range(0, total, GROUP):
+            rows = np.arange(first, min(first + GROUP, total))
+            phase, shape = rows % len(q), (len(rows), robot.n)
+            positions = q[phase] + rng.normal(0, POSITION_NOISE, shape)
+            torque = tau[phase] + NOISE * tau.std(axis=0) * rng.normal(0, 1, shape)
+            yield [rows / rate, rounded(positions, RESOLUTION), rounded(torque, 1e-3)]
+
+    write_chunks(path, ("q", "tau"), robot.joint_names, chunks(), GROUP)
 
 
 def identify(log: Path, out: Path) -> dict[str, Any]:
     """The user's command in a fresh process: what it chose, and what it cost."""
-    robot = str(files("dynid.data") / "arm7.toml")
-    command = [sys.executable, "-m", "dynid", "identify", robot, str(log), "--out", str(out)]
     # Modules are compiled from the first log on, as pip leaves them.
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    with (out.parent / f"{out.name}.txt").open("w") as printed:
-        child = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT, env=environment)
-        _, status, used = os.wait4(child.pid, 0)
-    if status:
-        raise SystemExit((out.parent / f"{out.name}.txt").read_text())
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    ended = dynid_command("identify", files("dynid.data") / "arm7.toml", log, "--out", out)
+    if ended.code:
+        raise SystemExit(ended.output + ended.errors)
     run = json.loads((out / "run.json").read_text())
     selection = run["selection"]
     # Axes on which nothing was adopted are looked at or not with the evidence: they make no other model.
@@ -98,31 +115,28 @@ def identify(log: Path, out: Path) -> dict[str, Any]:
         | {f["joint"]: f["form"] for f in selection["friction"]},
         "verdict": run["verdict"]["level"],
         "missed": 100 * run["scores"][-1]["total_relative"],
-        "seconds": used.ru_utime + used.ru_stime,
-        "peak_mb": used.ru_maxrss / 1024,
+        "seconds": ended.seconds,
+        "peak_mb": ended.megabytes,
     }
 
 
 def main() -> None:
     """Logs from short to long."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--minutes", type=float, nargs="+", default=[1.0, 60.0, 480.0, 1440.0])
-    parser.add_argument("--rate", type=float, default=100.0)
-    options = parser.parse_args()
-    found = []
+    given = parser(__doc__, minutes=[1.0, 60.0, 480.0, 1440.0], rate=100.0).parse_args()
+    outcomes = []
     with tempfile.TemporaryDirectory() as folder:
-        for minutes in options.minutes:
+        for minutes in given.minutes:
             log = Path(folder) / "log.parquet"
-            write(log, minutes, options.rate)
-            one = identify(log, Path(folder) / f"run{len(found)}")
-            found.append((one["model"], one["verdict"]))
-            size = log.stat().st_size / 1e6
+            write(log, minutes, given.rate)
+            result = identify(log, Path(folder) / f"run{len(outcomes)}")
+            outcomes.append((result["model"], result["verdict"]))
             print(
-                f"{minutes:6g} min, {size:5.0f} MB: {one['verdict']}, misses {one['missed']:.3g} %; "
-                f"{one['seconds']:.0f} s of processor, peak {one['peak_mb']:.0f} MB; {one['model']}",
+                f"{minutes:6g} min, {log.stat().st_size / 1e6:5.0f} MB: {result['verdict']}, misses "
+                f"{result['missed']:.3g} %; {result['seconds']:.0f} s of processor, peak {result['peak_mb']:.0f} MB; "
+                f"{result['model']}",
                 flush=True,
             )
-    if any(one != found[0] for one in found):
+    if any(outcome != outcomes[0] for outcome in outcomes):
         sys.exit("the chosen models or verdicts differ")
     print("one model and one verdict at every length")
 

@@ -61,10 +61,10 @@ def measured(text: str) -> dict[str, int]:
         nonlocal public, documented
         if isinstance(node, DEFINITIONS):
             shown = shown and not getattr(node, "name", "").startswith("_")
-            said = ast.get_docstring(node) is not None
-            if said:
+            has_docstring = ast.get_docstring(node) is not None
+            if has_docstring:
                 docstrings.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
-            public, documented = public + shown, documented + (shown and said)
+            public, documented = public + shown, documented + (shown and has_docstring)
         inside = shown and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for child in ast.iter_child_nodes(node):
             visit(child, inside)
@@ -86,20 +86,20 @@ def measured(text: str) -> dict[str, int]:
 
 def rooms(source: Path) -> dict[str, dict[str, int]]:
     """Counts by room; "" holds the files that lie in none."""
-    found: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(COLUMNS, 0))
+    counts: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(COLUMNS, 0))
     for path in sorted(source.rglob("*.py")):
         parts = path.relative_to(source).parts
-        room = found[parts[0] if len(parts) > 1 else ""]
+        room = counts[parts[0] if len(parts) > 1 else ""]
         for name, count in measured(path.read_text(encoding="utf-8")).items():
             room[name] += count
-    return found
+    return counts
 
 
 def main() -> None:
     """Prints the table, rooms with most code first."""
-    found = rooms(Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCE)
-    rows = sorted(found.items(), key=lambda row: -row[1]["code"])
-    total = {name: sum(room[name] for room in found.values()) for name in COLUMNS}
+    counts = rooms(Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCE)
+    rows = sorted(counts.items(), key=lambda row: -row[1]["code"])
+    total = {name: sum(room[name] for room in counts.values()) for name in COLUMNS}
     print(f"{'room':16}" + "".join(f"{name:>11}" for name in COLUMNS))
     for name, room in [*rows, ("all", total)]:
         print(f"{name or '-':16}" + "".join(f"{room[column]:11}" for column in COLUMNS))

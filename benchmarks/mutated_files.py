@@ -1,6 +1,6 @@
 """Files that something has damaged: every one must end with a result or one message, and leave nothing behind.
 
-    python benchmarks/mutated_files.py [--files 5000] [--first 0] [--workers 2] [--out FILE]
+    python benchmarks/mutated_files.py [--files 5000] [--first 0] [--workers 2] [--part 1/1] [--out FILE]
 
 Robot descriptions (URDF, MJCF, TOML), experiments, logs (CSV, Parquet, ROS 1 and 2 bags, MCAP) and run folders of a
 two-joint arm are mutated with a seed: bytes flipped, cut, doubled; numbers replaced by extreme ones; values of JSON and
@@ -13,7 +13,6 @@ KEEP_MUTATED=FOLDER keeps the files that failed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -28,44 +27,21 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for sound files of the tests
+from benchmarks.harness import Row, campaign, parser
+
+import numpy as np
 
 from benchmarks.isolated import files_in, import_for, isolated
 
 SEED = 20261123
 EXTREME = (
-    "1e308",
-    "-1e308",
-    "1e-308",
-    "nan",
-    "inf",
-    "-1",
-    "0",
-    "",
-    "1,5",
-    "1e400",
-    "9" * 400,
-    "x",
-    "1_0",
-    "true",
-)
+    "1e308", "-1e308", "1e-308", "nan", "inf", "-1", "0", "", "1,5", "1e400", "9" * 400, "x", "1_0", "true",
+)  # fmt: skip
 OTHER_VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    0,
-    1e308,
-    float("nan"),
-    "",
-    "x" * 300,
-    [],
-    {},
-    [[]],
-    [None],
-    {"a": 1},
-)
+    None, True, -1, 0, 1e308, float("nan"), "", "x" * 300, [], {}, [[]], [None], {"a": 1},
+)  # fmt: skip
 NUMBER = re.compile(rb"-?\d+\.?\d*(?:[eE][-+]?\d+)?")
 
 
@@ -101,8 +77,8 @@ def mutated_text(data: bytes, rng: np.random.Generator) -> bytes:
             case 0 | 1 | 2:
                 numbers = list(NUMBER.finditer(data))
                 if numbers:
-                    one = numbers[rng.integers(len(numbers))]
-                    data = data[: one.start()] + str(rng.choice(EXTREME)).encode() + data[one.end() :]
+                    number = numbers[rng.integers(len(numbers))]
+                    data = data[: number.start()] + str(rng.choice(EXTREME)).encode() + data[number.end() :]
             case 3:
                 data = b"\n".join(lines[:at] + lines[at + 1 :])
             case 4:
@@ -182,7 +158,7 @@ def write_bags(log: Path, base: Path) -> None:
 
     table = pq.read_table(log).slice(0, 400)
     joints = [name[2:] for name in table.column_names if name.startswith("q_")]
-    q, tau = (np.column_stack([table[f"{one}_{j}"].to_numpy() for j in joints]) for one in ("q", "tau"))
+    q, tau = (np.column_stack([table[f"{signal}_{j}"].to_numpy() for j in joints]) for signal in ("q", "tau"))
     t = table["t"].to_numpy()
     messages = states(t, joints, q, np.gradient(q, t, axis=0), tau)
     write_bag(base / "log.bag", messages)
@@ -225,7 +201,7 @@ def command_on(target: Path, command: tuple[str, ...], base: Path, out: Path) ->
     return arguments
 
 
-def case(number: int, base: Path) -> dict[str, Any]:
+def case(number: int, base: Path) -> Row:
     """One mutated file, and what came of it."""
     rng = np.random.default_rng([SEED, number])
     name, mutate, commands = KINDS[number % len(KINDS)]
@@ -258,42 +234,36 @@ def case(number: int, base: Path) -> dict[str, Any]:
 
 def main() -> int:
     """Runs the campaign; 1 = a file failed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--files", type=int, default=5000)
-    parser.add_argument("--first", type=int, default=0, help="number, and so seed, of the first file")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("mutated-files.jsonl"))
-    options = parser.parse_args()
+    given = parser(
+        __doc__, files=5000, first=0, workers=2, part="1/1", out=Path("mutated-files.jsonl")
+    ).parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    results = []
-    if options.out.exists():
-        results = [json.loads(line) for line in options.out.read_text(encoding="utf-8").splitlines()]
-    done = {one["case"] for one in results}
-    with tempfile.TemporaryDirectory() as name, options.out.open("a", encoding="utf-8") as log:
+
+    def show(row: Row) -> None:
+        if row["wrong"]:
+            print({key: row[key] for key in ("case", "file", "command", "code", "wrong")}, flush=True)
+
+    with tempfile.TemporaryDirectory() as name:
         base = Path(name)
         prepare(base)
         import_for(*(command_on(base / name, command, base, base / "warm") for name, _, commands in KINDS
                      for command in commands))  # fmt: skip
-        todo = [k for k in range(options.first, options.first + options.files) if k not in done]
-        with ThreadPoolExecutor(options.workers) as pool:
-            for result in pool.map(lambda number: case(number, base), todo):
-                results.append(result)
-                log.write(json.dumps(result) + "\n")
-                log.flush()
-                if result["wrong"]:
-                    print(
-                        {key: result[key] for key in ("case", "file", "command", "code", "wrong")}, flush=True
-                    )
-    wrong = [one for one in results if one["wrong"]]
-    codes = Counter(one["code"] for one in results)
+        results = campaign(
+            {number: number for number in range(given.first, given.first + given.files)},
+            lambda number: case(number, base),
+            lambda row: row["case"],
+            given,
+            show,
+            ThreadPoolExecutor,
+        )
+    wrong = [row for row in results if row["wrong"]]
+    codes = Counter(row["code"] for row in results)
     print(
         f"{len(results)} files: {len(wrong)} failures; exit codes {dict(sorted(codes.items()))}; at most "
-        f"{max(one['gb'] for one in results):.2f} GB, {max(one['seconds'] for one in results):.1f} s; "
-        f"{sum(one['cpu'] for one in results):.0f} s of processor"
+        f"{max(row['gb'] for row in results):.2f} GB, {max(row['seconds'] for row in results):.1f} s; "
+        f"{sum(row['cpu'] for row in results):.0f} s of processor"
     )
-    return 1 if wrong else 0
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ gains beside the description robot.urdf), the scale once the description's masse
 of `*Load` weighs 2.805 kg; of two further logs, whose load nobody states, the name of one says 2.600 kg. Damaged rows
 of one log are left out by its window.
 airbot: chirp and chirp_loaded with robot.urdf; the load weighs 0.48 kg as its configuration says.
-simulated: arms of benchmarks/plants.py by pinocchio, with flexibility, hysteresis, cables, ripple, warming, stale
+simulated: arms of dynid.testing.plants by pinocchio, with flexibility, hysteresis, cables, ripple, warming, stale
 samples and coarse encoders that the model lacks. Drawn anew for each case: gains off by 5 % a joint (one standard
 deviation) and by 1 % between the two logs, friction by 10 % between them, a lean, described masses, centres and
 inertias off by 5 %, mass (3 to 15 % of the arm's), centre and inertia of the load. Half of the cases declare their
@@ -19,9 +19,6 @@ Results are kept a line a case in --out, and a run that was cut off goes on wher
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
 import tempfile
 import time
@@ -30,7 +27,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import DATA, Row, append, parser, rows_of
 
 import numpy as np
 import pinocchio as pin
@@ -47,13 +46,9 @@ from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.spatial.inertia import from_com, to_com
+from dynid.testing.plants import Plant, Recorded, Unmodelled, plant, record
 from dynid.verbs.payload import Payload, find_payload
 from dynid.verbs.payload_fit import ScaleRule
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.plants import Plant, Recorded, Unmodelled, plant, record
 
 GAINS = (14.87, 13.26, 11.13, 10.62, 11.03, 11.47)  # N m/A at the joints of a UR10e, De Luca's
 LOADED = {
@@ -79,51 +74,48 @@ LOADS = (0.03, 0.15)  # of the arm's mass
 LEAN = np.deg2rad(0.3)
 
 
+# Cases by name, each made when it is run.
+Cases = Iterator[tuple[str, Callable[[], Any]]]
+
+
 def main() -> None:
     """Runs what is not there yet, then prints all."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DYNID_DATA", "../shared/data")))
-    parser.add_argument("--cases", type=int, default=500)
-    parser.add_argument("--out", type=Path, default=Path("payload-results"))
-    parser.add_argument("--part", choices=("ur10e", "airbot", "simulated"), action="append")
-    parser.add_argument("--print", action="store_true", help="print what is there, run nothing")
-    given = parser.parse_args()
-    parts: dict[str, tuple[Callable[[], Iterator[tuple[str, Callable[[], Any]]]], Callable[[Any], None]]] = {
+    options = parser(__doc__, data=DATA, cases=500, out=Path("payload-results"), print=False)
+    options.add_argument("--part", choices=("ur10e", "airbot", "simulated"), action="append")
+    given = options.parse_args()
+    parts: dict[str, tuple[Callable[[], Cases], Callable[[Any], None]]] = {
         "ur10e": (lambda: ur10e(given.data), print_ur10e),
         "airbot": (lambda: airbot(given.data), print_airbot),
         "simulated": (lambda: simulated(given.cases), print_simulated),
     }
     given.out.mkdir(parents=True, exist_ok=True)
-    for name, (work, show) in parts.items():
+    for name, (cases, show) in parts.items():
         if given.part and name not in given.part:
             continue
         file = given.out / f"{name}.jsonl"
-        done = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-        known = {one["case"] for one in done}
-        if not given.print:
-            with file.open("a") as target:
-                for case, run in work():
-                    if case in known:
-                        continue
-                    started = time.process_time()
-                    try:
-                        row = run()
-                    except DynidError as error:
-                        row = {"error": str(error)}
-                    row |= {"case": case, "processor_s": time.process_time() - started}
-                    target.write(json.dumps(row) + "\n")
-                    target.flush()
-                    done.append(row)
+        known = {row["case"] for row in rows_of(file)}
+        for case, run in () if given.print else cases():
+            if case not in known:
+                append(file, measured(case, run))
+        rows = rows_of(file)
         print(
-            f"\n== {name}: {len(done)} cases, {sum(one['processor_s'] for one in done):.0f} s of processor time"
+            f"\n== {name}: {len(rows)} cases, {sum(r['processor_s'] for r in rows):.0f} s of processor time"
         )
-        if done:
-            show(done)
+        if rows:
+            show(rows)
 
 
-def ur10e(data: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+def measured(case: str, run: Callable[[], Any]) -> Row:
+    """The row of a case: what it gives, or the error that ended it."""
+    started = time.process_time()
+    try:
+        row = run()
+    except DynidError as error:
+        row = {"error": str(error)}
+    return row | {"case": case, "processor_s": time.process_time() - started}
+
+
+def ur10e(data: Path) -> Cases:
     """Every pair; a log without load is identified once and used with all loaded ones."""
     file, robot_file = data / "ur10e_innopolis" / "data.parquet", data / "ur10e_innopolis" / "robot.urdf"
     if not file.exists():
@@ -145,7 +137,7 @@ def ur10e(data: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
             entry = SelectionEntry(trajectory=name, window=WINDOWS[name]) if name in WINDOWS else name
             return open_log(experiment, [file], robot, [entry], Diagnostics())
 
-        for free in (one for one in names if one.startswith("id/") and one not in LOADED):
+        for free in (name for name in names if name.startswith("id/") and name not in LOADED):
             runs: dict[str, Identification] = {}
 
             def pair(free: str = free, loaded: str = "", runs: dict[str, Identification] = runs) -> Any:
@@ -153,30 +145,28 @@ def ur10e(data: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
                     runs[free] = identify(robot, opened(free), threads=1)
                 row: dict[str, Any] = {"loaded": loaded, "free": free}
                 for rule in ScaleRule:
-                    found = find_payload(
-                        runs[free], opened(loaded), unloaded=opened(free), scale=rule, threads=1
-                    )
-                    row[rule.value] = summary(found)
+                    logs = {"unloaded": opened(free), "scale": rule, "threads": 1}
+                    row[rule.value] = summary(find_payload(runs[free], opened(loaded), **logs))
                 return row
 
             for loaded in LOADED:
                 yield f"{free} {loaded}", lambda pair=pair, loaded=loaded: pair(loaded=loaded)
 
 
-def summary(found: Payload) -> dict[str, Any]:
+def summary(payload: Payload) -> dict[str, Any]:
     """What is printed of a payload."""
     return {
-        "mass": found.mass,
-        "half": float(found.half_width()[0]),
-        "interval": found.interval()[0].tolist(),
-        "by_scale": found.scale_half_width(),
-        "centre": found.centre.tolist(),
-        "centre_half": found.half_width()[1:4].tolist(),
-        "scale": found.scale.factor.tolist(),
-        "scale_half": found.scale.half_width.tolist(),
-        "described": None if np.isnan(found.scale.described) else found.scale.described,
-        "views": [[view.value, mass, half] for view, mass, half in found.views],
-        "relative": found.relative,
+        "mass": payload.mass,
+        "half": float(payload.half_width()[0]),
+        "interval": payload.interval()[0].tolist(),
+        "by_scale": payload.scale_half_width(),
+        "centre": payload.centre.tolist(),
+        "centre_half": payload.half_width()[1:4].tolist(),
+        "scale": payload.scale.factor.tolist(),
+        "scale_half": payload.scale.half_width.tolist(),
+        "described": None if np.isnan(payload.scale.described) else payload.scale.described,
+        "views": [[view.value, mass, half] for view, mass, half in payload.views],
+        "relative": payload.relative,
     }
 
 
@@ -188,38 +178,40 @@ def print_ur10e(rows: list[Any]) -> None:
             continue
         line = f"{row['loaded'][6:]:26s} {row['free'][6:]:22s}"
         for rule in ScaleRule:
-            one = row[rule.value]
-            held = "" if np.isnan(LOADED[row["loaded"]]) else f" {'holds' if holds(one, row) else 'MISSES'}"
-            line += f" {rule.value} {one['mass']:.3f} +- {one['half']:.3f}{held},"
+            result = row[rule.value]
+            covers = (
+                "" if np.isnan(LOADED[row["loaded"]]) else f" {'holds' if holds(result, row) else 'MISSES'}"
+            )
+            line += f" {rule.value} {result['mass']:.3f} +- {result['half']:.3f}{covers},"
         print(line)
     sound = [row for row in rows if "error" not in row]
     for mass in (KNOWN, 2.6):
-        own = [row for row in sound if LOADED[row["loaded"]] == mass]
+        pairs = [row for row in sound if LOADED[row["loaded"]] == mass]
         for rule in ScaleRule:
-            masses = [row[rule.value]["mass"] for row in own]
-            hits = sum(holds(row[rule.value], row) for row in own)
-            agree = sum(overlap(row[rule.value]) for row in own)
-            if own:
+            masses = [row[rule.value]["mass"] for row in pairs]
+            hits = sum(holds(row[rule.value], row) for row in pairs)
+            agree = sum(overlap(row[rule.value]) for row in pairs)
+            if pairs:
                 print(
                     f"{mass} kg, {rule.value}: median {np.median(masses):.3f} kg "
                     f"({100 * (np.median(masses) / mass - 1):+.1f} %), {min(masses):.3f} to {max(masses):.3f}; "
-                    f"{hits} of {len(own)} intervals hold it ({100 * hits / len(own):.0f} %); "
+                    f"{hits} of {len(pairs)} intervals hold it ({100 * hits / len(pairs):.0f} %); "
                     f"views overlap in {agree}"
                 )
 
 
-def holds(one: Any, row: Any) -> bool:
+def holds(result: Any, row: Any) -> bool:
     """Whether an interval holds the mass that is known."""
-    return bool(one["interval"][0] <= LOADED[row["loaded"]] <= one["interval"][1])
+    return bool(result["interval"][0] <= LOADED[row["loaded"]] <= result["interval"][1])
 
 
-def overlap(one: Any) -> bool:
+def overlap(result: Any) -> bool:
     """Whether the intervals of the parts of the evidence have a common point."""
-    low = max(mass - half for _, mass, half in one["views"])
-    return bool(low <= min(mass + half for _, mass, half in one["views"]))
+    low = max(mass - half for _, mass, half in result["views"])
+    return bool(low <= min(mass + half for _, mass, half in result["views"]))
 
 
-def airbot(data: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+def airbot(data: Path) -> Cases:
     """The one pair, by both scales."""
     file, robot_file = data / "airbot_play" / "data.parquet", data / "airbot_play" / "robot.urdf"
     if not file.exists():
@@ -235,10 +227,9 @@ def airbot(data: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
         )
 
         def run(rule: ScaleRule) -> Any:
-            found = find_payload(
-                identify(robot, free, threads=1), loaded, unloaded=free, scale=rule, threads=1
-            )
-            return summary(found) | {"explains": found.explaining(AIRBOT)}
+            run = identify(robot, free, threads=1)
+            payload = find_payload(run, loaded, unloaded=free, scale=rule, threads=1)
+            return summary(payload) | {"explains": payload.explaining(AIRBOT)}
 
         for rule in (ScaleRule.DESCRIPTION, ScaleRule.GAINS):
             yield rule.value, lambda rule=rule: run(rule)
@@ -259,7 +250,7 @@ def print_airbot(rows: list[Any]) -> None:
         )
 
 
-def simulated(cases: int) -> Iterator[tuple[str, Callable[[], Any]]]:
+def simulated(cases: int) -> Cases:
     """Cases by their number, each with a seed of its own."""
     for number in range(cases):
         yield str(number), lambda number=number: one_case(number)
@@ -296,16 +287,16 @@ def one_case(number: int) -> Any:
     drift = np.exp(DRIFT * rng.normal(size=n))
     robot = described(arm, rng) if rule is ScaleRule.DESCRIPTION else without_masses(arm.described)
 
-    def recorded(one: Plant) -> Recorded:
+    def recorded(loaded: Plant) -> Recorded:
         # Gears and cables are those of the same machine.
-        return record(one, rng, lacks, SECONDS, machine=np.random.default_rng([18, number]))
+        return record(loaded, rng, lacks, SECONDS, machine=np.random.default_rng([18, number]))
 
     free = log_of(robot, recorded(replace(arm, model=model)), gain)
     with_load = log_of(robot, recorded(changed), gain * drift)
     run = identify(robot, free, Settings(automatic=False), threads=1)
-    found = find_payload(run, with_load, unloaded=free, scale=rule, threads=1)
-    interval, truth = found.interval(), np.concatenate([[mass], centre])
-    return summary(found) | {
+    payload = find_payload(run, with_load, unloaded=free, scale=rule, threads=1)
+    interval, truth = payload.interval(), np.concatenate([[mass], centre])
+    return summary(payload) | {
         "arm": ARMS[number % len(ARMS)],
         "rule": rule.value,
         "truth": truth.tolist(),
@@ -346,16 +337,16 @@ def print_simulated(rows: list[Any]) -> None:
         if "error" in row:
             print(row["case"], row["error"])
 
-    def line(name: str, own: list[Any]) -> None:
-        if not own:
+    def line(name: str, rows: list[Any]) -> None:
+        if not rows:
             return
-        hits = np.array([row["holds"] for row in own])
-        wide = np.median([row["half"] / row["truth"][0] for row in own])
-        off = np.median([row["mass"] / row["truth"][0] - 1 for row in own])
-        z = [(row["mass"] - row["truth"][0]) / (row["half"] / 1.96) for row in own]
-        band = 196 * np.sqrt(0.95 * 0.05 / len(own))
+        hits = np.array([row["holds"] for row in rows])
+        wide = np.median([row["half"] / row["truth"][0] for row in rows])
+        off = np.median([row["mass"] / row["truth"][0] - 1 for row in rows])
+        z = [(row["mass"] - row["truth"][0]) / (row["half"] / 1.96) for row in rows]
+        band = 196 * np.sqrt(0.95 * 0.05 / len(rows))
         print(
-            f"{name:14s} {len(own):4d} cases: mass held by {100 * hits[:, 0].mean():.1f} % "
+            f"{name:14s} {len(rows):4d} cases: mass held by {100 * hits[:, 0].mean():.1f} % "
             f"(95 +- {band:.1f} if exact), centre by {100 * hits[:, 1:].mean():.1f} %; "
             f"half width {100 * wide:.1f} %, bias {100 * off:+.1f} %, r.m.s. z {np.sqrt(np.mean(np.square(z))):.2f}"
         )

@@ -1,6 +1,8 @@
 """Logs of real robots by dynid's default command, beside plain weighted least squares.
 
     python benchmarks/real.py [--data FOLDER] [--only panda] [--write docs/real-logs.md] [--json rows.json]
+                              [--timeout 900]
+    python benchmarks/real.py --estimators ukf,cdkf [--out filters.jsonl] [--timeout 3600] [--write docs/estimators.md]
 
 The folder (default: $DYNID_DATA) holds a folder a robot. Every `robot*.urdf|xml|toml` in it is identified with every
 `mapping*.toml` and the log `data.*`, byte for byte, by what a user would type:
@@ -14,15 +16,17 @@ Rows marked "expert" use the experiment files of tests/robots; where a folder ha
 A score of either method is ||tau - tau_hat|| / ||tau|| over all joints on held-out motion, both filtered alike, on
 the samples on which a joint moves (0.02 rad/s), and over all samples between the filters' edges. Plain least squares is
 scored at the cut-off that is named for the log and, as a score falls with the cut-off, at dynid's as well. Processor
-time and memory are those of the command (wait4).
+time and memory are those of the command (wait4), which ends after --timeout s.
+
+--estimators: the same command with each of these, experts' rows left out; rows are kept in --out, and the same command
+goes on where it stopped. Ends with 1 where a command wrote a traceback, left a file after a refusal, or ended with a
+code that it has no message for.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
 import tempfile
 import tomllib
@@ -31,24 +35,29 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import (
+    campaign,
+    dynid_command,
+    figure,
+    markdown,
+    note,
+    on_real_logs,
+    pinocchio_model,
+    publish,
+)
 
 import numpy as np
-import pinocchio as pin
 
 import dynid
+from benchmarks.plain_least_squares import Arm, Motion, equations, fit
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
 from dynid.identification.experiment import Experiment, open_log
 from dynid.robot import load_robot
-from dynid.robot.model import JointType, RobotModel
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.pages import parser_of, written
-from benchmarks.plain_least_squares import Arm, Motion, equations, fit
+from dynid.robot.model import RobotModel
 from tests.robot_files import ROBOTS
 
 FOLDS = 5  # contiguous parts held out in turn where a mapping names nothing to validate on
@@ -81,14 +90,8 @@ COMMANDS_ONLY = {
 }
 EXPERT, COLUMNS_ONLY = "expert", "columns only"
 WORSE = 1.03  # at most so many times what plain least squares misses
+ERROR = re.compile(r"error\[([^\]]+)\]")
 EXPORTS = {"URDF": "robot.urdf", "MJCF": "robot.xml", "C": "robot.c"}
-# A process of its own: a child's peak memory is at least that of the process that starts it, and this one is large.
-WATCHER = """
-import json, os, subprocess, sys
-process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
-_, status, used = os.wait4(process.pid, 0)
-print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))
-"""
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,7 @@ def cases(data: Path) -> Iterator[Case]:
     """Every default run that a data folder offers, then the experts'."""
     for folder in sorted(path for path in data.iterdir() if path.is_dir()):
         logs = sorted(folder.glob("data.*"))
-        robots = sorted(one for kind in ROBOT_FILES for one in folder.glob("robot" + kind))
+        robots = sorted(file for kind in ROBOT_FILES for file in folder.glob("robot" + kind))
         if folder.name in SHIPPED and not robots:
             robots = [ROBOTS / SHIPPED[folder.name]]
         mappings = sorted(folder.glob("mapping*.toml"))
@@ -189,20 +192,69 @@ def run(case: Case, scratch: Path, timeout: float) -> Row:
     row.cutoffs = [cutoff_of(case)]
     row.plain = plain_scores(case, row.cutoffs[0])
     folder = scratch / "run"
-    command = [str(case.robot), str(case.log), "--config", str(case.mapping), "--out", str(folder)]
-    row.exit, errors, used = measured(["identify", *command], timeout)
-    row.processor_s, row.memory_mb = used["seconds"], used["megabytes"]
+    command = (case.robot, case.log, "--config", case.mapping, "--out", folder)
+    ended = dynid_command("identify", *command, timeout=timeout)
+    row.exit, row.processor_s, row.memory_mb = ended.code, ended.seconds, ended.megabytes
     if row.exit:
-        found = re.search(r"error\[([^\]]+)\]", errors)
-        row.verdict = f"refused: `{found[1]}`" if found else "no result"
+        row.verdict = refusal(ended.errors)
         return row
     read_run(row, json.loads((folder / "run.json").read_text()))
     row.plain_alike = plain_scores(case, row.cutoffs[1])
     for kind, name in EXPORTS.items():
-        code, errors, _ = measured(["export", str(folder), "--to", str(scratch / name)], timeout)
-        found = re.search(r"error\[([^\]]+)\]", errors)
-        row.exports[kind] = "yes" if code == 0 else f"{code} `{found[1] if found else '?'}`"
+        ended = dynid_command("export", folder, "--to", scratch / name, timeout=timeout)
+        named = ERROR.search(ended.errors)
+        row.exports[kind] = "yes" if ended.code == 0 else f"{ended.code} `{named[1] if named else '?'}`"
     return row
+
+
+def refusal(errors: str) -> str:
+    """How a command ended that made no run, by what it printed."""
+    named = ERROR.search(errors)
+    return f"refused: `{named[1]}`" if named else "no result"
+
+
+def run_estimator(job: tuple[Case, str, float]) -> dict[str, Any]:
+    """With what the command ends on a case, with an estimator that is named to it."""
+    case, estimator, timeout = job
+    with tempfile.TemporaryDirectory() as name:
+        used, folder, row = with_mapping(case, Path(name)), Path(name) / "run", Row(case.name)
+        files = (used.robot, used.log, "--config", used.mapping)
+        ended = dynid_command("identify", *files, "--estimator", estimator, "--out", folder, timeout=timeout)
+        if ended.code == 0:
+            read_run(row, json.loads((folder / "run.json").read_text()))
+        else:
+            row.verdict = refusal(ended.errors)
+        refused = bool(ERROR.search(ended.errors)) and not folder.exists()
+    return {
+        "name": case.name,
+        "method": estimator,
+        "exit": ended.code,
+        "outcome": row.verdict,
+        "missed": row.ours,
+        "clean": "Traceback" not in ended.errors and (ended.code == 0 or refused),
+        "seconds": ended.seconds,
+        "megabytes": ended.megabytes,
+    }
+
+
+def table_of_estimators(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows of `run_estimator` as Markdown."""
+    head = (
+        "log, robot, mapping", "method", "exit", "ends with", "missed, %: moving / all", "processor, s", "memory, MB",
+    )  # fmt: skip
+    cells = [
+        (
+            f"`{row['name']}`",
+            f"`{row['method']}`",
+            row["exit"],
+            row["outcome"] + ("" if row["clean"] else ", not cleanly"),
+            pair(row["missed"]),
+            figure(row["seconds"]),
+            f"{row['megabytes']:.0f}",
+        )
+        for row in rows
+    ]
+    return markdown(head, cells)
 
 
 def with_mapping(case: Case, scratch: Path) -> Case:
@@ -227,14 +279,6 @@ def columns_of(experiment: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def measured(arguments: Sequence[str], timeout: float) -> tuple[int, str, dict[str, float]]:
-    """Exit code, standard error and resources of one dynid command; a command that takes too long ends with 124."""
-    command = ["/usr/bin/timeout", f"{timeout:g}", sys.executable, "-m", "dynid", *arguments]
-    ended = subprocess.run([sys.executable, "-S", "-c", WATCHER, *command], capture_output=True, check=True)
-    code, *used = json.loads(ended.stdout.splitlines()[-1])
-    return code, ended.stderr.decode(errors="replace"), dict(zip(("seconds", "megabytes"), used, strict=True))
-
-
 def read_run(row: Row, run: dict[str, Any]) -> None:
     """Verdict and held-out scores of a run folder."""
     row.verdict = run["verdict"]["level"].upper()
@@ -244,7 +288,7 @@ def read_run(row: Row, run: dict[str, Any]) -> None:
     scores = run["scores"][1]
     whole = scores["all_samples"] if scores["left_out"] else scores
     row.ours = [percent(scores["total_relative"]), percent(whole["total_relative"]) if whole else None]
-    row.by_joint = [percent(one) for one in scores["relative"]]
+    row.by_joint = [percent(share) for share in scores["relative"]]
     row.left_out = {why: 100 * share for why, share in scores["left_out"].items()}
 
 
@@ -272,7 +316,7 @@ def plain_scores(case: Case, cutoff: float) -> list[float]:
         else:
             splits = list(folds(prepared))
     except DynidError as error:
-        print(f"{case.name}: no plain least squares: {error}", file=sys.stderr)
+        note(f"{case.name}: no plain least squares: {error}")
         return []
     measured, missed, moving = [], [], []
     for train, test in splits:
@@ -295,7 +339,7 @@ def folds(prepared: list[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
     joined = tuple(np.concatenate(parts) for parts in zip(*prepared, strict=True))
     for part in np.array_split(np.arange(len(joined[0])), FOLDS):
         rest = np.setdiff1d(np.arange(len(joined[0])), part)
-        yield [tuple(one[rest] for one in joined)], [tuple(one[part] for one in joined)]
+        yield [tuple(rows[rest] for rows in joined)], [tuple(rows[part] for rows in joined)]
 
 
 def cutoff_of(case: Case) -> float:
@@ -308,21 +352,19 @@ def cutoff_of(case: Case) -> float:
 
 def arm_of(robot: RobotModel) -> Arm:
     """Kinematics for pinocchio; what is known of inertias is not used."""
-    model = pin.Model()
-    model.gravity.linear = np.array(robot.gravity)
-    for i, kind in enumerate(robot.joint_types):
-        of_kind = (
-            pin.JointModelPrismaticUnaligned
-            if kind is JointType.PRISMATIC
-            else pin.JointModelRevoluteUnaligned
-        )
-        place = pin.SE3(np.array(robot.T_parent_joint[i]))
-        joint = model.addJoint(int(robot.parent[i]) + 1, of_kind(np.array(robot.axis[i])), place, f"j{i}")
-        model.appendBodyToJoint(joint, pin.Inertia.Zero(), pin.SE3.Identity())
+    model = pinocchio_model(robot, np.zeros((robot.n_bodies, 10)))
     N = robot.drive.transmission
     coupled = N[(N != 0).sum(axis=1) > 1]
     largest = np.abs(coupled).max(axis=1, keepdims=True, initial=0.0)
     return Arm(model, robot.projection, robot.projection_offset, coupled / largest)
+
+
+def opened(folder: str, robot: str, mapping: str, data: Path) -> tuple[Experiment, RobotModel]:
+    """An experiment and its robot, by names of files of the log's folder, or else of tests/robots or the package."""
+    files = (data / folder / name for name in (mapping, robot))
+    mapping_file, robot_file = (file if file.is_file() else ROBOTS / file.name for file in files)
+    experiment = Experiment.read(mapping_file)
+    return experiment, experiment.with_drives(load_robot(robot_file))
 
 
 def motions(
@@ -357,7 +399,7 @@ def misses(row: Row) -> list[str]:
     if goal.all and not within(whole, goal.all):
         short.append("goal on all samples")
     bounds = goal.by_joint.split("/") if goal.by_joint else []
-    if bounds and not all(within(one, bound) for one, bound in zip(row.by_joint, bounds, strict=True)):
+    if bounds and not all(within(value, bound) for value, bound in zip(row.by_joint, bounds, strict=True)):
         short.append("goal by joint")
     if goal.exportable and any(state != "yes" for state in row.exports.values()):
         short.append("not exportable")
@@ -369,22 +411,11 @@ def misses(row: Row) -> list[str]:
 def table(rows: Sequence[Row]) -> str:
     """The rows as Markdown."""
     head = (
-        "log, robot, mapping",
-        "cut-off, Hz: least squares / dynid",
-        "least squares, %: moving / all",
-        "the same at dynid's cut-off",
-        "dynid, %: moving / all",
-        "by joint, moving, %",
-        "left out",
-        "goal, %",
-        "met",
-        "verdict",
-        "exit",
-        "exportable",
-        "processor, s",
-        "memory, MB",
-    )
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+        "log, robot, mapping", "cut-off, Hz: least squares / dynid", "least squares, %: moving / all",
+        "the same at dynid's cut-off", "dynid, %: moving / all", "by joint, moving, %", "left out", "goal, %", "met",
+        "verdict", "exit", "exportable", "processor, s", "memory, MB",
+    )  # fmt: skip
+    lines = []
     for row in rows:
         short = misses(row)
         cells = (
@@ -393,7 +424,7 @@ def table(rows: Sequence[Row]) -> str:
             pair(row.plain),
             pair(row.plain_alike),
             pair(row.ours),
-            "/".join(figure(one) for one in row.by_joint) or "-",
+            "/".join(map(figure, row.by_joint)) or "-",
             ", ".join(f"{share:.1f} % {why}" for why, share in row.left_out.items()) or "-",
             str(GOALS.get(row.name, Goal())),
             "yes" if not short else "not yet" if row.exit is None else "no: " + ", ".join(short),
@@ -403,8 +434,8 @@ def table(rows: Sequence[Row]) -> str:
             f"{row.processor_s:.1f}" if row.exit is not None else "-",
             f"{row.memory_mb:.0f}" if row.exit is not None else "-",
         )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append(cells)
+    return markdown(head, lines)
 
 
 def exportable(row: Row) -> str:
@@ -418,38 +449,35 @@ def exportable(row: Row) -> str:
 
 def pair(values: Sequence[float | None]) -> str:
     """Two figures, or a dash."""
-    return " / ".join(figure(one) for one in values) or "-"
-
-
-def figure(value: float | None) -> str:
-    """Three digits."""
-    return "-" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+    return " / ".join(map(figure, values)) or "-"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the cases, prints the table, and writes it to the named file."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--only", default="", help="run the rows whose name holds this")
-    parser.add_argument("--json", type=Path, help="file for the rows as data")
-    parser.add_argument("--timeout", type=float, default=900.0, help="s, of one command")
-    options = parser.parse_args(arguments)
-    if options.write and options.only:
-        parser.error("--write wants all rows: leave --only out")
-    if not options.data.is_dir():
-        parser.error(f"no folder '{options.data}': set DYNID_DATA or give --data")
+    given = on_real_logs(
+        __doc__, arguments, only="", json=Path, timeout=900.0, estimators="", out=Path("filters.jsonl")
+    )
+    wanted = [case for case in cases(given.data) if given.only in case.name]
+    if given.estimators:
+        jobs = {
+            (case.name, estimator): (case, estimator, given.timeout)
+            for case in wanted
+            for estimator in given.estimators.split(",")
+            if case.note != EXPERT
+        }
+        results = campaign(jobs, run_estimator, lambda row: (row["name"], row["method"]), given, note)
+        publish(table_of_estimators(results), "real.py", given.write)
+        return int(not all(row["clean"] for row in results))
     rows = []
-    for case in cases(options.data):
-        if options.only in case.name:
-            with tempfile.TemporaryDirectory() as scratch:
-                rows.append(run(case, Path(scratch), options.timeout))
-            print(table(rows[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
+    for case in wanted:
+        with tempfile.TemporaryDirectory() as scratch:
+            rows.append(run(case, Path(scratch), given.timeout))
+        note(table(rows[-1:]).splitlines()[-1])
     met = sum(not misses(row) for row in rows)
+    if given.json:
+        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     text = f"{table(rows)}\n\ndynid {dynid.__version__}: {met} of {len(rows)} rows meet their goals."
-    print(text)
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
-    if options.write:
-        options.write.write_text(written(options.write.read_text(), "real.py", text))
+    publish(text, "real.py", given.write)
     return 0
 
 

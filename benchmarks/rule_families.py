@@ -37,18 +37,16 @@ Patches = Mapping[str, Any]
 class Family:
     """Rules that answer one question.
 
-    does: in one sentence.    stage: the first that it changes.
+    stage: the first that it changes.    does: in one sentence.
     rules: by name, what is put in place of what: "module:attribute" or "module:Class.attribute".
     files: that go with it, below src/dynid: "path", or "path:name" of a function, class or constant.
-    codes: of findings that it makes.
     """
 
     name: str
-    does: str
     stage: Stage
+    does: str
     rules: Mapping[str, Patches]
     files: tuple[str, ...]
-    codes: tuple[str, ...] = ()
 
     @property
     def patches(self) -> dict[str, Any]:
@@ -56,16 +54,13 @@ class Family:
         return {target: value for rule in self.rules.values() for target, value in rule.items()}
 
 
-def _nothing(*_: Any, **__: Any) -> None:
-    return None
+def _giving(value: Any) -> Any:
+    return lambda *_, **__: value
 
 
-def _no_items(*_: Any, **__: Any) -> tuple[()]:
-    return ()
-
-
-def _false(*_: Any, **__: Any) -> bool:
-    return False
+_nothing, _no_items, _false = _giving(None), _giving(()), _giving(False)
+_endless_move, _full_size = _giving(float("inf")), _giving(1.0)
+NOT_PROPOSED = Selection()
 
 
 def _first(value: Any, *_: Any, **__: Any) -> Any:
@@ -74,9 +69,6 @@ def _first(value: Any, *_: Any, **__: Any) -> Any:
 
 def _no_findings(*_: Any, **__: Any) -> list[Any]:
     return []
-
-
-NOT_PROPOSED = Selection()
 
 
 def _no_joints(robot: Any, *_: Any, **__: Any) -> Any:
@@ -107,14 +99,6 @@ def _no_time_base(*_: Any, **__: Any) -> Any:
 
 def _no_repetitions(*_: Any, **__: Any) -> dict[str, Any]:
     return {}
-
-
-def _endless_move(*_: Any, **__: Any) -> float:
-    return float("inf")
-
-
-def _full_size(*_: Any, **__: Any) -> float:
-    return 1.0
 
 
 def _unchanged_model(robot: Any, nonlinear: Any, fitted: Any, *_: Any, **__: Any) -> Any:
@@ -149,8 +133,8 @@ def _priors_as_given(robot: Any, columns: Any, spread: Any) -> Any:
     return np.array([column.prior for column in columns])
 
 
-def _nothing_unmoved(self: Any, regression: Any, weights: Any, strength: Any, found: Any, among: Any) -> Any:
-    return found
+def _nothing_unmoved(self: Any, regression: Any, weights: Any, strength: Any, fit: Any, among: Any) -> Any:
+    return fit
 
 
 def _no_efforts_at_rest(robot: Any, *_: Any, **__: Any) -> Any:
@@ -159,405 +143,205 @@ def _no_efforts_at_rest(robot: Any, *_: Any, **__: Any) -> Any:
     return EffortsAtRest((), np.full(robot.n, np.nan))
 
 
+# fmt: off
 FAMILIES: tuple[Family, ...] = (
-    Family(
-        "times left out",
-        "Leaves contact, missing torque and torque at its peak out of the fit and of the scores.",
-        Stage.READ,
-        {
-            "contact and missing torque": {"dynid.diagnosis.masking:spoilt_times": _no_items},
-            "effort at its peak": {"dynid.run.validation:_less_peaks": _first},
-        },
-        ("diagnosis/masking.py", "run/validation.py:_less_peaks"),
-        ("masked", "not-masked"),
-    ),
-    Family(
-        "joints held at rest",
-        "Leaves out equations of joints that a brake or friction holds, and counts stands that nothing holds.",
-        Stage.READ,
-        {
-            "whole trajectories": {"dynid.signals.effort_at_rest:unexplained_joints": _no_joints},
-            "stands": {"dynid.signals.effort_at_rest:efforts_at_rest": _no_efforts_at_rest},
-        },
-        ("run/validation.py", "signals/effort_at_rest.py"),
-        ("held-by-friction", "free-at-rest", "stopped-by-brakes", "brakes"),
-    ),
-    Family(
-        "efforts of joints at rest",
-        "Holds joints, or drops efforts, whose effort at rest or in a hand is not the torque of their links.",
-        Stage.READ,
-        {
-            "at rest": {"dynid.signals.effort_at_rest:unexplained_at_rest": _no_items},
-            "hands": {"dynid.signals.effort_at_rest:unexplained_hands": _no_items},
-        },
-        ("signals/effort_at_rest.py",),
-        ("joint-at-rest", "joint-unmeasured"),
-    ),
-    Family(
-        "cut-off by coherence",
-        "Lowers the cut-off frequency to where torque follows the motion, and raises it for short moves.",
-        Stage.READ,
-        {
-            "coherence": {"dynid.signals.coherence:torque_coherence": _nothing},
-            "short moves": {"dynid.signals.samples:move_seconds": _endless_move},
-        },
-        ("signals/coherence.py", "signals/samples.py:move_seconds"),
-    ),
-    Family(
-        "cut-offs of positions",
-        "Gives positions cut-off frequencies of their own, joint by joint.",
-        Stage.READ,
-        {
-            "lowered": {"dynid.signals.state_cutoff:choose_state_cutoffs": _common_state_cutoffs},
-            "raised": {"dynid.signals.state_cutoff:raised_beside_torque": _first},
-        },
-        ("signals/state_cutoff.py",),
-    ),
-    Family(
-        "velocity by its noise",
-        "Takes the logged velocity, the derivative of the position, or both with a crossover frequency.",
-        Stage.READ,
-        {"velocity": {"dynid.signals.state_cutoff:compare_velocities": _velocity_as_logged}},
-        ("signals/state_cutoff.py",),
-    ),
-    Family(
-        "time base",
-        "Drops held rows and sets rows at even times or at those of their messages.",
-        Stage.READ,
-        {"time base": {"dynid.signals.time_base:find_time_base": _no_time_base}},
-        ("signals/time_base.py",),
-    ),
-    Family(
-        "slow robots",
-        "Scales rest and the width of friction's sign for robots slower than others at rest.",
-        Stage.READ,
-        {"slow robots": {"dynid.signals.prepare:_slowness": _full_size}},
-        ("signals/prepare.py:_slowness",),
-        ("slow-robot",),
-    ),
-    Family(
-        "repeated motion",
-        "Finds repetitions of a motion, and holds the same parts of all of them out together.",
-        Stage.READ,
-        {"repetitions": {"dynid.signals.repetition:repetitions": _no_repetitions}},
-        ("signals/repetition.py",),
-        ("motion-repeats", "parts-held-out", "same-motion"),
-    ),
-    Family(
-        "prior check",
-        "Compares torque with that of the prior: mounting, exchanged joints, signs, missing gravity, size.",
-        Stage.READ,
-        {
-            "whole": {"dynid.log.prior_check:check_against_prior": _nothing},
+    Family("times left out", Stage.READ,
+           "Leaves contact, missing torque and torque at its peak out of the fit and of the scores.",
+           {"contact and missing torque": {"dynid.diagnosis.masking:spoilt_times": _no_items},
+            "effort at its peak": {"dynid.run.validation:_less_peaks": _first}},
+           ("diagnosis/masking.py", "run/validation.py:_less_peaks")),
+    Family("joints held at rest", Stage.READ,
+           "Leaves out equations of joints that a brake or friction holds, and counts stands that nothing holds.",
+           {"whole trajectories": {"dynid.signals.effort_at_rest:unexplained_joints": _no_joints},
+            "stands": {"dynid.signals.effort_at_rest:efforts_at_rest": _no_efforts_at_rest}},
+           ("run/validation.py", "signals/effort_at_rest.py")),
+    Family("efforts of joints at rest", Stage.READ,
+           "Holds joints, or drops efforts, whose effort at rest or in a hand is not the torque of their links.",
+           {"at rest": {"dynid.signals.effort_at_rest:unexplained_at_rest": _no_items},
+            "hands": {"dynid.signals.effort_at_rest:unexplained_hands": _no_items}},
+           ("signals/effort_at_rest.py",)),
+    Family("cut-off by coherence", Stage.READ,
+           "Lowers the cut-off frequency to where torque follows the motion, and raises it for short moves.",
+           {"coherence": {"dynid.signals.coherence:torque_coherence": _nothing},
+            "short moves": {"dynid.signals.samples:move_seconds": _endless_move}},
+           ("signals/coherence.py", "signals/samples.py:move_seconds")),
+    Family("cut-offs of positions", Stage.READ,
+           "Gives positions cut-off frequencies of their own, joint by joint.",
+           {"lowered": {"dynid.signals.state_cutoff:choose_state_cutoffs": _common_state_cutoffs},
+            "raised": {"dynid.signals.state_cutoff:raised_beside_torque": _first}},
+           ("signals/state_cutoff.py",)),
+    Family("velocity by its noise", Stage.READ,
+           "Takes the logged velocity, the derivative of the position, or both with a crossover frequency.",
+           {"velocity": {"dynid.signals.state_cutoff:compare_velocities": _velocity_as_logged}},
+           ("signals/state_cutoff.py",)),
+    Family("time base", Stage.READ,
+           "Drops held rows and sets rows at even times or at those of their messages.",
+           {"time base": {"dynid.signals.time_base:find_time_base": _no_time_base}},
+           ("signals/time_base.py",)),
+    Family("slow robots", Stage.READ,
+           "Scales rest and the width of friction's sign for robots slower than others at rest.",
+           {"slow robots": {"dynid.signals.prepare:_slowness": _full_size}},
+           ("signals/prepare.py:_slowness",)),
+    Family("repeated motion", Stage.READ,
+           "Finds repetitions of a motion, and holds the same parts of all of them out together.",
+           {"repetitions": {"dynid.signals.repetition:repetitions": _no_repetitions}},
+           ("signals/repetition.py",)),
+    Family("prior check", Stage.READ,
+           "Compares torque with that of the prior: mounting, exchanged joints, signs, missing gravity, size.",
+           {"whole": {"dynid.log.prior_check:check_against_prior": _nothing},
             "mounting": {"dynid.log.prior_check:find_mounting": _nothing},
-            "exchanged joints": {"dynid.log.prior_check:find_exchange": _nothing},
-        },
-        ("log/prior_check.py", "log/prior_check.py", "log/prior_check.py", "log/prior_check.py"),
-        ("gravity-compensated", "torque-sign", "joint-order", "tilted-base", "unit-suspicion"),
-    ),
-    Family(
-        "recording faults",
-        "Finds frozen torque, lost rows, lost signs and coarse steps while the log is read.",
-        Stage.READ,
-        {
-            "recording faults": {
+            "exchanged joints": {"dynid.log.prior_check:find_exchange": _nothing}},
+           ("log/prior_check.py",)),
+    Family("recording faults", Stage.READ,
+           "Finds frozen torque, lost rows, lost signs and coarse steps while the log is read.",
+           {"recording faults": {
                 "dynid.log.recording_faults:RecordingWatch.see": _nothing,
                 "dynid.log.recording_faults:RecordingWatch.finish": _nothing,
-            }
-        },
-        ("log/recording_faults.py",),
-        ("constant-effort", "rows-lost", "unsigned-effort", "quantised-effort"),
-    ),
-    Family(
-        "ranges and units",
-        "Compares positions, velocities and efforts with limits, and velocities with the change of position.",
-        Stage.READ,
-        {
-            "joint limits": {"dynid.log.joints:check_limits": _nothing},
+            }},
+           ("log/recording_faults.py",)),
+    Family("ranges and units", Stage.READ,
+           "Compares positions, velocities and efforts with limits, and velocities with the change of position.",
+           {"joint limits": {"dynid.log.joints:check_limits": _nothing},
             "units by limits": {"dynid.log.checks:LogWatch._units": _false},
-            "velocities": {"dynid.log.checks:LogWatch._velocity": _nothing},
-        },
-        ("log/joints.py", "log/checks.py:LogWatch._units", "log/checks.py:LogWatch._velocity"),
-        ("outside-limits", "unit-suspicion", "joint-order", "velocity-sign", "wrong-clock", "time-base"),
-    ),
-    Family(
-        "friction over position",
-        "Finds dry friction that varies with position, and offers it as a form of friction.",
-        Stage.FIT,
-        {"waves": {"dynid.choose.friction_forms:Left.wave": _nothing}},
-        ("choose/friction_forms.py", "terms/friction_shapes.py:PositionFriction"),
-    ),
-    Family(
-        "springs and their shield",
-        "Offers a spring on each joint, beside functions of position that nothing else may stand for.",
-        Stage.FIT,
-        {
-            "springs": {"dynid.terms.spring:TorsionSpring.selection": NOT_PROPOSED},
-            "shield": {"dynid.terms.position_waves:PositionWaves.selection": NOT_PROPOSED},
-        },
-        ("terms/position_waves.py", "terms/spring.py:_spring_proposals"),
-    ),
-    Family(
-        "coupled joints",
-        "Offers motors that turn with a neighbouring joint.",
-        Stage.FIT,
-        {"couplings": {"dynid.terms.transmission:JointCoupling.selection": NOT_PROPOSED}},
-        ("terms/transmission.py:_coupling_proposals",),
-        ("undeclared-coupling",),
-    ),
-    Family(
-        "elasticity",
-        "Offers elastic joints, linearised about a nominal model.",
-        Stage.FIT,
-        {"compliance": {"dynid.terms.elastic:Compliance.selection": NOT_PROPOSED}},
-        ("terms/elastic.py",),
-    ),
-    Family(
-        "tilt in the choice",
-        "Offers a tilt of the base.",
-        Stage.FIT,
-        {"tilt": {"dynid.terms.gravity_tilt:GravityTilt.selection": NOT_PROPOSED}},
-        ("terms/gravity_tilt.py:_tilt_proposals",),
-        ("tilted-base",),
-    ),
-    Family(
-        "delay in the choice",
-        "Offers late torque, and compares forms of friction with and without it.",
-        Stage.FIT,
-        {
-            "delay": {"dynid.terms.torque_delay:TorqueDelay.selection": NOT_PROPOSED},
-            "friction without it": {
-                "dynid.choose.choose_model:_friction_beside_faults": _beside_all_faults,
-            },
-        },
-        ("terms/torque_delay.py:_delay_proposals", "choose/choose_model.py:_friction_beside_faults"),
-        ("torque-lag",),
-    ),
-    Family(
-        "gains in the choice",
-        "Offers gains of single drives.",
-        Stage.FIT,
-        {"gains": {"dynid.terms.gain:GainError.selection": NOT_PROPOSED}},
-        ("terms/gain.py:_gain_proposals",),
-        ("drive-gain",),
-    ),
-    Family(
-        "zeros and drift in the choice",
-        "Offers encoder zeros that are off and offsets that drift.",
-        Stage.FIT,
-        {
-            "zeros": {"dynid.terms.zero_offset:ZeroOffset.selection": NOT_PROPOSED},
-            "drift": {"dynid.terms.drift:Drift.selection": NOT_PROPOSED},
-        },
-        ("terms/zero_offset.py:_zero_proposals", "terms/drift.py:Drift"),
-        ("zero-offset", "torque-drift"),
-    ),
-    Family(
-        "friction at the motors",
-        "Offers rotors and friction of motors that move several joints.",
-        Stage.FIT,
-        {
-            "rotors": {"dynid.terms.transmission:MotorInertia.selection": NOT_PROPOSED},
-            "friction": {"dynid.terms.transmission:OnMotor.selection": NOT_PROPOSED},
-        },
-        ("terms/transmission.py:_rotor_proposals", "terms/transmission.py:_friction_proposals"),
-    ),
-    Family(
-        "friction by load",
-        "Offers friction that grows with the load, and fits links together with what they load.",
-        Stage.FIT,
-        {
-            "in the choice": {"dynid.terms.friction_curves:LoadFriction.selection": NOT_PROPOSED},
-            "links as load": {"dynid.choose.fit_nonlinear:with_loads": _without_loads},
-        },
-        ("choose/fit_nonlinear.py", "terms/friction_curves.py:LoadFriction"),
-    ),
-    Family(
-        "friction over speed",
-        "Offers friction that is not linear in speed: cubic, Stribeck, saturating.",
-        Stage.FIT,
-        {
-            "cubic": {"dynid.terms.friction_curves:PolynomialFriction.selection": NOT_PROPOSED},
+            "velocities": {"dynid.log.checks:LogWatch._velocity": _nothing}},
+           ("log/joints.py", "log/checks.py:LogWatch._units", "log/checks.py:LogWatch._velocity")),
+    Family("friction over position", Stage.FIT,
+           "Finds dry friction that varies with position, and offers it as a form of friction.",
+           {"waves": {"dynid.choose.friction_forms:Left.wave": _nothing}},
+           ("choose/friction_forms.py", "terms/friction_shapes.py:PositionFriction")),
+    Family("springs and their shield", Stage.FIT,
+           "Offers a spring on each joint, beside functions of position that nothing else may stand for.",
+           {"springs": {"dynid.terms.spring:TorsionSpring.selection": NOT_PROPOSED},
+            "shield": {"dynid.terms.position_waves:PositionWaves.selection": NOT_PROPOSED}},
+           ("terms/position_waves.py", "terms/spring.py:_spring_proposals")),
+    Family("coupled joints", Stage.FIT,
+           "Offers motors that turn with a neighbouring joint.",
+           {"couplings": {"dynid.terms.transmission:JointCoupling.selection": NOT_PROPOSED}},
+           ("terms/transmission.py:_coupling_proposals",)),
+    Family("elasticity", Stage.FIT,
+           "Offers elastic joints, linearised about a nominal model.",
+           {"compliance": {"dynid.terms.elastic:Compliance.selection": NOT_PROPOSED}},
+           ("terms/elastic.py",)),
+    Family("tilt in the choice", Stage.FIT,
+           "Offers a tilt of the base.",
+           {"tilt": {"dynid.terms.gravity_tilt:GravityTilt.selection": NOT_PROPOSED}},
+           ("terms/gravity_tilt.py:_tilt_proposals",)),
+    Family("delay in the choice", Stage.FIT,
+           "Offers late torque, and compares forms of friction with and without it.",
+           {"delay": {"dynid.terms.torque_delay:TorqueDelay.selection": NOT_PROPOSED},
+            "friction without it": {"dynid.choose.choose_model:_friction_beside_faults": _beside_all_faults}},
+           ("terms/torque_delay.py:_delay_proposals", "choose/choose_model.py:_friction_beside_faults")),
+    Family("gains in the choice", Stage.FIT,
+           "Offers gains of single drives.",
+           {"gains": {"dynid.terms.gain:GainError.selection": NOT_PROPOSED}},
+           ("terms/gain.py:_gain_proposals",)),
+    Family("zeros and drift in the choice", Stage.FIT,
+           "Offers encoder zeros that are off and offsets that drift.",
+           {"zeros": {"dynid.terms.zero_offset:ZeroOffset.selection": NOT_PROPOSED},
+            "drift": {"dynid.terms.drift:Drift.selection": NOT_PROPOSED}},
+           ("terms/zero_offset.py:_zero_proposals", "terms/drift.py:Drift")),
+    Family("friction at the motors", Stage.FIT,
+           "Offers rotors and friction of motors that move several joints.",
+           {"rotors": {"dynid.terms.transmission:MotorInertia.selection": NOT_PROPOSED},
+            "friction": {"dynid.terms.transmission:OnMotor.selection": NOT_PROPOSED}},
+           ("terms/transmission.py:_rotor_proposals", "terms/transmission.py:_friction_proposals")),
+    Family("friction by load", Stage.FIT,
+           "Offers friction that grows with the load, and fits links together with what they load.",
+           {"in the choice": {"dynid.terms.friction_curves:LoadFriction.selection": NOT_PROPOSED},
+            "links as load": {"dynid.choose.fit_nonlinear:with_loads": _without_loads}},
+           ("choose/fit_nonlinear.py", "terms/friction_curves.py:LoadFriction")),
+    Family("friction over speed", Stage.FIT,
+           "Offers friction that is not linear in speed: cubic, Stribeck, saturating.",
+           {"cubic": {"dynid.terms.friction_curves:PolynomialFriction.selection": NOT_PROPOSED},
             "Stribeck": {"dynid.terms.friction_shapes:Stribeck.selection": NOT_PROPOSED},
-            "saturating": {"dynid.terms.friction_curves:SaturatingViscous.selection": NOT_PROPOSED},
-        },
-        (
-            "terms/friction_curves.py:PolynomialFriction",
-            "terms/friction_shapes.py:Stribeck",
-            "terms/friction_curves.py",
-        ),
-    ),
-    Family(
-        "friction at reversals",
-        "Offers smooth signs of velocity and friction that builds up with the distance from a reversal.",
-        Stage.FIT,
-        {
-            "smooth sign": {"dynid.terms.friction_shapes:SmoothCoulomb.selection": NOT_PROPOSED},
-            "presliding": {"dynid.terms.friction_shapes:Presliding.selection": NOT_PROPOSED},
-        },
-        ("terms/friction_shapes.py:SmoothCoulomb", "terms/friction_shapes.py:Presliding"),
-    ),
-    Family(
-        "friction by side",
-        "Offers Coulomb friction of another size in each direction.",
-        Stage.FIT,
-        {"sides": {"dynid.terms.friction_curves:AsymmetricCoulomb.selection": NOT_PROPOSED}},
-        ("terms/friction_curves.py:AsymmetricCoulomb",),
-    ),
-    Family(
-        "forms of most joints",
-        "Gives forms of friction that most joints have to the others, and drops negligible ones.",
-        Stage.FIT,
-        {
-            "shared": {"dynid.choose.choose_model:_shared": _given_forms},
-            "worthwhile": {"dynid.choose.choose_model:_worthwhile": _given_forms},
-        },
-        ("choose/choose_model.py:_shared", "choose/choose_model.py:_worthwhile"),
-    ),
-    Family(
-        "several forms on a joint",
-        "Lets a joint have up to three forms of friction.",
-        Stage.FIT,
-        {"several": {"dynid.choose.choose_model:FORMS_A_JOINT": 1}},
-        ("choose/choose_model.py:_without_one",),
-    ),
-    Family(
-        "second look at faults",
-        "Linearises faults of the log anew about a model that has them, and chooses again.",
-        Stage.FIT,
-        {
-            "choice": {"dynid.choose.choose_model:CHOOSE_MODEL_ROUNDS": 0},
-            "fit": {"dynid.choose.choose_model:relinearised": _unchanged_model},
-        },
-        ("choose/choose_model.py",),
-    ),
-    Family(
-        "unsure effects of the log",
-        "Estimates what the log adds with intervals, and leaves out what the final fit is not sure of.",
-        Stage.FIT,
-        {"unsure": {"dynid.choose.choose_model:Chosen.without_unsure": _nothing}},
-        ("choose/choose_model.py", "choose/choose_model.py:Chosen.without_unsure"),
-        ("effects-left-out",),
-    ),
-    Family(
-        "intervals of shapes",
-        "Adds the uncertainty of the shapes of friction to all intervals.",
-        Stage.PRIOR,
-        {"intervals": {"dynid.choose.shape_intervals:with_shape_uncertainty": _plain_estimate}},
-        ("choose/shape_intervals.py",),
-    ),
-    Family(
-        "cause of inconsistency",
-        "Names what keeps links from being physically consistent: rotors, gains, tilt, the last link.",
-        Stage.PRIOR,
-        {"cause": {"dynid.choose.consistency_cause:likely_causes": _no_items}},
-        ("choose/consistency_cause.py", "choose/consistency_cause.py"),
-        ("likely-cause",),
-    ),
-    Family(
-        "estimate without constraints",
-        "Keeps an estimate without constraints where consistent links predict much worse.",
-        Stage.PRIOR,
-        {"kept": {"dynid.estimate.physical:MUCH_WORSE": np.inf}},
-        ("estimate/physical.py",),
-        ("not-consistent", "consistency-costs", "constraints-cost"),
-    ),
-    Family(
-        "strength of the prior",
-        "Chooses the strength of the prior on a grid by held-out blocks.",
-        Stage.PRIOR,
-        {
-            "grid": {
+            "saturating": {"dynid.terms.friction_curves:SaturatingViscous.selection": NOT_PROPOSED}},
+           ("terms/friction_curves.py:PolynomialFriction", "terms/friction_shapes.py:Stribeck",
+            "terms/friction_curves.py")),
+    Family("friction at reversals", Stage.FIT,
+           "Offers smooth signs of velocity and friction that builds up with the distance from a reversal.",
+           {"smooth sign": {"dynid.terms.friction_shapes:SmoothCoulomb.selection": NOT_PROPOSED},
+            "presliding": {"dynid.terms.friction_shapes:Presliding.selection": NOT_PROPOSED}},
+           ("terms/friction_shapes.py:SmoothCoulomb", "terms/friction_shapes.py:Presliding")),
+    Family("friction by side", Stage.FIT,
+           "Offers Coulomb friction of another size in each direction.",
+           {"sides": {"dynid.terms.friction_curves:AsymmetricCoulomb.selection": NOT_PROPOSED}},
+           ("terms/friction_curves.py:AsymmetricCoulomb",)),
+    Family("forms of most joints", Stage.FIT,
+           "Gives forms of friction that most joints have to the others, and drops negligible ones.",
+           {"shared": {"dynid.choose.choose_model:_shared": _given_forms},
+            "worthwhile": {"dynid.choose.choose_model:_worthwhile": _given_forms}},
+           ("choose/choose_model.py:_shared", "choose/choose_model.py:_worthwhile")),
+    Family("several forms on a joint", Stage.FIT,
+           "Lets a joint have up to three forms of friction.",
+           {"several": {"dynid.choose.choose_model:FORMS_A_JOINT": 1}},
+           ("choose/choose_model.py:_without_one",)),
+    Family("second look at faults", Stage.FIT,
+           "Linearises faults of the log anew about a model that has them, and chooses again.",
+           {"choice": {"dynid.choose.choose_model:CHOOSE_MODEL_ROUNDS": 0},
+            "fit": {"dynid.choose.choose_model:relinearised": _unchanged_model}},
+           ("choose/choose_model.py",)),
+    Family("unsure effects of the log", Stage.FIT,
+           "Estimates what the log adds with intervals, and leaves out what the final fit is not sure of.",
+           {"unsure": {"dynid.choose.choose_model:Chosen.without_unsure": _nothing}},
+           ("choose/choose_model.py", "choose/choose_model.py:Chosen.without_unsure")),
+    Family("intervals of shapes", Stage.PRIOR,
+           "Adds the uncertainty of the shapes of friction to all intervals.",
+           {"intervals": {"dynid.choose.shape_intervals:with_shape_uncertainty": _plain_estimate}},
+           ("choose/shape_intervals.py",)),
+    Family("cause of inconsistency", Stage.PRIOR,
+           "Names what keeps links from being physically consistent: rotors, gains, tilt, the last link.",
+           {"cause": {"dynid.choose.consistency_cause:likely_causes": _no_items}},
+           ("choose/consistency_cause.py",)),
+    Family("estimate without constraints", Stage.PRIOR,
+           "Keeps an estimate without constraints where consistent links predict much worse.",
+           {"kept": {"dynid.estimate.physical:MUCH_WORSE": np.inf}},
+           ("estimate/physical.py",)),
+    Family("strength of the prior", Stage.PRIOR,
+           "Chooses the strength of the prior on a grid by held-out blocks.",
+           {"grid": {
                 "dynid.feasible.problem:GRID": (1.0,),
                 "dynid.feasible.problem:held_out_strength.__defaults__": ((1.0,), 1.0),
-            }
-        },
-        ("feasible/problem.py",),
-    ),
-    Family(
-        "masses at their priors",
-        "Holds masses at their priors as strongly as the data do not mind, guessed ones less.",
-        Stage.PRIOR,
-        {
-            "shares": {"dynid.estimate.feasible:MASS_SHARES": ()},
-            "guessed ones": {"dynid.estimate.prior:GUESSED": 1.0},
-        },
-        ("estimate/feasible.py:FeasibleFit._with_masses", "estimate/prior.py:mass_rows"),
-    ),
-    Family(
-        "unknown directions",
-        "Limits the pull of unknown priors, and holds directions of which the data know little.",
-        Stage.PRIOR,
-        {
-            "faint": {"dynid.estimate.prior:prior_pull": _same_pull},
-            "free share": {"dynid.estimate.prior:FREE_SHARE": 1e-9},
-        },
-        ("estimate/prior.py:prior_pull", "estimate/prior.py:Directions"),
-    ),
-    Family(
-        "likely links",
-        "Takes rods of typical mass for links without a prior.",
-        Stage.FIT,
-        {"rods": {"dynid.estimate.prior:likely_bodies": _priors_as_given}},
-        ("estimate/prior.py:likely_bodies",),
-    ),
-    Family(
-        "bounds of links",
-        "Bounds densities, keeps centres of mass near the prior, and unidentified parameters at it.",
-        Stage.PRIOR,
-        {
-            "density": {"dynid.feasible.bodies:UNLIMITED": 0.0},
+            }},
+           ("feasible/problem.py",)),
+    Family("masses at their priors", Stage.PRIOR,
+           "Holds masses at their priors as strongly as the data do not mind, guessed ones less.",
+           {"shares": {"dynid.estimate.feasible:MASS_SHARES": ()},
+            "guessed ones": {"dynid.estimate.prior:GUESSED": 1.0}},
+           ("estimate/feasible.py:FeasibleFit._with_masses", "estimate/prior.py:mass_rows")),
+    Family("unknown directions", Stage.PRIOR,
+           "Limits the pull of unknown priors, and holds directions of which the data know little.",
+           {"faint": {"dynid.estimate.prior:prior_pull": _same_pull},
+            "free share": {"dynid.estimate.prior:FREE_SHARE": 1e-09}},
+           ("estimate/prior.py:prior_pull", "estimate/prior.py:Directions")),
+    Family("likely links", Stage.FIT,
+           "Takes rods of typical mass for links without a prior.",
+           {"rods": {"dynid.estimate.prior:likely_bodies": _priors_as_given}},
+           ("estimate/prior.py:likely_bodies",)),
+    Family("bounds of links", Stage.PRIOR,
+           "Bounds densities, keeps centres of mass near the prior, and unidentified parameters at it.",
+           {"density": {"dynid.feasible.bodies:UNLIMITED": 0.0},
             "reach": {"dynid.estimate.prior:centre_limits": _no_items},
-            "unmoved": {"dynid.estimate.feasible:FeasibleFit._unmoved": _nothing_unmoved},
-        },
-        (
-            "feasible/bodies.py",
-            "estimate/prior.py",
-            "estimate/feasible.py:FeasibleFit._near",
-            "estimate/feasible.py:FeasibleFit._unmoved",
-            "estimate/feasible.py:FeasibleFit._held",
-        ),
-    ),
-    Family(
-        "tests of residuals",
-        "Looks for gear ripple, saturation, resonance and bursts in residuals.",
-        Stage.JUDGE,
-        {
-            "ripple": {"dynid.diagnosis.resonance:GearRipple.look": _no_findings},
+            "unmoved": {"dynid.estimate.feasible:FeasibleFit._unobserved_at_prior": _nothing_unmoved}},
+           ("feasible/bodies.py", "estimate/prior.py", "estimate/feasible.py:FeasibleFit._with_centre_limits",
+            "estimate/feasible.py:FeasibleFit._unobserved_at_prior", "estimate/feasible.py:FeasibleFit._at_prior")),
+    Family("tests of residuals", Stage.JUDGE,
+           "Looks for gear ripple, saturation, resonance and bursts in residuals.",
+           {"ripple": {"dynid.diagnosis.resonance:GearRipple.look": _no_findings},
             "saturation": {"dynid.diagnosis.masking:Saturation.look": _no_findings},
             "resonance": {"dynid.diagnosis.resonance:Resonance.look": _no_findings},
             "bursts": {"dynid.diagnosis.masking:Bursts.look": _no_findings},
-            "effects": {"dynid.diagnosis.proof:EffectTest.look": _no_findings},
-        },
-        (
-            "diagnosis/resonance.py",
-            "diagnosis/masking.py",
-            "diagnosis/resonance.py",
-            "diagnosis/masking.py",
-            "diagnosis/resonance.py",
-            "diagnosis/proof.py",
-        ),
-        ("ripple", "saturation", "resonance", "contact", "bursts"),
-    ),
-    Family(
-        "changes within the log",
-        "Looks for loads at times, another robot in part of the log, a moving base and friction that drifts.",
-        Stage.JUDGE,
-        {
-            "load at times": {"dynid.diagnosis.load_times:find_load_times": _nothing},
+            "effects": {"dynid.diagnosis.proof:EffectTest.look": _no_findings}},
+           ("diagnosis/resonance.py", "diagnosis/masking.py", "diagnosis/proof.py")),
+    Family("changes within the log", Stage.JUDGE,
+           "Looks for loads at times, another robot in part of the log, a moving base and friction that drifts.",
+           {"load at times": {"dynid.diagnosis.load_times:find_load_times": _nothing},
             "another robot": {"dynid.diagnosis.changes:find_change": _nothing},
             "moving base": {"dynid.diagnosis.changes:check_base": _nothing},
-            "friction drift": {"dynid.diagnosis.changes:find_friction_drift": _nothing},
-        },
-        ("diagnosis/load_times.py", "diagnosis/changes.py", "diagnosis/changes.py"),
-        ("changed-within-log", "moving-base", "friction-drift"),
-    ),
-    Family(
-        "readings of the log",
-        "Doubts wiring, signs, guidance, link lengths, effects and priors that residuals contradict.",
-        Stage.JUDGE,
-        {
-            "wiring": {"dynid.diagnosis.wiring_checks:check_wiring": _false},
+            "friction drift": {"dynid.diagnosis.changes:find_friction_drift": _nothing}},
+           ("diagnosis/load_times.py", "diagnosis/changes.py")),
+    Family("readings of the log", Stage.JUDGE,
+           "Doubts wiring, signs, guidance, link lengths, effects and priors that residuals contradict.",
+           {"wiring": {"dynid.diagnosis.wiring_checks:check_wiring": _false},
             "shared gears": {"dynid.diagnosis.wiring_checks:shared_gears": _no_items},
             "guidance": {"dynid.diagnosis.input_checks:check_guidance": _false},
             "negative friction": {"dynid.diagnosis.input_checks:check_negative_friction": _nothing},
@@ -566,33 +350,8 @@ FAMILIES: tuple[Family, ...] = (
             "missing effects": {"dynid.diagnosis.diagnosis:report_missing_effects": _nothing},
             "sizes of effects": {"dynid.diagnosis.diagnosis:report_held_effects": _nothing},
             "against the prior": {"dynid.diagnosis.diagnosis:compare_with_description": _nothing},
-            "proof of a load": {"dynid.diagnosis.load_times:prove_load": _nothing},
-        },
-        (
-            "diagnosis/wiring_checks.py",
-            "diagnosis/wiring_checks.py",
-            "diagnosis/wiring_checks.py",
-            "diagnosis/input_checks.py",
-            "diagnosis/input_checks.py",
-            "diagnosis/input_checks.py",
-            "diagnosis/input_checks.py",
-            "diagnosis/diagnosis.py",
-            "diagnosis/load_times.py",
-        ),
-        (
-            "joint-order",
-            "torque-sign",
-            "position-sign",
-            "undeclared-coupling",
-            "hand-guided",
-            "negative-friction",
-            "modelled-effort",
-            "link-length",
-            "payload",
-            "torque-scale",
-            "drive-gain",
-            "torque-lag",
-            "tilted-base",
-        ),
-    ),
+            "proof of a load": {"dynid.diagnosis.load_times:prove_load": _nothing}},
+           ("diagnosis/wiring_checks.py", "diagnosis/input_checks.py", "diagnosis/diagnosis.py",
+            "diagnosis/load_times.py")),
 )
+# fmt: on

@@ -17,7 +17,6 @@ square, per cent).
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
@@ -26,8 +25,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import parser
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def fitted(case: Case, method: str) -> Estimate:
     return dynid.identify(case.robot, case.log, Settings(terms=DEFAULT_TERMS, estimator=estimator)).estimate
 
 
-def inside(estimate: Estimate, truth: Float) -> np.ndarray:
+def covered(estimate: Estimate, truth: Float) -> np.ndarray:
     """Which base parameters (b,) lie in their 95 % intervals."""
     half = stdtrit(estimate.degrees_of_freedom, 0.975) * np.sqrt(np.diag(estimate.covariance))
     return np.abs(estimate.value - estimate.base.reduce(truth)) < half
@@ -90,47 +90,37 @@ def inside(estimate: Estimate, truth: Float) -> np.ndarray:
 
 def main() -> None:
     """Every log is simulated once, and fitted by every method."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--logs", type=int, default=17)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=15.0)
-    parser.add_argument("--methods", nargs="+", default=list(METHODS))
-    parser.add_argument("--soft", action="store_true")
-    parser.add_argument("--arms", action="store_true")
-    parser.add_argument("--play", type=float, default=0.0, help="rad, in all")
-    parser.add_argument(
-        "--side", choices=play_plant.SIDES, default="link", help="of the play, that is measured"
-    )
-    parser.add_argument("--delay", type=float, help="s, declared (--arms)")
-    chosen = parser.parse_args()
+    chosen = parser(
+        __doc__, logs=17, first=0, seconds=15.0, methods=list(METHODS), soft=False, arms=False, play=0.0, side="link",
+        delay=float,
+    ).parse_args()  # fmt: skip
     make = of_hobby_arm if chosen.arms else disturbed
     hits: dict[str, dict[str, list[bool]]] = {name: defaultdict(list) for name in chosen.methods}
-    missed: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in chosen.methods}
-    spent = dict.fromkeys(chosen.methods, 0.0)
+    errors: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in chosen.methods}
+    seconds = dict.fromkeys(chosen.methods, 0.0)
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(chosen.first, chosen.first + chosen.logs):
             case = make(Path(folder), seed, chosen)
-            for name in chosen.methods:
+            for method in chosen.methods:
                 started = time.process_time()
-                one = fitted(case, name)
-                spent[name] += time.process_time() - started
-                truth = case.truth([column.name for column in one.columns])
-                true = one.base.reduce(truth)
-                held = inside(one, truth)
-                for own, value, right, hit in zip(one.names, one.value, true, held, strict=True):
-                    # Arms have parameters of their own: they are counted by type.
-                    key = TYPES.get(own[:2], "bodies") if chosen.arms else own
-                    hits[name][key].append(bool(hit))
-                    if own[:2] in TYPES and right != 0:
-                        missed[name][key].append(value / right - 1.0)
-    for name in chosen.methods:
-        found = [hit for own in hits[name].values() for hit in own]
-        print(f"{name}: {sum(found)} of {len(found)} inside, {100 * np.mean(found):.1f} %; ", end="")
-        print(f"{spent[name] / chosen.logs:.2f} s of processor time a log")
-        shares = [f"{key} {sum(own)} of {len(own)}" for key, own in hits[name].items()]
+                estimate = fitted(case, method)
+                seconds[method] += time.process_time() - started
+                truth = case.truth([column.name for column in estimate.columns])
+                true, inside = estimate.base.reduce(truth), covered(estimate, truth)
+                for name, value, right, hit in zip(estimate.names, estimate.value, true, inside, strict=True):
+                    # Arms have different parameters: they are counted by type.
+                    key = TYPES.get(name[:2], "bodies") if chosen.arms else name
+                    hits[method][key].append(bool(hit))
+                    if name[:2] in TYPES and right != 0:
+                        errors[method][key].append(value / right - 1.0)
+    for method in chosen.methods:
+        every = [hit for by_key in hits[method].values() for hit in by_key]
+        print(f"{method}: {sum(every)} of {len(every)} inside, {100 * np.mean(every):.1f} %; ", end="")
+        print(f"{seconds[method] / chosen.logs:.2f} s of processor time a log")
+        shares = [f"{key} {sum(by_key)} of {len(by_key)}" for key, by_key in hits[method].items()]
         print("  by parameter: " + ", ".join(shares))
-        errors = [f"{key} {100 * np.sqrt(np.mean(np.square(own))):.1f}" for key, own in missed[name].items()]
-        print("  missed, %: " + ", ".join(errors))
+        rms = [f"{key} {100 * np.sqrt(np.mean(np.square(e))):.1f}" for key, e in errors[method].items()]
+        print("  missed, %: " + ", ".join(rms))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python benchmarks/servos.py --data DATA --out servos.json [--robots aliengo_pace z1_pace] [--minutes 10]
 
-Both get the first 70 % of the same log, the same description and the same gains, and both seek inertias, armatures,
-viscous and dry friction and a delay, from the description on. dynid runs its default command. mujoco.sysid minimises
+Both get the first 70 % of the same log, the same model and the same gains, and both estimate inertias, armatures,
+viscous and dry friction and a delay, starting at that model. dynid runs its default command. mujoco.sysid minimises
 the difference of the simulated positions by its default optimizer on one thread until it has converged or its processor
 time is up, and the best point counts; its delay is one of the commands, of which position actuators are capable. The
 last 30 % of the commands are then simulated by each model under its own law. Finished parts are kept, so that
@@ -12,21 +12,21 @@ a run that was cut off goes on; mujoco.sysid needs `pip install colorama tabulat
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import DATA, parser
 
 import mujoco
 import numpy as np
-from real import COMMANDS_ONLY
 
+from benchmarks.real import COMMANDS_ONLY
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.exporters.mjcf import new_mjcf
@@ -61,16 +61,16 @@ def read(folder: Path, scratch: Path) -> tuple[Log, Log]:
 def by_dynid(train: Log, unseen: Log) -> dict[str, Any]:
     """The default command and its replay."""
     started = time.process_time()
-    found = identify(train.robot, train, validation=unseen)
+    run = identify(train.robot, train, validation=unseen)
     seconds = time.process_time() - started
-    outcome = replay(found, unseen)
+    outcome = replay(run, unseen)
     model, description = outcome.total
     return {
         "seconds": seconds,
         "mrad": 1e3 * model,
         "joints": (1e3 * outcome.model).tolist(),
         "description": None if description is None else 1e3 * description,
-        "torque": found.validations[0].scores.total_relative,
+        "torque": run.validations[0].scores.total_relative,
     }
 
 
@@ -103,54 +103,38 @@ def by_sysid(train: Log, unseen: Log, limit: float) -> dict[str, Any]:
     for name in names:
         for field, most in BOUNDS.items():
             at = float(getattr(scene, f"dof_{field}")[scene.joint(name).dofadr[0]])
-            params.add(
-                sysid.Parameter(
-                    f"{name}_{field}",
-                    at,
-                    0.0,
-                    most,
-                    modifier=lambda s, p, n=name, f=field: set_field(s.joint(n), f, float(p.value[0])),
-                )
-            )
+
+            def change(s, p, n=name, f=field):
+                set_field(s.joint(n), f, float(p.value[0]))
+
+            params.add(sysid.Parameter(f"{name}_{field}", at, 0.0, most, modifier=change))
         body = scene.body(int(scene.jnt_bodyid[scene.joint(name).id])).name
-        params.add(
-            sysid.body_inertia_param(
-                spec,
-                scene,
-                body,
-                inertia_type=sysid.parameter.InertiaType.Pseudo,
-                modifier=lambda s, p, n=body: set_body(s.body(n), p.value),
-            )
-        )
+        pseudo = sysid.parameter.InertiaType.Pseudo
+        change = lambda s, p, n=body: set_body(s.body(n), p.value)
+        params.add(sysid.body_inertia_param(spec, scene, body, inertia_type=pseudo, modifier=change))
     params.add(sysid.Parameter("lag", 0.01, 0.0, LONGEST_DELAY))
     for name in params.keys():  # noqa: SIM118
         params[name].move_off_bound()
     t, q, ctrl = moves(train)
     data = mujoco.MjData(scene)
     start = sysid.create_initial_state(scene, q[0], data.qvel, data.act)
-    sequences = sysid.ModelSequences(
-        "robot",
-        spec,
-        "log",
-        start,
-        sysid.TimeSeries(t, ctrl),
-        timeseries.TimeSeries.from_names(t, q, scene),
-    )
+    measured = timeseries.TimeSeries.from_names(t, q, scene)
+    sequences = sysid.ModelSequences("robot", spec, "log", start, sysid.TimeSeries(t, ctrl), measured)
 
     def late(params, predicted, measured, model, return_all, **_):
         # A simulation whose commands come later is the same one, later.
         at = np.clip(measured.times - params["lag"].value[0], predicted.times[0], None)
-        found = np.stack([np.interp(at, predicted.times, column) for column in predicted.data.T], axis=1)
-        made = timeseries.TimeSeries(measured.times, found, measured.signal_mapping)
-        return np.nan_to_num(found - measured.data, nan=1e3), made, measured
+        positions = np.stack([np.interp(at, predicted.times, column) for column in predicted.data.T], axis=1)
+        delayed = timeseries.TimeSeries(measured.times, positions, measured.signal_mapping)
+        return np.nan_to_num(positions - measured.data, nan=1e3), delayed, measured
 
     plain = sysid.build_residual_fn(models_sequences=[sequences], modify_residual=late, n_threads=1)
     best: list[Any] = [np.inf, params.as_vector()]
 
-    def residual(x, own, **more):
+    def residual(x, parameters, **more):
         if time.process_time() - started > limit:
             raise OutOfTime
-        made = plain(x, own, **more)
+        made = plain(x, parameters, **more)
         if np.ndim(x) == 1 or x.shape[1] == 1:
             size = float(np.sum(np.square(np.concatenate([part.ravel() for part in made[0]]))))
             if size < best[0]:
@@ -210,41 +194,36 @@ def replayed(model: mujoco.MjModel, log: Log, lag: float) -> Float:
     model.opt.timestep = REPLAY_STEP
     data = mujoco.MjData(model)
     data.qpos[:] = q[0]
-    found = np.zeros_like(q)
+    positions = np.zeros_like(q)
     for k, now in enumerate(t):
-        found[k] = data.qpos
+        positions[k] = data.qpos
         while data.time < (t[k + 1] if k + 1 < len(t) else now) - 0.5 * REPLAY_STEP:
             row = max(int(np.searchsorted(t, data.time - lag + 1e-9, side="right")) - 1, 0)
             data.ctrl[:] = ctrl[row]
             mujoco.mj_step(model, data)
-    return found - q
+    return positions - q
 
 
 def main() -> None:
     """What is not in the file yet is computed; every line is printed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--robots", nargs="+", default=list(COMMANDS_ONLY))
-    parser.add_argument("--programs", nargs="+", default=["dynid", "mujoco.sysid"])
-    parser.add_argument("--minutes", type=float, default=10.0)
-    chosen = parser.parse_args()
+    chosen = parser(
+        __doc__, data=DATA, out=Path("servos.json"), robots=list(COMMANDS_ONLY), programs=["dynid", "mujoco.sysid"],
+        minutes=10.0,
+    ).parse_args()  # fmt: skip
     done = json.loads(chosen.out.read_text()) if chosen.out.is_file() else {}
     for name in chosen.robots:
         train, unseen = read(chosen.data / name, chosen.out.parent)
         for program in chosen.programs:
             key = f"{name} {program}"
-            if key not in done:
-                done[key] = (
-                    by_dynid(train, unseen)
-                    if program == "dynid"
-                    else by_sysid(train, unseen, 60.0 * chosen.minutes)
-                )
-                chosen.out.write_text(json.dumps(done, indent=1))
-            one = done[key]
-            print(f"{key:<28}{one['mrad']:8.2f} mrad {one['seconds']:8.1f} s of processor time", flush=True)
-            if one.get("description") is not None:
-                print(f"{name + ' description':<28}{one['description']:8.2f} mrad", flush=True)
+            if key not in done and program == "dynid":
+                done[key] = by_dynid(train, unseen)
+            elif key not in done:
+                done[key] = by_sysid(train, unseen, 60.0 * chosen.minutes)
+            chosen.out.write_text(json.dumps(done, indent=1))
+            row = done[key]
+            print(f"{key:<28}{row['mrad']:8.2f} mrad {row['seconds']:8.1f} s of processor time", flush=True)
+            if row.get("description") is not None:
+                print(f"{name + ' description':<28}{row['description']:8.2f} mrad", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,19 +11,19 @@ tenth of the step.
 
 from __future__ import annotations
 
-import argparse
-import os
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
-for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import parser, pinocchio_model
 
 import mujoco
 import mujoco.rollout
 import numpy as np
 import pinocchio as pin
-from kernel import pinocchio_model
 
 from dynid.base.arrays import Float
 from dynid.kernel import backend
@@ -57,12 +57,12 @@ def mujoco_model(robot: RobotModel, step: float) -> mujoco.MjModel:
 
 def timed(work: Callable[[], Float], repeats: int) -> tuple[float, float, Float]:
     """Least wall and processor time, and what was found."""
-    wall, cpu, found = np.inf, np.inf, np.zeros(0)
+    wall, cpu, result = np.inf, np.inf, np.zeros(0)
     for _ in range(repeats):
         a, b = time.perf_counter(), time.process_time()
-        found = work()
+        result = work()
         wall, cpu = min(wall, time.perf_counter() - a), min(cpu, time.process_time() - b)
-    return wall, cpu, found
+    return wall, cpu, result
 
 
 def by_pinocchio(
@@ -139,36 +139,27 @@ def by_dynid(
 
 def main() -> None:
     """Prints a table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--robot", default="arm7")
-    parser.add_argument("--step", type=float, default=2e-3)
-    parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=5)
-    o = parser.parse_args()
+    o = parser(__doc__, robot="arm7", step=2e-3, steps=500, batch=256, threads=2, repeats=5).parse_args()
     robot = load_example(o.robot)
     rng = np.random.default_rng(0)
     many, goal = rng.uniform(-0.8, 0.8, (o.batch, robot.n)), rng.uniform(-0.5, 0.5, robot.n)
-    one = many[:1]
+    first = many[:1]
     sides: dict[str, tuple[int, Callable[[float, int], Callable[[], Float]]]] = {
-        "pinocchio, one robot": (1, lambda h, k: by_pinocchio(robot, one[0], goal, h, k)),
-        "MuJoCo, one robot": (1, lambda h, k: by_mujoco(robot, one[0], goal, h, k)),
-        "dynid, one robot": (1, lambda h, k: by_dynid(robot, one, goal, h, k, 1)),
+        "pinocchio, one robot": (1, lambda h, k: by_pinocchio(robot, first[0], goal, h, k)),
+        "MuJoCo, one robot": (1, lambda h, k: by_mujoco(robot, first[0], goal, h, k)),
+        "dynid, one robot": (1, lambda h, k: by_dynid(robot, first, goal, h, k, 1)),
         "mujoco.rollout, batch": (o.batch, lambda h, k: by_rollout(robot, many, goal, h, k, o.threads)),
         "dynid, batch": (o.batch, lambda h, k: by_dynid(robot, many, goal, h, k, o.threads)),
     }
     print(f"{robot.name}, {robot.n} joints, step {o.step} s, {o.steps} steps, {backend()}")
     print(f"{'':<24}{'steps/s (wall)':>16}{'steps/s (CPU)':>16}{'error, rad':>14}")
-    found = {}
+    ends = {}
     for side, (runs, made) in sides.items():
-        wall, cpu, found[side] = timed(made(o.step, o.steps), o.repeats)
-        error = float(np.abs(found[side] - made(o.step / 10, 10 * o.steps)()).max())
+        wall, cpu, ends[side] = timed(made(o.step, o.steps), o.repeats)
+        error = float(np.abs(ends[side] - made(o.step / 10, 10 * o.steps)()).max())
         count = runs * o.steps
         print(f"{side:<24}{count / wall:>16,.0f}{count / cpu:>16,.0f}{error:>14.1e}", flush=True)
-    apart = float(np.abs(found["dynid, batch"] - found["mujoco.rollout, batch"]).max())
+    apart = float(np.abs(ends["dynid, batch"] - ends["mujoco.rollout, batch"]).max())
     print(f"dynid and MuJoCo end {apart:.1e} rad apart, batches of {o.batch} on {o.threads} threads")
 
 

@@ -1,11 +1,11 @@
 """Robots that nobody tuned dynid for: its command beside plain least squares, scored on another motion.
 
-    python benchmarks/strangers.py [--logs 40] [--first 0] [--out strangers.jsonl]
+    python benchmarks/strangers.py [--logs 40] [--first 0] [--part 1/1] [--out strangers.jsonl]
 
 Published URDFs of arms and legs move along Fourier series, from pose to pose, with some joints alone from pose to pose,
 or one joint after the other; they have a random choice of what real robots have and the default model lacks
-(benchmarks/plants.py), and their descriptions are exact, off by up to 30 %, filled in with bodies of 1 kg and 1 kg m^2,
-or without inertias. `dynid identify ROBOT LOG` makes a model of each; both it and weighted least squares are then
+(dynid.testing.plants), and their models are exact, off by up to 30 %, filled in with links of 1 kg and 1 kg m^2, or
+without inertias. `dynid identify ROBOT LOG` makes a model of each; both it and weighted least squares are then
 scored on two motions of the same machine, moves and a Fourier series, filtered at dynid's cut-off: on samples in
 motion, and on all of them. At rest half of the plants keep all of their dry friction where they have hysteresis, and
 none where they have not, and in half of them it settles anywhere up to its limit. Runs that are in --out already are
@@ -16,65 +16,49 @@ with an internal error.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import Row, campaign, dynid_command, parser
 
 import numpy as np
 
 from benchmarks.plain_least_squares import Motion, equations, fit
-from benchmarks.plants import STRANGERS, Plant, Recorded, Stop, Unmodelled, plant, record, urdf_of
 from benchmarks.real import arm_of, relative
 from dynid.base.arrays import Bool, Float
 from dynid.log.own_columns import canonical_columns, write_log
+from dynid.testing.plants import STRANGERS, Plant, Recorded, Unmodelled, described_as, in_turns, plant, record
 
 MOTIONS = ("fourier", "moves", "picks", "in turns")
 DESCRIPTIONS = ("exact", "off", "off", "placeholders", "none")
 SECONDS = (20.0, 40.0, 60.0)
 SCORED = 20.0  # s of each motion that models are scored on
-MASSES = (0.05, 0.3)  # shares by which masses are off
 STANDING = 0.5  # chance that a joint keeps its place in a move where some move alone
-SLOWING = 0.4  # s that a joint takes to stop where joints move in turns
 AS_GOOD = 1.03  # of what least squares misses
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The campaign; see the module."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--logs", type=int, default=40)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args(arguments)
-    done = [json.loads(line) for line in given.out.read_text().splitlines()] if _exists(given.out) else []
-    rows = {row["seed"]: row for row in done}
-    for seed in range(given.first, given.first + given.logs):
-        if seed not in rows:
-            with tempfile.TemporaryDirectory() as folder:
-                rows[seed] = run(seed, Path(folder))
-            if given.out is not None:
-                with given.out.open("a") as file:
-                    file.write(json.dumps(rows[seed]) + "\n")
-        print(line_of(rows[seed]), flush=True)
-    scored = [row for row in rows.values() if row["exit"] == 0]
+    given = parser(__doc__, logs=40, first=0, part="1/1", out=Path).parse_args(arguments)
+    seeds = {seed: seed for seed in range(given.first, given.first + given.logs)}
+    rows = campaign(seeds, run, lambda row: row["seed"], given)
+    for row in rows:
+        print(line_of(row))
+    scored = [row for row in rows if row["exit"] == 0]
     pairs = [(row["dynid"][kind], row["plain"][kind]) for row in scored for kind in ("moves", "fourier")]
     moving, whole = (sum(ours[k] > AS_GOOD * plain[k] for ours, plain in pairs) for k in (0, 1))
     print(
         f"{moving} of {len(pairs)} scores in motion are worse than {AS_GOOD:g} times those of least squares, "
         f"{whole} of all samples"
     )
-    return int(any(row["exit"] == 1 for row in rows.values()))
+    return int(any(row["exit"] == 1 for row in rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +104,7 @@ def stranger(seed: int, folder: Path) -> Stranger:
     lacks = replace(lacks, at_rest=float(rng.choice([0.0, 1.0])))
     gears, joints = int(rng.integers(2**31)), machine.described.n
 
-    def made(kind: str, length: float, *, other: bool = False) -> Recorded:
+    def recorded(kind: str, length: float, *, other: bool = False) -> Recorded:
         return record(
             machine,
             np.random.default_rng([seed, MOTIONS.index(kind), *([1] if other else [])]),
@@ -132,8 +116,8 @@ def stranger(seed: int, folder: Path) -> Stranger:
             standing=STANDING if kind == "picks" else 0.0,
         )
 
-    robot, training = folder / "robot.urdf", made(motion, seconds)
-    describe(name, description, rng, robot)
+    robot, training = folder / "robot.urdf", recorded(motion, seconds)
+    described_as(name, description, rng, robot)
     names = machine.described.joint_names
     velocity = training.dq if logs_velocity else None
     columns = canonical_columns(names, training.q, dq=velocity, tau=training.tau)
@@ -145,84 +129,47 @@ def stranger(seed: int, folder: Path) -> Stranger:
         write_log(folder / "log.csv", training.t, columns),
         training,
         logs_velocity,
-        lambda kind: made(kind, SCORED, other=True),
+        lambda kind: recorded(kind, SCORED, other=True),
     )
 
 
-def run(seed: int, folder: Path) -> dict[str, Any]:
-    """One log: what it is, and what both miss on other motion, %."""
+def run(seed: int) -> Row:
+    """One log: what it is, and the errors of both on other motion, %."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _run(seed, Path(folder))
+
+
+def _run(seed: int, folder: Path) -> Row:
     case = stranger(seed, folder)
-    before = os.times()
-    code, printed = _dynid("identify", case.robot, case.log, "--out", folder / "run")
-    after = os.times()
-    row = {
+    ended = dynid_command("identify", case.robot, case.log, "--out", folder / "run")
+    row: Row = {
         "seed": seed,
         "log": case.label,
         "lacks": sorted(case.lacks.names),
-        "exit": code,
-        "processor": round(
-            after.children_user + after.children_system - before.children_user - before.children_system, 1
-        ),
-        "says": printed.strip().split("\n")[0][:200],
+        "exit": ended.code,
+        "processor": round(ended.seconds, 1),
+        "says": (ended.output.strip() or ended.errors.strip()).split("\n")[0][:200],
         "dynid": {},
         "plain": {},
     }
-    if code:
+    if ended.code:
         return row
-    found = json.loads((folder / "run" / "run.json").read_text())
-    row["verdict"] = found["verdict"]["level"]
-    cutoff = float(np.max(found["preparation"]["settings"]["cutoff"]))
-    parameters = None
+    result = json.loads((folder / "run" / "run.json").read_text())
+    row["verdict"] = result["verdict"]["level"]
+    cutoff = float(np.max(result["preparation"]["settings"]["cutoff"]))
+    Y, tau, _ = _plain(case.plant, case.training, cutoff, case.logs_velocity)
+    parameters = fit([Y], [tau])
     for kind in ("moves", "fourier"):
         test, other = case.other(kind, folder)
-        _, scores = _dynid("validate", folder / "run", test, "--json")
-        own = json.loads(scores)["results"]["scores"]
-        whole = own.get("all_samples") or own
-        row["dynid"][kind] = [round(100 * figures["total_relative"], 2) for figures in (own, whole)]
-        if parameters is None:
-            Y, tau, _ = _plain(case.plant, case.training, cutoff, case.logs_velocity)
-            parameters = fit([Y], [tau])
+        moving = json.loads(dynid_command("validate", folder / "run", test, "--json").output)["results"][
+            "scores"
+        ]
+        whole = moving.get("all_samples") or moving
+        row["dynid"][kind] = [round(100 * scores["total_relative"], 2) for scores in (moving, whole)]
         Y, tau, moves = _plain(case.plant, other, cutoff, True)
-        missed = np.einsum("knp,p->kn", Y, parameters) - tau
-        row["plain"][kind] = [round(relative(missed[k], tau[k]), 2) for k in (moves, slice(None))]
+        error = np.einsum("knp,p->kn", Y, parameters) - tau
+        row["plain"][kind] = [round(relative(error[k], tau[k]), 2) for k in (moves, slice(None))]
     return row
-
-
-def in_turns(joints: int, seconds: float) -> list[Stop]:
-    """Each joint stands but in its part of the time."""
-    part = seconds / joints
-    found = []
-    for j in range(joints):
-        found += [Stop((j,), -1.0, j * part)] if j else []
-        found += [Stop((j,), (j + 1) * part - SLOWING, 2.0 * seconds, SLOWING)] if j < joints - 1 else []
-    return found
-
-
-def describe(name: str, kind: str, rng: np.random.Generator, path: Path) -> None:
-    """Writes a robot's URDF without meshes, its inertias as the kind of description has them."""
-    tree = ET.parse(urdf_of(name))  # noqa: S314 - of an installed package
-    for link in tree.getroot().findall("link"):
-        for tag in ("visual", "collision"):
-            for part in link.findall(tag):
-                link.remove(part)
-        inertial = link.find("inertial")
-        if inertial is None:
-            continue
-        if kind == "none":
-            link.remove(inertial)
-        elif kind == "placeholders":
-            for part in list(inertial):
-                inertial.remove(part)
-            ET.SubElement(inertial, "mass", value="1.0")
-            ET.SubElement(
-                inertial, "inertia", ixx="1.0", iyy="1.0", izz="1.0", ixy="0.0", ixz="0.0", iyz="0.0"
-            )
-        elif kind == "off":
-            factor = 1.0 + float(rng.choice([-1.0, 1.0]) * rng.uniform(*MASSES))
-            for part in (inertial.find("mass"), inertial.find("inertia")):
-                for key, value in () if part is None else list(part.attrib.items()):
-                    part.set(key, repr(factor * float(value)))
-    tree.write(path)
 
 
 def line_of(row: dict[str, Any]) -> str:
@@ -241,20 +188,9 @@ def _pair(scores: Sequence[float]) -> str:
     return f"{moving}" if moving == whole else f"{moving} / {whole}"
 
 
-def _plain(one: Plant, log: Recorded, cutoff: float, velocity: bool) -> tuple[Float, Float, Bool]:
+def _plain(arm: Plant, log: Recorded, cutoff: float, velocity: bool) -> tuple[Float, Float, Bool]:
     motion = Motion(log.t, log.q, log.dq if velocity else None, log.tau)
-    return equations(arm_of(one.described), motion, cutoff)
-
-
-def _dynid(*arguments: object) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "dynid", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
-    return done.returncode, done.stdout or done.stderr
-
-
-def _exists(path: Path | None) -> bool:
-    return path is not None and path.is_file()
+    return equations(arm_of(arm.described), motion, cutoff)
 
 
 if __name__ == "__main__":

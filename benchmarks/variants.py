@@ -24,15 +24,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.harness import campaign, figure, markdown, note, on_real_logs, publish
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
 from benchmarks import real
-from benchmarks.pages import parser_of, written
 
 RATES = {"100 Hz": 100.0, "40 Hz": 40.0}
 COARSE = 1e-3  # rad or m, at the joints
@@ -44,16 +44,7 @@ HALF = """[data]
 train = [{{ trajectory = "*", part = {} }}]
 validate = [{{ trajectory = "*", part = {} }}]
 """
-NAMES = (
-    "exchanged",
-    "first half",
-    "second half",
-    "all of it",
-    "no velocity",
-    *RATES,
-    "coarse",
-    "jitter",
-)
+NAMES = ("exchanged", "first half", "second half", "all of it", "no velocity", *RATES, "coarse", "jitter")
 TIMEOUT = 900.0  # s, of one command
 
 
@@ -118,8 +109,13 @@ def replaced(table: pa.Table, name: str, values: Any) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, pa.array(values))
 
 
-def tried(case: real.Case, variant: Variant, scratch: Path) -> dict[str, Any]:
+def tried(job: tuple[real.Case, Variant]) -> dict[str, Any]:
     """One variant by the command, and by plain least squares."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _tried(*job, Path(folder))
+
+
+def _tried(case: real.Case, variant: Variant, scratch: Path) -> dict[str, Any]:
     mapping, log = scratch / "mapping.toml", case.log
     mapping.write_text(variant.mapping)
     if variant.log is not None:
@@ -128,18 +124,16 @@ def tried(case: real.Case, variant: Variant, scratch: Path) -> dict[str, Any]:
     row = real.run(real.Case(case.folder, case.robot, log, mapping), scratch, TIMEOUT)
     file = scratch / "run" / "run.json"
     findings = json.loads(file.read_text())["verdict"]["findings"] if file.exists() else []
-    doubts = sorted({one["code"] for one in findings if one["level"] == "doubt"})
+    doubts = sorted({item["code"] for item in findings if item["level"] == "doubt"})
     return {"case": case.name, "variant": variant.name, "doubts": doubts, **asdict(row)}
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """The rows as Markdown: a line for each log, a column for each variant."""
-    lines = [f"| log, robot, mapping | {' | '.join(NAMES)} |", f"|{'---|' * (len(NAMES) + 1)}"]
     by_place = {(row["case"], row["variant"]): row for row in rows}
-    for case in dict.fromkeys(row["case"] for row in rows):
-        cells = [cell(by_place.get((case, name))) for name in NAMES]
-        lines.append(f"| `{case}` | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    logs = dict.fromkeys(row["case"] for row in rows)
+    lines = [(f"`{log}`", *(cell(by_place.get((log, name))) for name in NAMES)) for log in logs]
+    return markdown(("log, robot, mapping", *NAMES), lines)
 
 
 def cell(row: dict[str, Any] | None) -> str:
@@ -148,7 +142,7 @@ def cell(row: dict[str, Any] | None) -> str:
         return "-"
     if row["exit"]:
         return str(row["verdict"])
-    plain, ours = (real.figure(row[key][0] if row[key] else None) for key in ("plain_alike", "ours"))
+    plain, ours = (figure(row[key][0] if row[key] else None) for key in ("plain_alike", "ours"))
     return f"{plain} / {ours} {row['verdict'][:1]}" + "".join(f" `{code}`" for code in row["doubts"])
 
 
@@ -166,36 +160,24 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs what is not in the file yet, prints the table, and writes it to the named page."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--only", default="", help="run the logs whose name holds this")
-    parser.add_argument("--out", type=Path, default=Path("variants.jsonl"), help="file for the rows as data")
-    options = parser.parse_args(arguments)
-    if options.write and options.only:
-        parser.error("--write wants all rows: leave --only out")
-    if not options.data.is_dir():
-        parser.error(f"no folder '{options.data}': set DYNID_DATA or give --data")
-    rows = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
-    done = {(row["case"], row["variant"]) for row in rows}
-    for case in real.cases(options.data):
-        if case.note == real.EXPERT or options.only not in case.name:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            mapping = real.with_mapping(case, Path(folder)).mapping
-            assert mapping is not None
-            text = mapping.read_text()
-        for variant in variants(case, text):
-            if (case.name, variant.name) in done:
-                continue
+    given = on_real_logs(__doc__, arguments, only="", out=Path("variants.jsonl"))
+    jobs = {}
+    for case in real.cases(given.data):
+        if case.note != real.EXPERT and given.only in case.name:
             with tempfile.TemporaryDirectory() as folder:
-                rows.append(tried(case, variant, Path(folder)))
-            with options.out.open("a") as file:
-                file.write(json.dumps(rows[-1]) + "\n")
-            print(case.name, variant.name, cell(rows[-1]), file=sys.stderr, flush=True)
-    text = f"{table(rows)}\n\n{summary(rows)}"
-    print(text)
-    if options.write:
-        options.write.write_text(written(options.write.read_text(), "variants.py", text))
-    return 1 if any(row["exit"] for row in rows) else 0
+                mapping = real.with_mapping(case, Path(folder)).mapping
+                assert mapping is not None
+                text = mapping.read_text()
+            jobs |= {(case.name, variant.name): (case, variant) for variant in variants(case, text)}
+    rows = campaign(
+        jobs,
+        tried,
+        lambda row: (row["case"], row["variant"]),
+        given,
+        lambda row: note(row["case"], row["variant"], cell(row)),
+    )
+    publish(f"{table(rows)}\n\n{summary(rows)}", "variants.py", given.write)
+    return int(any(row["exit"] for row in rows))
 
 
 if __name__ == "__main__":

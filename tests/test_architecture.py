@@ -24,6 +24,7 @@ FLOORS = (
     ("base", "data"),
     ("spatial", "kernel"),
     ("robot",),
+    ("recording",),
     ("log", "trajectories"),
     ("signals", "scene"),
     ("terms", "layouts"),
@@ -173,6 +174,23 @@ def shown(module: str) -> set[str]:
     assigned = (node for node in trees()[module].body if isinstance(node, ast.Assign))
     lists = (node.value for node in assigned if ast.unparse(node.targets[0]) == "__all__")
     return set(ast.literal_eval(next(lists, ast.Tuple([]))))
+
+
+def test_columns_and_units_of_files_end_at_the_recording() -> None:
+    """What works on measured motion asks for joints and signals, never for the columns that hold them."""
+    reading = {"log", "layouts", "formats", "api", "cli", "recording"}
+    mapped = {
+        f"{name}:{node.lineno}"
+        for name, tree in trees().items()
+        if room(name) not in reading
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Attribute) and node.attr == "mapping")
+        or (
+            isinstance(node, ast.ImportFrom)
+            and {alias.name for alias in node.names} & {"ChannelMap", "Conversion"}
+        )
+    }
+    assert mapped == set()
 
 
 def test_satellites_use_public_names_of_core_rooms_alone() -> None:

@@ -190,7 +190,7 @@ def test_replay_wants_commands(found: Identification, recording: Recording) -> N
 def test_the_error_of_a_replay_is_the_root_mean_square_over_its_joints() -> None:
     both = Replay(("a", "b"), np.array([3e-3, 4e-3]), np.array([6e-3, 8e-3]), 2.0)
     assert both.total == pytest.approx((np.sqrt(12.5) * 1e-3, np.sqrt(50.0) * 1e-3))
-    assert "position error: 3.54 mrad (mm), of the description 7.07" in both.lines()[0]
+    assert "position error: 3.54 mrad (mm); robot file: 7.07" in both.lines()[0]
     alone = replace(both, description=None)
     assert alone.total == (both.total[0], None)
     assert "description" not in alone.lines()[0]

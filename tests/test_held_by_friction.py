@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.plants import Plant, Recorded, Stop, Unmodelled, plant, record
-from benchmarks.strangers import in_turns
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
@@ -32,6 +30,7 @@ from dynid.signals.samples import BRIEF_BINS, REST, STANDING, stands
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.terms.friction import HALF
+from dynid.testing.plants import Plant, Recorded, Stop, Unmodelled, in_turns, plant, record
 from dynid.verbs.demo import save
 
 BESIDE = Unmodelled(cable=0.005, torque_step=0.002, ripple=0.005)

@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from benchmarks.plants import Plant
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import WLS
@@ -21,6 +20,7 @@ from dynid.run.serial import scores_from_dict, scores_to_dict
 from dynid.signals.samples import Samples
 from dynid.terms import Offset, RigidBody, Terms, Viscous
 from dynid.terms.residual_tests import LEAST_PARTS, PARTS, moves_throughout
+from dynid.testing.plants import Plant
 from tests.jogged_plant import RATE, Jogged, arm, jogged, plain_least_squares
 
 # Friction whose sign the model smooths over 0.02 rad/s, and the plant over less, comes out so much off.

@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from benchmarks.plants import Plant, Recorded, Unmodelled, plant, record
-from benchmarks.trap_robots import imprecise
 from dynid.base.diagnostics import Diagnostics
 from dynid.identification.pipeline import identify
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
+from dynid.testing.machines import imprecise
+from dynid.testing.plants import Plant, Recorded, Unmodelled, plant, record
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -180,5 +180,5 @@ def test_a_description_that_runs_away_takes_nothing_from_the_model(
     found = replay(run, log)
     np.testing.assert_array_equal(found.model, whole.model)
     assert found.description is None
-    assert "as described: a simulated robot that runs away" in found.lines()[0]
+    assert "robot file: a simulated robot that runs away" in found.lines()[0]
     assert [row["why"] for row in found.plain()["rows"]] == ["", "a simulated robot that runs away"]

@@ -9,7 +9,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from benchmarks.plants import Plant, Recorded, Unmodelled, plant, record
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
@@ -22,6 +21,7 @@ from dynid.rows import EnergyRows
 from dynid.run.result import Identification
 from dynid.run.validation import validate
 from dynid.signals.effort_at_rest import unexplained_hands
+from dynid.testing.plants import Plant, Recorded, Unmodelled, plant, record
 from dynid.verbs.summary import link_lines, score_lines
 
 SILENT = 1  # of the finger's three joints: it carries one and is carried by one
@@ -130,7 +130,7 @@ def test_a_brake_that_is_on_in_one_trajectory_spoils_no_joint(motor: float) -> N
     log = braked(one, first, held_still(), motor)
     found = identify(one.described, log, PLAIN, threads=1, diagnostics=Diagnostics())
     (warning,) = [item for item in found.diagnostics.warnings if item.identifier == "held-in-part"]
-    assert "stands still in 'held'" in warning.text
+    assert "is at rest in 'held'" in warning.text
     errors = [
         validate(run, logged(one, unseen), Diagnostics(), threads=1).scores.relative
         for run in (found, identified(None))

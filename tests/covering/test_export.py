@@ -15,7 +15,7 @@ from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
 from dynid.exporters.expression import on_one_branch
 from dynid.exporters.mjcf import new_mjcf
-from dynid.exporters.model import turned_zeros
+from dynid.exporters.model import with_zero_offsets
 from dynid.exporters.urdf import new_urdf
 from dynid.signals.samples import Samples
 from dynid.terms import Terms
@@ -113,4 +113,4 @@ def test_zeros_of_joints_are_positions_further_on(case: RobotCase) -> None:
     theta = case.theta[: 10 * robot.n_bodies]
     moved = Samples.from_motion(one + by, samples.dq, samples.ddq)
     plain = Samples.from_motion(one, samples.dq, samples.ddq)
-    agree(bodies.torque(turned_zeros(robot, by), plain, theta), bodies.torque(robot, moved, theta))
+    agree(bodies.torque(with_zero_offsets(robot, by), plain, theta), bodies.torque(robot, moved, theta))

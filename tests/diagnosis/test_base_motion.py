@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.plants import Recorded, Unmodelled, on_moving_base, plant, record
-from benchmarks.trap_robots import imprecise
 from dynid.base.diagnostics import Diagnostics
 from dynid.identification.pipeline import identify
 from dynid.log.read import Log
+from dynid.testing.machines import imprecise
+from dynid.testing.plants import Recorded, Unmodelled, on_moving_base, plant, record
 
 SWAY = np.array([0.4, 0.4, 0.1])
 WAVES, LOWEST, HIGHEST = 6, 0.2, 1.5

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.traps import MACHINES, Recording, recorded
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.finding import Interval, ResidualFinding
@@ -32,6 +31,8 @@ from dynid.log.read import read_log
 from dynid.run.result import Identification
 from dynid.signals.samples import REST, Samples
 from dynid.testing import TrueMotion, analysis_of, small_arm
+from dynid.testing.faults import Recording, recorded
+from dynid.testing.machines import MACHINES
 
 
 def ramp(seconds: float = 10.0, rate: float = 100.0, start: float = 0.0) -> Samples:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.trap_robots import tilted
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.diagnosis import compare_with_description
@@ -26,6 +25,7 @@ from dynid.diagnosis.wiring_checks import sign_readings
 from dynid.terms.gravity_tilt import find_tilt, turned
 from dynid.terms.residual_tests import Declared
 from dynid.testing import TrueMotion, analysis_of, small_arm
+from dynid.testing.machines import tilted
 from tests.diagnosis.test_traps import late
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -38,24 +37,15 @@ def test_results_are_kept_and_printed(
         }
         for noise, chain in bench.CELLS
     ]
-    out.write_text("".join(json.dumps(one) + "\n" for one in known[:-1]))
+    out.write_text("".join(json.dumps(row) + "\n" for row in known[:-1]))
     asked = []
 
-    def run_log(*task: object) -> dict[str, object]:
-        asked.append(task[:3])
+    def run_task(task: object, methods: object, seconds: float) -> dict[str, object]:
+        asked.append(task)
         return known[-1]
 
-    def run_all(tasks, methods, workers, seconds, done) -> None:  # type: ignore[no-untyped-def]  # a stub
-        for task in tasks:
-            done(run_log(*task))
-
-    monkeypatch.setattr(bench, "run_all", run_all)
-    monkeypatch.setattr(
-        sys,
-        "argv",
-        ["estimators.py", "--seeds", "1", "--robots", "arm7", "--methods", "wls,default", "--out", str(out)],
-    )
-    bench.main()
+    monkeypatch.setattr(bench, "run_task", run_task)
+    bench.main(["--seeds=1", "--robots=arm7", "--methods=wls,default", "--workers=0", f"--out={out}"])
     assert asked == [("arm7", 0, (10, "over"))]
     assert len(out.read_text().splitlines()) == 5
     printed = capsys.readouterr().out.splitlines()

@@ -280,7 +280,7 @@ def test_a_filter_that_still_moves_says_by_how_much_and_what_to_do() -> None:
     status = EKF(rounds=1, tolerance=1e-9).fit(case.regression).status
     assert not status.ok
     assert "1 passes" in status.text
-    assert "standard deviations a pass: raise rounds" in status.text
+    assert "standard deviations per pass: raise rounds" in status.text
 
 
 @pytest.mark.parametrize("with_velocity", [False, True])
@@ -426,7 +426,7 @@ def test_filters_on_the_command_line(
     found = run("watch", robot_file, log, *options, "ekf", "--settle", 3.5, "--out", tmp_path / "track.csv")
     assert found.code == 0, found.err
     assert "settling" in found.out
-    assert "surprise" in found.out
+    assert "normalised innovation" in found.out
     assert "Extended Kalman filter" in (tmp_path / "track.html").read_text(encoding="utf-8")
     table[4500, 0] = table[4499, 0]
     np.savetxt(log, table, delimiter=",", header=",".join(names), comments="", fmt="%.12g")

@@ -14,7 +14,7 @@ import pytest
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import ordered_map
-from dynid.excitation import criteria
+from dynid.excitation import design
 from dynid.excitation.collision import collision_model, points, segment_distance
 from dynid.excitation.constraints import SmoothBounds
 from dynid.excitation.design import Criterion, Information, focus_on
@@ -101,7 +101,7 @@ def test_precision_is_the_greatest_deviation_over_what_is_asked() -> None:
     deviations = np.sqrt(np.diag(np.linalg.inv(R.T @ R)))
     exact = float(np.log((deviations / asked).max()))
     assert information.figures(*at).precision == pytest.approx(exact, rel=1e-6)
-    assert exact <= information.value(*at) <= exact + 0.5 * np.log(INFORMATION.base.rank) / criteria.LEADING
+    assert exact <= information.value(*at) <= exact + 0.5 * np.log(INFORMATION.base.rank) / design.LEADING
     with pytest.raises(UsageError, match="precision"):
         replace(information, asked=0.0 * asked)
 
@@ -111,8 +111,8 @@ def test_balanced_weighs_intervals_and_the_condition_number() -> None:
     at = motion(coefficients(3))
     found = information.figures(*at)
     mean = -0.5 * found.logdet / INFORMATION.base.rank
-    assert found.balanced == pytest.approx(mean + criteria.PROPORTION * np.log(found.condition))
-    more = criteria.PROPORTION * np.log(INFORMATION.base.rank) / criteria.SHARPNESS
+    assert found.balanced == pytest.approx(mean + design.PROPORTION * np.log(found.condition))
+    more = design.PROPORTION * np.log(INFORMATION.base.rank) / design.SHARPNESS
     assert found.balanced <= information.value(*at) <= found.balanced + more
 
 
@@ -189,7 +189,7 @@ def test_quantities_that_nothing_determines_are_refused() -> None:
         for name, kind in zip(base.names, base.categories(), strict=True)
         if kind == "only in combination"
     )
-    with pytest.raises(UnfitDataError, match="it counts in"):
+    with pytest.raises(UnfitDataError, match="it is part of"):
         focus_on(base, [mixed])
     with pytest.raises(UsageError, match="unknown-parameter"):
         focus_on(base, ["nobody"])
@@ -287,9 +287,9 @@ def test_both_ways_to_the_spectrum_agree(criterion: Criterion, monkeypatch: pyte
     # By the Gram matrix and, where that has too few digits, by the triangle of the regressor itself.
     information, at = replace(INFORMATION, criterion=criterion), motion(coefficients(3))
     short, g = information.gradient(*at)
-    assert criteria._split(np.eye(3)) is not None
-    monkeypatch.setattr(criteria, "SQUARABLE", 1.0)
-    assert criteria._split(np.eye(3)) is None
+    assert design._inverse_factors(np.eye(3)) is not None
+    monkeypatch.setattr(design, "SQUARABLE", 1.0)
+    assert design._inverse_factors(np.eye(3)) is None
     long, h = information.gradient(*at)
     assert short == pytest.approx(long, rel=1e-9)
     np.testing.assert_allclose(g, h, atol=1e-8 * np.abs(h).max())
@@ -302,7 +302,7 @@ def test_gradients_of_poor_motions_agree_with_central_differences(criterion: Cri
     X, E = 0.02 * coefficients(4), 0.02 * np.random.default_rng(14).normal(size=(BASIS.size, ROBOT.n))
     R = information.triangle(*motion(X))
     D = np.linalg.norm(R, axis=0) if criterion is Criterion.CONDITION else information._scale
-    assert np.linalg.cond(R / D) ** 2 > 1.0 / criteria.SQUARABLE
+    assert np.linalg.cond(R / D) ** 2 > 1.0 / design.SQUARABLE
     _, g = information.gradient(*motion(X))
     slope = sum(float((B.T @ part * E).sum()) for B, part in zip(GRID[:3], g, strict=True))
     found = float(directional(lambda Y: information.value(*motion(Y)), X, E, 1e-3))

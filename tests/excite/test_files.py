@@ -150,7 +150,9 @@ def test_the_command_writes_a_whole_folder(tmp_path: Path, run: Run) -> None:
     assert done.out.startswith("NOT CHECKED: the robot's own shapes")
     assert (out / FILES[Format.CSV]).read_text().startswith("# NOT CHECKED: the robot's own shapes")
     page = (out / "picture.html").read_text()
-    assert all(word in page for word in ("Margins", "velocity", "torque", "Least distances", "NOT CHECKED"))
+    assert all(
+        word in page for word in ("Margins", "velocity", "torque", "Smallest distances", "NOT CHECKED")
+    )
     # The moving robot, on the floor that it keeps off, at most 30 frames a second of the 8 s.
     scene = json.loads(page.split('class="scene-data">')[1].split("</script>")[0])
     assert len(base64.b64decode(scene["motion"]["q"])) == 4 * 7 * 241
@@ -187,7 +189,7 @@ def test_the_command_names_what_is_wrong(tmp_path: Path, run: Run, robot_file: P
         ("shapes.radius", [0.1, 0.1], 3, "2 radii"),
         ("surroundings.clearance", 9.0, 2, "every pair"),
         ("motion.harmonics", 400, 2, "5607 coefficients"),
-        ("motion.seconds", 1e5, 2, "expected up to 10000000 rows"),
+        ("motion.seconds", 1e5, 2, "up to 10000000 rows"),
         ("output.rate", 0.0, 3, "output.rate = 0.0"),
         ("motion.second", 3.0, 3, "did you mean 'seconds'?"),
     ):
@@ -243,7 +245,7 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, run: Run, monkeypatch: pyt
     assert stored["stopped"]
     assert (stored["starts"], stored["iterations"]) == (1, 1)
     assert min(m["margin"] for m in stored["margins"]) >= 0
-    assert "Stopped before" in (tmp_path / "traj" / "picture.html").read_text()
+    assert "search was stopped early" in (tmp_path / "traj" / "picture.html").read_text()
 
 
 def test_a_colliding_start_pose_is_refused(tmp_path: Path, run: Run) -> None:

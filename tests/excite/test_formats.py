@@ -284,9 +284,7 @@ def test_each_form_tells_units_and_what_was_not_checked(tmp_path: Path, form: Fo
     texts = [one.read_text() for one in files]
     assert any(HEADLINE in text for text in texts)
     if form is not Format.CSV:
-        assert any(
-            "units: " in text and "greatest position, velocity, acceleration" in text for text in texts
-        )
+        assert any("units: " in text and "largest position, velocity, acceleration" in text for text in texts)
     first = path.read_text().splitlines()[0] if path.is_file() else ""
     if first.startswith("#"):
         assert first == f"# {HEADLINE}"
@@ -305,7 +303,7 @@ def test_torque_goes_where_it_can_be_held() -> None:
         if form in (Format.CSV, Format.PARQUET, Format.MUJOCO):
             form.check(names, torque=True)
         else:
-            with pytest.raises(UsageError, match="holds positions"):
+            with pytest.raises(UsageError, match="stores positions"):
                 form.check(names, torque=True)
 
 

@@ -163,7 +163,7 @@ def test_a_motion_after_a_run_with_compliance_keeps_torque_limits_at_1_khz() -> 
     assert found is not None
     assert found.left_out == ("compliance",)
     assert max(one.left_out for one in found.joints) > 0
-    assert "leaves out what differentiates along time: compliance" in " ".join(checks_of(plan).notes)
+    assert "omits terms that need derivatives over time: compliance" in " ".join(checks_of(plan).notes)
 
 
 def test_torque_limits_do_not_count_a_delay_of_the_log() -> None:
@@ -185,7 +185,7 @@ def test_the_command_goes_on_from_a_run_whose_terms_differentiate(
     few = planned(tmp_path, SHORT_SEARCH | bounded | {"search.iterations": 3})
     done = run("excite", robot_file, *few, "--after", tmp_path / "run", "--out", tmp_path / "next")
     assert done.code == 0, done.err
-    assert f"leaves out what differentiates along time: {term}" in done.out
+    assert f"omits terms that need derivatives over time: {term}" in done.out
     stored = json.loads((tmp_path / "next" / "plan.json").read_text())
     assert min(margin["margin"] for margin in stored["margins"]) >= 0
     reserve = stored["torque_reserve"]

@@ -68,7 +68,7 @@ def checked(run: Run, arm: str, folder: Path, *options: Any, step: float = STEP)
     done = run("excite", ARMS[arm], "--floor", 0, "--out", folder / "traj", *options)
     assert done.code == 0, done.err
     assert done.out.startswith(
-        "checked on the robot's collision shapes; the final motion again at 1000 Hz by coal"
+        "checked on the robot's collision shapes; the final motion verified at 1000 Hz with coal"
     )
     stored = json.loads((folder / "traj" / "plan.json").read_text())
     assert stored["not_checked"] == []

@@ -343,7 +343,7 @@ def test_without_coal_the_output_says_what_was_not_checked(
     few = SHORT_SEARCH | {"search.iterations": 1}
     done = run("excite", path, *planned(tmp_path, few), "--floor", -1.0, "--out", tmp_path / "with")
     assert done.code == 0, done.err
-    assert "the final motion again at 1000 Hz by coal" in done.out
+    assert "the final motion verified at 1000 Hz with coal" in done.out
     monkeypatch.setitem(sys.modules, "coal", None)
     done = run("excite", path, *planned(tmp_path, few), "--floor", -1.0, "--out", tmp_path / "without")
     assert done.code == 0, done.err
@@ -362,7 +362,7 @@ def test_shapes_that_could_not_be_read_are_not_said_to_be_checked(run: Run, tmp_
         "NOT CHECKED: the robot's own shapes; the collision shape of two (no such file); "
     )
     stored = json.loads((tmp_path / "out" / "plan.json").read_text())["not_checked"]
-    assert stored[0].startswith("the robot's own shapes (two are taken as capsules from joint to joint")
+    assert stored[0].startswith("the robot's own shapes (two are replaced by capsules")
     assert "checked on the robot's collision shapes and capsules in place of two" in done.out
 
 

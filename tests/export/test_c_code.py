@@ -140,5 +140,5 @@ def test_very_large_robots_are_refused() -> None:
         projection_offset=np.zeros(many),
         merged=(),
     )
-    with pytest.raises(RefusedError, match="65 bodies"):
+    with pytest.raises(RefusedError, match="65 links"):
         write_c(replace(model, robot=big, inertia=np.ones((many, 10))), "model.h")

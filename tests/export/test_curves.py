@@ -13,7 +13,7 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
-from dynid.exporters.model import speeds_up_to, straight, without
+from dynid.exporters.model import beyond_robot_file, speeds_up_to, straight
 from dynid.robot import load_robot
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, Offset, OnMotor, PositionFriction, RigidBody, RotorInertia, Terms, Viscous
@@ -128,7 +128,7 @@ def test_presliding_becomes_coulomb_and_what_needs_more_than_speed_is_named() ->
     assert model.distance.tolist() == [0.001, 0, 0, 0, 0, 0]
     assert model.coulomb[0] == theta[-3]
     assert model.width[0] > 0
-    assert without(model, rotor=False)[0] == "the memory of presliding friction"
+    assert beyond_robot_file(model, rotor=False)[0] == "the memory of presliding friction"
     assert model.coulomb[1] == 0.0
 
 

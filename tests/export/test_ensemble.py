@@ -191,7 +191,7 @@ def test_a_file_of_samples_holds_what_as_many_mjcf_files_do(
     assert run("export", folder, "--to", tmp_path / "m.xml", "--ensemble", 3, "--seed", 5).code == 0
     done = run("export", folder, "--to", tmp_path / "m.npz", "--ensemble", 3, "--seed", 5)
     assert done.code == 0
-    assert "set by the error on held-out blocks" in done.out
+    assert "matched to the held-out error, %" in done.out
     again = run("export", folder, "--to", tmp_path / "again.npz", "--ensemble", 3, "--seed", 5)
     assert again.code == 0
     assert (tmp_path / "m.npz").read_bytes() == (tmp_path / "again.npz").read_bytes()
@@ -236,10 +236,10 @@ def test_logs_of_other_joints_are_refused(stored: Identification, other_log: Pat
 def test_the_command(run: Run, folder: Path, train_log: Path, tmp_path: Path) -> None:
     done = run("export", folder, "--to", tmp_path / "e.json", "--ensemble", "2")
     assert done.code == 0
-    assert "spread on unseen other" in done.out
+    assert "on held-out other, %" in done.out
     assert "error of the estimate there" in done.out
     again = run("export", folder, "--to", tmp_path / "f.json", "--ensemble", "2", "--validate", train_log)
-    assert "spread on unseen train" in again.out
+    assert "on held-out train, %" in again.out
     assert run("export", folder, "--to", tmp_path / "g.json", "--validate", train_log).code == 2
     missing = tmp_path / "missing.csv"
     assert (

@@ -15,7 +15,7 @@ from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
 from dynid.exporters.expression import motor_faults, motors_of
 from dynid.exporters.mjcf import new_mjcf
-from dynid.exporters.model import note_left_out, without
+from dynid.exporters.model import beyond_robot_file, note_left_out
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -123,7 +123,7 @@ def test_mujoco_has_motors_of_several_joints_as_tendons(which: tuple[str, ...]) 
                 if np.array_equal(coefficients(theirs, t), COUPLED.drive.transmission[motor])
             ]
             assert theirs.tendon_frictionloss[own] == value
-    assert without(model, rotor=False) == ["offset"]
+    assert beyond_robot_file(model, rotor=False) == ["offset"]
 
 
 def coefficients(theirs: Any, tendon: int) -> np.ndarray:
@@ -145,7 +145,7 @@ def test_motors_that_cannot_exist_are_named() -> None:
 def test_formats_of_single_joints_name_what_they_lack() -> None:
     model, _, _ = exported(COUPLED, TERMS["coupling"], TERMS["tilt"], TERMS["viscous"])
     diagnostics = Diagnostics()
-    note_left_out(model, "URDF", without(model, rotor=True), diagnostics)
+    note_left_out(model, "URDF", beyond_robot_file(model, rotor=True), diagnostics)
     (warning,) = diagnostics.warnings
     for name in ("joint_coupling", "gravity_tilt", "on_motor"):
         assert name in warning.text

@@ -24,7 +24,7 @@ from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
 from dynid.exporters.export import export_parameters
 from dynid.exporters.mjcf import NotEditable, edit_mjcf, new_mjcf, samples_npz
-from dynid.exporters.model import held_springs, note_left_out, turned_zeros
+from dynid.exporters.model import exportable_springs, note_left_out, with_zero_offsets
 from dynid.exporters.sdf import new_sdf
 from dynid.exporters.urdf import new_urdf
 from dynid.robot import load_robot
@@ -309,7 +309,7 @@ def test_springs_follow_positions_as_logged_where_a_joints_zero_is_off(own: bool
     theta = np.append(model_of(robot).inertia.ravel(), [8.0, -3.0, 90.0, 4.0])
     zeros = np.array([0.2, 0.03, -0.1, 0.0])
     model = ExportModel.of_terms(robot, terms, theta)
-    model = replace(model, robot=turned_zeros(robot, zeros), zeros=zeros)
+    model = replace(model, robot=with_zero_offsets(robot, zeros), zeros=zeros)
     data = edit_mjcf(model, path, Reading())[0] if own else new_mjcf(model)
     # Bodies stand further than the log says by the zeros; springs were identified along the log's positions.
     q, dq, ddq = states(robot)
@@ -345,8 +345,8 @@ def test_what_a_format_cannot_hold_is_told_with_its_size(tmp_path: Path) -> None
     first, second, third = (f"'{name}'" for name in robot.joint_names[:3])
     both = f"{second} + {third}"
     cases = {
-        "urdf": ((first, both), "MJCF and C can hold"),
-        "sdf": ((both,), "MJCF and C can hold"),
+        "urdf": ((first, both), "MJCF and C can represent"),
+        "sdf": ((both,), "MJCF and C can represent"),
         "xml": ((), ""),
     }
     for suffix, (named, held) in cases.items():
@@ -365,8 +365,8 @@ def test_what_a_format_cannot_hold_is_told_with_its_size(tmp_path: Path) -> None
     (warning,) = diagnostics.warnings
     unit = "N" if robot.prismatic[0] else "N m"
     assert f"up to 8.5 {unit} on the log's motion" in warning.text
-    assert "MJCF, SDF and C can hold it" in warning.text
-    assert held_springs(model, several=False) == list(model.springs)
+    assert "MJCF, SDF and C can represent it" in warning.text
+    assert exportable_springs(model, several=False) == list(model.springs)
 
 
 def test_springs_without_stiffness_are_offsets_and_negative_ones_no_springs(tmp_path: Path) -> None:
@@ -444,7 +444,9 @@ def test_a_run_with_springs_is_exported_as_it_predicts(tmp_path: Path) -> None:
     wanted = run.predict(*states(robot))
     agree(by_mujoco((tmp_path / "own.xml").read_bytes(), robot) + model.offset, wanted)
     run.export(tmp_path / "arm.urdf", diagnostics=diagnostics)
-    (warning,) = [one.text for one in diagnostics.warnings if "URDF cannot hold these springs" in one.text]
+    (warning,) = [
+        one.text for one in diagnostics.warnings if "URDF cannot represent these springs" in one.text
+    ]
     q = np.concatenate([np.asarray(log.read(one).q) for one in log.trajectories])
     for j, name in enumerate(robot.joint_names[:3]):
         said = re.search(rf"'{name}' \([^)]*\), up to (\S+) N", warning)
@@ -471,4 +473,4 @@ def test_a_spring_at_a_motor_of_several_joints_is_a_tendon(tmp_path: Path) -> No
     diagnostics = Diagnostics()
     export_parameters(robot, terms, theta, tmp_path / "robot.sdf", diagnostics=diagnostics)
     (warning,) = [one.text for one in diagnostics.warnings if "springs" in one.text]
-    assert "SDF cannot hold these springs: 0.5 'joint2' + 'joint3'" in warning
+    assert "SDF cannot represent these springs: 0.5 'joint2' + 'joint3'" in warning

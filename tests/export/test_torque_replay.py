@@ -157,7 +157,7 @@ def test_what_no_file_holds_has_rows_of_its_own(unseen: dynid.Log) -> None:
         np.testing.assert_allclose(np.delete(alone, 1), np.delete(beside, 1), rtol=1e-9)
         if moved is not None and moved_beside is not None:
             assert moved_beside[1] < 0.1 * moved[1]
-    assert "Neither file holds spring." in replayed.lines()
+    assert "Neither file can represent spring." in replayed.lines()
 
 
 def test_motors_of_several_joints_are_in_mujocos_file(unseen: dynid.Log) -> None:

@@ -11,7 +11,7 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.exporters import ExportModel
 from dynid.exporters.mjcf import edit_mjcf, new_mjcf
-from dynid.exporters.model import turned_zeros
+from dynid.exporters.model import with_zero_offsets
 from dynid.robot import load_robot
 from dynid.robot.model import JointType
 from dynid.robot.options import Reading
@@ -23,7 +23,7 @@ ZEROS = np.array([0.0, 0.03, -0.02, 0.0, 0.05, 0.0])
 
 
 def turned(model: ExportModel, zeros: np.ndarray) -> ExportModel:
-    return replace(model, robot=turned_zeros(model.robot, zeros), zeros=zeros)
+    return replace(model, robot=with_zero_offsets(model.robot, zeros), zeros=zeros)
 
 
 @pytest.mark.parametrize("unit", ["radian", "degree"])
@@ -55,7 +55,7 @@ def test_slides_move_and_followers_follow() -> None:
     kinds = (*PUMA.joint_types[:2], JointType.PRISMATIC, *PUMA.joint_types[3:])
     robot = replace(PUMA, joint_types=kinds)
     q = np.random.default_rng(0).uniform(-0.5, 0.5, (3, 6))
-    moved = turned_zeros(robot, ZEROS)
+    moved = with_zero_offsets(robot, ZEROS)
     still = np.zeros_like(q)
     wanted = model_of(robot).rigid_torque(q + ZEROS, still, still)
     found = replace(model_of(robot), robot=moved).rigid_torque(q, still, still)

@@ -13,11 +13,12 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, UnfitDataError
 from dynid.log.checks import LogWatch, check_log
 from dynid.log.files import file_hash
-from dynid.log.log import Channel, ChannelMap, RawChunk
+from dynid.log.log import Channel, ChannelMap
 from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
 from dynid.log.readers.bag import survey
 from dynid.log.readers.bag_messages import Decoder
+from dynid.recording import RawChunk
 from dynid.robot.model import RobotModel
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation

@@ -10,9 +10,8 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError
-from dynid.log.conversion import delayed, slopes
-from dynid.log.log import RawChunk
 from dynid.log.read import Log
+from dynid.recording import RawChunk, delayed, slopes
 from dynid.robot.drive import Servo
 from dynid.robot.model import RobotModel
 from dynid.robot.options import ServoSettings
@@ -139,7 +138,7 @@ def one_chunk(robot: RobotModel) -> RawChunk:
 
 
 def cut(chunk: RawChunk, rows: int) -> Iterator[RawChunk]:
-    from dynid.log.log import taken
+    from dynid.recording import taken
 
     for start in range(0, len(chunk.t), rows):
         yield replace(taken(chunk, slice(start, start + rows)), first_row=start)

@@ -81,5 +81,5 @@ def test_a_pause_of_one_port_is_not_filled(tmp_path: Path) -> None:
 def test_a_dump_without_numbers_is_refused_in_words(tmp_path: Path) -> None:
     t = 1.7e9 + 0.01 * np.arange(50)
     port(tmp_path, "speech", t, ["hello"] * 50)
-    with pytest.raises(InputError, match="without a port of numbers"):
+    with pytest.raises(InputError, match="ports have no numbers"):
         open_table(tmp_path)

@@ -15,9 +15,10 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UsageError
 from dynid.log.files import READERS, open_table
-from dynid.log.log import Channel, ChannelMap, RawChunk, Text
+from dynid.log.log import Channel, ChannelMap, Text
 from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, Selection, read_log
+from dynid.log.read import Selection, read_log
+from dynid.recording import RawChunk
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
 from tests.log import formats
@@ -407,17 +408,6 @@ def test_columns_that_are_no_numbers(robot: RobotModel, tmp_path: Path) -> None:
     log = read_log(tmp_path / "log.parquet", robot)
     with pytest.raises(InputError, match=r"column-type.*'q_elbow' of type struct"):
         log.read(log.trajectories[0])
-
-
-def test_logs_are_read_with_flat_memory(robot: RobotModel, tmp_path: Path) -> None:
-    # Only the rows of the chunk in hand are alive: earlier ones are not kept by the log.
-    log: Log = read_log(write_log(tmp_path / "log.parquet", t, COLUMNS), robot)
-    sizes = [
-        chunk.q.base.nbytes if chunk.q.base is not None else chunk.q.nbytes
-        for chunk in log.chunks(log.trajectories[0], 50)
-    ]
-    assert len(sizes) == T // 50
-    assert max(sizes) <= 50 * 2 * 3 * 8  # positions, velocities and torques of these rows lie in one block
 
 
 def test_recordings_one_behind_the_other_are_motions(robot: RobotModel, tmp_path: Path) -> None:

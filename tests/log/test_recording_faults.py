@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.plants import Moves
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.log.log import RawChunk, Trajectory
 from dynid.log.recording_faults import RecordingWatch, turns
+from dynid.recording import RawChunk, Trajectory
 from dynid.testing import small_arm
+from dynid.testing.plants import Moves
 
 ARM, RATE, SECONDS = small_arm(), 1000.0, 24.0
 

@@ -99,7 +99,7 @@ def test_lines_that_name_their_values(given: str, mark: str, tmp_path: Path) -> 
     path.write_text("\n".join(["booting...", "# an arm", *rows, ""]))
     table = open_table(path)
     np.testing.assert_array_equal(read(table, tuple(by_name(0))), ALL)
-    assert getattr(table, "left_out", ()) == ("1 line(s) of another form",)
+    assert getattr(table, "left_out", ()) == ("1 line(s) in another form",)
 
 
 def test_units_and_lists_of_named_values(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_lines_of_loggers(prefix: str, way: Callable[[list[str]], str], tmp_path
     )
     table = open_table(path)
     np.testing.assert_array_equal(read(table, tuple(f"column[{k}]" for k in range(7))), ALL)
-    assert getattr(table, "left_out", ()) == ("1 line(s) of another form",)
+    assert getattr(table, "left_out", ()) == ("1 line(s) in another form",)
     rows = [
         f"{prefix.format(t[k])}q: {text(q[k], ', ', '[]')[1:-1]} tau: {text(tau[k], ', ', '[]')}"
         for k in range(T)

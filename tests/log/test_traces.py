@@ -87,15 +87,15 @@ def test_a_variable_with_cells_that_are_no_numbers_is_left_out_with_a_warning(
     found = contents(path)
     assert set(found.table.column_names) == {"time", "q"}
     (warning,) = getattr(found.table, "remarks", ())
-    assert f"status ('{cell}' is no number)" in warning.text
+    assert f"status ('{cell}' is not a number)" in warning.text
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("; 3000; 3", "; 500; 3", "run back, from 2000 to 500"),
+        ("; 3000; 3", "; 500; 3", "decrease, from 2000 to 500"),
         ("Variable; dq", "Variable; q", "q more than once"),
-        ("; 3000; 3", "; 3000; three", "'three' is no number"),
+        ("; 3000; 3", "; 3000; three", "'three' is not a number"),
     ],
 )
 def test_times_that_run_back_and_names_that_are_there_twice_are_refused(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from benchmarks.harness import END, start_of, written
+
 import numpy as np
 import pinocchio as pin
 import pytest
 
 from benchmarks import real, variants
-from benchmarks.pages import END, start_of, written
 from benchmarks.plain_least_squares import Motion, equations, fit
 from dynid.identification.experiment import Experiment
 from dynid.log.own_columns import canonical_columns, write_log

@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.plants import Plant, Unmodelled, plant, record
-from benchmarks.strangers import describe
 from dynid import simulate
 from dynid.api.result import Result
 from dynid.base.diagnostics import Diagnostics
@@ -18,6 +16,7 @@ from dynid.kernel import inverse_dynamics
 from dynid.log.read import Log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
+from dynid.testing.plants import Plant, Unmodelled, described_as, plant, record
 
 BALL, ROD = (0.02, 0.02, 0.02), (0.02, 0.02, 0.001)
 
@@ -129,7 +128,7 @@ def log_of(one: Plant, seed: int, seconds: float) -> Log:
 
 def test_a_log_is_not_doubted_for_masses_that_nobody_knows(tmp_path: Path) -> None:
     one = plant("z1", np.random.default_rng(2))
-    describe("z1", "placeholders", np.random.default_rng(0), tmp_path / "z1.urdf")
+    described_as("z1", "placeholders", np.random.default_rng(0), tmp_path / "z1.urdf")
     said = Diagnostics()
     robot = load_robot(tmp_path / "z1.urdf", diagnostics=said)
     log, unseen = log_of(one, 3, 24.0), log_of(one, 4, 12.0)

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.plants import Plant, Unmodelled, plant, record
 from dynid.base.diagnostics import Diagnostics
 from dynid.exporters.model import ExportModel
 from dynid.identification.pipeline import identify
@@ -16,6 +15,7 @@ from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.read import Log, read_log
 from dynid.run.result import Identification
 from dynid.terms import LoadFriction
+from dynid.testing.plants import Plant, Unmodelled, plant, record
 
 LOST = 0.07
 # What this plant has besides: cables, and torque that is rounded.

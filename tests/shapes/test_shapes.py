@@ -199,7 +199,7 @@ def test_worth_is_shown_on_held_out_blocks(result: Identification) -> None:
         assert choice.chosen == "stribeck"
         assert choice.winner.earned
         assert choice.candidates[0].name == "without"
-    assert any("stribeck earned its place" in f.title for f in result.verdict.findings)
+    assert any("stribeck improves the prediction" in f.title for f in result.verdict.findings)
     (held_out,) = result.validations
     assert (held_out.scores.r2 > 0.99).all()
 
@@ -212,7 +212,7 @@ def test_a_run_folder_keeps_shapes_and_choices(result: Identification, tmp_path:
     assert tuple(back.terms) == tuple(result.terms)
     assert "Nonlinear parameters" in report
     assert "velocity1" in report
-    assert "earned its place" in report
+    assert "significant" in report
 
 
 def test_a_term_that_is_not_needed_is_reported(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_term_that_is_not_needed_is_reported(tmp_path: Path) -> None:
         ROBOT, log, replace(SETTINGS, terms=BODIES + Coulomb(WIDTH) + Stribeck() + Offset()), threads=1
     )
     assert all(choice.chosen == "without" for choice in found.choices)
-    assert any("did not earn its place" in f.title for f in found.verdict.findings)
+    assert any("does not improve the prediction" in f.title for f in found.verdict.findings)
     chosen = identify(
         ROBOT,
         log,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dynid.log.log import RawChunk, Trajectory
+from dynid.recording import RawChunk, Trajectory
 from dynid.signals.time_base import Piece, pieces
 
 TURN = 2 * np.pi

@@ -14,8 +14,8 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import ordered_map
 from dynid.identification.experiment import Experiment, open_log
-from dynid.log.log import RawChunk, Trajectory
 from dynid.log.read import Log
+from dynid.recording import RawChunk, Trajectory
 from dynid.robot import load_robot
 from dynid.signals import time_base as windows
 from dynid.signals.prepare import Prepared, prepare

@@ -9,7 +9,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from benchmarks.plants import Plant, Recorded, Unmodelled, plant, record
 from dynid.base.diagnostics import Diagnostics
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
@@ -19,6 +18,7 @@ from dynid.run.validation import validate
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.signals.state_cutoff import SHARPER
+from dynid.testing.plants import Plant, Recorded, Unmodelled, plant, record
 
 PLANTS = {"finger": 1, "ur3": 2}
 SECONDS = 40.0

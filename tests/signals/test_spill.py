@@ -8,7 +8,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from dynid.signals.samples import Samples, Spilled
+from dynid.base.arrays import SpilledRecords
+from dynid.signals.samples import Samples
 
 
 def batch(seed: int, rows: int) -> Samples:
@@ -41,7 +42,7 @@ def same(a: object, b: object) -> bool:
 
 def test_batches_come_back_bit_by_bit() -> None:
     batches = [batch(seed, rows) for seed, rows in enumerate((50, 1, 0, 1000))]
-    spilled = Spilled()
+    spilled = SpilledRecords(Samples)
     for one in batches:
         spilled.add(one)
     for _ in range(2):
@@ -52,7 +53,7 @@ def test_batches_come_back_bit_by_bit() -> None:
 
 
 def test_two_walks_at_a_time_do_not_disturb_each_other() -> None:
-    spilled = Spilled()
+    spilled = SpilledRecords(Samples)
     for seed in range(4):
         spilled.add(batch(seed, 20))
     for one, other in zip(spilled, spilled, strict=True):

@@ -8,8 +8,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from benchmarks.trap_robots import imprecise, loaded
-from benchmarks.traps import BY_NAME, CLEAN, MACHINES, outcome
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.diagnosis import compare_with_description
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
@@ -19,6 +17,8 @@ from dynid.spatial.inertia import from_com, to_com
 from dynid.terms.gain import SCALE_CHANCE, CommonScale, common_scale, gravity_parameters
 from dynid.terms.payload import UNSURE, UNSURE_CENTRE
 from dynid.testing import analysis_of, small_arm
+from dynid.testing.faults import BY_NAME, CLEAN, outcome
+from dynid.testing.machines import MACHINES, imprecise, loaded
 
 DRAWS = 100
 

@@ -1,4 +1,11 @@
-"""Exciting motions: smooth trajectories inside the limits of a robot."""
+"""Exciting motions: what to run on the robot so that its log determines the model.
+
+This room designs trajectories that make the base parameters of a model as identifiable as the limits allow. The limits
+cover joints, torque, surroundings and self-collision. Families are Fourier series, splines, friction sweeps, static
+poses and torque sinusoids. A finished motion is checked on a dense grid and, if the package coal is installed, by
+independent distances at 1 kHz. It is written with a page to look at and with files in the formats of common
+controllers.
+"""
 
 from __future__ import annotations
 

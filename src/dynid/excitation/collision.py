@@ -1,4 +1,4 @@
-"""What of a robot must stay apart, and how far apart it is: convex parts of the links, tools and obstacles."""
+"""Self-collision: convex parts of links, tools and obstacles, and distances between them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynid.base import Bool, Float, Int, UsageError, dataclass, locked
 from dynid.excitation.shapes import RobotShapes, Solids
 from dynid.robot import RobotModel, Shape
 
-# Capsules and the distance between them.
+# Capsules, and distances between them.
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,22 +33,37 @@ class Capsule:
 
 
 def segment_distance(a0: Float, a1: Float, b0: Float, b1: Float) -> tuple[Float, Float, Float, Float]:
-    """Distance between segments and where it is met.
+    """Distance between segments, and the points where it is attained.
 
-    a0, a1, b0, b1: (..., 3).    Returns distance (...), unit vector from b to a (..., 3), and the places s, t in [0, 1]
-    along a and b. The least over the interior and the four ends against the other segment: exact, parallel or not.
+    It is the least over the interior and the four ends against the other segment, which is exact for parallel segments
+    too.
+
+    Parameters
+    ----------
+    a0, a1, b0, b1 : ndarray, shape (..., 3), m
+        Ends of the segments a and b.
+
+    Returns
+    -------
+    distance : ndarray, shape (...), m
+        Distance.
+    normal : ndarray, shape (..., 3)
+        Unit vector from b to a.
+    s, t : ndarray, shape (...)
+        Places in [0, 1] along a and b.
+
     """
     u, v, w = a1 - a0, b1 - b0, a0 - b0
     uu, vv, uv = _dot(u, u), _dot(v, v), _dot(u, v)
     uw, vw = _dot(u, w), _dot(v, w)
     det = uu * vv - uv**2
-    inner = np.clip(_over(uv * vw - vv * uw, det), 0.0, 1.0)
-    zero, one = np.zeros_like(uu), np.ones_like(uu)
+    inner = np.clip(_divided(uv * vw - vv * uw, det), 0.0, 1.0)
+    zero, unit = np.zeros_like(uu), np.ones_like(uu)
     tries = []
-    for s in (inner, zero, one):
-        tries.append((s, np.clip(_over(vw + s * uv, vv), 0.0, 1.0)))
-    for t in (zero, one):
-        tries.append((np.clip(_over(t * uv - uw, uu), 0.0, 1.0), t))
+    for s in (inner, zero, unit):
+        tries.append((s, np.clip(_divided(vw + s * uv, vv), 0.0, 1.0)))
+    for t in (zero, unit):
+        tries.append((np.clip(_divided(t * uv - uw, uu), 0.0, 1.0), t))
     S, T = np.stack([s for s, _ in tries]), np.stack([t for _, t in tries])
     gap = w + S[..., None] * u - T[..., None] * v
     best = np.argmin(_dot(gap, gap), axis=0)[None]
@@ -62,24 +77,29 @@ def _dot(a: Float, b: Float) -> Float:
     return np.asarray((a * b).sum(axis=-1))
 
 
-def _over(a: Float, b: Float) -> Float:
+def _divided(a: Float, b: Float) -> Float:
     return np.asarray(np.divide(a, b, out=np.zeros_like(a), where=b > 1e-14))
 
 
-# Solids as convex parts, each with a small capsule round it.
+# Solids as convex parts, each in a small capsule.
 
+# Random directions tried for a capsule, and iterations for the circle around its points: more give slightly smaller
+# capsules.
 DIRECTIONS, ROUNDS = 40, 60
+# m: least radius, since a capsule must have one.
 _THIN = 1e-4
-# A mesh is cut while a cut takes so much off the volume of its parts' hulls, into so many parts at most.
+# A mesh is cut into at most MOST_PARTS parts, while a cut reduces the volume of the hulls by LEAST_GAIN of the whole:
+# more parts are closer to the shape, and slower.
 LEAST_GAIN, MOST_PARTS = 0.04, 6
+# Positions of cutting planes, as shares of the extent.
 CUTS = (0.3, 0.5, 0.7)
 
 
 def convex_parts(shape: Shape) -> list[Float]:
-    """Points (V, 3) in the joint frame, a set for each part: their convex hulls together hold the solid.
+    """Points (V, 3) in the joint frame, one set per part, whose convex hulls together contain the solid.
 
-    A mesh is cut across by planes along the axes of its extent, each time by the one that leaves the least volume in
-    the hulls; every triangle that a plane crosses is cut there, so that no part of the surface is lost.
+    A mesh is cut by planes across the axes of its extent, each time by the one that leaves the least volume in the
+    hulls. Triangles that a plane crosses are cut there, so that no part of the surface is lost.
     """
     if shape.kind != "mesh":
         return [shape.corners()]
@@ -98,18 +118,18 @@ def convex_parts(shape: Shape) -> list[Float]:
 
 
 def _cuts(soup: Float) -> list[tuple[float, tuple[Float, Float]]]:
-    # Volume gained by each plane across a soup of triangles (F, 3, 3), and the two soups that it leaves.
+    # Reduction of volume by each plane across a soup of triangles (F, 3, 3), and the two soups that it leaves.
     points = soup.reshape(-1, 3)
     axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2]
-    before, found = _volume(soup), []
+    before, cuts = _volume(soup), []
     for axis in axes:
         along = points @ axis
         low, high = float(along.min()), float(along.max())
         for share in CUTS:
             pair = _clipped(soup, axis, low + share * (high - low))
-            if all(len(one) for one in pair):
-                found.append((before - sum(_volume(one) for one in pair), pair))
-    return found
+            if all(len(half) for half in pair):
+                cuts.append((before - sum(_volume(half) for half in pair), pair))
+    return cuts
 
 
 def _clipped(soup: Float, axis: Float, offset: float) -> tuple[Float, Float]:
@@ -117,7 +137,7 @@ def _clipped(soup: Float, axis: Float, offset: float) -> tuple[Float, Float]:
     below, above = (height <= 0).all(axis=1), (height >= 0).all(axis=1)
     crossed = ~(below | above)
     T, h = soup[crossed], height[crossed]
-    # The corner that is alone on its side first; the plane cuts both edges that meet there.
+    # Rotate each triangle so that the corner alone on its side is first; the plane cuts the two edges that meet there.
     alone = np.argmax((h > 0) == ((h > 0).sum(axis=1) == 1)[:, None], axis=1)
     turn = (alone[:, None] + np.arange(3)) % 3
     rows = np.arange(len(T))[:, None]
@@ -143,10 +163,10 @@ def _volume(soup: Float) -> float:
 
 
 def enclosing(vertices: Float) -> tuple[Float, Float, float]:
-    """Ends and radius of a small capsule round points (V, 3): the best of several directions.
+    """Ends and radius of a small capsule around points (V, 3): the best of several directions.
 
-    The radius is that of the circle round the points seen along the direction; the segment is as short as it can be.
-    Source: Badoiu and Clarkson 2003 (the circle).
+    The radius is that of the circle around the points as seen along the direction; the segment is as short as
+    possible. Source: Badoiu and Clarkson 2003 (the circle).
     """
     points = _outermost(np.asarray(vertices, dtype=np.float64))
     if not len(points):
@@ -167,7 +187,7 @@ def _outermost(vertices: Float) -> Float:
     try:
         return np.asarray(points[ConvexHull(points).vertices])
     except QhullError:
-        return points  # flat or too few, where no hull is needed
+        return points  # flat or too few points have no hull
 
 
 def _along(points: Float, U: Float) -> tuple[Float, Float, Float]:
@@ -186,16 +206,16 @@ def _along(points: Float, U: Float) -> tuple[Float, Float, Float]:
     low, high = (x + cap).min(axis=0), (x - cap).max(axis=0)
     middle, ball = 0.5 * (low + high), low > high
     low, high = np.where(ball, middle, low), np.where(ball, middle, high)
-    # One ball holds all only if it reaches the farthest point from the centre just chosen.
+    # A single ball contains all points only if it reaches the farthest one from its own centre.
     reach = np.linalg.norm(points[None] - (centre + low[:, None] * U)[:, None], axis=2).max(axis=1)
     return centre + low[:, None] * U, centre + high[:, None] * U, np.where(ball, reach, radius)
 
 
-# Where points of the bodies are, and how they move with the joints.
+# Positions of points on the links, and their derivatives.
 
 
 def placements(robot: RobotModel, q: Float) -> tuple[Float, Float]:
-    """Rotations (T, nb, 3, 3) and origins (T, nb, 3) of all bodies in the base frame; q: (T, n)."""
+    """Rotations (T, nb, 3, 3) and origins (T, nb, 3) of all links in the base frame; q: (T, n)."""
     x = robot.tree_motion(q, q, q)[0]
     T, nb = x.shape
     R, p = np.empty((T, nb, 3, 3)), np.empty((T, nb, 3))
@@ -206,7 +226,7 @@ def placements(robot: RobotModel, q: Float) -> tuple[Float, Float]:
             local, place = P, d + np.outer(x[:, i], P @ a)
         else:
             K = np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
-            # Rodrigues: 1 + sin K + (1 - cos) K K, the three constant parts side by side for one product.
+            # Rodrigues: 1 + sin K + (1 - cos) K K; the three constant parts are stacked for a single product.
             local, place = np.hstack([P @ (np.eye(3) + K @ K), P @ K, -P @ K @ K]), d[None]
         if parent >= 0:
             before = R[:, parent]
@@ -226,10 +246,28 @@ def placements(robot: RobotModel, q: Float) -> tuple[Float, Float]:
 def points(
     robot: RobotModel, q: Float, body: Int, local: Float, jacobian: bool = True
 ) -> tuple[Float, Float]:
-    """Positions (T, P, 3) of points and their derivatives (T, P, 3, n).
+    """Positions of points on the links, and their derivatives.
 
-    body: (P,) index of the body each point sits on, -1 = base.    local: (P, 3) in the body's joint frame.
-    jacobian: whether the derivatives are wanted; else they are empty.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    q : ndarray, shape (n_samples, n_joints), rad or m
+        Positions of the joints.
+    body : ndarray of int, shape (n_points,)
+        Link of each point, -1 for the base.
+    local : ndarray, shape (n_points, 3), m
+        Points in the joint frames of their links.
+    jacobian : bool
+        Whether to compute the derivatives.
+
+    Returns
+    -------
+    x : ndarray, shape (n_samples, n_points, 3), m
+        Positions in the base frame.
+    J : ndarray, shape (n_samples, n_points, 3, n_joints)
+        Derivatives with respect to q; empty if not computed.
+
     """
     R, p = placements(robot, q)
     T, fixed = len(q), np.flatnonzero(body < 0)
@@ -241,20 +279,35 @@ def points(
 
 
 def moved(robot: RobotModel, placed: tuple[Float, Float], body: Int, x: Float) -> Float:
-    """Derivatives (T, P, 3, n) of points x (T, P, 3) in the base frame that ride on bodies (P,), -1 = base.
+    """Derivatives of points on links with respect to the joint positions.
 
-    placed: rotations and origins of all bodies, see `placements`.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    placed : tuple of ndarray
+        Rotations and origins of all links, see `placements`.
+    body : ndarray of int, shape (n_points,)
+        Link of each point, -1 for the base.
+    x : ndarray, shape (n_samples, n_points, 3), m
+        Points in the base frame.
+
+    Returns
+    -------
+    ndarray, shape (n_samples, n_points, 3, n_joints)
+        Derivatives.
+
     """
     R, p = placed
     axes = np.einsum("tiab,ib->tia", R, robot.axis)
-    J = _turning(axes, x, p)
+    J = _rotation_jacobian(axes, x, p)
     slides = np.flatnonzero(robot.tree.prismatic)
     J[:, :, :, slides] = axes[:, slides].transpose(0, 2, 1)[:, None]
-    J *= _carries(robot, body)[None, :, None, :]
+    J *= _moved_by(robot, body)[None, :, None, :]
     return J @ robot.projection if robot.has_mimic else J
 
 
-def _turning(axes: Float, x: Float, origin: Float) -> Float:
+def _rotation_jacobian(axes: Float, x: Float, origin: Float) -> Float:
     # axis x (point - origin of the axis), (T, P, 3, nb).
     a = axes.transpose(0, 2, 1)[:, None]
     r = x[..., None] - origin.transpose(0, 2, 1)[:, None]
@@ -264,7 +317,7 @@ def _turning(axes: Float, x: Float, origin: Float) -> Float:
     return J
 
 
-def _carries(robot: RobotModel, body: Int) -> Bool:
+def _moved_by(robot: RobotModel, body: Int) -> Bool:
     # Whether a joint moves a point, (P, nb).
     moves = np.zeros((len(body), robot.n_bodies), dtype=np.bool_)
     for k, i in enumerate(body):
@@ -276,10 +329,29 @@ def _carries(robot: RobotModel, body: Int) -> Bool:
 def point_speed(
     robot: RobotModel, q: Float, dq: Float, body: int, local: Float
 ) -> tuple[Float, Float, Float]:
-    """Speed (T,) of a point, and its derivatives with respect to q and dq, (T, n) each.
+    """Speed of a point on a link, and its derivatives.
 
-    With the columns J_k of the point's Jacobian and the axes w_k (0 of sliding joints) along the way to the body:
+    With the columns J_k of the point's Jacobian and the axes w_k (0 for sliding joints) on the path to the link:
         v = sum J_k dq_k,    dv/dq_k = w_k x sum_{j >= k} J_j dq_j + (sum_{j < k} w_j dq_j) x J_k.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    q, dq : ndarray, shape (n_samples, n_joints)
+        Positions and velocities of the joints.
+    body : int
+        Link of the point.
+    local : ndarray, shape (3,), m
+        The point in the link's joint frame.
+
+    Returns
+    -------
+    speed : ndarray, shape (n_samples,), m/s
+        Speed.
+    by_q, by_dq : ndarray, shape (n_samples, n_joints)
+        Derivatives with respect to q and dq.
+
     """
     R, p = placements(robot, q)
     rates = robot.tree_motion(q, dq, dq)[1]
@@ -297,21 +369,21 @@ def point_speed(
     spun = turning * rates[:, path, None]
     before = np.cumsum(spun, axis=1) - spun
     slope = np.cross(turning, after) + np.cross(before, J)
-    found = np.zeros((2, len(q), robot.n_bodies))
-    found[0][:, path] = np.einsum("tx,tkx->tk", way, slope)
-    found[1][:, path] = np.einsum("tx,tkx->tk", way, J)
-    return speed, found[0] @ robot.projection, found[1] @ robot.projection
+    gradient = np.zeros((2, len(q), robot.n_bodies))
+    gradient[0][:, path] = np.einsum("tx,tkx->tk", way, slope)
+    gradient[1][:, path] = np.einsum("tx,tkx->tk", way, J)
+    return speed, gradient[0] @ robot.projection, gradient[1] @ robot.projection
 
 
-# Convex parts are compared exactly where their capsules come closer than the clearance and this much, m.
+# m: convex parts are compared exactly where their capsules come closer than the clearance plus this.
 NEAR = 0.01
-# A pair that has no more than the clearance and this much (m, what a smooth maximum needs) in any reference pose keeps
-# this share of its distance there instead.
+# A pair with less room than the clearance plus ROOM (m, the need of the smooth maximum) in every reference pose keeps
+# ROOM_SHARE of its distance there instead.
 ROOM, ROOM_SHARE = 0.005, 0.5
-# Capsules in place of parts are too coarse for pairs that they call too close in more than half of so many poses.
+# Capsules are too coarse for pairs that they report as too close in more than a share OFTEN of POSES random poses.
 POSES, OFTEN = 300, 0.5
-# Drawn poses beside zero and the middle in which a pair must overlap to be left out: zero alone would hide pairs that
-# only touch there.
+# Random poses, in addition to zero and the middle, in which a pair must overlap to be left out: at zero alone some
+# pairs overlap that can be apart.
 DRAWN = 16
 BASE = "base"
 
@@ -320,8 +392,8 @@ BASE = "base"
 class Part:
     """A convex part of a link.
 
-    link: its name.    body: that carries it, -1 = what stands still.    capsule: that holds it.
-    corners: (V, 3) whose hull it is, in the body's joint frame.
+    link: its name.    body: the link that carries it, -1 = fixed parts.    capsule: encloses it.
+    corners: (V, 3) points in the joint frame whose hull it is.
     box: frame (4, 4) and half sides (3,) of an obstacle.
     """
 
@@ -334,7 +406,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """The nearest of a pair's parts, (T, G): distance, unit vector from b to a (T, G, 3), and the points of both."""
+    """The closest parts of each pair, (T, G): distance, unit vector from b to a (T, G, 3), and their closest points."""
 
     distance: Float
     normal: Float
@@ -344,14 +416,35 @@ class Nearest:
 
 @dataclass(frozen=True, eq=False)
 class CollisionModel:
-    """Parts, and the pairs of links that must stay apart.
+    """Convex parts of a robot and its surroundings, and the pairs of links that must stay apart.
 
-    links: (G,) the two links of each pair.    bodies: (G, 2) that carry them.    clearance: (G,) m that they keep.
-    pairs: (K, 2) indices of parts.    group: (K,) the pair of links that each belongs to.
-    overlapping: pairs of links left out as they overlap in every reference pose.
-    closer: pairs that keep less than the clearance asked for, as they stand closer in every reference pose.
-    coarse: pairs left out as only capsules are known of them, which are too close in most poses.
-    exact: whether parts that come near are compared as the convex hulls that they are, which needs coal.
+    Parameters
+    ----------
+    parts : tuple of Part
+        Convex parts.
+    links : tuple of tuple of str, length n_pairs
+        Names of the two links of each pair.
+    bodies : ndarray of int, shape (n_pairs, 2)
+        Bodies that carry them.
+    clearance : ndarray, shape (n_pairs,), m
+        Distance that each pair must keep.
+    pairs : ndarray of int, shape (n_part_pairs, 2)
+        Pairs of parts.
+    group : ndarray of int, shape (n_part_pairs,)
+        Pair of links of each pair of parts.
+    overlapping : tuple of str
+        Pairs that are left out because they overlap in every reference pose.
+    closer : tuple of str
+        Pairs with a smaller clearance, since they are closer in every reference pose.
+    coarse : tuple of str
+        Pairs that are left out because only capsules are known, which are too close in most poses.
+    exact : bool
+        Whether convex hulls are compared where parts come close, which needs the package coal.
+    shapes : RobotShapes, optional
+        Shapes of the links.
+    obstacles : tuple of Shape
+        Obstacles.
+
     """
 
     parts: tuple[Part, ...]
@@ -369,13 +462,30 @@ class CollisionModel:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The pairs by the names of their links, (G,)."""
+        """Names of the pairs, "link - link", (n_pairs,)."""
         return tuple(f"{a} - {b}" for a, b in self.links)
 
     def distances(self, robot: RobotModel, q: Float, jacobian: bool = True) -> tuple[Float, Float]:
-        """Distance of every pair of links (T, G), negative in collision, and its derivatives (T, G, n).
+        """Distance of every pair of links, negative in collision.
 
-        A lower bound where the parts are farther apart than the clearance and NEAR.
+        It is a lower bound where parts are farther apart than the clearance and NEAR.
+
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+        q : ndarray, shape (n_samples, n_joints), rad or m
+            Positions of the joints.
+        jacobian : bool
+            Whether to compute the derivatives.
+
+        Returns
+        -------
+        distance : ndarray, shape (n_samples, n_pairs), m
+            Distances.
+        J : ndarray, shape (n_samples, n_pairs, n_joints)
+            Derivatives with respect to q; empty if not computed.
+
         """
         placed = placements(robot, q)
         near = self.nearest(placed)
@@ -385,7 +495,7 @@ class CollisionModel:
         return near.distance, np.einsum("tgx,tgxn->tgn", near.normal, J)
 
     def nearest(self, placed: tuple[Float, Float]) -> Nearest:
-        """The nearest parts of every pair of links; placed: rotations and origins of all bodies."""
+        """The nearest parts of every pair of links; placed: rotations and origins of all links."""
         R, p = placed
         d, normal, a, b = self._bounds(R, p)
         if self.exact:
@@ -395,24 +505,24 @@ class CollisionModel:
         T, G = len(R), len(self.links)
         best = np.empty((T, G), dtype=np.int64)
         for g in range(G):
-            own = np.flatnonzero(self.group == g)
-            best[:, g] = own[d[:, own].argmin(axis=1)]
+            candidates = np.flatnonzero(self.group == g)
+            best[:, g] = candidates[d[:, candidates].argmin(axis=1)]
         rows = np.arange(T)[:, None]
         return Nearest(d[rows, best], normal[rows, best], a[rows, best], b[rows, best])
 
     def _bounds(self, R: Float, p: Float) -> tuple[Float, Float, Float, Float]:
-        # Lower bounds (T, K) by the capsules, or by a capsule's middle and an obstacle's box.
+        # Lower bounds (T, K) from capsules, or from a ball around a capsule and an obstacle's box.
         ends = np.empty((2, len(R), len(self.parts), 3))
-        for n, one in enumerate(self.parts):
-            for end, x in zip(ends, (one.capsule.start, one.capsule.end), strict=True):
-                end[:, n] = x if one.body < 0 else R[:, one.body] @ x + p[:, one.body]
-        radius = np.array([one.capsule.radius for one in self.parts])
+        for n, part in enumerate(self.parts):
+            for end, x in zip(ends, (part.capsule.start, part.capsule.end), strict=True):
+                end[:, n] = x if part.body < 0 else R[:, part.body] @ x + p[:, part.body]
+        radius = np.array([part.capsule.radius for part in self.parts])
         i, j = self.pairs[:, 0], self.pairs[:, 1]
         d, normal, s, t = segment_distance(ends[0][:, i], ends[1][:, i], ends[0][:, j], ends[1][:, j])
         a = ends[0][:, i] + s[..., None] * (ends[1] - ends[0])[:, i] - radius[i][:, None] * normal
         b = ends[0][:, j] + t[..., None] * (ends[1] - ends[0])[:, j] + radius[j][:, None] * normal
         d = d - radius[i] - radius[j]
-        boxes = {n: one.box for n, one in enumerate(self.parts) if one.box is not None}
+        boxes = {n: part.box for n, part in enumerate(self.parts) if part.box is not None}
         for k in np.flatnonzero(np.isin(j, list(boxes))):
             frame, half = boxes[int(j[k])]
             x, y = ends[0][:, i[k]], ends[1][:, i[k]]
@@ -432,7 +542,7 @@ class CollisionModel:
         ]
         result.clear()
         d = coal.distance(hulls[first], placed[0], hulls[second], placed[1], request, result)
-        # The library's normal points from the first to the second.
+        # coal's normal points from the first part to the second.
         return d, -result.normal, result.getNearestPoint1(), result.getNearestPoint2()
 
     @cached_property
@@ -440,9 +550,9 @@ class CollisionModel:
         import coal
 
         hulls = []
-        for one in self.parts:
+        for part in self.parts:
             corners = coal.StdVec_Vec3s()
-            for x in one.corners:
+            for x in part.corners:
                 corners.append(x)
             hulls.append(coal.Convex.convexHull(corners, True, "Qt"))
         request = coal.DistanceRequest()
@@ -450,18 +560,18 @@ class CollisionModel:
         return coal, hulls, request, coal.DistanceResult()
 
     def solids(self) -> Solids:
-        """The solids themselves in the collision library; raises ImportError where it is not installed."""
-        own = self.shapes.shapes if self.shapes is not None else ()
+        """The solids in the collision library coal; raises ImportError if it is not installed."""
+        link_shapes = self.shapes.shapes if self.shapes is not None else ()
         pairs = [((a, int(i)), (b, int(j))) for (a, b), (i, j) in zip(self.links, self.bodies, strict=True)]
-        return Solids.of((*own, *self.obstacles), pairs)
+        return Solids.of((*link_shapes, *self.obstacles), pairs)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what belongs to one process."""
+        """State for other processes, without coal's objects."""
         return {name: value for name, value in self.__dict__.items() if name != "_coal"}
 
 
 def has_coal() -> bool:
-    """Whether the collision library is installed."""
+    """Whether the collision library coal is installed."""
     try:
         import_module("coal")
     except ImportError:
@@ -476,12 +586,35 @@ def collision_model(
     obstacles: Sequence[Shape] = (),
     exact: bool | None = None,
 ) -> CollisionModel:
-    """All pairs of links, and of links and obstacles, that must stay apart.
+    """Build the model of all pairs of links, and of links and obstacles, that must stay apart.
 
-    clearance: m that they are to keep.    exact: whether to compare near parts by coal; None = where it is installed
-    and the shapes are the robot's own: derived capsules have exact distances by themselves.
-    Left out are pairs of links on one body or on neighbouring ones, those that overlap in every reference pose (see
-    `reference_poses`), and obstacles with what no joint moves.    Raises UsageError for a clearance below zero.
+    Pairs are left out if both links belong to one body or to neighbouring ones, or overlap in every reference pose
+    (see `reference_poses`); so are obstacles with links that no joint moves.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    shapes : RobotShapes
+        Shapes of its links.
+    clearance : float, m
+        Distance that pairs must keep.
+    obstacles : sequence of Shape
+        Obstacles.
+    exact : bool, optional
+        Whether to compare close parts by coal. Without it: if coal is installed and the shapes are the robot's own;
+        for derived capsules distances are exact anyway.
+
+    Returns
+    -------
+    CollisionModel
+        The model.
+
+    Raises
+    ------
+    UsageError
+        For a clearance below zero.
+
     """
     if not (np.isfinite(clearance) and clearance >= 0):
         raise UsageError("clearance", found=f"a clearance of {clearance} m", expected="0 or more")
@@ -494,10 +627,10 @@ def collision_model(
         of.setdefault((part.link, part.body), []).append(n)
     links = list(of)
     chosen = [
-        (one, other)
-        for k, one in enumerate(links)
+        (first, other)
+        for k, first in enumerate(links)
         for other in links[k + 1 :]
-        if not _neighbours(robot, one[1], other[1])
+        if not _neighbours(robot, first[1], other[1])
     ]
     groups = [(a[0], b[0], a[1], b[1], [(i, j) for i in of[a] for j in of[b]]) for a, b in chosen]
     groups += [
@@ -512,7 +645,7 @@ def collision_model(
 
 
 def reference_poses(robot: RobotModel) -> Float:
-    """Poses (2 + DRAWN, n) that show what always overlaps: zero within the limits, their middle, and drawn ones."""
+    """Poses (2 + DRAWN, n) that show which links always overlap: zero within limits, the middle, and random ones."""
     low = np.where(np.isfinite(robot.limits.lower), robot.limits.lower, -np.pi)
     high = np.where(np.isfinite(robot.limits.upper), robot.limits.upper, np.pi)
     drawn = np.random.default_rng(0).uniform(low, high, (DRAWN, robot.n))
@@ -520,26 +653,26 @@ def reference_poses(robot: RobotModel) -> Float:
 
 
 def _with_rules(robot: RobotModel, whole: CollisionModel, clearance: float, between: int) -> CollisionModel:
-    # between: pairs of links come first, then those with obstacles, which have no rules.
+    # between: number of pairs of links, which come first; pairs with obstacles have no exceptions.
     room = whole.distances(robot, reference_poses(robot), jacobian=False)[0].max(axis=0)
     apart = whole.shapes is not None and whole.exact
     if apart:
         room = _exact_room(robot, whole, room, clearance)
-    own = np.arange(len(whole.links)) < between
-    keep = np.where(own & (room < clearance + ROOM), ROOM_SHARE * np.maximum(room, 0.0), clearance)
-    overlap = own & (room <= 0)
-    coarse = np.zeros(len(own), dtype=np.bool_)
+    of_links = np.arange(len(whole.links)) < between
+    keep = np.where(of_links & (room < clearance + ROOM), ROOM_SHARE * np.maximum(room, 0.0), clearance)
+    overlap = of_links & (room <= 0)
+    coarse = np.zeros(len(of_links), dtype=np.bool_)
     if not whole.exact:
-        keep = np.full(len(own), clearance)
+        keep = np.full(len(of_links), clearance)
         rng = np.random.default_rng(0)
         low, high = (np.where(np.isfinite(x), x, y) for x, y in (
             (robot.limits.lower, -np.pi), (robot.limits.upper, np.pi)))  # fmt: skip
         free = whole.distances(robot, rng.uniform(low, high, (POSES, robot.n)), jacobian=False)[0]
-        coarse = own & ((free < clearance).mean(axis=0) > OFTEN)
-    if own.any() and (coarse | overlap)[own].all() and coarse.any():
+        coarse = of_links & ((free < clearance).mean(axis=0) > OFTEN)
+    if of_links.any() and (coarse | overlap)[of_links].all() and coarse.any():
         raise UsageError(
             "capsules",
-            found=f"capsules of which every pair comes closer than {clearance:g} m in most poses",
+            found=f"capsules so thick that every pair comes closer than {clearance:g} m in most poses",
             expected="pairs that can stay apart",
             do="give a smaller shapes.radius or surroundings.clearance",
         )
@@ -563,12 +696,12 @@ def _with_rules(robot: RobotModel, whole: CollisionModel, clearance: float, betw
 
 
 def _exact_room(robot: RobotModel, whole: CollisionModel, room: Float, clearance: float) -> Float:
-    # Hulls hold more than the solids themselves: near pairs are measured on those.
-    solids, found = whole.solids(), np.array(room)
+    # Hulls are larger than the solids, so close pairs are measured on the solids.
+    solids, measured = whole.solids(), np.array(room)
     placed = placements(robot, reference_poses(robot))
     for g in np.flatnonzero(room < clearance + NEAR):
-        found[g] = max(solids.distance(placed, t, int(g)) for t in range(len(placed[0])))
-    return found
+        measured[g] = max(solids.distance(placed, t, int(g)) for t in range(len(placed[0])))
+    return measured
 
 
 def _fields(model: CollisionModel) -> dict[str, Any]:
@@ -586,8 +719,10 @@ def _model(
         links=tuple((a, b) for a, b, *_ in groups),
         bodies=np.array([(i, j) for _, _, i, j, _ in groups], dtype=np.int64).reshape(-1, 2),
         clearance=clearance,
-        pairs=np.array([pair for *_, own in groups for pair in own], dtype=np.int64).reshape(-1, 2),
-        group=np.repeat(np.arange(len(groups)), [len(own) for *_, own in groups]),
+        pairs=np.array([pair for *_, part_pairs in groups for pair in part_pairs], dtype=np.int64).reshape(
+            -1, 2
+        ),
+        group=np.repeat(np.arange(len(groups)), [len(part_pairs) for *_, part_pairs in groups]),
         exact=exact,
     )
 

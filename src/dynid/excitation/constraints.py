@@ -1,4 +1,4 @@
-"""Bounds as smooth functions of the coefficients, and their margins on a dense grid."""
+"""Limits as smooth functions of the coefficients of a motion, and exact margins on a dense grid."""
 
 from __future__ import annotations
 
@@ -19,26 +19,29 @@ from dynid.signals import Samples, samples_at
 from dynid.terms import Terms
 from dynid.trajectories import Trajectory
 
+# Sharpness of the smooth maximum: it exceeds the maximum by at most log(n) / SHARPNESS; higher values slow down the
+# search.
 SHARPNESS = 100.0
+# Weight of a sample relative to the largest below which it is skipped.
 NEGLIGIBLE = 1e-7
-# Lengths that distances are divided by before the smooth maximum. The one of pairs is short: neighbours but one of an
-# arm stand 18 mm apart all the time, and the maximum lies up to 0.1 of it above.
+# m: distances are divided by these before the smooth maximum, which exceeds the maximum by up to 0.1 of the length.
+# That of pairs is short, since next but one links of an arm can be 18 mm apart all the time.
 LENGTH, PAIR_LENGTH = 0.2, 0.05
-# Distances of a design keep this much more than the bound, m, so that the check between its samples holds.
+# m: distances of a design exceed the limit by this, so that the check between its samples passes.
 SPARE = 1e-3
 COLLISION = "self-collision"
-# Every so many instants of a motion are looked at before all of them.
+# A motion is first checked at every SOME-th sample, which finds most violations sooner.
 SOME = 8
 _DERIVATIVES = ("position", "velocity", "acceleration", "jerk")
 
 
 @dataclass(frozen=True)
 class Margin:
-    """How far a motion stays from one bound: margin < 0 breaks it.
+    """Distance of a motion from one limit; a margin below 0 violates it.
 
-    what: "velocity", "torque", "workspace", ...    where: joint, point or pair of bodies.
-    worst: the value nearest to the bound.    time: s.
-    margin: share of the bound (of half the range for positions), for distances m.
+    what: "velocity", "torque", "workspace", ...    where: joint, point or pair of links.
+    worst: value closest to the limit.    bound: the limit.    time: s.
+    margin: relative to the limit (for positions to half of the range), for distances in m.
     """
 
     what: str
@@ -54,11 +57,12 @@ class Margin:
             if self.what in ("workspace", COLLISION)
             else f"{round(100 * self.margin, 1) + 0.0:.1f} %"
         )
-        return f"{self.what} of {self.where}: {self.worst:.4g} of {self.bound:.4g} at {self.time:.2f} s, {size} left"
+        reached = f"{self.worst:.3g}, limit {self.bound:.3g} at {self.time:.2f} s"
+        return f"{self.what} of {self.where}: {reached}, {size} left"
 
 
 def softmax(g: Float) -> tuple[float, Float]:
-    """Smooth upper bound of the greatest value, log(sum exp(SHARPNESS g)) / SHARPNESS, and its derivatives."""
+    """Smooth upper bound of the largest value, log(sum exp(SHARPNESS g)) / SHARPNESS, and its derivatives."""
     top = g.max()
     e = np.exp(SHARPNESS * (g - top))
     total = e.sum()
@@ -67,7 +71,7 @@ def softmax(g: Float) -> tuple[float, Float]:
 
 @dataclass(frozen=True, eq=False)
 class SmoothBounds:
-    """The bounds of a family of motions on a grid as few smooth functions, each to be at most 0.
+    """The limits of a family of motions on a grid as a few smooth functions, each of which must be at most 0.
 
     values: the basis and three derivatives on the grid, (T, m) each.
     """
@@ -79,7 +83,7 @@ class SmoothBounds:
 
     @cached_property
     def chain(self) -> MotionGradient:
-        """The chain rule through the model."""
+        """Derivatives through the model."""
         return MotionGradient(self.robot, self.terms)
 
     def evaluate(self, X: Float) -> tuple[Float, Float]:
@@ -126,7 +130,7 @@ class SmoothBounds:
             return [], []
         tau, J = self.chain.of_torque(motion[0], motion[1], motion[2], bounds.theta)
         limited = np.flatnonzero(np.isfinite(bound))
-        wider = None if bounds.spread is None else _Wider.of(self, bounds.spread, motion)
+        wider = None if bounds.spread is None else _TorqueReserve.of(self, bounds.spread, motion)
         g, dg, shares = [], [], []
         for j in limited:
             room = bound[j] / (1.0 + bounds.uncertainty)
@@ -149,7 +153,7 @@ class SmoothBounds:
         g, dg = [], []
         for h, (normal, offset) in enumerate(zip(space.normal, space.offset, strict=True)):
             J = moved(self.robot, placed, space.bodies, where[:, :, h])
-            value, share = softmax((reach[:, :, h] - offset + self._kept) / LENGTH)
+            value, share = softmax((reach[:, :, h] - offset + self._kept_clearance) / LENGTH)
             slope = np.einsum("tb,tbxn,x->tn", share, J, normal) / LENGTH
             g.append(value)
             dg.append(self.values[0].T @ slope)
@@ -166,7 +170,7 @@ class SmoothBounds:
         return [value], [self.values[0].T @ (share * by_q) + self.values[1].T @ (share * by_dq)]
 
     @property
-    def _kept(self) -> float:
+    def _kept_clearance(self) -> float:
         return self.bounds.clearance + (SPARE if self.bounds.clearance > 0 else 0.0)
 
     def _collision(self, q: Float, X: Float) -> tuple[list[float], list[Float]]:
@@ -175,15 +179,16 @@ class SmoothBounds:
             return [], []
         free, J = collision.distances(self.robot, q)
         value, share = softmax((collision.clearance + SPARE - free) / PAIR_LENGTH)
-        # Sharp as the short length, but of the size of the other functions: the search leaves the bounds on its way.
+        # The value has the sharpness of the short length and the size of the other functions, since the search crosses
+        # limits on its way.
         slope = self.values[0].T @ (-np.einsum("tk,tkn->tn", share, J) / LENGTH)
         return [value * PAIR_LENGTH / LENGTH], [slope]
 
 
 @dataclass(frozen=True, eq=False)
-class _Wider:
-    # What torque limits keep free for the spread of the torque along a motion, by joint z sigma (T,), with its
-    # derivatives (w, T) by the lines of the regressor.
+class _TorqueReserve:
+    # Torque reserve for the uncertainty of the torque along a motion: per joint z sigma (T,), with derivatives (w, T)
+    # by the lines of the regressor.
     smooth: SmoothBounds
     motion: list[Float]
     layout: Layout
@@ -191,24 +196,24 @@ class _Wider:
     by_line: list[Float]
 
     @staticmethod
-    def of(smooth: SmoothBounds, spread: TorqueSpread, motion: list[Float]) -> _Wider:
+    def of(smooth: SmoothBounds, spread: TorqueSpread, motion: list[Float]) -> _TorqueReserve:
         samples = Samples.from_motion(motion[0], motion[1], motion[2])
         panels = spread.panels(smooth.robot, smooth.terms, samples)
         pairs = enumerate(zip(panels.columns, panels.values, strict=True))
-        found = [spread.slope(j, *pair) for j, pair in pairs]
-        kept, by_line = ([spread.sigmas * x for x in part] for part in zip(*found, strict=True))
-        return _Wider(smooth, motion, smooth.chain.layout(panels.columns), kept, by_line)
+        deviations = [spread.slope(j, *pair) for j, pair in pairs]
+        kept, by_line = ([spread.sigmas * x for x in part] for part in zip(*deviations, strict=True))
+        return _TorqueReserve(smooth, motion, smooth.chain.layout(panels.columns), kept, by_line)
 
     def slopes(self, joints: Int, shares: list[Float]) -> Float:
         # Derivatives (c, m, n) of the sums over time of some joints' values times shares (T,).
         motion, layout = self.motion, self.layout
         weights = np.zeros((len(joints), layout.ends[-1], len(motion[0])))
-        for own, j, share in zip(weights, joints, shares, strict=True):
-            # Nearly all of the weight lies on few samples, those next to the bound.
+        for rows, j, share in zip(weights, joints, shares, strict=True):
+            # Nearly all weight is on few samples, those close to the limit.
             at = np.flatnonzero(share > NEGLIGIBLE * share.max())
-            own[layout.spans[j], at] = share[at] * self.by_line[j][:, at]
-        found = self.smooth.chain.of_contractions(motion[0], motion[1], motion[2], layout, weights)
-        return np.asarray(sum(self.smooth.values[k].T @ found[:, k] for k in range(3)))
+            rows[layout.spans[j], at] = share[at] * self.by_line[j][:, at]
+        gradients = self.smooth.chain.of_contractions(motion[0], motion[1], motion[2], layout, weights)
+        return np.asarray(sum(self.smooth.values[k].T @ gradients[:, k] for k in range(3)))
 
 
 def margins(
@@ -221,40 +226,82 @@ def margins(
     ddq: Float,
     jerk: Float | None = None,
 ) -> tuple[Margin, ...]:
-    """The margin of every bound along a motion, each array (T, n), the tightest of each kind and joint."""
-    return tuple(one for part in _margins(robot, terms, bounds, t, q, dq, ddq, jerk) for one in part)
+    """Margins of all limits along a motion, the smallest per kind and joint.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        Terms of the torque model.
+    bounds : Bounds
+        The limits.
+    t : ndarray, shape (n_samples,), s
+        Times.
+    q, dq, ddq, jerk : ndarray, shape (n_samples, n_joints)
+        The motion; jerk is optional.
+
+    Returns
+    -------
+    tuple of Margin
+        The margins.
+
+    """
+    return tuple(margin for part in _margins(robot, terms, bounds, t, q, dq, ddq, jerk) for margin in part)
 
 
 def keeps(
     robot: RobotModel, terms: Terms, bounds: Bounds, t: Float, q: Float, dq: Float, ddq: Float, jerk: Float
 ) -> bool:
-    """Whether no margin of a motion is below 0; found without the rest of them once one is."""
+    """Whether a motion meets all limits; stops at the first violation. Parameters as for `margins`."""
     motion = t, q, dq, ddq, jerk
-    # What breaks a bound does so at more than one instant, most often.
+    # A motion mostly violates a limit at several samples.
     some = tuple(part[::SOME] for part in motion)
     return all(
-        one.margin >= 0.0
+        margin.margin >= 0.0
         for part in chain(_margins(robot, terms, bounds, *some), _margins(robot, terms, bounds, *motion))
-        for one in part
+        for margin in part
     )
 
 
 def with_whole_torque(
-    robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Trajectory, found: tuple[Margin, ...]
+    robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Trajectory, model_margins: tuple[Margin, ...]
 ) -> tuple[Margin, ...]:
-    """Margins of a motion, those of torque with what the search left out of the model put back, at `left_out.RATE`."""
+    """Replace the torque margins of a motion by those of the complete model, at `gradient.RATE`.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        Terms of the design.
+    bounds : Bounds
+        The limits.
+    trajectory : Trajectory
+        The motion.
+    model_margins : tuple of Margin
+        Margins with the model of the design.
+
+    Returns
+    -------
+    tuple of Margin
+        Margins in which torque contains the terms that the search omitted.
+
+    """
     whole, limits = Whole(terms), bounds.limits
     if not whole.checked or bounds.theta is None:
-        return found
+        return model_margins
     parts = []
-    for samples, own in stretches(trajectory):
+    for samples, inner in stretches(trajectory):
         if (predicted := bounds.torque(robot, whole.model, samples)) is not None:
             tau, kept = predicted
-            reach = np.copysign(np.abs(tau) + kept, tau)[own]
-            parts.append(_sizes("torque", robot.joint_names, reach, limits.torque, samples.t[own]))
+            reach = np.copysign(np.abs(tau) + kept, tau)[inner]
+            parts.append(
+                _magnitude_margins("torque", robot.joint_names, reach, limits.torque, samples.t[inner])
+            )
     worst = (min(same, key=lambda m: m.margin) for same in zip(*parts, strict=True))
     by_joint = {margin.where: margin for margin in worst}
-    return tuple(by_joint.get(m.where, m) if m.what == "torque" else m for m in found)
+    return tuple(by_joint.get(m.where, m) if m.what == "torque" else m for m in model_margins)
 
 
 def _margins(
@@ -267,67 +314,85 @@ def _margins(
     ddq: Float,
     jerk: Float | None,
 ) -> Iterator[list[Margin]]:
-    # Kind by kind, the cheapest first.
+    # The cheapest limits first.
     limits = bounds.limits
     names = robot.joint_names
-    yield _positions(names, limits, q, t)
-    for what, values in (("velocity", dq), ("acceleration", ddq), ("jerk", jerk)):
+    yield _position_margins(names, limits, q, t)
+    for quantity, values in (("velocity", dq), ("acceleration", ddq), ("jerk", jerk)):
         if values is not None:
-            yield _sizes(what, names, values, getattr(limits, what), t)
+            yield _magnitude_margins(quantity, names, values, getattr(limits, quantity), t)
     if (predicted := bounds.torque(robot, terms, samples_at(t, q, dq, ddq))) is not None:
         tau, kept = predicted
         reach = np.abs(tau) + kept
-        yield _sizes("torque", names, np.copysign(reach, tau), limits.torque, t)
+        yield _magnitude_margins("torque", names, np.copysign(reach, tau), limits.torque, t)
     if np.isfinite(bounds.tip_speed):
         speed = point_speed(robot, q, dq, robot.n_bodies - 1, bounds.tip_or_origin)[0]
-        yield _sizes("speed", ("the tool",), speed[:, None], np.array([bounds.tip_speed]), t)
+        yield _magnitude_margins("speed", ("the tool",), speed[:, None], np.array([bounds.tip_speed]), t)
     placed = placements(robot, q)
     space = bounds.workspace
     if space is not None and space.names:
-        yield _places(robot, space, bounds.clearance, placed, t)
+        yield _workspace_margins(robot, space, bounds.clearance, placed, t)
     collision = bounds.collision
     if collision is not None and collision.links:
-        yield _distances(collision, placed, t)
+        yield _distance_margins(collision, placed, t)
 
 
-def _positions(names: tuple[str, ...], limits: MotionLimits, q: Float, t: Float) -> list[Margin]:
-    found = []
+def _position_margins(names: tuple[str, ...], limits: MotionLimits, q: Float, t: Float) -> list[Margin]:
+    tightest = []
     for j, name in enumerate(names):
         half = 0.5 * (limits.upper[j] - limits.lower[j])
         room = np.minimum(q[:, j] - limits.lower[j], limits.upper[j] - q[:, j])
         i = int(room.argmin())
         bound = limits.lower[j] if q[i, j] - limits.lower[j] < limits.upper[j] - q[i, j] else limits.upper[j]
-        found.append(
+        tightest.append(
             Margin("position", name, float(q[i, j]), float(bound), float(room[i] / half), float(t[i]))
         )
-    return found
+    return tightest
 
 
-def _places(
+def _workspace_margins(
     robot: RobotModel, space: Workspace, clearance: float, placed: tuple[Float, Float], t: Float
 ) -> list[Margin]:
     reach, _ = space.reach(placed, points=False)
-    found = []
+    tightest = []
     for h, name in enumerate(space.names):
         i, b = divmod(int(reach[:, :, h].argmax()), reach.shape[1])
         worst, bound = float(reach[i, b, h]), float(space.offset[h])
         where = f"{robot.body_names[space.bodies[b]]} at the {name}"
-        found.append(Margin("workspace", where, worst, bound, bound - worst - clearance, float(t[i])))
-    return found
+        tightest.append(Margin("workspace", where, worst, bound, bound - worst - clearance, float(t[i])))
+    return tightest
 
 
-def _distances(collision: CollisionModel, placed: tuple[Float, Float], t: Float) -> list[Margin]:
+def _distance_margins(collision: CollisionModel, placed: tuple[Float, Float], t: Float) -> list[Margin]:
     free = collision.nearest(placed).distance
-    found = []
+    tightest = []
     for k, name in enumerate(collision.names):
         i = int(free[:, k].argmin())
         worst, kept = float(free[i, k]), float(collision.clearance[k])
-        found.append(Margin(COLLISION, name, worst, kept, worst - kept, float(t[i])))
-    return found
+        tightest.append(Margin(COLLISION, name, worst, kept, worst - kept, float(t[i])))
+    return tightest
 
 
 def room_at_rest(robot: RobotModel, terms: Terms, bounds: Bounds, q: Float) -> Float:
-    """The least margin (T,) over all bounds of each pose (T, n) by itself, at rest; below 0 where one is broken."""
+    """Smallest margin of all limits for poses at rest.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        Terms of the torque model.
+    bounds : Bounds
+        The limits.
+    q : ndarray, shape (n_poses, n_joints), rad or m
+        Poses.
+
+    Returns
+    -------
+    ndarray, shape (n_poses,)
+        Margins, below 0 where a limit is violated.
+
+    """
     limits = bounds.limits
     half = 0.5 * (limits.upper - limits.lower)
     room = [(np.minimum(q - limits.lower, limits.upper - q) / half).min(axis=1)]
@@ -347,28 +412,31 @@ def room_at_rest(robot: RobotModel, terms: Terms, bounds: Bounds, q: Float) -> F
     return np.asarray(np.min(room, axis=0))
 
 
-def _sizes(what: str, names: tuple[str, ...], values: Float, limit: Float, t: Float) -> list[Margin]:
-    found = []
+def _magnitude_margins(
+    quantity: str, names: tuple[str, ...], values: Float, limit: Float, t: Float
+) -> list[Margin]:
+    tightest = []
     for j, name in enumerate(names):
         if np.isfinite(limit[j]):
             i = int(np.abs(values[:, j]).argmax())
             worst = float(values[i, j])
-            found.append(
-                Margin(what, name, worst, float(limit[j]), float(1 - abs(worst) / limit[j]), float(t[i]))
+            tightest.append(
+                Margin(quantity, name, worst, float(limit[j]), float(1 - abs(worst) / limit[j]), float(t[i]))
             )
-    return found
+    return tightest
 
 
-# A motion checked anew by an independent library: coal's distances between the solids themselves, at 1 kHz.
+# Independent check of a motion: coal's distances between the solids themselves, at 1 kHz.
 
+# Hz: rate of the check; libfranka and KUKA FRI command at this rate.
 RATE = 1000.0
-# Distances are the library's to so many metres; a motion that keeps the clearance but for this keeps it.
+# m: accuracy of coal's distances; a motion may violate the clearance by this.
 RESOLUTION = 1e-6
 
 
 @dataclass(frozen=True)
 class Least:
-    """The least distance of a pair along a motion.    bound: m to be kept.    time: s."""
+    """Smallest distance of a pair along a motion.    bound: required distance, m.    time: s."""
 
     pair: str
     distance: float
@@ -377,16 +445,16 @@ class Least:
 
     @property
     def broken(self) -> bool:
-        """Whether the pair comes closer than it may."""
+        """Whether the pair comes closer than allowed."""
         return self.distance < self.bound - RESOLUTION
 
     def __str__(self) -> str:
-        return f"{self.pair}: {self.distance:.4f} m at {self.time:.3f} s, {self.bound:.4f} m to be kept"
+        return f"{self.pair}: {self.distance:.4f} m apart at {self.time:.3f} s, at least {self.bound:.4f} m required"
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What the check found.    library: that made it.    rate: Hz.    least: of every pair, nearest first."""
+    """Result of the independent check.    library: its name.    rate: Hz.    least: of every pair, smallest first."""
 
     library: str
     rate: float
@@ -394,24 +462,40 @@ class Verified:
 
     @property
     def broken(self) -> Least | None:
-        """The pair that comes farthest below its bound; None where all keep theirs."""
-        worst = min(self.least, key=lambda one: one.distance - one.bound, default=None)
+        """The pair that violates its limit most; None if all meet theirs."""
+        worst = min(self.least, key=lambda entry: entry.distance - entry.bound, default=None)
         return worst if worst is not None and worst.broken else None
 
     @property
     def nearest(self) -> Least | None:
-        """The pair with the least distance."""
-        return min(self.least, key=lambda one: one.distance, default=None)
+        """The pair with the smallest distance."""
+        return min(self.least, key=lambda entry: entry.distance, default=None)
 
 
 def verified(
     robot: RobotModel, bounds: Bounds, trajectory: Trajectory, rate: float = RATE
 ) -> Verified | None:
-    """The least distances of all pairs, obstacles and planes along a motion, at every sample.
+    """Verify the distances of all pairs, obstacles and planes along a motion with coal.
 
-    Between two samples no point of a body moves farther than the sum over joints of the angle turned and its greatest
-    arm; samples in which a pair is by that farther apart than its bound are not measured.
-    None where the bounds have no shapes, or coal is not installed.
+    Between two samples no point of a link moves farther than the sum over joints of the angle times its largest arm.
+    Samples in which a pair is farther apart than its limit by more than that are skipped.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    bounds : Bounds
+        The limits.
+    trajectory : Trajectory
+        The motion.
+    rate : float, Hz
+        Rate of the check.
+
+    Returns
+    -------
+    Verified or None
+        The smallest distances; None if the limits contain no shapes, or coal is not installed.
+
     """
     model = bounds.collision
     if model is None or model.shapes is None or not has_coal():
@@ -423,21 +507,23 @@ def verified(
     t = np.append(t, trajectory.duration) if t[-1] < trajectory.duration else t
     q = trajectory.motion(t)[0]
     placed, travel = placements(robot, q), _travel(robot, q)
-    found = []
+    least_distances = []
     for k, (name, pair) in enumerate(zip(model.names, solids.pairs, strict=True)):
-        moves = _between(robot, pair[0][1], pair[1][1])
+        moves = _joints_between(robot, pair[0][1], pair[1][1])
         way = travel[:, moves] @ _arms(robot, model, moves, pair)
         bound = float(model.clearance[k])
-        at, least = _least(partial(_pair_distance, solids, placed, k), way, bound)
-        found.append(Least(name, least, bound, float(t[at])))
+        at, least = _least_distance(partial(_pair_distance, solids, placed, k), way, bound)
+        least_distances.append(Least(name, least, bound, float(t[at])))
     if bounds.workspace is not None and bounds.workspace.whole_links:
         for name, link, wall in _walls(bounds.workspace, solids):
-            moves = _between(robot, -1, link[1])
+            moves = _joints_between(robot, -1, link[1])
             way = travel[:, moves] @ _arms(robot, model, moves, (link,))
             height = partial(_height, solids, placed, link, wall)
-            at, least = _least(height, way, bounds.clearance)
-            found.append(Least(name, least, bounds.clearance, float(t[at])))
-    return Verified(f"coal {coal.__version__}", rate, tuple(sorted(found, key=lambda one: one.distance)))
+            at, least = _least_distance(height, way, bounds.clearance)
+            least_distances.append(Least(name, least, bounds.clearance, float(t[at])))
+    return Verified(
+        f"coal {coal.__version__}", rate, tuple(sorted(least_distances, key=lambda entry: entry.distance))
+    )
 
 
 def _pair_distance(solids: Solids, placed: tuple[Float, Float], pair: int, t: int) -> float:
@@ -448,8 +534,8 @@ def _height(solids: Solids, placed: tuple[Float, Float], link: Link, wall: tuple
     return solids.height(link, wall, placed, t)
 
 
-def _least(distance: Callable[[int], float], way: Float, bound: float) -> tuple[int, float]:
-    # The way is a sum that does not fall: a distance d at sample i holds d - (way[k] - way[i]) at a later sample k.
+def _least_distance(distance: Callable[[int], float], way: Float, bound: float) -> tuple[int, float]:
+    # way never decreases, so a distance d at sample i is at least d - (way[k] - way[i]) at a later sample k.
     i, best, least = 0, 0, np.inf
     while i < len(way):
         d = distance(i)
@@ -463,28 +549,28 @@ def _least(distance: Callable[[int], float], way: Float, bound: float) -> tuple[
 
 
 def _walls(space: Workspace, solids: Solids) -> list[tuple[str, Link, tuple[Any, Any]]]:
-    found = []
+    walls = []
     bodies = {int(body) for body in space.bodies}
     for h, name in enumerate(space.names):
-        # What is inside the library's half-space, n x <= d, is forbidden: the other side of ours.
+        # coal's half-space is the forbidden side, n x >= d.
         half = solids.coal.Halfspace(-space.normal[h], -float(space.offset[h]))
         wall = half, solids.coal.Transform3s.Identity()
-        found += [
+        walls += [
             (f"{link[0]} - {name}", link, wall)
             for link in solids.links
             if link[1] in bodies and space.applies(link[1], h)
         ]
-    return found
+    return walls
 
 
 def _travel(robot: RobotModel, q: Float) -> Float:
-    # How far every tree joint has turned or slid up to each sample, forth and back, (T, nb).
+    # Path length (T, nb) of every tree joint up to each sample.
     x = robot.tree_motion(q, q, q)[0]
     return np.concatenate([np.zeros((1, x.shape[1])), np.cumsum(np.abs(np.diff(x, axis=0)), axis=0)])
 
 
-def _between(robot: RobotModel, a: int, b: int) -> list[int]:
-    # The joints that move one body against another.
+def _joints_between(robot: RobotModel, a: int, b: int) -> list[int]:
+    # Joints that move one link relative to the other.
     paths = [set(robot.tree.paths[i]) if i >= 0 else set() for i in (a, b)]
     return sorted(paths[0] ^ paths[1])
 
@@ -492,8 +578,8 @@ def _between(robot: RobotModel, a: int, b: int) -> list[int]:
 def _arms(
     robot: RobotModel, model: CollisionModel, moves: Sequence[int], links: Sequence[tuple[str, int]]
 ) -> Float:
-    # For each joint the greatest distance from its axis of any point of the links that it moves; 1 for sliding ones.
-    found = []
+    # Largest distance from each joint's axis of the links that it moves; 1 for sliding joints.
+    arms = []
     for j in moves:
         reach = 0.0
         for shape in model.shapes.shapes if model.shapes is not None else ():
@@ -505,15 +591,15 @@ def _arms(
                 continue
             path = list(robot.tree.paths[shape.body])
             below = path[path.index(j) + 1 :]
-            slides = [_range(robot, i) for i in below if robot.tree.prismatic[i]]
+            slides = [_largest_position(robot, i) for i in below if robot.tree.prismatic[i]]
             way = float(np.linalg.norm(robot.T_parent_joint[below, :3, 3], axis=1).sum()) + sum(slides)
             reach = max(reach, way + float(np.linalg.norm(shape.corners(), axis=1).max()))
-        found.append(1.0 if robot.tree.prismatic[j] else reach)
-    return np.array(found)
+        arms.append(1.0 if robot.tree.prismatic[j] else reach)
+    return np.array(arms)
 
 
-def _range(robot: RobotModel, joint: int) -> float:
-    own, offset = robot.projection[joint], robot.projection_offset[joint]
-    ends = [own @ limit + offset for limit in (robot.limits.lower, robot.limits.upper)]
+def _largest_position(robot: RobotModel, joint: int) -> float:
+    row, offset = robot.projection[joint], robot.projection_offset[joint]
+    ends = [row @ limit + offset for limit in (robot.limits.lower, robot.limits.upper)]
     size = float(np.max(np.abs(ends)))
     return size if np.isfinite(size) else 1e3

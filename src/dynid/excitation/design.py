@@ -1,4 +1,4 @@
-"""The optimiser: Latin hypercube starts, then sequential quadratic programming from the best of them."""
+"""The optimiser: starts from a Latin hypercube, then sequential quadratic programming from the best of them."""
 
 from __future__ import annotations
 
@@ -32,33 +32,35 @@ from dynid.robot import RobotModel
 from dynid.terms import Kind, Terms
 from dynid.trajectories import Basis, SplineBasis
 
-# How informative a motion is: criteria on the column-scaled base regressor, with their derivatives.
+# Information of a motion: criteria on the column-scaled base regressor, with their derivatives.
 
+# Degree of power means that replace largest and smallest values: higher is closer, and less smooth.
 SMOOTHNESS = 8
-# Degree of the power mean of variances: high enough that the least known parameter leads, low enough that all count.
+# Degree of the power mean of variances: high enough that the worst parameter dominates, low enough that all count.
 LEADING = 4
-# How much the condition number counts beside the mean deviation, and the degree of its power means. From 1.5 to 2 the
-# condition number falls by 2 to 8 %, mean errors rise by 3 % at most and that of the least known parameter by 14 %; see
+# Weight of the condition number relative to the mean deviation, and degree of its power means. From 1.5 to 2 the
+# condition number falls by 2 to 8 %, mean errors rise by at most 3 % and those of the worst parameter by 14 %; see
 # benchmarks/excitation.py.
 PROPORTION, SHARPNESS = 2.0, 32
+# Least singular value relative to the largest, so that inverses stay finite.
 _FLOOR = 1e-10
-# Multiplications up to which OpenBLAS keeps a product on one thread (its GEMM_MULTITHREAD_THRESHOLD, 4 x 65536).
+# Multiplications up to which OpenBLAS computes a product on one thread (its GEMM_MULTITHREAD_THRESHOLD, 4 x 65536).
 ONE_THREAD = 1 << 18
+# Inverse condition number of W'W below which squaring loses too many digits.
 SQUARABLE = 1e-6
 
 
 class Criterion(StrEnum):
-    """What is minimised; W holds the rows in units of their noise, its columns scaled.
+    """Criterion that is minimised; W contains the rows in units of their noise, with scaled columns.
 
-    BALANCED: -log det(W'W / T) / 2b, the deviations' geometric mean, plus PROPORTION times CONDITION.
-    CONDITION: log of the condition number of W with columns of unit length.
-    LOGDET: -log det(W'W / T), the volume of the estimates' ellipsoid (D).
-    TRACE: log tr (W'W / T)^-1, the sum of the variances (A).
-    LEAST: -log of the least eigenvalue of W'W / T, the worst direction (E).
-    PRECISION: log of the greatest deviation of a parameter over what is asked of it, or over its size in torque.
+    BALANCED: -log det(W'W / T) / 2b, the geometric mean of the standard deviations, plus PROPORTION times CONDITION.
+    CONDITION: log of the condition number of W with columns of unit length. LOGDET: -log det(W'W / T), the volume of
+    the confidence ellipsoid (D). TRACE: log tr (W'W / T)^-1, the sum of the variances (A). LEAST: -log of the smallest
+    eigenvalue of W'W / T, the worst direction (E). PRECISION: log of the largest standard deviation of a parameter,
+    relative to what is required or to its size in torque.
 
-    For the optimiser greatest and least values are replaced by power means, which bound them and are smooth where they
-    cross; their degree is SMOOTHNESS (PRECISION: LEADING, BALANCED: SHARPNESS).
+    In the optimiser power means replace largest and smallest values: they bound these and are smooth where values
+    cross. Their degree is SMOOTHNESS (PRECISION: LEADING, BALANCED: SHARPNESS).
     """
 
     BALANCED = "balanced"
@@ -71,9 +73,11 @@ class Criterion(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """Exact figures of a motion: condition number of the unit-length columns, log det, log trace, log least value.
+    """Exact criteria of a motion.
 
-    precision: log of the greatest deviation of a parameter over what is asked.    balanced: see Criterion.
+    condition: condition number for columns of unit length.    logdet, trace, least: logs of determinant, trace of the
+    inverse and smallest eigenvalue. precision: log of the largest deviation of a parameter relative to what is
+    required.    balanced: see Criterion.
     """
 
     condition: float
@@ -84,7 +88,7 @@ class Figures:
     balanced: float
 
     def of(self, criterion: Criterion) -> float:
-        """The figure behind a criterion, as it is minimised."""
+        """Value of a criterion, as it is minimised."""
         if criterion is Criterion.CONDITION:
             return float(np.log(self.condition))
         return {
@@ -100,13 +104,28 @@ class Figures:
 class Information:
     """A criterion for one robot and model.
 
-    base: structural base parameters.    noise: (n,) expected deviation of the torque, N m (N); only ratios count
-        unless something was recorded.
-    focus: (k, b) combinations of the base parameters whose variance counts (TRACE alone); None = all.
-    asked: (b,) deviations to which the base parameters are to be known (PRECISION alone); None = those of equal effect
-        on torque in usual motion.
-    recorded: (r, b) triangle of what was recorded already, rows in units of the noise; rate: Hz, how many
-        independent rows a second of the new motion counts for beside it.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model of the design.
+    base : BaseMap
+        Structural base parameters.
+    noise : ndarray, shape (n_joints,), N m or N
+        Expected torque noise; only ratios count unless `recorded` is given.
+    criterion : Criterion
+        The criterion.
+    focus : ndarray, shape (k, n_base), optional
+        Combinations of the base parameters whose variance counts (TRACE only); without it all.
+    asked : ndarray, shape (n_base,), optional
+        Required standard deviations of the base parameters (PRECISION only); without it those with equal effect on
+        torque in usual motion.
+    recorded : ndarray, shape (r, n_base), optional
+        Triangle of the equations of an earlier log, in units of the noise.
+    rate : float, Hz
+        Independent rows that a second of the new motion counts for, compared with `recorded`.
+
     """
 
     robot: RobotModel
@@ -123,7 +142,7 @@ class Information:
         object.__setattr__(self, "noise", locked(self.noise, (self.robot.n,), "noise"))
         if not (np.isfinite(self.noise) & (self.noise > 0)).all():
             raise UsageError(
-                "noise", found=f"deviations {self.noise.tolist()}", expected="positive, finite ones"
+                "noise", found=f"torque noise {self.noise.tolist()}", expected="positive, finite numbers"
             )
         b = self.base.rank
         for name in ("focus", "recorded"):
@@ -132,10 +151,28 @@ class Information:
         if self.asked is not None:
             object.__setattr__(self, "asked", locked(self.asked, (b,), "asked"))
             if not (np.isfinite(self.asked) & (self.asked > 0)).all():
-                raise UsageError("precision", found="deviations of 0 asked", expected="positive, finite ones")
+                raise UsageError(
+                    "precision",
+                    found="a required deviation that is not above 0",
+                    expected="positive, finite numbers",
+                )
 
     def figures(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> Figures:
-        """Exact figures of a motion (T, n) each."""
+        """Exact criteria of a motion.
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (n_samples, n_joints)
+            The motion.
+        seconds : float, s
+            Its length.
+
+        Returns
+        -------
+        Figures
+            The criteria.
+
+        """
         R = self.triangle(q, dq, ddq, seconds)
         length = np.linalg.norm(R, axis=0)
         s = np.linalg.svd(R / np.where(length > 0, length, 1.0), compute_uv=False)
@@ -155,27 +192,71 @@ class Information:
             )
 
     def triangle(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> Float:
-        """R (b, b) with R'R = W'W / T, what was recorded included."""
+        """R (b, b) with R'R = W'W / T, including an earlier log.
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (n_samples, n_joints)
+            The motion.
+        seconds : float, s
+            Its length.
+
+        Returns
+        -------
+        ndarray, shape (n_base, n_base)
+            The triangle.
+
+        """
         return self._triangle(*self._regressor(q, dq, ddq), seconds)
 
     def value(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> float:
-        """The smooth criterion."""
+        """The smooth criterion.
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (n_samples, n_joints)
+            The motion.
+        seconds : float, s
+            Its length.
+
+        Returns
+        -------
+        float
+            Its value.
+
+        """
         return self._smooth(*self._regressor(q, dq, ddq), seconds)[0]
 
     def gradient(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> tuple[float, Float]:
-        """The smooth criterion and its derivatives (3, T, n) with respect to q, dq, ddq."""
+        """The smooth criterion and its gradient.
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (n_samples, n_joints)
+            The motion.
+        seconds : float, s
+            Its length.
+
+        Returns
+        -------
+        value : float
+            The criterion.
+        gradient : ndarray, shape (3, n_samples, n_joints)
+            Derivatives with respect to q, dq and ddq.
+
+        """
         layout, lines = self._regressor(q, dq, ddq)
         value, F = self._smooth(layout, lines, seconds)
         weights = np.empty_like(lines)
-        for pairs, own, weight in zip(
+        for pairs, span, weight in zip(
             _pairs(self.base, layout), layout.spans, self._weights(len(q), seconds), strict=True
         ):
-            _product(F.take(pairs) * (2.0 * weight**2), lines[own], out=weights[own])
+            _product(F.take(pairs) * (2.0 * weight**2), lines[span], out=weights[span])
         return value, self.chain.of_lines(q, dq, ddq, layout, lines, weights)
 
     @cached_property
     def chain(self) -> MotionGradient:
-        """The chain rule through the model."""
+        """Derivatives through the model."""
         return MotionGradient(self.robot, self.terms)
 
     def _regressor(self, q: Float, dq: Float, ddq: Float) -> tuple[Layout, Float]:
@@ -192,22 +273,22 @@ class Information:
     def _triangle(self, layout: Layout, lines: Float, seconds: float) -> Float:
         T = lines.shape[1]
         rows = [] if self.recorded is None else [np.asarray(self.recorded)]
-        places = _places(self.base, layout)
-        for own, weight in zip(layout.spans, self._weights(T, seconds), strict=True):
+        places = _base_indices(self.base, layout)
+        for span, weight in zip(layout.spans, self._weights(T, seconds), strict=True):
             W = np.zeros((T, self.base.rank))
-            W[:, places[own]] = lines[own].T * weight
+            W[:, places[span]] = lines[span].T * weight
             rows.append(W)
         return np.asarray(np.linalg.qr(np.concatenate(rows), mode="r"))
 
     def _smooth(self, layout: Layout, lines: Float, seconds: float) -> tuple[float, Float]:
         # Value, and dvalue/dM for M = W'W / T. Squaring W costs digits, so it is done only where enough are left.
         weights, b = self._weights(lines.shape[1], seconds) ** 2, self.base.rank
-        M = gathered_gram(lines, layout.ends, _places(self.base, layout), weights, b)
+        M = gathered_gram(lines, layout.ends, _base_indices(self.base, layout), weights, b)
         if self.recorded is not None:
             M += self.recorded.T @ self.recorded
         D = self._lengths(np.sqrt(M.diagonal()))
         N = M / D / D[:, None]
-        split = _split(N)
+        split = _inverse_factors(N)
         if split is None:
             R = self._triangle(layout, lines, seconds)
             D = self._lengths(np.linalg.norm(R, axis=0))
@@ -220,7 +301,7 @@ class Information:
         if self._unit_length:
             scaled -= np.diag((F * N).sum(axis=1) / D**2)
         if self.criterion is Criterion.BALANCED and self.focus is None:
-            # The determinant counts the columns' own lengths, which N has lost.
+            # The determinant depends on the lengths of the columns, which N does not contain.
             value -= float(np.log(D / self._scale).sum()) / b
             scaled -= np.diag(0.5 / (b * D**2))
         return value, scaled
@@ -239,7 +320,7 @@ class Information:
 
     @cached_property
     def _share(self) -> Float:
-        # What a unit of deviation of the scaled columns is of what is asked.
+        # Deviation of the scaled columns relative to the required one.
         return np.ones(self.base.rank) if self.asked is None else 1.0 / (self._scale * self.asked)
 
     def _spectral(self, N: Float, H: Float, K: Float, logdet: float) -> tuple[float, Float]:
@@ -275,8 +356,8 @@ def _condition(N: Float, K: Float, degree: int) -> tuple[float, Float]:
 
 
 def _product(A: Float, lines: Float, out: Float) -> None:
-    # out = A lines, in blocks so small that the linear algebra does not share them among threads: where it cuts them
-    # would change the last digits.
+    # out = A lines, in blocks so small that the linear algebra uses one thread: its division among threads would change
+    # the last digits.
     w, T = lines.shape
     block = 1 << max((ONE_THREAD // max(w * w, 1)).bit_length() - 1, 0)
     whole = T - T % block
@@ -288,15 +369,16 @@ def _product(A: Float, lines: Float, out: Float) -> None:
 
 
 def _power_mean(A: Float, power: int) -> tuple[float, Float]:
-    # log (tr A^p)^(1/p), near that of the greatest eigenvalue where p is large, and its derivative A^(p-1) / tr A^p.
+    # log (tr A^p)^(1/p), which for large p is close to the log of the largest eigenvalue, and its derivative A^(p-1) /
+    # tr A^p.
     top = float(np.trace(A))
     S = np.linalg.matrix_power(A / top, power - 1)
     total = float((S * A).sum()) / top
     return float(np.log(top) + np.log(total) / power), S / (total * top)
 
 
-def _split(N: Float) -> tuple[Float, Float, float] | None:
-    # H and K with N^-1 = K = H'H, and log det N; None where N does not hold enough digits.
+def _inverse_factors(N: Float) -> tuple[Float, Float, float] | None:
+    # H and K with N^-1 = K = H'H, and log det N; None if N is too ill-conditioned.
     U, failed = dpotrf(N, lower=0, clean=1)
     if failed:
         return None
@@ -308,7 +390,7 @@ def _split(N: Float) -> tuple[Float, Float, float] | None:
 
 
 @lru_cache(maxsize=32)
-def _places(base: BaseMap, layout: Layout) -> Int:
+def _base_indices(base: BaseMap, layout: Layout) -> Int:
     # The base parameter (R,) of each line.
     place = np.full(len(base.names), -1)
     place[base.independent] = np.arange(base.rank)
@@ -317,16 +399,15 @@ def _places(base: BaseMap, layout: Layout) -> Int:
 
 @lru_cache(maxsize=32)
 def _pairs(base: BaseMap, layout: Layout) -> tuple[Int, ...]:
-    # By joint, where the products of each two of its lines stand in a matrix (b, b).
-    places = (_places(base, layout)[own] for own in layout.spans)
+    # Indices, per joint, of the products of each two of its lines in a matrix (b, b).
+    places = (_base_indices(base, layout)[span] for span in layout.spans)
     return tuple(at[:, None] * base.rank + at for at in places)
 
 
 def focus_on(base: BaseMap, names: Sequence[str]) -> Float:
-    """Rows (k, b) that give the named parameters from the base parameters.
+    """Rows (k, b) that select named parameters from the base parameters.
 
-    Raises UnfitDataError for a parameter that no motion determines on its own, naming the combinations that it is part
-    of.
+    Raises UnfitDataError for a parameter that no motion determines by itself, with the combinations that contain it.
     """
     rows = []
     for name in names:
@@ -340,9 +421,11 @@ def focus_on(base: BaseMap, names: Sequence[str]) -> Float:
             within = [f for f, row in zip(base.formulas(), base.B, strict=True) if row[j] != 0]
             raise UnfitDataError(
                 "unidentifiable",
-                found=f"'{name}' as a quantity to be determined, which no motion determines on its own",
-                expected="parameters that torque depends on by themselves",
-                do="it counts in " + "; ".join(within[:3]) if within else "it has no influence on the torque",
+                found=f"focus on '{name}', which no motion determines by itself",
+                expected="a parameter that is identifiable by itself",
+                do="it is part of " + "; ".join(within[:3])
+                if within
+                else "it has no influence on the torque",
             )
         row = np.zeros(base.rank)
         row[lead[0]] = 1.0
@@ -350,8 +433,10 @@ def focus_on(base: BaseMap, names: Sequence[str]) -> Float:
     return np.stack(rows)
 
 
-# Quantities that a motion is to determine: torque elsewhere, or a payload on an arm that is known.
+# Quantities to determine: torque on other motions, or a payload on a known arm.
 
+# Random states for the rank of a payload, relative singular value below which an earlier log determines nothing, and
+# share of a parameter in such directions above which it counts as undetermined.
 STATES, RECORDED_TOLERANCE, BLIND = 256, 1e-12, 1e-6
 
 
@@ -359,30 +444,29 @@ def prediction_focus(information: Information, motions: Sequence[tuple[Float, Fl
     """Combinations (b, b) of the base parameters whose total variance is that of predicted torque.
 
     motions: q, dq, ddq, (T, n) each, on which torque is to be predicted. With the rows W_j of joint j and its expected
-    deviation s_j, the mean over samples and joints of var(tau_j) / s_j^2 is tr(R P R') for R'R = mean W'W / s^2 and
+    noise s_j, the mean over samples and joints of var(tau_j) / s_j^2 is tr(R P R') for R'R = mean W'W / s^2 and
     covariance P. Minimising it is I- or V-optimality.
     Raises UsageError without a motion.    Source: Fedorov 1972.
     """
     if not motions:
-        raise UsageError("prediction", found="no motion to be predicted", expected="at least one")
+        raise UsageError("prediction", found="no motion to predict", expected="at least one")
     alone = replace(information, recorded=None, focus=None)
     rows = np.concatenate([alone.triangle(*motion) for motion in motions])
     return np.asarray(np.linalg.qr(rows / np.sqrt(len(motions) * information.robot.n), mode="r"))
 
 
 def payload_information(information: Information) -> Information:
-    """The criterion of a payload on the last body of an arm whose other parameters are known.
+    """The criterion for a payload on the last link of an arm whose other parameters are known.
 
-    The base parameters are those combinations of the ten of the load that torque depends on, in the columns of the
-    last body; everything else counts as known.
-    Raises UnfitDataError if the model has no rigid bodies, or something was recorded without the payload.
+    The base parameters are the combinations of the load's ten that torque depends on, in the columns of the last link.
+    Raises UnfitDataError if the model has no rigid bodies, or an earlier log was recorded without the payload.
     """
     robot, terms = information.robot, information.terms
-    own = payload_columns(robot, terms)
+    first = payload_columns(robot, terms)
     if information.recorded is not None:
         raise UnfitDataError(
             "payload-recorded",
-            found="a run without the payload as what was recorded",
+            found="an earlier run, which was recorded without the payload",
             expected="a motion for the payload alone",
             do="leave out --after",
         )
@@ -390,13 +474,13 @@ def payload_information(information: Information) -> Information:
     panels = terms.torque_regressor(robot, samples)
     W = panels.dense(len(information.base.names)).reshape(-1, len(information.base.names))
     seen = np.zeros(W.shape[1], dtype=np.bool_)
-    seen[own : own + 10] = True
+    seen[first : first + 10] = True
     base = base_of_matrix(np.where(seen, W, 0.0), information.base.names, STRUCTURAL_TOLERANCE)
     return replace(information, base=base)
 
 
 def payload_columns(robot: RobotModel, terms: Terms) -> int:
-    """Index of the first of the ten columns of the last body; raises UnfitDataError where there is none."""
+    """Index of the first of the ten columns of the last link; raises UnfitDataError if there is none."""
     first = 0
     for term in terms:
         if term.traits.kind is Kind.BODIES:
@@ -408,28 +492,67 @@ def payload_columns(robot: RobotModel, terms: Terms) -> int:
 
 
 def loaded(robot: RobotModel, terms: Terms, theta: Float, mass: float, centre: Float) -> Float:
-    """Parameters (p,) with a point mass on the last body added; mass: kg, centre: (3,) in its joint frame, m.
+    """Add a point mass on the last link to the parameters of a model.
 
-    Raises UsageError for a mass below zero.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+    theta : ndarray, shape (n_parameters,)
+        Parameters.
+    mass : float, kg
+        The mass.
+    centre : ndarray, shape (3,), m
+        Its position in the last joint frame.
+
+    Returns
+    -------
+    ndarray, shape (n_parameters,)
+        Parameters with the mass.
+
+    Raises
+    ------
+    UsageError
+        For a mass below zero.
+
     """
     if not (np.isfinite(mass) and mass >= 0):
         raise UsageError("payload-mass", found=f"a payload of {mass} kg", expected="0 or more")
     x, y, z = centre
     inertia = [y * y + z * z, -x * y, x * x + z * z, -x * z, -y * z, x * x + y * y]
-    own = payload_columns(robot, terms)
+    first = payload_columns(robot, terms)
     more = np.array(theta)
-    more[own : own + 10] += mass * np.array([1.0, x, y, z, *inertia])
+    more[first : first + 10] += mass * np.array([1.0, x, y, z, *inertia])
     return more
 
 
 def shrinkage(information: Information, motion: tuple[Float, Float, Float], seconds: float) -> Float:
-    """Deviations (b,) of the base parameters after a motion, as shares of those of what was recorded before it.
+    """Standard deviations of the base parameters after a motion, relative to those of the earlier log alone.
 
-    motion: q, dq, ddq, (T, n) each, over `seconds`.    0 where the record determines nothing.
-    Raises UsageError where nothing was recorded.
+    Parameters
+    ----------
+    information : Information
+        The criterion, with an earlier log.
+    motion : tuple of ndarray, shape (n_samples, n_joints) each
+        q, dq and ddq.
+    seconds : float, s
+        Length of the motion.
+
+    Returns
+    -------
+    ndarray, shape (n_base,)
+        Ratios; 0 where the earlier log determines nothing.
+
+    Raises
+    ------
+    UsageError
+        Without an earlier log.
+
     """
     if information.recorded is None:
-        raise UsageError("shrinkage", found="nothing recorded", expected="an earlier run")
+        raise UsageError("shrinkage", found="no earlier log", expected="the run of an earlier log")
     after = np.linalg.inv(information.triangle(*motion, seconds))
     now = np.linalg.norm(after, axis=1)
     _, s, Vt = np.linalg.svd(np.linalg.qr(np.asarray(information.recorded), mode="r"))
@@ -439,11 +562,14 @@ def shrinkage(information: Information, motion: tuple[Float, Float, Float], seco
     return np.where(blind | (before == 0), 0.0, now / np.where(before > 0, before, 1.0))
 
 
+# Length of the first step in scaled variables, and violation up to which an iterate is repaired and compared.
 FIRST_STEP, NEARLY = 0.1, 0.3
-# The criterion is summed on the first grid, bounds are kept on one FINER, and a motion is judged on one DENSER times as
-# fine: between points of the first one a hand passes a floor by a centimetre.
+# The criterion is evaluated on the coarse grid, limits on one FINER and the final check on one DENSER times as fine:
+# between points of the coarse grid a hand can pass through a floor by a centimetre.
 POINTS_A_CYCLE, LEAST_POINTS, FINER, DENSER = 10, 120, 2, 8
+# Largest search: time and memory grow with both.
 MOST_POINTS, MOST_VARIABLES = 20_000, 1_000
+# Sizes at which a motion is tried until it meets all limits, and ways from a safe motion to a better one.
 SHARES = (0.998, 0.995, 0.99, 0.98, 0.96, 0.94, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 WAYS = (0.98, 0.9, 0.75, 0.5, 0.25, 0.1)
 
@@ -452,7 +578,20 @@ Watch = Callable[[float], bool]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One motion to be designed: family, criterion, bounds.    start: (n,) pose at both ends, None = free."""
+    """One motion to design.
+
+    Parameters
+    ----------
+    basis : Basis
+        Family of motions.
+    information : Information
+        The criterion.
+    bounds : Bounds
+        The limits.
+    start : ndarray, shape (n_joints,), optional, rad or m
+        Pose at both ends; free without it.
+
+    """
 
     basis: Basis
     information: Information
@@ -460,7 +599,7 @@ class Task:
     start: Float | None = None
 
     def grid(self, denser: int = 1) -> Float:
-        """Times (T,) on which the motion is judged."""
+        """Times (T,) of the grid on which the motion is evaluated; denser: how many times as many points."""
         cycles = self.basis.duration * self.basis.highest_frequency
         count = max(LEAST_POINTS, math.ceil(POINTS_A_CYCLE * cycles))
         return np.linspace(0.0, self.basis.duration, denser * count + 1)
@@ -471,7 +610,7 @@ class Task:
         return margins(information.robot, information.terms, self.bounds, *self._motion(X, denser))
 
     def keeps(self, X: Float, denser: int = DENSER) -> bool:
-        """Whether a motion keeps every bound there."""
+        """Whether a motion meets all limits on a denser grid."""
         information = self.information
         return keeps(information.robot, information.terms, self.bounds, *self._motion(X, denser))
 
@@ -483,7 +622,7 @@ class Task:
 
     @cached_property
     def _values(self) -> dict[int, tuple[Float, Float, Float, Float]]:
-        # Of the basis, by how much denser their grid is.
+        # Values of the basis by density of the grid.
         return {}
 
     def standing(self, pose: Float) -> tuple[Margin, ...]:
@@ -495,7 +634,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """One motion within all bounds.    value: the exact criterion.    first: that of the start it came from."""
+    """A motion within all limits.    value: exact criterion.    first: that of the start of its search."""
 
     X: Float
     value: float
@@ -504,7 +643,7 @@ class Solution:
 
 
 class _StopError(Exception):
-    """The way out of scipy's loop."""
+    """Ends scipy's loop."""
 
 
 class Problem:
@@ -529,7 +668,7 @@ class Problem:
 
     @property
     def middle(self) -> Float:
-        """Pose (n,) about which starts are drawn."""
+        """Pose (n,) around which starts are drawn."""
         limits = self.task.bounds.limits
         return 0.5 * (limits.lower + limits.upper) if self.task.start is None else self.task.start
 
@@ -542,17 +681,17 @@ class Problem:
         return value, (slope * self.scale)[self.free]
 
     def constraints(self, x: Float) -> tuple[Float, Float]:
-        """Constraint functions (c,), each to be at most 0, and their derivatives."""
+        """Constraint functions (c,), each of which must be at most 0, and their derivatives."""
         g, dg = self.smooth.evaluate(self.unpacked(x))
         return g, (dg * self.scale)[:, self.free]
 
     def figures(self, X: Float) -> Figures:
-        """Exact figures."""
+        """Exact criteria."""
         q, dq, ddq = (B @ X for B in self.values[:3])
         return self.task.information.figures(q, dq, ddq, self.task.basis.duration)
 
     def exact(self, X: Float) -> float:
-        """The exact criterion; for focused criteria the smooth one, which is exact."""
+        """The exact criterion; with a focus the smooth one, which is exact then."""
         information = self.task.information
         if information.focus is None:
             return self.figures(X).of(information.criterion)
@@ -560,13 +699,13 @@ class Problem:
         return information.value(q, dq, ddq, self.task.basis.duration)
 
     def packed(self, X: Float) -> Float:
-        """Variables of coefficients."""
+        """Variables from coefficients."""
         Y = np.array(X)
         Y[0] -= self.middle
         return np.asarray((Y / self.scale)[self.free])
 
     def unpacked(self, x: Float) -> Float:
-        """Coefficients (m, n) of variables."""
+        """Coefficients (m, n) from variables."""
         Y = np.zeros(self.scale.shape)
         Y[self.free] = x
         Y *= self.scale
@@ -574,19 +713,19 @@ class Problem:
         return Y
 
     def shrunk(self, X: Float, denser: int = FINER) -> Float | None:
-        """The motion made smaller about its start pose until it keeps all bounds; None if even the pose does not."""
+        """The motion reduced around its start pose until it meets all limits; None if the pose itself violates one."""
         if self.task.keeps(X, denser):
             return X
         if worst_broken(self.task.standing(X[0])) is not None:
             return None
-        # Larger first: a motion about a pose near a bound may keep it as a whole and break it when made smaller.
+        # Larger shares first: a motion around a pose near a limit may meet it in full size and violate it when reduced.
         for share in SHARES:
             if self.task.keeps(resized(X, share), denser):
                 return resized(X, share)
         return None
 
     def toward(self, safe: Float, X: Float, denser: int = FINER) -> Float | None:
-        """The farthest motion on the way from one that keeps all bounds to X that does; None where none was found."""
+        """The farthest motion between one within all limits and X that meets them too; None if there is none."""
         for share in WAYS:
             Y = safe + share * (X - safe)
             if self.task.keeps(Y, denser):
@@ -595,9 +734,27 @@ class Problem:
 
 
 def draws(problem: Problem, count: int, seed: int) -> list[Float]:
-    """Motions within the bounds from a Latin hypercube over the variables, best first; the same for a seed.
+    """Random motions within the limits from a Latin hypercube over the variables, best first.
 
-    Raises UnfitDataError naming the bound that leaves no pose, or no motion.
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    count : int
+        Number of motions that are drawn.
+    seed : int
+        Seed; the same seed gives the same motions.
+
+    Returns
+    -------
+    list of ndarray, shape (n_coefficients, n_joints)
+        The motions that meet all limits.
+
+    Raises
+    ------
+    UnfitDataError
+        If a limit leaves no pose, or no motion; it names the limit.
+
     """
     size = int(problem.free.sum())
     cube = 2.0 * latin_hypercube(count, size, np.random.default_rng(seed)) - 1.0
@@ -622,7 +779,7 @@ def draws(problem: Problem, count: int, seed: int) -> list[Float]:
 
 
 def within(problem: Problem, X: Float) -> Float:
-    """The motion with each joint by itself scaled to its limits of position, velocity, acceleration and jerk."""
+    """The motion with each joint scaled separately to its limits of position, velocity, acceleration and jerk."""
     limits = problem.task.bounds.limits
     Y = np.array(X)
     offset = [B @ Y - (Y[0] if k == 0 else 0.0) for k, B in enumerate(problem.values)]
@@ -641,13 +798,29 @@ def within(problem: Problem, X: Float) -> Float:
 
 
 def solve(problem: Problem, X: Float, iterations: int, watch: Watch | None = None) -> Solution:
-    """The best motion that SQP finds from a start; the start itself if it finds none better.
+    """The best motion that SQP finds from a start, or the start itself.
 
-    watch: called with the best value after every iteration; the search stops with the best so far when it returns True.
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    X : ndarray, shape (n_coefficients, n_joints)
+        The start.
+    iterations : int
+        Maximum number of iterations.
+    watch : callable, optional
+        Called with the best value after every iteration; the search stops with the best motion so far if it returns
+        True.
+
+    Returns
+    -------
+    Solution
+        The motion.
+
     """
     first = problem.exact(X)
     begun = X if problem.task.keeps(X) else None
-    best, count = _searched(problem, X, iterations, watch)
+    best, count = _search(problem, X, iterations, watch)
     fits = [problem.shrunk(best, DENSER), begun]
     if begun is not None:
         fits.append(problem.toward(begun, best, DENSER))
@@ -656,8 +829,8 @@ def solve(problem: Problem, X: Float, iterations: int, watch: Watch | None = Non
     return Solution(fit, problem.exact(fit), first, count)
 
 
-def _searched(problem: Problem, X: Float, iterations: int, watch: Watch | None) -> tuple[Float, int]:
-    # The best motion within the bounds on the finer grid, and how many iterations it took.
+def _search(problem: Problem, X: Float, iterations: int, watch: Watch | None) -> tuple[Float, int]:
+    # The best motion within the limits on the finer grid, and the number of iterations.
     best, best_value, count = np.array(X), problem.exact(X), 0
     cached: tuple[bytes, tuple[Float, Float]] | None = None
 
@@ -680,7 +853,8 @@ def _searched(problem: Problem, X: Float, iterations: int, watch: Watch | None) 
             raise _StopError
 
     x0 = problem.packed(X)
-    # Without this the first step, a gradient long, leaves the bounds so far behind that the search does not return.
+    # Without this scale the first step, as long as the gradient, leaves the limits so far that the search does not
+    # return.
     gain = FIRST_STEP / max(float(np.linalg.norm(problem.objective(x0)[1])), 1e-12)
 
     def scaled(x: Float) -> tuple[float, Float]:
@@ -702,60 +876,60 @@ def _searched(problem: Problem, X: Float, iterations: int, watch: Watch | None) 
 
 
 def check_size(task: Task) -> None:
-    """Raises UsageError for a motion of more points or coefficients than a search can handle."""
+    """Raise UsageError for a motion with more points or coefficients than a search can handle."""
     points, variables = len(task.grid()), task.basis.size * task.information.robot.n
     if points > MOST_POINTS or variables > MOST_VARIABLES:
         raise UsageError(
             "plan-size",
-            found=f"a motion of {variables} coefficients, judged at {points} points",
+            found=f"a motion of {variables} coefficients, evaluated at {points} points",
             expected=f"at most {MOST_VARIABLES} and {MOST_POINTS}",
             do="shorten it, or take fewer harmonics, pieces or motions",
         )
 
 
 def check_start(task: Task) -> None:
-    """Raises UnfitDataError naming the bound that the given start pose breaks."""
+    """Raise UnfitDataError if the given start pose violates a limit."""
     if task.start is None:
         return
     if np.shape(task.start) != (task.information.robot.n,):
         raise UsageError(
             "array-shape",
-            found=f"a start pose of {np.size(task.start)}",
-            expected=f"{task.information.robot.n} joints",
+            found=f"a start pose of {np.size(task.start)} numbers",
+            expected=f"{task.information.robot.n}, one per joint",
         )
     bad = worst_broken(task.standing(task.start))
     if bad is not None:
         kind = "start-collides" if bad.what == "self-collision" else "start-pose"
         raise UnfitDataError(
             kind,
-            found=f"a start pose that breaks a bound: {bad}",
-            expected="a pose that the robot can rest in",
-            do="choose another start",
+            found=f"a start pose that violates a limit: {bad}",
+            expected="a pose within all limits at rest",
+            do="choose another motion.start",
         )
 
 
 def check_rank(problem: Problem, X: Float) -> None:
-    """Raises UnfitDataError naming what a motion cannot determine, because joints hardly move."""
+    """Raise UnfitDataError if a motion cannot determine the base parameters because joints hardly move."""
     information = problem.task.information
     q, dq, ddq = (B @ X for B in problem.values[:3])
     figures = information.figures(q, dq, ddq, problem.task.basis.duration)
     if not figures.condition < 1e9:
         raise UnfitDataError(
             "unidentifiable",
-            found=f"base parameters that this family of motions cannot determine (condition {figures.condition:.1e})",
+            found=f"base parameters that these motions cannot determine (condition number {figures.condition:.1e})",
             expected="motion of every joint within its limits",
             do="widen the limits, add harmonics or take terms out of the model",
         )
 
 
 def resized(X: Float, share: float) -> Float:
-    """The motion (m, n) made smaller about its start pose."""
+    """The motion (m, n) scaled around its start pose."""
     return np.concatenate([X[:1], share * X[1:]])
 
 
-def worst_broken(found: tuple[Margin, ...], tolerance: float = 0.0) -> Margin | None:
-    """The bound that is broken most, None where all hold."""
-    worst = min(found, key=lambda m: m.margin)
+def worst_broken(all_margins: tuple[Margin, ...], tolerance: float = 0.0) -> Margin | None:
+    """The limit that is violated most, None if all are met."""
+    worst = min(all_margins, key=lambda m: m.margin)
     return worst if worst.margin < -tolerance else None
 
 
@@ -764,41 +938,76 @@ def _infeasible(refused: list[Margin]) -> UnfitDataError:
     for margin in refused:
         counts.setdefault((margin.what, margin.where), []).append(margin)
     if not counts:
-        return UnfitDataError("infeasible", found="no motion within the bounds", expected="room for motion")
+        return UnfitDataError("infeasible", found="no motion within the limits", expected="room for motion")
     often = max(counts.values(), key=len)
     mildest = max(often, key=lambda m: m.margin)
     return UnfitDataError(
         "infeasible-limits",
-        found=f"no motion within the bounds, however small; most often broken: {mildest.what} of {mildest.where} "
-        f"({mildest.worst:.4g} of {mildest.bound:.4g} at best)",
-        expected="bounds that leave room for motion",
-        do=f"loosen the bound of {mildest.what}",
+        found=f"no motion within the limits, however small; most often violated: {mildest.what} of {mildest.where} "
+        f"({mildest.worst:.3g}, limit {mildest.bound:.3g} at best)",
+        expected="limits that leave room for motion",
+        do=f"relax the limit of {mildest.what}",
     )
 
 
-# Free knots of a spline: several vectors of them are tried, the most promising one is kept.
+# Free knots of a spline: several vectors are tried, and the most promising one is used.
 
+# Random starts and iterations of the search for each knot vector, and least interval relative to a uniform one.
 CANDIDATES, ITERATIONS, LEAST = 12, 12, 0.4
 
 
 def drawn_knots(basis: SplineBasis, count: int, seed: int = 0) -> list[SplineBasis]:
-    """The family with uniform knots, then `count` with drawn ones; the same for a seed.
+    """Families of splines with uniform and with random knots.
 
-    Intervals are LEAST of a uniform one and random shares of the rest, so that no stretch asks for endless jerk.
+    Intervals are LEAST of a uniform one and random shares of the rest, so that none is so short that it needs a very
+    high jerk.
+
+    Parameters
+    ----------
+    basis : SplineBasis
+        The family with uniform knots.
+    count : int
+        Number of families with random knots.
+    seed : int
+        Seed; the same seed gives the same knots.
+
+    Returns
+    -------
+    list of SplineBasis
+        The family with uniform knots, then the others.
+
     """
     rng = np.random.default_rng(seed)
-    found = [basis]
+    families = [basis]
     for _ in range(count):
         shares = LEAST / basis.pieces + (1.0 - LEAST) * rng.dirichlet(np.ones(basis.pieces))
         inner: Float = basis.duration * np.cumsum(shares)[:-1]
-        found.append(SplineBasis(basis.duration, basis.pieces, tuple(float(x) for x in inner)))
-    return found
+        families.append(SplineBasis(basis.duration, basis.pieces, tuple(float(x) for x in inner)))
+    return families
 
 
 def with_free_knots(task: Task, count: int, seed: int = 0) -> Task:
-    """The task with the knots that a short search from one start gets farthest with, the uniform ones among them.
+    """The task with the knots that a short search improves most, the uniform ones among them.
 
-    Raises UsageError for a family that is no spline or has knots of its own.
+    Parameters
+    ----------
+    task : Task
+        A task of one spline.
+    count : int
+        Number of random knot vectors.
+    seed : int
+        Seed of the knots.
+
+    Returns
+    -------
+    Task
+        The task with these knots.
+
+    Raises
+    ------
+    UsageError
+        If the family is no spline, or its knots are given.
+
     """
     if not isinstance(task.basis, SplineBasis) or task.basis.breaks or count < 1:
         raise UsageError(
@@ -809,9 +1018,9 @@ def with_free_knots(task: Task, count: int, seed: int = 0) -> Task:
     check_size(task)
     check_start(task)
     tried = [replace(task, basis=basis) for basis in drawn_knots(task.basis, count, seed)]
-    return min(tried, key=lambda one: _reached(one, seed))
+    return min(tried, key=lambda candidate: _value_after_search(candidate, seed))
 
 
-def _reached(task: Task, seed: int) -> float:
+def _value_after_search(task: Task, seed: int) -> float:
     problem = Problem(task)
     return solve(problem, draws(problem, CANDIDATES, seed)[0], ITERATIONS).value

@@ -1,4 +1,4 @@
-"""A motion worth recording, designed in one call."""
+"""Design of a motion for identification in one call."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ from dynid.spatial import placement, rotation_rpy
 from dynid.terms import DEFAULT_TERMS, Terms
 from dynid.trajectories import Basis, FourierBasis, SplineBasis, Together, joints_of, read_motion
 
-# What is known of the robot while a motion is designed: its description alone, or a run of it.
+# Knowledge of the robot during a design: its file alone, or a run.
 
-# By so much may torque exceed that of a description, whose masses are rough.
+# Relative torque error of robot files, whose masses are approximate.
 DESCRIBED_SHARE = 0.1
 
 
 @dataclass(frozen=True)
 class Current:
-    """Criterion, current parameters (p,), and what torque limits keep free: a share, a spread, or both."""
+    """What is known of the robot: criterion, current parameters (p,), and torque reserve (share, spread, or both)."""
 
     information: Information
     theta: Float | None
@@ -82,7 +82,27 @@ def described(
     noise: Float | None = None,
     share: float | None = None,
 ) -> Current:
-    """What the description alone gives.    share: by which torque may exceed it; None = DESCRIBED_SHARE."""
+    """What the robot file alone provides.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+    criterion : Criterion
+        The criterion.
+    noise : ndarray, shape (n_joints,), optional, N m or N
+        Expected torque noise.
+    share : float, optional
+        Relative torque error that limits allow for; DESCRIBED_SHARE without it.
+
+    Returns
+    -------
+    Current
+        Criterion, parameters and reserve.
+
+    """
     information = information_of(robot, terms, noise)
     theta = prior_theta(robot, information.terms)
     return Current(
@@ -101,11 +121,37 @@ def identified(
     sigmas: float = 3.0,
     place: Place | None = None,
 ) -> Current:
-    """What a run gives: its parameters and, where it informs all of them, the spread of their torque.
+    """What a run provides: its parameters and, if it determines all of them, the uncertainty of their torque.
 
-    go_on: whether what it recorded counts.    noise: (n,) deviations of the torque; None = those of the run.
-    sigmas: standard deviations of torque that limits keep free.    place: of the run, for messages.
-    Raises UsageError for a run of another robot.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    run : Identification
+        The run.
+    criterion : Criterion
+        The criterion.
+    go_on : bool
+        Whether the run's log counts too.
+    noise : ndarray, shape (n_joints,), optional, N m or N
+        Expected torque noise; the run's without it.
+    share : float, optional
+        Relative torque error that limits allow for.
+    sigmas : float
+        Torque reserve in standard deviations.
+    place : Place, optional
+        The run, for messages.
+
+    Returns
+    -------
+    Current
+        Criterion, parameters and reserve.
+
+    Raises
+    ------
+    UsageError
+        If the run is of another robot.
+
     """
     _check_same(robot, run, place)
     residuals = run.training.residuals
@@ -124,10 +170,10 @@ def identified(
 
 
 def correlated_joints(run: Identification) -> tuple[str, ...]:
-    """Joints whose residuals are correlated over far longer than noise that passed the same filter.
+    """Joints whose residuals are correlated over much longer times than noise behind the same filter.
 
-    There the model errs, by amounts that depend on the motion; a design that takes residuals for noise expects
-    intervals of the next recording that are too narrow, by up to 1.7 times in simulation.
+    There the model is wrong, by amounts that depend on the motion. A design that takes residuals for noise expects
+    intervals for the next log that are too narrow, by up to 1.7 times in simulation.
     """
     residuals, used = run.training.residuals, run.preparation.get("settings")
     if residuals is None or not isinstance(used, Mapping):
@@ -138,39 +184,42 @@ def correlated_joints(run: Identification) -> tuple[str, ...]:
 
 
 def _deviation(run: Identification) -> Float:
-    # Held-out error counts where it is larger: it is what a motion that was not fitted will show.
-    every = [one.scores.rms for one in (run.training, *run.validations)]
+    # Held-out error, where it is larger, is that of a new motion.
+    every = [part.scores.rms for part in (run.training, *run.validations)]
     return np.asarray(np.nanmax(np.stack(every), axis=0))
 
 
 def _check_same(robot: RobotModel, run: Identification, place: Place | None) -> None:
-    own = [column.name for column in run.terms.columns(robot)]
-    if own != [column.name for column in run.estimate.columns] or run.robot.joint_names != robot.joint_names:
+    names = [column.name for column in run.terms.columns(robot)]
+    if (
+        names != [column.name for column in run.estimate.columns]
+        or run.robot.joint_names != robot.joint_names
+    ):
         raise UsageError(
             "run-robot",
             found=f"a run of the robot '{run.robot.name}' with other joints or parameters",
-            expected=f"a run of '{robot.name}' as described",
-            do="give the description that was identified",
+            expected=f"a run of '{robot.name}' with the joints and terms given here",
+            do="give the robot file that was identified",
             place=place or Place(),
         )
 
 
-# A motion from its settings: bounds, what counts, family and search.
+# A motion from its settings: limits, criterion, family and search.
 
-# A motion starts and ends at rest within so many seconds, or a fifth of its length.
+# s, and share of the length: ramp from rest and to rest, the shorter of both.
 RAMP_SECONDS, RAMP_SHARE = 2.0, 0.2
-# Of a Fourier motion: its bandwidth, Hz, and how few and how many harmonics reach it. A first harmonic of one period
-# in the motion lets poses vary slowly beside what is fast; see benchmarks/excitation.py.
+# Hz: bandwidth of a Fourier motion, and its fewest and most harmonics. A first harmonic with one period in the motion
+# adds slow changes of pose to fast motion; see benchmarks/excitation.py.
 BANDWIDTH, FEWEST, MOST = 0.8, 8, 16
-# Torque sinusoids a joint, and their lowest frequency, Hz: random search suffers more from many of them.
+# Torque sinusoids per joint, and their lowest frequency, Hz: random search needs few variables.
 SINUSOIDS, LOWEST = 5, 0.1
-# Random motions on which the prediction of torque counts.
+# Random motions on which the prediction of torque is evaluated.
 PREDICTED = 8
 
 
 @dataclass(frozen=True)
 class Following:
-    """How a search is followed.    resume: plan folder to go on from."""
+    """How a search is followed.    resume: plan folder from which to continue."""
 
     progress: Progress | None = None
     stop: Stop | None = None
@@ -178,19 +227,37 @@ class Following:
 
 
 def check_output_settings(settings: MotionSettings, robot: RobotModel) -> tuple[Format, ...]:
-    """The formats; raises UsageError for one that cannot hold the motion, or a rate out of range, before all work."""
+    """The file formats; raises UsageError before all work if one cannot store the motion, or a rate is out of range."""
     output, motion = settings.output, settings.motion
     forms = tuple(Format(form) for form in output.formats)
     times(motion.seconds / min(output.stages, default=1.0), output.rate)
-    for one in forms:
-        one.check(robot.joint_names, motion.family == "torque-sines")
+    for wanted_form in forms:
+        wanted_form.check(robot.joint_names, motion.family == "torque-sines")
     return forms
 
 
 def bounds_of(robot: RobotModel, settings: MotionSettings, current: Current) -> Bounds:
-    """Limits of joints and torque, surroundings, and what must stay apart.
+    """Limits of joints and torque, surroundings, and pairs that must stay apart.
 
-    Raises UsageError for numbers of another count, and as `robot_shapes`.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    settings : MotionSettings
+        The settings.
+    current : Current
+        What is known of the robot.
+
+    Returns
+    -------
+    Bounds
+        The limits.
+
+    Raises
+    ------
+    UsageError
+        If a list has the wrong length; further errors as for `robot_shapes`.
+
     """
     given, around, tool = settings.limits, settings.surroundings, settings.tool
     limits = MotionLimits.of(
@@ -224,43 +291,43 @@ def bounds_of(robot: RobotModel, settings: MotionSettings, current: Current) -> 
 
 def _collision(robot: RobotModel, settings: MotionSettings) -> CollisionModel:
     radius, around = settings.shapes.radius, settings.surroundings
-    own = robot_shapes(robot, None if radius is None else np.atleast_1d(radius))
+    link_shapes = robot_shapes(robot, None if radius is None else np.atleast_1d(radius))
     last = robot.n_bodies - 1
-    held = tuple(_solid(one, last) for one in settings.tool.solids)
-    shapes = replace(own, shapes=(*own.shapes, *held))
+    tool_shapes = tuple(_solid(entry, last) for entry in settings.tool.solids)
+    shapes = replace(link_shapes, shapes=(*link_shapes.shapes, *tool_shapes))
     obstacles = [
         Shape(
-            one.label or f"obstacle {number}",
+            entry.label or f"obstacle {number}",
             -1,
             "box",
-            placement(rotation_rpy(np.array(one.rpy)), np.array(one.xyz)),
-            one.size,
+            placement(rotation_rpy(np.array(entry.rpy)), np.array(entry.xyz)),
+            entry.size,
         )
-        for number, one in enumerate(around.obstacles, 1)
+        for number, entry in enumerate(around.obstacles, 1)
     ]
     return collision_model(robot, shapes, around.clearance, obstacles)
 
 
-def _solid(one: SolidTable, body: int) -> Shape:
-    frame = placement(rotation_rpy(np.array(one.rpy)), np.array(one.xyz))
-    if one.mesh is not None:
-        vertices, triangles = mesh_triangles(Path(one.mesh))
-        return Shape("tool", body, "mesh", frame, (), one.scale * vertices, triangles)
-    if one.box is not None:
-        return Shape("tool", body, "box", frame, one.box)
-    if one.cylinder is not None:
-        return Shape("tool", body, "cylinder", frame, one.cylinder)
-    return Shape("tool", body, "sphere", frame, (float(one.sphere or 0.0),))
+def _solid(solid: SolidTable, body: int) -> Shape:
+    frame = placement(rotation_rpy(np.array(solid.rpy)), np.array(solid.xyz))
+    if solid.mesh is not None:
+        vertices, triangles = mesh_triangles(Path(solid.mesh))
+        return Shape("tool", body, "mesh", frame, (), solid.scale * vertices, triangles)
+    if solid.box is not None:
+        return Shape("tool", body, "box", frame, solid.box)
+    if solid.cylinder is not None:
+        return Shape("tool", body, "cylinder", frame, solid.cylinder)
+    return Shape("tool", body, "sphere", frame, (float(solid.sphere or 0.0),))
 
 
 def per_joint(value: PerJoint | None, robot: RobotModel, name: str) -> Float | None:
-    """One number for all joints, or one each, as (n,); raises UsageError for another count."""
+    """One number for all joints, or one per joint, as (n,); raises UsageError for another count."""
     if value is None:
         return None
-    found = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    if len(found) not in (1, robot.n):
-        raise UsageError(name, found=f"{len(found)} of {name}", expected=f"1 or {robot.n}")
-    return np.broadcast_to(found, (robot.n,)).copy()
+    values = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    if len(values) not in (1, robot.n):
+        raise UsageError(name, found=f"{len(values)} numbers in {name}", expected=f"1 or {robot.n}")
+    return np.broadcast_to(values, (robot.n,)).copy()
 
 
 def motion_of(
@@ -269,12 +336,37 @@ def motion_of(
     bounds: Bounds,
     following: Following | None = None,
 ) -> Sheet:
-    """The motion of any family.    Raises UsageError for settings that mean nothing to it, and as the designs do."""
+    """Design a motion of any family.
+
+    Parameters
+    ----------
+    settings : MotionSettings
+        The settings.
+    information : Information
+        The criterion.
+    bounds : Bounds
+        The limits.
+    following : Following, optional
+        Progress, stop and an earlier motion.
+
+    Returns
+    -------
+    Sheet
+        The motion.
+
+    Raises
+    ------
+    UsageError
+        If a setting has no meaning for the family; further errors as for the designs.
+
+    """
     wanted, search, following = settings.motion, settings.search, following or Following()
     home = None if wanted.start is None else np.array(wanted.start)
     if home is not None and len(home) != information.robot.n:
         raise UsageError(
-            "start", found=f"motion.start of {len(home)}", expected=f"{information.robot.n} joints"
+            "start",
+            found=f"motion.start of {len(home)} numbers",
+            expected=f"{information.robot.n}, one per joint",
         )
     _check_family(wanted, following)
     if wanted.family == "sweep":
@@ -282,7 +374,7 @@ def motion_of(
     if wanted.family == "poses":
         return poses_plan(information, bounds, wanted.poses, search.seed)
     if wanted.family == "torque-sines":
-        return _commanded(settings, information, bounds, home, following)
+        return _torque_motion(settings, information, bounds, home, following)
     basis = _basis(wanted)
     task = Task(basis, focused(information, wanted.focus, bounds, basis, home), bounds, home)
     if wanted.free_knots:
@@ -295,11 +387,11 @@ def motion_of(
         workers=search.workers or default_threads(),
         progress=following.progress,
         stop=following.stop,
-        first=None if following.resume is None else _resumed(task, following.resume),
+        first=None if following.resume is None else _earlier_coefficients(task, following.resume),
     )
 
 
-def _commanded(
+def _torque_motion(
     settings: MotionSettings,
     information: Information,
     bounds: Bounds,
@@ -320,11 +412,11 @@ def _commanded(
 
 
 def _check_family(wanted: MotionTable, following: Following) -> None:
-    own = wanted.family == "spline" and wanted.motions == 1
+    plain_spline = wanted.family == "spline" and wanted.motions == 1
     searched = wanted.family in ("fourier", "spline")
     there: Mapping[str, bool] = {
         "motion.knots": wanted.knots is not None and wanted.family != "spline",
-        "motion.free_knots": wanted.free_knots > 0 and not own,
+        "motion.free_knots": wanted.free_knots > 0 and not plain_spline,
         "--resume": following.resume is not None and not searched,
         "motion.motions": wanted.motions != 1 and not searched,
         "motion.focus": bool(wanted.focus) and wanted.family in ("sweep", "poses"),
@@ -332,7 +424,12 @@ def _check_family(wanted: MotionTable, following: Following) -> None:
     }
     for key, given in there.items():
         if given:
-            raise UsageError("family", found=f"{key} with family '{wanted.family}'", expected="it left out")
+            raise UsageError(
+                "family",
+                found=f"{key} with family '{wanted.family}', which does not use it",
+                expected="a family that uses it",
+                do=f"remove {key}, or choose another motion.family",
+            )
 
 
 def _basis(wanted: MotionTable) -> Basis:
@@ -347,49 +444,84 @@ def _basis(wanted: MotionTable) -> Basis:
 def fourier_basis(
     seconds: float, harmonics: int | None = None, frequency: float | None = None
 ) -> FourierBasis:
-    """Fourier series of a length, s, by default of one period in it and harmonics up to BANDWIDTH.
+    """Fourier series of a given length, by default with one period in it and harmonics up to BANDWIDTH.
 
-    frequency: of the first harmonic, Hz.
+    Parameters
+    ----------
+    seconds : float, s
+        Length.
+    harmonics : int, optional
+        Number of harmonics.
+    frequency : float, optional, Hz
+        First harmonic.
+
+    Returns
+    -------
+    FourierBasis
+        The family.
+
     """
     first = max(1.0 / seconds, BANDWIDTH / MOST) if frequency is None else frequency
-    # The share keeps a whole number of harmonics from being rounded up.
+    # The factor prevents rounding errors from adding a harmonic.
     count = math.ceil(BANDWIDTH / first * (1.0 - 1e-9))
     return FourierBasis(
         seconds, harmonics or min(max(count, FEWEST), MOST), first, min(RAMP_SECONDS, RAMP_SHARE * seconds)
     )
 
 
-def _resumed(task: Task, folder: Path) -> Float:
-    found, robot = read_motion(folder), task.information.robot
-    if found.joints and found.joints != robot.joint_names:
+def _earlier_coefficients(task: Task, folder: Path) -> Float:
+    earlier, robot = read_motion(folder), task.information.robot
+    if earlier.joints and earlier.joints != robot.joint_names:
         raise UsageError(
             "resume",
-            found=f"a plan of the joints {', '.join(found.joints)}",
+            found=f"a plan of the joints {', '.join(earlier.joints)}",
             expected=", ".join(robot.joint_names),
             place=Place(file=str(folder)),
         )
-    return coefficients_of(task.basis, found.trajectory)
+    return coefficients_of(task.basis, earlier.trajectory)
 
 
 def focused(
     information: Information, focus: Sequence[str], bounds: Bounds, basis: Basis, home: Float | None
 ) -> Information:
-    """The criterion for chosen quantities alone: parameters, predicted torque, or a payload."""
+    """The criterion for selected quantities only: parameters, predicted torque, or a payload.
+
+    Parameters
+    ----------
+    information : Information
+        The criterion.
+    focus : sequence of str
+        Names of parameters, "torque", "torque:MOTION" or "payload".
+    bounds : Bounds
+        The limits of random motions for "torque".
+    basis : Basis
+        Family of these motions.
+    home : ndarray, shape (n_joints,), optional
+        Their start pose.
+
+    Returns
+    -------
+    Information
+        The criterion.
+
+    """
     if not focus:
         return information
     special = [name for name in focus if name == "payload" or name.split(":")[0] == "torque"]
     if special and len(focus) > 1:
-        raise UsageError("focus", found=", ".join(focus), expected=f"'{special[0]}' alone")
+        raise UsageError("focus", found=", ".join(focus), expected=f"only '{special[0]}'")
     if not special:
         return replace(information, focus=focus_on(information.base, focus))
     if focus[0] == "payload":
         return payload_information(information)
     named = focus[0].partition(":")[2]
-    predicted = _motion_named(information, named) if named else _drawn(information, bounds, basis, home)
+    predicted = (
+        _planned_motion(information, named) if named else _random_motions(information, bounds, basis, home)
+    )
     return replace(information, focus=prediction_focus(information, predicted))
 
 
-def _motion_named(information: Information, path: str) -> list[tuple[Float, Float, Float]]:
+def _planned_motion(information: Information, path: str) -> list[tuple[Float, Float, Float]]:
     trajectory = read_motion(Path(path)).trajectory
     if joints_of(trajectory) != information.robot.n:
         raise UsageError(
@@ -398,18 +530,18 @@ def _motion_named(information: Information, path: str) -> list[tuple[Float, Floa
     return [trajectory.motion(np.linspace(0.0, trajectory.duration, 1000))]
 
 
-def _drawn(
+def _random_motions(
     information: Information, bounds: Bounds, basis: Basis, home: Float | None
 ) -> list[tuple[Float, Float, Float]]:
     task = Task(basis, information, bounds, home)
     check_size(task)
     check_start(task)
     problem = Problem(task)
-    found = []
+    motions = []
     for X in draws(problem, 2 * PREDICTED, 1)[:PREDICTED]:
         q, dq, ddq = (B @ X for B in problem.values[:3])
-        found.append((q, dq, ddq))
-    return found
+        motions.append((q, dq, ddq))
+    return motions
 
 
 def excite(
@@ -436,28 +568,77 @@ def excite(
     out: str | Path | None = None,
     formats: Sequence[str] | None = None,
 ) -> Sheet:
-    """Designs a motion that determines the base parameters best, within the limits of joints, torque and space.
+    """Design a motion that determines the base parameters best, within the limits of joints, torque and space.
 
-    The robot's own shapes are kept apart from one another and from the surroundings, and the motion is checked anew by
-    the package coal where that is installed; `plan.checks` says what could not be checked.
+    The robot's shapes stay apart from one another and from the surroundings. The finished motion is verified with the
+    package coal if it is installed; `plan.checks` says what could not be checked.
 
-    plan: motion.toml, or settings; everything below stands in place of its keys.
-    seconds: length.    harmonics, frequency: of the Fourier series; Hz of the first harmonic.
-    run: the current model, for torque limits; None = the description.    after: the same, and what it recorded counts.
-    share: of every joint limit that is used.    start: (n,) pose at both ends.
-    floor: height that everything stays above, m.    box: (2, 3) corners that it stays within, m.
-    tool: (3,) its point in the last joint frame, m.    payload: mass at the tool, kg, for torque limits.
-    radius: m, of capsules from joint to joint in place of the robot's own shapes, one or one a body.
-    clearance: distance to be kept, m.    starts, iterations, seed: of the search.
-    workers: processes; the motion does not depend on it.
-    out: folder for the plan with the motion in `formats`; None = nothing is written.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    plan : str, Path or MotionSettings, optional
+        motion.toml, or settings; the other parameters replace its keys.
+    seconds : float, optional, s
+        Length of the motion.
+    harmonics : int, optional
+        Harmonics of the Fourier series.
+    frequency : float, optional, Hz
+        First harmonic.
+    run : Identification, optional
+        Run whose model is used for torque limits; the robot file without it.
+    after : Identification, optional
+        The same, and its log counts too: designs what to record next.
+    share : float, optional
+        Share of every joint limit that the motion may use.
+    start : array_like, shape (n_joints,), optional, rad or m
+        Pose at both ends.
+    floor : float, optional, m
+        Height of the floor.
+    box : array_like, shape (2, 3), optional, m
+        Corners of a box that the robot stays within.
+    tool : array_like, shape (3,), optional, m
+        Tool point in the last joint frame.
+    payload : float, optional, kg
+        Mass at the tool point, for torque limits.
+    radius : array_like, optional, m
+        Radius of capsules that replace the robot's shapes, one number or one per link.
+    clearance : float, optional, m
+        Distance that links keep.
+    starts, iterations, seed : int, optional
+        Size and seed of the search.
+    workers : int, optional
+        Number of processes; the motion does not depend on it.
+    out : str or Path, optional
+        Folder to write the plan to; nothing is written without it.
+    formats : sequence of str, optional
+        File formats of the motion.
 
-    Raises UsageError for options that do not go together, UnfitDataError naming the bound that cannot be met.
-    Source: Swevers et al. 1997.
+    Returns
+    -------
+    Sheet
+        The plan.
+
+    Raises
+    ------
+    UsageError
+        If options exclude one another.
+    UnfitDataError
+        If a limit cannot be met; it names the limit.
+
+    References
+    ----------
+    Swevers et al. 1997.
+
     """
     if run is not None and after is not None:
-        raise UsageError("run", found="run and after", expected="one of them", do="after takes the model too")
-    own = (
+        raise UsageError(
+            "run",
+            found="both run and after",
+            expected="one of them",
+            do="keep after, which uses the model too",
+        )
+    given = (
         MotionSettings()
         if plan is None
         else plan
@@ -465,14 +646,14 @@ def excite(
         else read_plan_file(plan)
     )
     settings = with_values(
-        own,
+        given,
         motion={"seconds": seconds, "harmonics": harmonics, "frequency": frequency, "start": _numbers(start)},
         limits={"share": share},
         surroundings={"floor": floor, "box": _numbers(box), "clearance": clearance},
         tool={"point": _numbers(tool), "payload": payload},
         shapes={"radius": _numbers(radius)},
         search={
-            "starts": starts, "iterations": iterations, "seed": seed, "workers": workers or own.search.workers or 1,
+            "starts": starts, "iterations": iterations, "seed": seed, "workers": workers or given.search.workers or 1,
         },
         output={"formats": None if formats is None else tuple(formats)},
     )  # fmt: skip
@@ -489,7 +670,23 @@ def excite(
 def known_of(
     robot: RobotModel, settings: MotionSettings, run: Identification | None, after: Identification | None
 ) -> Current:
-    """What the description, or a run, gives."""
+    """What the robot file, or a run, provides.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    settings : MotionSettings
+        The settings.
+    run, after : Identification, optional
+        As for `excite`.
+
+    Returns
+    -------
+    Current
+        Criterion, parameters and reserve.
+
+    """
     limits, criterion = settings.limits, Criterion(settings.motion.criterion)
     noise = per_joint(limits.noise, robot, "limits.noise")
     known = run if after is None else after
@@ -507,7 +704,7 @@ def known_of(
 
 
 def with_values(settings: MotionSettings, **tables: dict[str, Any]) -> MotionSettings:
-    """The settings with values in place of some keys; None = as it is."""
+    """The settings with some keys replaced; None leaves a key as it is."""
     changed = {
         name: replace(getattr(settings, name), **{key: x for key, x in values.items() if x is not None})
         for name, values in tables.items()

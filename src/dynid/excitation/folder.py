@@ -1,4 +1,4 @@
-"""A planned motion as a folder: plan.json, picture.html, motion files; it appears as a whole or not at all."""
+"""A planned motion as a folder: plan.json, picture.html and motion files; written completely, or not at all."""
 
 from __future__ import annotations
 
@@ -43,119 +43,145 @@ if TYPE_CHECKING:
 
 NOT_CHECKED = "NOT CHECKED: "
 EXTRA = "pip install 'dynid[collision]'"
+# Names in a list before "and N more".
 _LISTED = 8
-# Of the line that stands before everything else: how many things, names of each, and letters of a reason it may have.
+# Headline: maximum number of items, of names per item, and of characters of a reason in brackets.
 THINGS, NAMES, REASON = 5, 3, 40
-WHERE = "; all of it: not_checked in plan.json"
+WHERE = "; full list: not_checked in plan.json"
 
 
 @dataclass(frozen=True)
 class Checks:
-    """What was checked.    missing: what could not be, in words.    notes: how the rest was."""
+    """What of a plan was checked.
+
+    Parameters
+    ----------
+    missing : tuple of str
+        What could not be checked.
+    notes : tuple of str
+        How the rest was checked.
+
+    """
 
     missing: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
     def in_full(self) -> str:
-        """What could not be checked, with reasons and every name, or how all of it was."""
+        """What could not be checked, with reasons and all names; or how everything was checked."""
         return NOT_CHECKED + "; ".join(self.missing) if self.missing else "; ".join(self.notes)
 
     @property
     def headline(self) -> str:
-        """The first line of every output: what could not be checked, in short, or how all of it was."""
+        """First line of every output: in short what could not be checked, or how everything was checked."""
         if not self.missing:
             return self.in_full
-        short = [_short(one) for one in self.missing[:THINGS]]
+        short = [_shortened(text) for text in self.missing[:THINGS]]
         more = len(self.missing) - len(short)
         rest = f"; {more} more" if more else ""
         return NOT_CHECKED + "; ".join(short) + rest + ("" if (*short,) == self.missing else WHERE)
 
 
 def checks_of(plan: Sheet) -> Checks:
-    """What of a plan was checked."""
+    """List what of a plan was checked.
+
+    Parameters
+    ----------
+    plan : Sheet
+        The plan.
+
+    Returns
+    -------
+    Checks
+        What was checked, and what could not be.
+
+    """
     bounds, robot = plan.bounds, plan.information.robot
     missing = []
     collision = bounds.collision
     if collision is None:
-        missing.append("whether the arm hits itself")
+        missing.append("self-collision of the arm")
     else:
-        missing += _unsure(collision)
+        missing += _unchecked_shapes(collision)
     walls = bounds.workspace is not None and bool(bounds.workspace.names)
     if not walls and (collision is None or not collision.obstacles):
         missing.append("surroundings (no floor, wall or obstacle is given)")
     if walls and bounds.workspace is not None and not bounds.workspace.whole_links:
-        missing.append("the links between the joints against the surroundings")
+        missing.append("distances of the links from the surroundings (only origins of joints were checked)")
     if collision is not None and plan.verified is None:
         missing.append(
-            f"the final motion by an independent library ({EXTRA})" if not has_coal() else "at 1 kHz"
+            f"the final motion with an independent library ({EXTRA})"
+            if not has_coal()
+            else "the final motion at 1 kHz"
         )
     if bounds.theta is None:
-        missing.append("torque (the description holds no masses)")
+        missing.append("torque (the robot file has no masses)")
     elif not np.isfinite(bounds.limits.torque).all():
         unlimited = np.flatnonzero(~np.isfinite(bounds.limits.torque))
         missing.append(f"torque of {', '.join(robot.joint_names[j] for j in unlimited)} (no limit is given)")
     if isinstance(plan, TorquePlan):
-        missing.append("the end, where the arm still moves: hold it with its controller")
-    return Checks(tuple(missing), tuple(_notes(collision, plan.verified) + _left_out(plan)))
+        missing.append("the end, where the arm still moves (stop it with its controller)")
+    return Checks(tuple(missing), tuple(_notes(collision, plan.verified) + _terms_left_out(plan)))
 
 
-def _left_out(plan: Sheet) -> list[str]:
+def _terms_left_out(plan: Sheet) -> list[str]:
     whole = Whole(plan.information.terms)
     if not whole.names:
         return []
-    said = f"the search leaves out what differentiates along time: {', '.join(whole.names)}"
+    text = f"the search omits terms that need derivatives over time: {', '.join(whole.names)}"
     if whole.checked and plan.bounds.theta is not None and not isinstance(plan, TorquePlan):
-        said += f"; the final motion keeps torque limits with {', '.join(whole.checked)} at {RATE:g} Hz"
-    return [said]
+        text += f"; the final motion meets the torque limits with {', '.join(whole.checked)} at {RATE:g} Hz"
+    return [text]
 
 
-def _short(text: str) -> str:
-    # Without a long reason in brackets, and of a list of names the first.
-    what, bracket, reason = text.partition(" (")
-    first, *names = what.split(", ")
+def _shortened(text: str) -> str:
+    # Drops a long reason in brackets, and all but the first names of a list.
+    subject, bracket, reason = text.partition(" (")
+    first, *names = subject.split(", ")
     if len(names) >= NAMES + 1:
-        what = f"{', '.join([first, *names[: NAMES - 1]])} and {len(names) + 1 - NAMES} more"
-    return what + (bracket + reason if len(reason) <= REASON else "")
+        subject = f"{', '.join([first, *names[: NAMES - 1]])} and {len(names) + 1 - NAMES} more"
+    return subject + (bracket + reason if len(reason) <= REASON else "")
 
 
-def _unsure(collision: CollisionModel) -> list[str]:
-    shapes, found = collision.shapes, []
+def _unchecked_shapes(collision: CollisionModel) -> list[str]:
+    shapes, unchecked = collision.shapes, []
     if shapes is not None:
         if shapes.derived:
-            radius = max(one.size[0] for one in shapes.shapes if one.link in shapes.derived)
-            which = "none could be read: its links" if shapes.kind == "derived" else ", ".join(shapes.derived)
-            found.append(
-                f"the robot's own shapes ({which} are taken as capsules from joint to joint, of {radius:.3f} m radius)"
+            radius = max(shape.size[0] for shape in shapes.shapes if shape.link in shapes.derived)
+            which = "none could be read: all links" if shapes.kind == "derived" else ", ".join(shapes.derived)
+            unchecked.append(
+                f"the robot's own shapes ({which} are replaced by capsules of {radius:.3f} m radius)"
             )
-        found += list(shapes.faults)
+        unchecked += list(shapes.faults)
     if collision.overlapping:
-        found.append(
-            f"{', '.join(collision.overlapping)} (they overlap in the zero pose and all others tried)"
+        unchecked.append(
+            f"{', '.join(collision.overlapping)} (they overlap in the zero pose and in all others tried)"
         )
     if collision.closer:
-        found.append(f"the clearance of {', '.join(collision.closer)} (they stand closer by themselves)")
+        unchecked.append(
+            f"the clearance of {', '.join(collision.closer)} (they are closer in every pose tried)"
+        )
     if collision.coarse:
         derived = shapes is not None and bool(shapes.derived)
         why = "" if derived else f"; {EXTRA} for their own shapes"
-        found.append(f"{', '.join(collision.coarse)} (their capsules come too close in most poses{why})")
-    return found
+        unchecked.append(f"{', '.join(collision.coarse)} (their capsules come too close in most poses{why})")
+    return unchecked
 
 
 def _notes(collision: CollisionModel | None, verified: Verified | None) -> list[str]:
     if collision is None:
         return []
-    found = []
+    notes = []
     if collision.shapes is not None:
         kind, made_up = collision.shapes.kind, collision.shapes.derived
         beside = f" and capsules in place of {_listed(made_up)}" if made_up and kind != "derived" else ""
-        found.append(f"checked on the robot's {kind} shapes{beside}")
+        notes.append(f"checked on the robot's {kind} shapes{beside}")
     if verified is not None and verified.nearest is not None:
-        found.append(
-            f"the final motion again at {verified.rate:g} Hz by {verified.library}: "
-            f"least distance {1000 * verified.nearest.distance:.1f} mm ({verified.nearest.pair})"
+        notes.append(
+            f"the final motion verified at {verified.rate:g} Hz with {verified.library}: "
+            f"smallest distance {1000 * verified.nearest.distance:.1f} mm ({verified.nearest.pair})"
         )
-    return found
+    return notes
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -163,14 +189,34 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
+# Version of plan.json.
 FORMAT = 1
 
 
 def check_output(folder: Path, inputs: Sequence[Path], force: bool) -> tuple[str, ...]:
-    """Refuses an output folder before anything is computed; returns the names of what stays in one to be replaced.
+    """Check an output folder before any computation.
 
-    Raises RefusedError if it exists (unless `force` and it is a plan) or holds an input; ResourceError if its parent
-    cannot be written.
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    inputs : sequence of Path
+        Files and folders that are read.
+    force : bool
+        Whether an existing plan may be replaced.
+
+    Returns
+    -------
+    tuple of str
+        Names of files that stay in a folder that is replaced.
+
+    Raises
+    ------
+    RefusedError
+        If the folder exists (without force, or if it is no plan) or contains an input.
+    ResourceError
+        If it cannot be written.
+
     """
     return check_place(folder, inputs, force, PLAN)
 
@@ -182,12 +228,35 @@ def write_plan(
     picture: str,
     force: bool = False,
 ) -> tuple[Path, ...]:
-    """Writes everything; returns the paths.
+    """Write a plan as a folder.
 
-    settings: what it was designed with, and the files that are wanted.    picture: the page that shows the plan, HTML.
-    force: whether the files of a plan that is there are replaced; other files in its folder stay.
-    Raises RefusedError if the folder exists, ResourceError if it cannot be written, UsageError for a format that does
-    not fit the arm.
+    Parameters
+    ----------
+    plan : Sheet
+        The plan.
+    folder : str or Path
+        The folder.
+    settings : MotionSettings
+        Settings of the design, and the wanted files.
+    picture : str
+        Page that shows the plan, HTML.
+    force : bool
+        Whether the files of an existing plan are replaced; other files in its folder stay.
+
+    Returns
+    -------
+    tuple of Path
+        The files.
+
+    Raises
+    ------
+    RefusedError
+        If the folder exists.
+    ResourceError
+        If it cannot be written.
+    UsageError
+        If a format does not fit the arm.
+
     """
     robot, output = plan.information.robot, settings.output
     folder = Path(folder)
@@ -207,7 +276,7 @@ def write_plan(
 
 
 def is_plan(folder: str | Path) -> bool:
-    """Whether it is a folder that `write_plan` wrote."""
+    """Whether a folder was written by `write_plan`."""
     return _plan_data(Path(folder)) is not None
 
 
@@ -217,12 +286,37 @@ def write_stored(
     formats: Sequence[str],
     force: bool = False,
 ) -> tuple[Path, ...]:
-    """Writes the motion of a plan's folder in other forms, at each speed of the plan; returns the paths.
+    """Write the motion of a plan folder in other formats, at each speed of the plan.
 
-    Nothing is designed or checked anew: what the plan could not check is the first line of every file.
-    folder: to be written; force: whether the motions of one that is there are replaced.
-    Raises InputError for a folder without a plan, UsageError for a form that the arm or the motion does not fit,
-    RefusedError if the folder exists, ResourceError if it cannot be written.
+    Nothing is designed or checked again: what the plan could not check is the first line of every file.
+
+    Parameters
+    ----------
+    plan : str or Path
+        Plan folder.
+    folder : str or Path
+        Folder to write.
+    formats : sequence of str
+        File formats.
+    force : bool
+        Whether the motions of an existing folder are replaced.
+
+    Returns
+    -------
+    tuple of Path
+        The files.
+
+    Raises
+    ------
+    InputError
+        If the folder contains no plan.
+    UsageError
+        If a format does not fit the arm or the motion.
+    RefusedError
+        If the folder exists.
+    ResourceError
+        If it cannot be written.
+
     """
     plan, folder = Path(plan), Path(folder)
     planned, data = read_motion(plan), _plan_data(plan) or {}
@@ -233,7 +327,7 @@ def write_stored(
         form.check(planned.joints, commanded)
     try:
         shares = [float(stage["share"]) for stage in data.get("stages", ())] or [1.0]
-        missing = tuple(str(one) for one in data.get("not_checked", ()))
+        missing = tuple(str(entry) for entry in data.get("not_checked", ()))
         rate = float(data.get("settings", {}).get("output", {}).get("rate", OutputTable().rate))
     except (TypeError, ValueError, LookupError, AttributeError) as error:
         raise InputError(
@@ -271,7 +365,23 @@ def _write_speed(
 def plan_dict(
     plan: Sheet, settings: MotionSettings, stages: Sequence[tuple[Stage, Trajectory]] = ()
 ) -> dict[str, Any]:
-    """Plain data: what was checked, family, coefficients, figures, margins, stages."""
+    """Plain data of a plan for plan.json: checks, family, coefficients, criteria, margins, stages.
+
+    Parameters
+    ----------
+    plan : Sheet
+        The plan.
+    settings : MotionSettings
+        Settings of the design.
+    stages : sequence of (Stage, Trajectory)
+        Its speeds.
+
+    Returns
+    -------
+    dict
+        The data.
+
+    """
     information, checks = plan.information, checks_of(plan)
     verified = plan.verified
     return {
@@ -304,7 +414,7 @@ def _files_of_unlisted_plan(folder: Path) -> list[str] | None:
     if _plan_data(folder) is None:
         return None
     motions = [Path(name) for name in FILES.values()]
-    parts = [one.name for name in motions for one in folder.glob(f"{name.stem}-[0-9]*{name.suffix}")]
+    parts = [path.name for name in motions for path in folder.glob(f"{name.stem}-[0-9]*{name.suffix}")]
     numbered = [name for name in parts if re.fullmatch(r".+-\d+\.\w+", name)]
     return ["plan.json", "picture.html", "trajectory.json", *FILES.values(), *numbered]
 
@@ -317,34 +427,34 @@ def _plan_data(folder: Path) -> dict[str, Any] | None:
     return data if isinstance(data, dict) and data.get("kind") == "plan" else None
 
 
-def _nothing(_folder: Path) -> None:
+def _no_unlisted_files(_folder: Path) -> None:
     # Every folder of motions has a manifest.
     return None
 
 
 PLAN = FolderKind("plan", _files_of_unlisted_plan)
-MOTION = FolderKind("motion", _nothing)
+MOTION = FolderKind("motion", _no_unlisted_files)
 
 
 def _text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-# A page to look at before a motion is run: the moving robot, least distances, torque against limits, all
-# margins.
+# A page to look at before running a motion: the moving robot, smallest distances, torque and limits, all margins.
 
+# Points of curves, and condition number above which criteria say nothing and are not shown.
 POINTS, ALL_TOLD = 1500, 1e6
-# Curves of distances that are shown: those that come nearest.
+# Number of distance curves shown: those of the closest pairs.
 MOST_PAIRS = 6
 _FLOOR, _ROOM = "floor", "arm - "
-# Half of the part of the room that is drawn, in radii of a ball round the moving robot.
+# Half size of the visible room, in radii of a ball around the moving robot.
 ROOM = 1.6
-# Squares along a side of an obstacle, which may reach behind the eye.
+# Squares along a side of an obstacle: large faces may reach behind the camera, and are drawn square by square.
 OBSTACLE_PARTS = 10
 
 
 def plan_html(plan: Sheet) -> str:
-    """The page as text; it needs no network, and the same plan gives the same bytes."""
+    """The page as text. It needs no network, and the same plan gives the same bytes."""
     from markupsafe import Markup
 
     from dynid.report import Chapter, Page, page_html
@@ -369,16 +479,18 @@ def plan_html(plan: Sheet) -> str:
         ).format(m.what, m.where, m.worst, m.bound, _room(m), m.time)
         for m in plan.margins
     )
-    head = Markup("<tr><th>bound</th><th>of</th><th>nearest</th><th>limit</th><th>left</th><th>at</th></tr>")
+    head = Markup(
+        "<tr><th>limit of</th><th>where</th><th>closest value</th><th>limit</th><th>margin</th><th>time</th></tr>"
+    )
     quality = f", condition number {plan.figures.condition:.3g}, log determinant {plan.figures.logdet:.4g}"
     summary = Markup("<p><strong>{}</strong></p><p>{:.4g} s{}.{}</p>").format(
         checks_of(plan).in_full,
         plan.trajectory.duration, quality if plan.figures.condition < ALL_TOLD else "",
-        " Stopped before the search had ended." if plan.stopped else "",
+        " The search was stopped early." if plan.stopped else "",
     )  # fmt: skip
     chapters = [
         Chapter("robot", "Look before you run", summary + moving),
-        Chapter("distances", "Least distances", _distances_shown(plan, t, q, page)),
+        Chapter("distances", "Smallest distances", _distances_shown(plan, t, q, page)),
         Chapter("motion", "Motion against its limits", figures),
         Chapter(
             "margins",
@@ -404,7 +516,7 @@ def _scene(plan: Sheet, t: Float, q: Float) -> Scene:
 
 
 def _checked(plan: Sheet) -> list[Surface] | None:
-    # The very shapes that were kept apart, and obstacles; None where there were none.
+    # The checked shapes and obstacles; None if there are none.
     collision = plan.bounds.collision
     if collision is None or collision.shapes is None:
         return None
@@ -422,23 +534,25 @@ def _distances_shown(plan: Sheet, t: Float, q: Float, page: Page) -> Markup:
 
     from dynid.report import CYCLE, VERMILION, Axis, Panel, column_of, level_line, line
 
-    found = sorted(_distances(plan, q), key=lambda one: float(one[1].min()))
-    if not found:
-        return Markup("<p>No distances were kept: neither surroundings nor shapes of the arm were given.</p>")
-    # The nearest bound of the room is shown, even where many pairs of links come nearer.
-    room = next((k for k, one in enumerate(found) if one[0].startswith(_ROOM)), None)
+    distances = sorted(_distances(plan, q), key=lambda curve: float(curve[1].min()))
+    if not distances:
+        return Markup(
+            "<p>No distances were checked: neither surroundings nor shapes of the arm were given.</p>"
+        )
+    # The closest wall is always shown, even if many pairs of links are closer.
+    room = next((k for k, curve in enumerate(distances) if curve[0].startswith(_ROOM)), None)
     chosen = set(range(MOST_PAIRS)) if room is None or room < MOST_PAIRS else {*range(MOST_PAIRS - 1), room}
-    shown = [one for k, one in enumerate(found) if k in chosen]
-    rest = [one for k, one in enumerate(found) if k not in chosen]
+    shown = [curve for k, curve in enumerate(distances) if k in chosen]
+    rest = [curve for k, curve in enumerate(distances) if k not in chosen]
     curves = tuple(line(t, 1e3 * values, name, CYCLE[k]) for k, (name, values, _) in enumerate(shown))
     asked = sorted({1e3 * bound for _, _, bound in shown})
     panel = Panel(
         curves, Axis("time, s"), Axis("distance, mm"), tuple(level_line(x, VERMILION) for x in asked)
     )
-    figure = page.figure(column_of((panel,), 320, "time"), "least distances over time")
-    entry = Markup('<li><i style="background:{}"></i>{}: {:.1f} mm at least</li>')
+    figure = page.figure(column_of((panel,), 320, "time"), "smallest distances over time")
+    entry = Markup('<li><i style="background:{}"></i>{}: at least {:.1f} mm</li>')
     legend = [entry.format(CYCLE[k], name, 1e3 * values.min()) for k, (name, values, _) in enumerate(shown)]
-    more = "What is far apart may be farther apart than is shown: hulls are compared where parts come near."
+    more = "Large distances are lower bounds: exact shapes are compared only where parts come close."
     if rest:
         more += f" {len(rest)} further pairs stay at least {1e3 * rest[0][1].min():.0f} mm apart."
     return Markup('<ul class="scene-legend">{}</ul>{}<p class="note">{}</p>').format(
@@ -447,19 +561,21 @@ def _distances_shown(plan: Sheet, t: Float, q: Float, page: Page) -> Markup:
 
 
 def _distances(plan: Sheet, q: Float) -> list[tuple[str, Float, float]]:
-    # Names, distances (T,), m, and what was asked for: of links from each other and from what bounds the room.
+    # Names, distances (T,) in m and required distances: between links, and from walls.
     from dynid.excitation.collision import placements
 
     robot, bounds = plan.information.robot, plan.bounds
     placed = placements(robot, q)
-    found: list[tuple[str, Float, float]] = []
+    distances: list[tuple[str, Float, float]] = []
     if (collision := bounds.collision) is not None and collision.links:
         free = collision.nearest(placed).distance
-        found += [(name, free[:, k], float(collision.clearance[k])) for k, name in enumerate(collision.names)]
+        distances += [
+            (name, free[:, k], float(collision.clearance[k])) for k, name in enumerate(collision.names)
+        ]
     if (space := bounds.workspace) is not None and len(space.names):
         room = (space.offset - space.reach(placed)[0]).min(axis=1)
-        found += [(f"{_ROOM}{name}", room[:, h], bounds.clearance) for h, name in enumerate(space.names)]
-    return found
+        distances += [(f"{_ROOM}{name}", room[:, h], bounds.clearance) for h, name in enumerate(space.names)]
+    return distances
 
 
 def _room(margin: Margin) -> str:
@@ -486,8 +602,8 @@ def _joint_figure(plan: Sheet, joint: int) -> Figure:
         predicted := bounds.torque(robot, Whole(information.terms).model, samples_at(t, q, dq, ddq))
     ) is not None:
         tau, kept = predicted
-        own, kept = tau[:, joint], kept[:, joint]
-        reserve = (band(t, own - kept, own + kept, "torque with what is kept in reserve", BLUE, 0.25),)
+        joint_torque, kept = tau[:, joint], kept[:, joint]
+        reserve = (band(t, joint_torque - kept, joint_torque + kept, "torque with its reserve", BLUE, 0.25),)
         room = limits.torque[joint]
         curves.append((f"torque, {effort}", tau, (-room, room) if np.isfinite(room) else ()))
     panels = tuple(

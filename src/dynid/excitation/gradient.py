@@ -1,4 +1,4 @@
-"""The chain rule from motion to regressors and torques: exact for rigid bodies and plain friction, else differences."""
+"""Derivatives of regressors and torques by the motion: exact for rigid bodies and plain friction, else differences."""
 
 from __future__ import annotations
 
@@ -30,14 +30,13 @@ from dynid.terms import (
 from dynid.terms.forms import motion_slopes, parameter_count, seen_by, torque_of
 from dynid.trajectories import Trajectory
 
-# Derivatives of a term's regressor with respect to motion by central differences, many shifted motions at
-# once.
+# Derivatives of a term's regressor by the motion, by central differences of many shifted motions at once.
 
-# Shift of q, dq and ddq, in rad or m and their rates: friction turns over within some 1e-2 rad/s, so that what is
-# neglected is 1e-8 of the derivative, and the last digits of torque are 1e-9 of it.
+# rad or m and their rates: shift of q, dq and ddq. Friction reverses within about 1e-2 rad/s, so that the truncation
+# error is 1e-8 of the derivative, and the rounding error of torque 1e-9.
 STEP = 1e-6
-# States at which it is tried whether a line depends on a value, their least speed and acceleration beside the usual
-# ones, and the change of a line below which it is rounding.
+# Random states that show on which values a line depends, their lowest relative speed and acceleration, and the relative
+# change of a line below which it is rounding.
 STATES, SLOWEST, ROUNDING = 200, 1e-3, 1e-12
 
 Motion = tuple[Float, Float, Float]
@@ -45,7 +44,7 @@ Motion = tuple[Float, Float, Float]
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """A value of a motion.    kind: 0, 1, 2 for q, dq, ddq.    joint: whose.    rows: lines (r,) that depend on it."""
+    """A value of a motion.    kind: 0, 1, 2 for q, dq, ddq.    rows: lines (r,) of a regressor that depend on it."""
 
     kind: int
     joint: int
@@ -56,8 +55,8 @@ class Input:
 class TermLines:
     """The lines of a term's regressor (R, T), joint after joint, with their derivatives.
 
-    joints, columns: (R,) whose torque each line is, and of which parameter.
-    together: inputs that are shifted at once, as no line depends on two of them.
+    joints, columns: (R,) joint whose torque each line is, and parameter.
+    together: inputs that are shifted at once, since no line depends on two of them.
     """
 
     robot: RobotModel
@@ -70,7 +69,7 @@ class TermLines:
     def of(robot: RobotModel, term: Term) -> TermLines:
         """The lines of a term.
 
-        What they depend on is found by trial: one value of many random states is exchanged for another's.
+        Their inputs are found by trial: one value of many random states is exchanged for another's.
         """
         motion = _states(robot)
         panels = term.torque_regressor(
@@ -78,39 +77,39 @@ class TermLines:
             seen_by(term, Samples.from_motion(*motion)),
             np.ones(parameter_count(term, robot), dtype=np.bool_),
         )
-        joints = np.repeat(np.arange(robot.n), [len(own) for own in panels.columns])
-        found = TermLines(robot, term, joints, np.concatenate(panels.columns), ())
+        joints = np.repeat(np.arange(robot.n), [len(entries) for entries in panels.columns])
+        term_lines = TermLines(robot, term, joints, np.concatenate(panels.columns), ())
         if motion_slopes(term, robot, Samples.from_motion(*motion)) is not None:
-            return found
+            return term_lines
         exchanged = [_exchanged(motion, kind, joint) for kind in range(3) for joint in range(robot.n)]
-        before, *after = np.split(found._values([motion, *exchanged]), 1 + len(exchanged), axis=1)
+        before, *after = np.split(term_lines._values([motion, *exchanged]), 1 + len(exchanged), axis=1)
         dust = ROUNDING * np.abs(before).max(axis=1, initial=0.0)
         rows = [np.flatnonzero(np.abs(lines - before).max(axis=1) > dust) for lines in after]
-        inputs = [Input(*divmod(i, robot.n), own) for i, own in enumerate(rows) if len(own)]
-        return replace(found, together=_apart(inputs))
+        inputs = [Input(*divmod(i, robot.n), entries) for i, entries in enumerate(rows) if len(entries)]
+        return replace(term_lines, together=_independent_groups(inputs))
 
     def places(self, joints: Int, columns: Int) -> Int:
-        """Which of the lines are those (r,) of some joints and parameters."""
+        """Indices among the lines of those (r,) of given joints and parameters."""
         every = {pair: k for k, pair in enumerate(zip(self.joints, self.columns, strict=True))}
         return np.array([every[pair] for pair in zip(joints, columns, strict=True)], dtype=np.int64)
 
     def slopes(self, motion: Motion) -> Float:
         """Derivatives (3, n, R, T) with respect to q, dq, ddq of a motion, (T, n) each."""
-        # Torque and its spread ask for those of one motion one after the other.
+        # Torque and its uncertainty need the derivatives for the same motion.
         if self._latest and all(a is b for a, b in zip(self._latest[0][0], motion, strict=True)):
             return self._latest[0][1]
         known = motion_slopes(self.term, self.robot, seen_by(self.term, Samples.from_motion(*motion)))
-        found = self._differences(motion) if known is None else known
-        self._latest[:] = [(motion, found)]
-        return found
+        derivatives = self._differences(motion) if known is None else known
+        self._latest[:] = [(motion, derivatives)]
+        return derivatives
 
     def contracted(self, motion: Motion, places: Int, weights: Float) -> Float:
         """Derivatives (c, 3, n, T) of sums of some lines (r,) times weights (c, r, T)."""
         slopes = self.slopes(motion)
         total = np.zeros((len(weights), *slopes.shape[:2], slopes.shape[3]))
-        for c, own in enumerate(weights):
-            used = np.flatnonzero(own.any(axis=1))
-            for k, weight in zip(places[used], own[used], strict=True):
+        for c, weight_lines in enumerate(weights):
+            used = np.flatnonzero(weight_lines.any(axis=1))
+            for k, weight in zip(places[used], weight_lines[used], strict=True):
                 total[c] += slopes[:, :, k] * weight
         return total
 
@@ -127,21 +126,21 @@ class TermLines:
         values = self._values(shifted).reshape(-1, len(self.together), 2, T)
         slopes = (values[:, :, 0] - values[:, :, 1]) / (2.0 * STEP)
         for k, group in enumerate(self.together):
-            for one in group:
-                total[one.kind, one.joint, one.rows] = slopes[one.rows, k]
+            for value in group:
+                total[value.kind, value.joint, value.rows] = slopes[value.rows, k]
         return total
 
     def _values(self, motions: Sequence[Motion]) -> Float:
-        # The lines (R, T) of motions of equal length one after the other.
+        # Lines (R, T) of several motions of equal length, concatenated.
         q, dq, ddq = (np.concatenate(parts) for parts in zip(*motions, strict=True))
         samples = Samples.from_motion(q, dq, ddq)
         every = np.ones(parameter_count(self.term, self.robot), dtype=np.bool_)
-        found = self.term.torque_regressor(self.robot, seen_by(self.term, samples), every)
-        return np.concatenate(found.values)
+        panels = self.term.torque_regressor(self.robot, seen_by(self.term, samples), every)
+        return np.concatenate(panels.values)
 
 
 def _states(robot: RobotModel) -> Motion:
-    # Slow ones among them: friction of low speed is zero at the others.
+    # Slow states are among them, since friction at low speed is zero at the others.
     rng, states = np.random.default_rng(0), random_states(robot, STATES, 0)
     sizes = [SLOWEST ** rng.uniform(size=(STATES, robot.n)) for _ in range(2)]
     return states.q, states.dq * sizes[0], states.ddq * sizes[1]
@@ -155,72 +154,74 @@ def _exchanged(motion: Motion, kind: int, joint: int) -> Motion:
 
 def _shifted(motion: Motion, group: tuple[Input, ...], step: float) -> Motion:
     q, dq, ddq = changed = [np.array(part) for part in motion]
-    for one in group:
-        changed[one.kind][:, one.joint] += step
+    for value in group:
+        changed[value.kind][:, value.joint] += step
     return q, dq, ddq
 
 
-def _apart(inputs: Sequence[Input]) -> tuple[tuple[Input, ...], ...]:
-    # Greedily: each joins the first group none of whose lines it moves.
+def _independent_groups(inputs: Sequence[Input]) -> tuple[tuple[Input, ...], ...]:
+    # Greedy grouping: each input joins the first group with which it shares no line.
     groups: list[list[Input]] = []
-    for one in inputs:
-        free = (group for group in groups if not any(np.intersect1d(one.rows, x.rows).size for x in group))
+    for value in inputs:
+        free = (group for group in groups if not any(np.intersect1d(value.rows, x.rows).size for x in group))
         group = next(free, None)
         if group is None:
             groups.append(group := [])
-        group.append(one)
+        group.append(value)
     return tuple(map(tuple, groups))
 
 
-# What the search leaves out of a model, and what the finished motion is checked with all the same.
+# Terms that the search omits, and with which the finished motion is checked.
 
-# Hz, of the motion that terms which differentiate along time are given: torque of a designed motion has less than 5 Hz,
-# whose second derivative central differences miss by 1e-4 of it.
+# Hz: rate for terms that need derivatives over time. Torque of a designed motion has frequencies below 5 Hz, for which
+# central differences give the second derivative to 1e-4.
 RATE = 1000.0
-# Samples of a motion that are looked at together, and how many more beside them, at whose ends differences are
-# one-sided.
+# Samples that are processed together, and additional ones on both sides, since differences at the ends are one-sided.
 STRETCH, BESIDE = 8000, 50
 
 
 @dataclass(frozen=True)
 class LeftOut(Term):
-    """A term that differentiates along time, in a design: its parameters, without its torque.
+    """A term that needs derivatives over time, in a design: its parameters, without its torque.
 
-    Samples of a design lie a tenth of a cycle apart, too far to differentiate on.
+    Samples of a design are a tenth of a cycle apart, too far to differentiate.
     """
 
     of: Term
     name: str = "left_out"
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """Those of the term."""
+        """The columns of the term."""
         return self.of.columns(robot)
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Empty."""
+        """Empty panels, since the design omits the torque of the term."""
         return empty_panels(robot, samples)
 
 
 @dataclass(frozen=True)
 class Whole:
-    """The model that a motion was designed with, and what was left out of it."""
+    """The complete model of a design, and the terms that the search omits."""
 
     terms: Terms
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Names of the terms that were left out."""
+        """Names of the omitted terms."""
         return tuple(term.of.name for term in self.terms if isinstance(term, LeftOut))
 
     @cached_property
     def checked(self) -> tuple[str, ...]:
-        """Names of those that the finished motion is checked with: a delay of the log is not the robot's torque."""
+        """Names of omitted terms that the check of the finished motion includes.
+
+        A delay of the log is not among them, since it is no torque of the robot.
+        """
         every = (term.of for term in self.terms if isinstance(term, LeftOut))
         return tuple(term.name for term in every if term.traits.kind is not Kind.LOG)
 
     @cached_property
     def model(self) -> Terms:
-        """The terms with these put back."""
+        """The terms of the design with these included."""
         back = (
             term.of if isinstance(term, LeftOut) and term.of.traits.kind is not Kind.LOG else term
             for term in self.terms
@@ -230,19 +231,19 @@ class Whole:
     def added(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
         """Torque (T, n) of these terms alone, for values (p,) of all parameters."""
         total = np.zeros((len(samples), robot.n))
-        for (term, own), back in zip(self.terms.with_values(robot, theta), self.model, strict=True):
-            if back is not term and own.any():
-                total += torque_of(back, robot, seen_by(back, samples), own)
+        for (term, values), back in zip(self.terms.with_values(robot, theta), self.model, strict=True):
+            if back is not term and values.any():
+                total += torque_of(back, robot, seen_by(back, samples), values)
         return total
 
     def parameters(self, robot: RobotModel) -> Bool:
-        """Which parameters (p,) are of terms that were left out."""
+        """Mask (p,) of the parameters of omitted terms."""
         parts = [np.full(len(term.columns(robot)), isinstance(term, LeftOut)) for term in self.terms]
         return np.concatenate([np.zeros(0, dtype=np.bool_), *parts])
 
 
 def stretches(trajectory: Trajectory, rate: float = RATE) -> Iterator[tuple[Samples, slice]]:
-    """Samples of a motion at a rate, stretch by stretch, and which of each stretch are not in the one before or after.
+    """Samples of a motion at a rate, stretch by stretch, and the slice of each that belongs to no other stretch.
 
     `Samples.t` is the motion's time.
     """
@@ -257,9 +258,9 @@ def stretches(trajectory: Trajectory, rate: float = RATE) -> Iterator[tuple[Samp
 class Part:
     """The lines of one term among those of a regressor.
 
-    rows: (k,) where they stand.    joints: (k,) whose torque they are.    columns: (k,) parameters within the term.
-    slots: (P, 10) the rows by pair of body and joint and by parameter, for rigid bodies whose joints all move freely.
-    lines: all of the term's with their derivatives, None where these are known line by line.
+    rows: (k,) their rows.    joints: (k,) joint of each.    columns: (k,) parameter within the term.
+    slots: (P, 10) rows by pair of link and joint and by parameter, for rigid bodies whose joints all move freely.
+    lines: all lines of the term with their derivatives, None where formulas give these.
     """
 
     term: Term
@@ -271,7 +272,7 @@ class Part:
 
     @cached_property
     def places(self) -> Int:
-        """Where they stand among all lines of the term, (k,)."""
+        """Their indices among all lines of the term, (k,)."""
         return (
             np.zeros(0, dtype=np.int64)
             if self.lines is None
@@ -281,7 +282,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where the lines of a regressor stand in one array (R, T): joint after joint.
+    """Order of the lines of a regressor in one array (R, T): joint after joint.
 
     columns: per joint (w_j,) the parameters, in the order of its lines.    parts: the same term by term.
     """
@@ -293,31 +294,31 @@ class Layout:
     def of(chain: MotionGradient, columns: tuple[Int, ...]) -> Layout:
         """The layout of given columns."""
         whole, parts, first, robot = np.concatenate(columns), [], 0, chain.robot
-        joints = np.repeat(np.arange(robot.n), [len(own) for own in columns])
+        joints = np.repeat(np.arange(robot.n), [len(indices) for indices in columns])
         for k, (term, width) in enumerate(zip(chain.terms, chain.widths, strict=True)):
             rows = np.flatnonzero((whole >= first) & (whole < first + width))
-            own = whole[rows] - first
+            indices = whole[rows] - first
             if len(rows):
                 free = term.traits.kind is Kind.BODIES and not robot.has_mimic
-                slots = _slots(robot, rows, joints[rows], own) if free else None
-                parts.append(Part(term, rows, joints[rows], own, slots, chain.lines[k]))
+                slots = _slots(robot, rows, joints[rows], indices) if free else None
+                parts.append(Part(term, rows, joints[rows], indices, slots, chain.lines[k]))
             first += width
         return Layout(columns, tuple(parts))
 
     @cached_property
     def ends(self) -> Int:
-        """The rows ends[j] to ends[j + 1] are those of joint j, (n + 1,)."""
+        """Rows ends[j] to ends[j + 1] belong to joint j, (n + 1,)."""
         return np.cumsum([0, *map(len, self.columns)])
 
     @cached_property
     def spans(self) -> tuple[slice, ...]:
-        """The rows of every joint."""
+        """Slice of rows of every joint."""
         return tuple(slice(a, b) for a, b in pairwise(self.ends.tolist()))
 
 
 @dataclass(frozen=True, eq=False)
 class MotionGradient:
-    """What each value of a motion does to a weighted regressor, or to the torque of a model."""
+    """Derivatives of a weighted regressor, or of the torque of a model, with respect to each value of a motion."""
 
     robot: RobotModel
     terms: Terms
@@ -329,11 +330,27 @@ class MotionGradient:
 
     @cached_property
     def lines(self) -> tuple[TermLines | None, ...]:
-        """The lines of each term with their derivatives; None where these are known line by line."""
+        """The lines of each term with their derivatives; None where formulas give these."""
         return tuple(None if _is_known(term) else TermLines.of(self.robot, term) for term in self.terms)
 
     def regressor(self, q: Float, dq: Float, ddq: Float, wanted: Bool) -> tuple[Layout, Float]:
-        """The wanted (p,) columns of the torque regressor as lines (R, T), and where each stands; motion (T, n)."""
+        """The torque regressor as lines.
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (n_samples, n_joints)
+            The motion.
+        wanted : ndarray of bool, shape (n_parameters,)
+            Columns to compute.
+
+        Returns
+        -------
+        layout : Layout
+            Order of the lines.
+        lines : ndarray, shape (n_lines, n_samples)
+            The lines.
+
+        """
         samples = Samples.from_motion(q, dq, ddq)
         if not self._plain:
             panels = self.terms.torque_regressor(self.robot, samples, wanted)
@@ -348,33 +365,64 @@ class MotionGradient:
         return layout, lines
 
     def layout(self, columns: tuple[Int, ...]) -> Layout:
-        """Where lines of the given columns stand, by joint; one object for the same columns."""
-        return _layout(self, tuple(own.tobytes() for own in columns))
+        """Layout of lines with given columns per joint; one object for the same columns."""
+        return _layout(self, tuple(indices.tobytes() for indices in columns))
 
     def of_contractions(self, q: Float, dq: Float, ddq: Float, layout: Layout, weights: Float) -> Float:
-        """Gradients (c, 3, T, n) of the sums of the regressor's lines times weights (c, R, T)."""
-        samples, found = Samples.from_motion(q, dq, ddq), np.zeros((len(weights), 3, *q.shape))
+        """Gradients of sums of the regressor's lines times weights.
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (n_samples, n_joints)
+            The motion.
+        layout : Layout
+            Layout of the lines.
+        weights : ndarray, shape (n_sums, n_lines, n_samples)
+            Weights of each sum.
+
+        Returns
+        -------
+        ndarray, shape (n_sums, 3, n_samples, n_joints)
+            Derivatives with respect to q, dq and ddq.
+
+        """
+        samples, gradients = Samples.from_motion(q, dq, ddq), np.zeros((len(weights), 3, *q.shape))
         values = np.empty((layout.ends[-1], len(q)))
         for part in layout.parts:
             if _basis_of(part.term) is not None:
                 values[part.rows] = self._basis(part, samples)
-        for one, own in zip(found, weights, strict=True):
-            # Most of them weigh few samples, those next to a bound.
-            at = np.flatnonzero(own.any(axis=0))
-            one[:, at] = self._of_formulas(q[at], dq[at], ddq[at], layout, values[:, at], own[:, at])
-        return found + self._of_others((q, dq, ddq), layout, weights)
+        for gradient, weight in zip(gradients, weights, strict=True):
+            # Most weights are zero except next to a limit.
+            at = np.flatnonzero(weight.any(axis=0))
+            gradient[:, at] = self._by_formulas(q[at], dq[at], ddq[at], layout, values[:, at], weight[:, at])
+        return gradients + self._by_differences((q, dq, ddq), layout, weights)
 
     def of_lines(
         self, q: Float, dq: Float, ddq: Float, layout: Layout, values: Float, weights: Float
     ) -> Float:
-        """Gradient (3, T, n) of one such sum, of weights (R, T) and values (R, T) of the regressor.
+        """Gradient of one sum of the regressor's lines times weights.
 
-        Of the values only those of terms whose slope is known by formula are read.
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (n_samples, n_joints)
+            The motion.
+        layout : Layout
+            Layout of the lines.
+        values : ndarray, shape (n_lines, n_samples)
+            The lines; only those of terms with a formula for their slope are read.
+        weights : ndarray, shape (n_lines, n_samples)
+            Weights.
+
+        Returns
+        -------
+        ndarray, shape (3, n_samples, n_joints)
+            Derivatives with respect to q, dq and ddq.
+
         """
-        found = self._of_formulas(q, dq, ddq, layout, values, weights)
-        return np.asarray(found + self._of_others((q, dq, ddq), layout, weights[None])[0])
+        gradient = self._by_formulas(q, dq, ddq, layout, values, weights)
+        return np.asarray(gradient + self._by_differences((q, dq, ddq), layout, weights[None])[0])
 
-    def _of_formulas(
+    def _by_formulas(
         self, q: Float, dq: Float, ddq: Float, layout: Layout, values: Float, weights: Float
     ) -> Float:
         total = np.zeros((3, self.robot.n, len(q)))
@@ -387,7 +435,7 @@ class MotionGradient:
                     total[slope[0], part.joints] += slope[1] * weights[part.rows]
         return total.transpose(0, 2, 1)
 
-    def _of_others(self, motion: tuple[Float, Float, Float], layout: Layout, weights: Float) -> Float:
+    def _by_differences(self, motion: tuple[Float, Float, Float], layout: Layout, weights: Float) -> Float:
         total = np.zeros((len(weights), 3, self.robot.n, len(motion[0])))
         for part in layout.parts:
             if part.lines is not None:
@@ -395,7 +443,23 @@ class MotionGradient:
         return total.transpose(0, 1, 3, 2)
 
     def of_torque(self, q: Float, dq: Float, ddq: Float, theta: Float) -> tuple[Float, Float]:
-        """Torque (T, n) of the model and its derivatives (3, T, n, n): quantity, sample, motion joint, torque joint."""
+        """Torque of the model, and its derivatives with respect to the motion.
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (n_samples, n_joints)
+            The motion.
+        theta : ndarray, shape (n_parameters,)
+            Parameters.
+
+        Returns
+        -------
+        tau : ndarray, shape (n_samples, n_joints)
+            Torque.
+        gradient : ndarray, shape (3, n_samples, n_joints, n_joints)
+            Derivatives: quantity (q, dq, ddq), sample, joint of the motion, joint of the torque.
+
+        """
         robot, samples = self.robot, Samples.from_motion(q, dq, ddq)
         tau = self.terms.torque(robot, samples, theta)
         total = np.zeros((3, *q.shape, robot.n))
@@ -418,11 +482,11 @@ class MotionGradient:
 
     @cached_property
     def _plain(self) -> bool:
-        # Whether the same lines occur for every motion and each is known by one formula.
+        # Whether the lines are the same for every motion, and a formula gives each.
         return not self.robot.has_mimic and all(_is_known(term) for term in self.terms)
 
     def _basis(self, part: Part, samples: Samples) -> Float:
-        # The values (k, T) of a part whose term acts joint by joint.
+        # Values (k, T) of a part whose term acts joint by joint.
         term = cast(JointTerm, part.term)
         return np.asarray(term.basis(self.robot, seen_by(term, samples)).T[part.joints])
 
@@ -434,30 +498,32 @@ class MotionGradient:
         dense[part.joints, part.columns] = weights[part.rows]
         body, joint = pairs(robot.tree)
         dense = np.tensordot(robot.projection, dense, axes=1)
-        own = dense.reshape(robot.n_bodies, robot.n_bodies, 10, len(q))[joint, body].reshape(-1, len(q))
-        slots = np.arange(len(own)).reshape(-1, 10)
-        found = torque_gradient(robot.tree, *robot.tree_motion(q, dq, ddq), slots, own)
-        return np.asarray(robot.projection.T @ found)
+        weight_lines = dense.reshape(robot.n_bodies, robot.n_bodies, 10, len(q))[joint, body].reshape(
+            -1, len(q)
+        )
+        slots = np.arange(len(weight_lines)).reshape(-1, 10)
+        gradient = torque_gradient(robot.tree, *robot.tree_motion(q, dq, ddq), slots, weight_lines)
+        return np.asarray(robot.projection.T @ gradient)
 
 
 def _basis_of(term: Term) -> MotionBasis | None:
-    """What the torque of a term is a line in, where it depends on one quantity of its own joint alone."""
+    """Quantity that the torque of a term is proportional to, if it depends on one quantity of its own joint only."""
     return term.traits.basis
 
 
 def _is_known(term: Term) -> bool:
-    """Whether formulas give a term's lines and their derivatives, or it has no line."""
+    """Whether formulas give the lines of a term and their derivatives, or it has no line."""
     return term.traits.kind is Kind.BODIES or isinstance(term, LeftOut) or _basis_of(term) is not None
 
 
 @lru_cache(maxsize=32)
 def _layout(chain: MotionGradient, columns: tuple[bytes, ...]) -> Layout:
-    return Layout.of(chain, tuple(np.frombuffer(one, dtype=np.int64) for one in columns))
+    return Layout.of(chain, tuple(np.frombuffer(data, dtype=np.int64) for data in columns))
 
 
 @lru_cache(maxsize=32)
 def _plain_layout(chain: MotionGradient, wanted: bytes) -> Layout:
-    # The columns of these terms are the same for any motion, so one sample gives them.
+    # The columns do not depend on the motion, so one sample is enough.
     rest = np.zeros((1, chain.robot.n))
     mask = np.frombuffer(wanted, dtype=np.bool_)
     panels = chain.terms.torque_regressor(chain.robot, Samples.from_motion(rest, rest, rest), mask)

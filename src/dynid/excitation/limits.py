@@ -1,4 +1,4 @@
-"""Bounds that a planned motion keeps: of the joints, of the room, of the arm itself."""
+"""Limits of a planned motion: joints, torque, surroundings and self-collision."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from dynid.signals import Samples, samples_at
 from dynid.terms import Kind, Terms
 from dynid.trajectories import Trajectory
 
-# How far the true torque may lie from a model's: by the covariance of a run and what it left.
+# Uncertainty of the model's torque, from the covariance and the residuals of a run.
 
-# Standard deviations that torque limits keep free: 99.9 % of normal errors on one side.
+# Default torque reserve in standard deviations: 99.9 % of normal errors on one side.
 SIGMAS = 3.0
-# N m: keeps the root differentiable where nothing is uncertain.
+# N m: keeps the square root differentiable where nothing is uncertain.
 _FLOOR = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class TorqueSpread:
-    """Deviation of the torque about a model's, sigma^2 = y Cov y' + r^2 for a line y of the regressor.
+    """Uncertainty of the torque of a model, sigma^2 = y Cov y' + r^2 for a line y of the regressor.
 
-    covariance: (p, p) of the parameters, zero where they are not identified by themselves.
-    residual: r (n,), N m (N), level of what the model left.    sigmas: z, how many deviations limits keep free.
+    covariance: (p, p) of the parameters, zero for those that are not identified by themselves.
+    residual: r (n,), N m (N), level of the residuals.    sigmas: z, reserve in standard deviations.
     complete: whether the run determines every base parameter that a motion can.
     Raises UsageError for numbers that are not finite or below zero.
     """
@@ -71,9 +71,9 @@ class TorqueSpread:
     def of(
         base: BaseMap, covariance: Float, residual: Float, rank: int, sigmas: float = SIGMAS
     ) -> TorqueSpread | None:
-        """That of base parameters; None where they have no covariance (b, b).
+        """Uncertainty from base parameters; None if they have no covariance (b, b).
 
-        rank: of the structural base.
+        rank: number of structural base parameters.
         """
         if not np.isfinite(covariance).all() or not covariance.any():
             return None
@@ -84,7 +84,7 @@ class TorqueSpread:
 
     @property
     def rate(self) -> float:
-        """Share of torques that stay within a limit that they come nearest to, at one instant: Phi(z)."""
+        """Probability that the torque stays within a limit at the instant when it comes closest: Phi(z)."""
         return 0.5 * (1.0 + math.erf(self.sigmas / math.sqrt(2.0)))
 
     @cached_property
@@ -93,7 +93,7 @@ class TorqueSpread:
 
     @cached_property
     def root(self) -> Float:
-        """(p, r) with root root' the covariance; a draw of the parameters is root times normal numbers."""
+        """(p, r) with root root' the covariance; root times standard normal numbers is a draw of the parameters."""
         values, vectors = np.linalg.eigh(self.covariance)
         kept = values > 0
         return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
@@ -103,23 +103,41 @@ class TorqueSpread:
         return terms.torque_regressor(robot, samples, self._known)
 
     def about(self, robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> tuple[Float, Float]:
-        """Torque of the model with parameters theta (p,) along a motion, and its deviations, (T, n) each."""
-        found = self.panels(robot, terms, samples)
-        # The lines of the regressor give the torque, too, but of bodies, whose recursion is quicker.
+        """Torque of a model along a motion, and its uncertainty.
+
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+        terms : Terms
+            The model.
+        theta : ndarray, shape (n_parameters,)
+            Parameters.
+        samples : Samples
+            The motion.
+
+        Returns
+        -------
+        tau, sigma : ndarray, shape (n_samples, n_joints)
+            Torque and its standard deviations.
+
+        """
+        panels = self.panels(robot, terms, samples)
+        # The regressor gives the torque too, but for rigid bodies the recursion is faster.
         bodies = [
-            np.full(len(own), term.traits.kind is Kind.BODIES)
-            for term, own in terms.with_values(robot, theta)
+            np.full(len(coefficients), term.traits.kind is Kind.BODIES)
+            for term, coefficients in terms.with_values(robot, theta)
         ]
         rest = np.where(self._known & ~np.concatenate(bodies), 0.0, theta)
         tau = terms.torque(robot, samples, rest)
         sigma = np.empty_like(tau)
-        for j, (columns, values) in enumerate(zip(found.columns, found.values, strict=True)):
+        for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
             tau[:, j] += (theta - rest)[columns] @ values
             sigma[:, j] = self._std(j, columns, values)[0]
         return tau, sigma
 
     def slope(self, joint: int, columns: Int, values: Float) -> tuple[Float, Float]:
-        """Deviations (T,) of a joint and its derivatives (w, T) by the entries of its line of the regressor."""
+        """Standard deviations (T,) of a joint's torque, and derivatives (w, T) by its entries of the regressor."""
         sigma, spread = self._std(joint, columns, values)
         return sigma, spread / sigma
 
@@ -129,17 +147,27 @@ class TorqueSpread:
         return np.sqrt(np.maximum(square, 0.0) + self.residual[joint] ** 2 + _FLOOR**2), spread
 
 
+# s: time to full velocity and to full acceleration for robots without such limits: shorter times inform more, and
+# strain the drives more.
 SPEED_UP_SECONDS, JERK_SECONDS = 0.25, 0.05
-# A body whose height over a plane varies by less (m) in random poses stands on it or passes it: no motion changes that.
+# Random poses, and change of height (m) over a plane below which no motion changes the height of a link: it is mounted
+# on the plane, or crosses it.
 STATES, LEAST_WAY = 60, 0.001
 
 
 @dataclass(frozen=True, eq=False)
 class MotionLimits:
-    """Bounds of a motion, each (n,); inf = no bound (velocity and positions must have one).
+    """Limits of a motion, each (n_joints,); inf = none. Positions and velocity must have limits.
 
-    lower, upper: rad (m).    velocity, acceleration, jerk: greatest magnitudes.    torque: N m (N).
-    Raises UsageError naming the joint and the bound that is missing or empty.
+    Parameters
+    ----------
+    lower, upper : ndarray, shape (n_joints,), rad or m
+        Positions.
+    velocity, acceleration, jerk : ndarray, shape (n_joints,)
+        Largest magnitudes.
+    torque : ndarray, shape (n_joints,), N m or N
+        Largest magnitude.
+
     """
 
     lower: Float
@@ -165,78 +193,116 @@ class MotionLimits:
         upper: npt.ArrayLike | None = None,
         torque: npt.ArrayLike | None = None,
     ) -> MotionLimits:
-        """The robot's own limits, of which `share` is used; what is given replaces or adds to them.
+        """Limits of a robot, changed and completed by given ones.
 
-        acceleration: None = full velocity within SPEED_UP_SECONDS.    jerk: None = within JERK_SECONDS.
-        Continuous joints without bounds stay within half a turn to both sides.
+        Continuous joints without limits stay within half a turn on both sides.
+
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+        acceleration : array_like, optional
+            Without it full velocity is reached within SPEED_UP_SECONDS.
+        jerk : array_like, optional
+            Without it full acceleration is reached within JERK_SECONDS.
+        share : float
+            Share of all limits that is used.
+        velocity, lower, upper, torque : array_like, optional
+            Limits in place of the robot's, one number or one per joint.
+
+        Returns
+        -------
+        MotionLimits
+            The limits.
+
+        Raises
+        ------
+        UsageError
+            If a limit is missing; it names the joint.
+        UnfitDataError
+            If a limit leaves no motion; it names the joint.
+
         """
         if not 0 < share <= 1:
             raise UsageError("limit-share", found=f"a share of {share}", expected="above 0 and at most 1")
-        own = robot.limits
+        robot_limits = robot.limits
         turn = np.array([robot.joint_types[i] is JointType.CONTINUOUS for i in robot.independent_bodies])
-        low = _given(lower, np.where(turn & ~np.isfinite(own.lower), -np.pi, own.lower))
-        high = _given(upper, np.where(turn & ~np.isfinite(own.upper), np.pi, own.upper))
-        speed = _given(velocity, own.velocity)
-        push = _given(acceleration, speed / SPEED_UP_SECONDS)
-        _complete(robot, low, high, speed)
+        low = _given_or_default(
+            lower, np.where(turn & ~np.isfinite(robot_limits.lower), -np.pi, robot_limits.lower)
+        )
+        high = _given_or_default(
+            upper, np.where(turn & ~np.isfinite(robot_limits.upper), np.pi, robot_limits.upper)
+        )
+        speed = _given_or_default(velocity, robot_limits.velocity)
+        push = _given_or_default(acceleration, speed / SPEED_UP_SECONDS)
+        _require_limits(robot, low, high, speed)
         inside = 0.5 * (1.0 - share) * (high - low)
         limits = MotionLimits(
             low + inside,
             high - inside,
             share * speed,
             share * push,
-            share * _given(jerk, push / JERK_SECONDS),
-            share * _given(torque, own.effort),
+            share * _given_or_default(jerk, push / JERK_SECONDS),
+            share * _given_or_default(torque, robot_limits.effort),
         )
         limits.check(robot)
         return limits
 
     def partial_share(self, robot: RobotModel, share: float = 1.0) -> tuple[str, ...]:
-        """What lies above `share` of the description's own limits, in words."""
-        own, wider = robot.limits, []
+        """Limits that exceed `share` of those in the robot file, in words."""
+        robot_limits, wider = robot.limits, []
         for j, name in enumerate(robot.joint_names):
-            pairs = [("velocity", self.velocity[j], share * own.velocity[j])]
+            pairs = [("velocity", self.velocity[j], share * robot_limits.velocity[j])]
             pairs += (
-                [("torque", self.torque[j], share * own.effort[j])] if np.isfinite(self.torque[j]) else []
+                [("torque", self.torque[j], share * robot_limits.effort[j])]
+                if np.isfinite(self.torque[j])
+                else []
             )
-            if np.isfinite([own.lower[j], own.upper[j]]).all():
-                middle, half = 0.5 * (own.upper[j] + own.lower[j]), 0.5 * (own.upper[j] - own.lower[j])
+            if np.isfinite([robot_limits.lower[j], robot_limits.upper[j]]).all():
+                middle, half = (
+                    0.5 * (robot_limits.upper[j] + robot_limits.lower[j]),
+                    0.5 * (robot_limits.upper[j] - robot_limits.lower[j]),
+                )
                 pairs.append(("position", max(self.upper[j] - middle, middle - self.lower[j]), share * half))
-            wider += [f"{what} of '{name}'" for what, here, there in pairs if here > there * (1 + 1e-9)]
+            wider += [
+                f"{quantity} of '{name}'" for quantity, here, there in pairs if here > there * (1 + 1e-9)
+            ]
         return tuple(wider)
 
     def check(self, robot: RobotModel) -> None:
-        """Raises UnfitDataError naming the joint and the limit that leaves no motion."""
+        """Raise UnfitDataError if a limit leaves no motion; it names the joint."""
         for j, name in enumerate(robot.joint_names):
             if not self.lower[j] < self.upper[j]:
-                raise _empty(
+                raise _no_room_error(
                     name, f"positions from {self.lower[j]:g} to {self.upper[j]:g}", "lower below upper"
                 )
             for quantity in ("velocity", "acceleration", "jerk", "torque"):
                 value = getattr(self, quantity)[j]
                 if not value > 0:
-                    raise _empty(name, f"a {quantity} limit of {value:g}", "a positive one")
+                    raise _no_room_error(name, f"a {quantity} limit of {value:g}", "a positive one")
 
 
-def _given(value: npt.ArrayLike | None, otherwise: Float) -> Float:
+def _given_or_default(value: npt.ArrayLike | None, otherwise: Float) -> Float:
     if value is None:
         return otherwise
     array = np.asarray(value, dtype=np.float64)
     if array.ndim == 1 and len(array) not in (1, len(otherwise)):
-        raise UsageError("limit-count", found=f"{len(array)} limits", expected=f"1 or {len(otherwise)}")
+        raise UsageError(
+            "limit-count", found=f"{len(array)} limits", expected=f"one number, or {len(otherwise)}"
+        )
     return np.broadcast_to(array, otherwise.shape).astype(np.float64)
 
 
-def _empty(joint: str, found: str, expected: str) -> UnfitDataError:
-    return UnfitDataError("infeasible-limits", found=found, expected=expected, place=Place(joint=joint))
+def _no_room_error(joint: str, finding: str, expected: str) -> UnfitDataError:
+    return UnfitDataError("infeasible-limits", found=finding, expected=expected, place=Place(joint=joint))
 
 
-def _complete(robot: RobotModel, low: Float, high: Float, speed: Float) -> None:
+def _require_limits(robot: RobotModel, low: Float, high: Float, speed: Float) -> None:
     missing = [
-        f"'{name}' ({', '.join(what)})"
+        f"'{name}' ({', '.join(quantities)})"
         for j, name in enumerate(robot.joint_names)
         if (
-            what := [
+            quantities := [
                 kind
                 for kind, there in (
                     ("position", np.isfinite([low[j], high[j]]).all()),
@@ -250,21 +316,35 @@ def _complete(robot: RobotModel, low: Float, high: Float, speed: Float) -> None:
         raise UsageError(
             "no-limits",
             found="no limits for " + ", ".join(missing),
-            expected="bounds of position and velocity for every joint",
-            do="give them with the limits of the plan: lower, upper, velocity",
+            expected="position and velocity limits of every joint",
+            do="add lower, upper and velocity under [limits] of the plan file",
             place=Place(file=robot.source) if robot.source else NOWHERE,
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Workspace:
-    """Points of the robot and half-spaces that all of them keep to: normal . x <= offset, base frame, m.
+    """Points of the robot, and half-spaces that contain them: normal . x <= offset, base frame, m.
 
-    body: (P,) index of the body a point sits on.    local: (P, 3) in its joint frame.
-    normal: (H, 3) unit vectors.    offset: (H,).    names: (H,).
-    radius: (P,) of the balls round the points that have to fit as a whole; () = points.
-    exempt: bodies and planes that are not compared, as no motion changes the distance between them.
-    whole_links: whether the points are those of the links' shapes, or only the origins of joint frames.
+    Parameters
+    ----------
+    body : ndarray of int, shape (n_points,)
+        Link of each point.
+    local : ndarray, shape (n_points, 3), m
+        Points in the joint frames.
+    normal : ndarray, shape (n_planes, 3)
+        Unit normals.
+    offset : ndarray, shape (n_planes,), m
+        Offsets.
+    names : tuple of str
+        Names of the planes.
+    radius : ndarray, shape (n_points,), m
+        Radii of balls around the points that must fit too; empty for points.
+    exempt : frozenset of tuple of int
+        Links and planes that are not compared, since no motion changes their distance.
+    whole_links : bool
+        Whether the points are those of the links' shapes, or only the origins of joint frames.
+
     """
 
     body: Int
@@ -295,14 +375,33 @@ class Workspace:
         collision: CollisionModel | None = None,
         planes: npt.ArrayLike | None = None,
     ) -> Workspace:
-        """All links that move, and the tool's point, above a floor, within a box, behind planes.
+        """Moving links and the tool point, above a floor, within a box, behind planes.
 
-        Without a collision model the origins of the joint frames stand for the links.
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+        floor : float, optional, m
+            Height of the floor.
+        box : array_like, shape (2, 3), optional, m
+            Lower and upper corner.
+        tool : array_like, shape (3,), optional, m
+            Tool point in the last joint frame.
+        collision : CollisionModel, optional
+            Shapes of the links; without it the origins of the joint frames represent the links.
+        planes : array_like, shape (n_planes, 4), optional, m
+            x, y, z of a normal of any length, and d: normal . x <= d.
 
-        floor: height, m.    box: (2, 3) lower and upper corner, m.    tool: (3,) in the last joint frame.
-        collision: the links of which all of each part that moves counts, in place of the frames' origins.
-        planes: (H, 4) x, y, z of a normal of any length, then d: normal . x <= d, m.
-        Raises UsageError for a box that holds nothing, a plane without normal, or numbers that are not finite.
+        Returns
+        -------
+        Workspace
+            Points and planes.
+
+        Raises
+        ------
+        UsageError
+            For an empty box, a plane without a normal, or numbers that are not finite.
+
         """
         body, local, radius = _points(robot, tool, collision)
         normal, offset, names = [], [], []
@@ -345,24 +444,25 @@ class Workspace:
 
     @property
     def bodies(self) -> Int:
-        """The bodies (B,) that points sit on."""
+        """Links (B,) that have points."""
         return np.unique(self.body)
 
     def applies(self, body: int, plane: int) -> bool:
-        """Whether a body has to keep to a plane."""
+        """Whether a link is compared with a plane."""
         return (body, plane) not in self.exempt
 
     def reach(self, placed: tuple[Float, Float], points: bool = True) -> tuple[Float, Float]:
-        """How far each body gets along each normal (T, B, H), and the point (T, B, H, 3) that does; -inf where exempt.
+        """How far each link reaches along each normal (T, B, H), and the point that does (T, B, H, 3); exempt: -inf.
 
-        placed: rotations and origins of all bodies, see `placements`.    points: whether they are wanted, else zeros.
+        placed: rotations and origins of all links, see `placements`.    points: whether to compute the points, else
+        zeros.
         """
         R, p = placed
         T, bodies, H = len(R), self.bodies, len(self.names)
         far, where = np.full((T, len(bodies), H), -np.inf), np.zeros((T, len(bodies), H, 3))
         for k, i in enumerate(bodies):
-            own = np.flatnonzero(self.body == i)
-            local, radius = self.local[own], self.radius[own]
+            point_indices = np.flatnonzero(self.body == i)
+            local, radius = self.local[point_indices], self.radius[point_indices]
             for h in range(H):
                 normal = self.normal[h]
                 along = (normal @ R[:, i]) @ local.T + radius
@@ -388,22 +488,38 @@ def _points(
             continue
         exact = part.box is None and len(part.corners) > 0
         round_ = np.stack([part.capsule.start, part.capsule.end])
-        own = part.corners if exact else round_
-        bodies.append(np.full(len(own), part.body))
-        local.append(own)
-        radius.append(np.zeros(len(own)) if exact else np.full(2, part.capsule.radius))
+        vertices = part.corners if exact else round_
+        bodies.append(np.full(len(vertices), part.body))
+        local.append(vertices)
+        radius.append(np.zeros(len(vertices)) if exact else np.full(2, part.capsule.radius))
     return np.concatenate(bodies), np.concatenate(local), np.concatenate(radius)
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Everything that a motion keeps.
+    """All limits of a motion.
 
-    theta: (p,) current parameters of the model behind the torque bound, None = torque is not bounded.
-    uncertainty: share by which the true torque may exceed the model's.
-    clearance: m from planes; pairs of links have their own in `collision`.
-    spread: deviation of the true torque about the model's, where a run gives it.
-    tip: (3,) the tool's point in the last joint frame, None = its origin.    tip_speed: m/s, its greatest speed.
+    Parameters
+    ----------
+    limits : MotionLimits
+        Limits of the joints.
+    theta : ndarray, shape (n_parameters,), optional
+        Parameters of the model for torque limits; without it torque is not limited.
+    uncertainty : float
+        Relative error by which the true torque may exceed the model's.
+    workspace : Workspace, optional
+        Surroundings.
+    collision : CollisionModel, optional
+        Pairs that must stay apart.
+    clearance : float, m
+        Distance from planes; pairs of links have their own in `collision`.
+    spread : TorqueSpread, optional
+        Uncertainty of the model's torque, from a run.
+    tip : ndarray, shape (3,), optional, m
+        Tool point in the last joint frame; its origin without it.
+    tip_speed : float, m/s
+        Highest speed of the tool point.
+
     """
 
     limits: MotionLimits
@@ -418,13 +534,26 @@ class Bounds:
 
     @property
     def tip_or_origin(self) -> Float:
-        """The tool's point, (3,)."""
+        """The tool point, (3,)."""
         return np.zeros(3) if self.tip is None else np.asarray(self.tip, dtype=np.float64)
 
     def torque(self, robot: RobotModel, terms: Terms, samples: Samples) -> tuple[Float, Float] | None:
-        """The model's torque along a motion, (T, n), and what limits keep free of it: a share of it, and z sigma.
+        """Torque of the model along a motion, and the reserve: a share of it plus z sigma.
 
-        None where torque is not bounded.
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+        terms : Terms
+            The model.
+        samples : Samples
+            The motion.
+
+        Returns
+        -------
+        tuple of ndarray, shape (n_samples, n_joints) each, or None
+            Torque and reserve; None if torque is not limited.
+
         """
         if self.theta is None:
             return None
@@ -435,18 +564,18 @@ class Bounds:
         return tau, self.uncertainty * np.abs(tau) + self.spread.sigmas * sigma
 
 
-# What torque limits keep free for what is not known of the torque: by the covariance of a run, or by a
-# share.
+# Torque reserve for the uncertainty of the torque: from the covariance of a run, or a share.
 
+# Parameter sets drawn to verify the reserve, and samples of the motion.
 DRAWS, RESERVE_STATES = 200, 1500
 
 
 @dataclass(frozen=True)
 class JointReserve:
-    """What a plan keeps free of one joint's torque limit.
+    """Torque reserve of one joint in a plan.
 
-    peak: greatest torque of the model.    largest: greatest reserve, N m (N).    limit: inf = none.
-    left_out: greatest part of the torque that the search left out of the model.
+    peak: largest torque of the model.    largest: largest reserve, N m (N).    limit: inf = none.
+    left_out: largest torque of the terms that the search omits.
     """
 
     joint: str
@@ -457,17 +586,17 @@ class JointReserve:
 
     @property
     def share(self) -> float:
-        """The greatest reserve as a share of the limit."""
+        """The largest reserve relative to the limit."""
         return self.largest / self.limit
 
 
 @dataclass(frozen=True)
 class Reserve:
-    """How a plan's torque limits allow for what is not known.
+    """How the torque limits of a plan allow for the uncertainty of the torque.
 
     kind: "covariance", "share" or "covariance and share".    share: of the model's torque.
-    drawn, within: parameter sets drawn from the covariance, and those whose torque keeps all limits all the time.
-    left_out: terms that the search left out of the model and that count here.
+    drawn, within: parameter sets drawn from the covariance, and those whose torque meets all limits all the time.
+    left_out: terms that the search omits and that count here.
     """
 
     kind: str
@@ -483,47 +612,64 @@ class Reserve:
         """Plain data for plan.json."""
         joints = [
             {
-                "joint": one.joint,
-                "peak": one.peak,
-                "largest": one.largest,
-                "share_of_limit": one.share if math.isfinite(one.limit) else None,
+                "joint": reserve.joint,
+                "peak": reserve.peak,
+                "largest": reserve.largest,
+                "share_of_limit": reserve.share if math.isfinite(reserve.limit) else None,
             }
-            | ({"left_out": one.left_out} if self.left_out else {})
-            for one in self.joints
+            | ({"left_out": reserve.left_out} if self.left_out else {})
+            for reserve in self.joints
         ]
         known = {"sigmas": self.sigmas, "rate": self.rate, "drawn": self.drawn, "within": self.within}
         left_out = {"left_out": list(self.left_out)} if self.left_out else {}
-        found = {"kind": self.kind, "share": self.share, "joints": joints}
-        return found | (known if self.drawn else {}) | left_out
+        plain = {"kind": self.kind, "share": self.share, "joints": joints}
+        return plain | (known if self.drawn else {}) | left_out
 
 
 def reserve_of(robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Trajectory) -> Reserve | None:
-    """What a motion's torque limits keep free, by joint; None where torque is not bounded.
+    """Torque reserve of a motion, per joint.
 
-    What the search left out of the model counts, but for what is of the log.
+    Terms that the search omits count here, except those of the log.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+    bounds : Bounds
+        The limits.
+    trajectory : Trajectory
+        The motion.
+
+    Returns
+    -------
+    Reserve or None
+        The reserve; None if torque is not limited.
+
     """
     whole, spread, limit = Whole(terms), bounds.spread, bounds.limits.torque
     peak, largest, more = np.zeros((3, robot.n))
     good, change = np.ones(DRAWS, dtype=np.bool_), np.zeros((0, DRAWS))
     if spread is not None:
         change = spread.root @ np.random.default_rng(0).standard_normal((spread.root.shape[1], DRAWS))
-    for samples, own in _looked_at(whole, trajectory):
+    for samples, inner in _reserve_samples(whole, trajectory):
         if (predicted := bounds.torque(robot, whole.model, samples)) is None:
             return None
-        tau, kept = (part[own] for part in predicted)
+        tau, kept = (part[inner] for part in predicted)
         peak, largest = (np.maximum(a, np.abs(b).max(axis=0)) for a, b in ((peak, tau), (largest, kept)))
         if whole.checked:
-            added = whole.added(robot, samples, np.asarray(bounds.theta))[own]
+            added = whole.added(robot, samples, np.asarray(bounds.theta))[inner]
             more = np.maximum(more, np.abs(added).max(axis=0))
         if spread is not None:
             panels = spread.panels(robot, whole.model, samples)
             for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
-                torque = tau[:, j, None] + values[:, own].T @ change[columns]
+                torque = tau[:, j, None] + values[:, inner].T @ change[columns]
                 good &= np.abs(torque).max(axis=0) <= limit[j]
     numbers = zip(
         robot.joint_names, peak.tolist(), largest.tolist(), limit.tolist(), more.tolist(), strict=True
     )
-    joints = tuple(JointReserve(*one) for one in numbers)
+    joints = tuple(JointReserve(*row) for row in numbers)
     if spread is None:
         return Reserve("share", 0.0, bounds.uncertainty, 0.0, joints, left_out=whole.checked)
     kind = "covariance and share" if bounds.uncertainty > 0 else "covariance"
@@ -532,7 +678,7 @@ def reserve_of(robot: RobotModel, terms: Terms, bounds: Bounds, trajectory: Traj
     )
 
 
-def _looked_at(whole: Whole, trajectory: Trajectory) -> Iterable[tuple[Samples, slice]]:
+def _reserve_samples(whole: Whole, trajectory: Trajectory) -> Iterable[tuple[Samples, slice]]:
     if whole.checked:
         return stretches(trajectory)
     t = np.linspace(0.0, trajectory.duration, RESERVE_STATES)

@@ -1,4 +1,4 @@
-"""Designing a motion from several starts, in parallel processes, with one result for any number of them."""
+"""Design of a motion from several starts, in parallel processes, with the same result for any number of them."""
 
 from __future__ import annotations
 
@@ -50,8 +50,11 @@ from dynid.terms import JointTerm, MotionBasis, Reads, Term, Terms
 from dynid.terms.forms import without_memory
 from dynid.trajectories import Basis, BasisTrajectory, FourierBasis, SplineBasis, Together, Trajectory
 
+# Width of the smoothed sign relative to the slowest velocity limit, and torque noise relative to the torque limit.
 SMOOTH_SHARE, NOISE_SHARE = 0.01, 0.01
+# s: interval of progress and of the check for Ctrl-C.
 POLL_SECONDS = 0.2
+# Points of the fit to an earlier motion, and error relative to its range above which it belongs to another family.
 RESUMED, UNLIKE = 1000, 0.01
 
 Progress = Callable[[int, int, float], None]
@@ -62,11 +65,28 @@ Stop = Callable[[], bool]
 class Plan:
     """A designed motion.
 
-    figures: exact, with smoothed friction.    first: criterion of the best drawn start.
-    margins: of every bound on a grid eight times as dense as that of the design; of torque at 1 kHz where the search
-        left out a part of the model that they are checked with.
-    stopped: whether it was interrupted, so that this is the best so far.
-    verified: what the independent check found; None where it could not be made.
+    Parameters
+    ----------
+    task : Task
+        The task.
+    trajectory : BasisTrajectory
+        The motion.
+    figures : Figures
+        Exact criteria, with smoothed friction.
+    value : float
+        Its criterion.
+    first : float
+        Criterion of the best random start.
+    margins : tuple of Margin
+        Margins of all limits on a grid eight times as dense as that of the design; of torque at 1 kHz if the search
+        omits terms that they contain.
+    starts, iterations : int
+        Size of the search.
+    stopped : bool
+        Whether the search was interrupted, so that this is the best motion so far.
+    verified : Verified, optional
+        Result of the independent check.
+
     """
 
     task: Task
@@ -89,21 +109,21 @@ class Plan:
 
     @property
     def tightest(self) -> Margin:
-        """The bound that the motion comes nearest to."""
+        """The limit that the motion comes closest to."""
         return min(self.margins, key=lambda m: m.margin)
 
     @property
     def information(self) -> Information:
-        """The criterion that it was designed for."""
+        """The criterion of the design."""
         return self.task.information
 
     @property
     def bounds(self) -> Bounds:
-        """The bounds that it keeps."""
+        """The limits that it meets."""
         return self.task.bounds
 
     def describe(self) -> dict[str, Any]:
-        """Plain data of how it was made."""
+        """Plain data of the design."""
         return {
             "basis": _basis_data(self.task.basis),
             "coefficients": self.trajectory.X.tolist(),
@@ -113,7 +133,7 @@ class Plan:
 
 
 class Sheet(Protocol):
-    """What a plan's files are written from, designed or put together."""
+    """What the files of a plan are written from."""
 
     @property
     def information(self) -> Information:
@@ -122,7 +142,7 @@ class Sheet(Protocol):
 
     @property
     def bounds(self) -> Bounds:
-        """The bounds."""
+        """The limits."""
         ...
 
     @property
@@ -132,12 +152,12 @@ class Sheet(Protocol):
 
     @property
     def figures(self) -> Figures:
-        """What it determines."""
+        """Its criteria."""
         ...
 
     @property
     def margins(self) -> tuple[Margin, ...]:
-        """How far it stays from each bound."""
+        """Its margins from all limits."""
         ...
 
     @property
@@ -147,19 +167,19 @@ class Sheet(Protocol):
 
     @property
     def verified(self) -> Verified | None:
-        """What the independent check found; None where it could not be made."""
+        """Result of the independent check; None if it was not possible."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Plain data of how it was made."""
+        """Plain data of the design."""
         ...
 
 
 def reserve_data(plan: Sheet) -> dict[str, Any]:
-    """How the torque limits of a plan allow for what is not known, as plain data."""
+    """Torque reserve of a plan, as plain data."""
     information = plan.information
-    found = reserve_of(information.robot, information.terms, plan.bounds, plan.trajectory)
-    return {} if found is None else {"torque_reserve": found.describe()}
+    reserve = reserve_of(information.robot, information.terms, plan.bounds, plan.trajectory)
+    return {} if reserve is None else {"torque_reserve": reserve.describe()}
 
 
 def _basis_data(basis: Basis) -> dict[str, Any]:
@@ -171,10 +191,10 @@ def _basis_data(basis: Basis) -> dict[str, Any]:
 
 
 def design_terms(terms: Terms, robot: RobotModel) -> Terms:
-    """The model with the sign of Coulomb friction smoothed over SMOOTH_SHARE of the velocity, for derivatives.
+    """The model of a design, with the sign of Coulomb friction smoothed over SMOOTH_SHARE of the velocity.
 
-    Friction with a memory is the Coulomb friction that it is away from reversals, and what differentiates along time
-    is left out; the parameters are the same.
+    Friction with memory becomes the Coulomb friction that it is away from reversals, and terms that need derivatives
+    over time are omitted. The parameters stay the same.
     """
     speeds = robot.limits.velocity[np.isfinite(robot.limits.velocity)]
     width = SMOOTH_SHARE * float(speeds.min()) if len(speeds) else SMOOTH_SHARE
@@ -187,7 +207,7 @@ def _is_plain_sign(term: Term) -> bool:
 
 
 def expected_noise(robot: RobotModel) -> Float:
-    """Deviations (n,) of the torque: NOISE_SHARE of the effort limit, the mean one's where there is none."""
+    """Torque noise (n,): NOISE_SHARE of the effort limit, or of the mean limit for joints without one."""
     effort = robot.limits.effort
     known = np.isfinite(effort) & (effort > 0)
     middle = float(np.exp(np.log(effort[known]).mean())) if known.any() else 1.0
@@ -195,22 +215,54 @@ def expected_noise(robot: RobotModel) -> Float:
 
 
 def prior_theta(robot: RobotModel, terms: Terms) -> Float | None:
-    """Parameters (p,) of the description, unknown friction as 0; None where the masses are unknown."""
+    """Parameters of the robot file.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+
+    Returns
+    -------
+    ndarray, shape (n_parameters,), or None
+        Parameters, with unknown friction as 0; None if masses are unknown.
+
+    """
     if not np.isfinite(robot.inertia_prior).all():
         return None
     return np.asarray(np.nan_to_num(np.array([column.prior for column in terms.columns(robot)])))
 
 
 def information_of(robot: RobotModel, terms: Terms, noise: Float | None = None) -> Information:
-    """The criterion's data for a robot and a model: structural base, smoothed friction, expected noise.
+    """The criterion for a robot and a model: structural base, smoothed friction, expected noise.
 
-    Raises UsageError for terms that read channels of a log, as a plan has none.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+    noise : ndarray, shape (n_joints,), optional, N m or N
+        Torque noise; `expected_noise` without it.
+
+    Returns
+    -------
+    Information
+        The criterion.
+
+    Raises
+    ------
+    UsageError
+        If terms read channels of a log, which a plan does not have.
+
     """
     if channels := terms.channels():
         raise UsageError(
             "channel-terms",
             found="terms that read " + ", ".join(channels) + " of a log",
-            expected="a model of motion alone",
+            expected="a model that depends on the motion only",
             do="plan with an experiment file without these terms",
         )
     model = design_terms(terms, robot)
@@ -229,14 +281,41 @@ def design_motion(
     stop: Stop | None = None,
     first: Float | None = None,
 ) -> Plan:
-    """The best motion of a task from the best `starts` of `candidates` drawn ones.
+    """Design the best motion of a task, from the best of several random motions.
 
-    first: (m, n) coefficients of a motion to go on from, in place of one of those; see `coefficients_of`.
+    Parameters
+    ----------
+    task : Task
+        The task.
+    starts : int
+        Number of motions from which the search starts.
+    iterations : int
+        Maximum number of iterations of each.
+    seed : int
+        Seed of the random motions.
+    candidates : int
+        Number of random motions of which the best are the starts.
+    workers : int
+        Number of processes; the result does not depend on it.
+    progress : callable, optional
+        Called with (iterations done, maximum number of iterations, best criterion so far).
+    stop : callable, optional
+        Called regularly; once it returns True the best motion so far is returned.
+    first : ndarray, shape (n_coefficients, n_joints), optional
+        Coefficients of a motion that replaces one start, see `coefficients_of`.
 
-    workers: processes; the result does not depend on it.
-    progress: called with (iterations done, greatest number of them, best criterion so far).
-    stop: asked now and then; once it says True the best motion so far is returned.
-    Raises UnfitDataError naming the bound or the parameters that cannot be met, UsageError for counts below 1.
+    Returns
+    -------
+    Plan
+        The motion.
+
+    Raises
+    ------
+    UnfitDataError
+        If a limit cannot be met or parameters cannot be determined; it names them.
+    UsageError
+        For counts below 1.
+
     """
     if min(starts, iterations, candidates, workers) < 1:
         raise UsageError(
@@ -249,12 +328,12 @@ def design_motion(
     problem = Problem(task)
     drawn = draws(problem, candidates, seed)
     check_rank(problem, drawn[0])
-    given = [] if first is None else [_within(problem, first)]
+    given = [] if first is None else [_start_within_bounds(problem, first)]
     fits = (fit for X in drawn if (fit := problem.shrunk(X, DENSER)) is not None)
     chosen = [*given, *islice(fits, starts - len(given))] or drawn[:starts]
     level = problem.exact(chosen[0])
     if workers == 1 or len(chosen) == 1:
-        solutions, stopped = _one_by_one(problem, chosen, iterations, progress, stop)
+        solutions, stopped = _in_this_process(problem, chosen, iterations, progress, stop)
     else:
         solutions, stopped = _in_processes(
             task, chosen, iterations, min(workers, len(chosen)), progress, stop
@@ -262,14 +341,14 @@ def design_motion(
     if not solutions:
         fit = problem.shrunk(chosen[0], DENSER)
         solutions = [Solution(chosen[0] if fit is None else fit, level, level, 0)]
-    X, found, checked = _safest(task, solutions)
+    X, margins, checked = _safest(task, solutions)
     return Plan(
         task=task,
         trajectory=BasisTrajectory(task.basis, X),
         figures=problem.figures(X),
         value=problem.exact(X),
         first=level,
-        margins=found,
+        margins=margins,
         starts=len(solutions),
         iterations=sum(solution.iterations for solution in solutions),
         stopped=stopped,
@@ -280,7 +359,7 @@ def design_motion(
 def coefficients_of(basis: Basis, trajectory: Trajectory) -> Float:
     """Coefficients (m, n) of an earlier motion in a family, by least squares over its positions.
 
-    Raises UsageError for a motion of another length, or one that the family cannot come close to.
+    Raises UsageError for a motion of another length, or one that the family cannot represent.
     """
     t = np.linspace(0.0, basis.duration, max(RESUMED, 10 * basis.size))
     q = trajectory.motion(t)[0]
@@ -290,53 +369,57 @@ def coefficients_of(basis: Basis, trajectory: Trajectory) -> Float:
     if abs(trajectory.duration - basis.duration) > 1e-9 or wrong > UNLIKE:
         raise UsageError(
             "resume",
-            found=f"a motion of {trajectory.duration:g} s that this family misses by {100 * wrong:.2g} % of its range",
+            found=f"a motion of {trajectory.duration:g} s that this family fits only to {100 * wrong:.2g} %",
             expected=f"a motion of {basis.duration:g} s of the same family",
-            do="give the options of the earlier plan",
+            do="use the options of the earlier plan",
         )
     return np.asarray(X)
 
 
-def _within(problem: Problem, X: Float) -> Float:
+def _start_within_bounds(problem: Problem, X: Float) -> Float:
     fit = problem.shrunk(X)
     if fit is None:
+        worst = worst_broken(problem.task.standing(X[0]))
         raise UnfitDataError(
             "resume",
-            found=f"an earlier motion that breaks a bound however small: {worst_broken(problem.task.standing(X[0]))}",
-            expected="bounds that hold at its start pose",
-            do="begin anew, or give the bounds of the earlier plan",
+            found=f"an earlier motion that violates a limit, however small: {worst}",
+            expected="limits that its start pose meets",
+            do="search without --resume, or use the limits of the earlier plan",
         )
     return fit
 
 
 def _safest(task: Task, solutions: list[Solution]) -> tuple[Float, tuple[Margin, ...], Verified | None]:
-    # Ties go to the earlier start, whatever process was quicker; a motion that breaks a bound is never given out.
+    # The earlier start wins ties, so that the result does not depend on timing. A motion that violates a limit is never
+    # returned.
     worst: object = None
-    for solution in sorted(solutions, key=lambda one: one.value):
+    for solution in sorted(solutions, key=lambda candidate: candidate.value):
         for share in (1.0, *SHARES):
             X = resized(solution.X, share)
-            found = task.margins(X)
-            worst = min(found, key=lambda m: m.margin)
+            margins = task.margins(X)
+            worst = min(margins, key=lambda m: m.margin)
             if worst.margin < 0:
                 continue
             trajectory, information = BasisTrajectory(task.basis, X), task.information
-            found = with_whole_torque(information.robot, information.terms, task.bounds, trajectory, found)
-            worst = min(found, key=lambda m: m.margin)
+            margins = with_whole_torque(
+                information.robot, information.terms, task.bounds, trajectory, margins
+            )
+            worst = min(margins, key=lambda m: m.margin)
             if worst.margin < 0:
                 continue
             checked = verified(information.robot, task.bounds, trajectory)
             if checked is None or checked.broken is None:
-                return X, found, checked
-            worst = f"{checked.broken}, by {checked.library} at {checked.rate:g} Hz"
+                return X, margins, checked
+            worst = f"{checked.broken} (by {checked.library} at {checked.rate:g} Hz)"
     raise UnfitDataError(
         "infeasible-limits",
-        found=f"no motion that keeps all bounds on the dense grid; broken: {worst}",
-        expected="bounds that leave room for motion",
-        do="loosen that bound, or draw other starts with another seed",
+        found=f"no motion within all limits on the dense grid; violated: {worst}",
+        expected="limits that leave room for motion",
+        do="relax that limit, or try another seed",
     )
 
 
-def _one_by_one(
+def _in_this_process(
     problem: Problem, chosen: list[Float], iterations: int, progress: Progress | None, stop: Stop | None
 ) -> tuple[list[Solution], bool]:
     solutions: list[Solution] = []
@@ -355,7 +438,7 @@ def _one_by_one(
         solutions.append(solve(problem, X, iterations, watch))
         done = (k + 1) * iterations
         if progress is not None:
-            progress(done, iterations * len(chosen), min(one.value for one in solutions))
+            progress(done, iterations * len(chosen), min(solution.value for solution in solutions))
     return solutions, stop is not None and stop()
 
 
@@ -363,7 +446,7 @@ _SHARED: dict[str, Any] = {}
 
 
 def _worker(ended: Any, done: Any, best: Any) -> None:
-    # Ctrl-C reaches every process of the terminal; only the parent decides what it means.
+    # Ctrl-C reaches all processes of a terminal; only the parent handles it.
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -371,7 +454,7 @@ def _worker(ended: Any, done: Any, best: Any) -> None:
     _SHARED.update(ended=ended, done=done, best=best)
 
 
-def _solve_there(task: Task, X: Float, iterations: int, kernel: str) -> Solution:
+def _solve_in_worker(task: Task, X: Float, iterations: int, kernel: str) -> Solution:
     mine = 0
 
     def watch(value: float) -> bool:
@@ -402,7 +485,7 @@ def _in_processes(
     kernel = "numpy" if backend() == "numpy" else "native"
     with ended(ProcessPoolExecutor(workers, context, _worker, (stopped, done, best))) as pool:
         with uninterrupted():
-            running = [pool.submit(_solve_there, task, X, iterations, kernel) for X in chosen]
+            running = [pool.submit(_solve_in_worker, task, X, iterations, kernel) for X in chosen]
         while True:
             _, waiting = wait(running, timeout=POLL_SECONDS)
             if progress is not None:
@@ -412,25 +495,46 @@ def _in_processes(
             if not waiting:
                 break
         solutions = [future.result() for future in running]
-        # On the densest grid motions may have become smaller, and worse than the search thought.
+        # On the densest grid motions may have been reduced, with a worse criterion than in the search.
         if progress is not None:
-            progress(done.value, iterations * len(chosen), min(one.value for one in solutions))
+            progress(done.value, iterations * len(chosen), min(solution.value for solution in solutions))
         return solutions, stopped.is_set()
 
 
-# What to record next: the factors of an earlier run as part of the criterion.
+# What to record next: the factors of an earlier log as part of the criterion.
 
 
 def information_after(
     robot: RobotModel, terms: Terms, factors: Factors, sigma: Float, correlation: Float | None = None
 ) -> Information:
-    """The criterion of a motion to be recorded beside what the factors hold.
+    """The criterion of a motion that adds to an earlier log.
 
-    factors: by joint, of the same model.    sigma: (n,) deviation of the residuals, N m (N).
-    correlation: (n,) rows that count as one independent row, see `estimate.residuals.rows_a_sample`; None = 1 each.
-    What the search leaves out of the model counts as unknown in the record, and as known in the new motion.
-    A second of new motion counts as many rows as a second of what was recorded, of the same deviation and correlation.
-    Raises UnfitDataError if the factors are not those of torque rows of this model.
+    Terms that the search omits count as unknown in the earlier log and as known in the new motion. A second of new
+    motion counts for as many rows as a second of the earlier log, with the same noise and correlation.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+    factors : Factors
+        Factors of the earlier log, of the same model.
+    sigma : ndarray, shape (n_joints,), N m or N
+        Standard deviation of its residuals.
+    correlation : ndarray, shape (n_joints,), optional
+        Rows that count as one independent row, see `estimate.residuals.rows_a_sample`; 1 without it.
+
+    Returns
+    -------
+    Information
+        The criterion.
+
+    Raises
+    ------
+    UnfitDataError
+        If the factors are not those of torque rows of this model.
+
     """
     spread = np.ones(robot.n) if correlation is None else np.sqrt(correlation)
     information = information_of(robot, terms, np.asarray(sigma, dtype=np.float64) * spread)
@@ -449,31 +553,60 @@ def information_known(
     rate: float,
     asked: Float | None = None,
 ) -> Information:
-    """The criterion of a motion to be recorded beside what an online estimate knows.
+    """The criterion of a motion that adds to what an online estimate knows.
 
-    base: its base parameters.    recorded: (b, b) triangle of its equations, in units of their noise.
-    noise: (n,) deviation of an equation, N m (N), times the root of how many carry the information of one independent.
-    rate: Hz, equations a second and joint.
-    asked: (b,) deviations to which they are to be known, the criterion; None = the greatest determinant.
-    Raises UnfitDataError where the base parameters are not those of torque rows.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+    base : BaseMap
+        Base parameters of the estimate.
+    recorded : ndarray, shape (n_base, n_base)
+        Triangle of its equations, in units of their noise.
+    noise : ndarray, shape (n_joints,), N m or N
+        Standard deviation of an equation, times the root of the number that carries the information of an independent
+        one.
+    rate : float, Hz
+        Equations per second and joint.
+    asked : ndarray, shape (n_base,), optional
+        Required standard deviations, which become the criterion; without it the largest determinant.
+
+    Returns
+    -------
+    Information
+        The criterion.
+
+    Raises
+    ------
+    UnfitDataError
+        If the base parameters are not those of torque rows.
+
     """
     information = information_of(robot, terms, noise)
-    apart = _apart(information, base.independent)
+    apart = _is_left_out(information, base.independent)
     if not np.array_equal(base.independent[~apart], information.base.independent):
         raise UnfitDataError(
-            "factor-model", found="base parameters of other rows", expected="those of torque rows"
+            "factor-model", found="base parameters of rows other than torque", expected="those of torque rows"
         )
     criterion = Criterion.LOGDET if asked is None else Criterion.PRECISION
-    own = None if asked is None else asked[~apart]
-    return replace(information, recorded=_rest(recorded, apart), rate=rate, asked=own, criterion=criterion)
+    asked_here = None if asked is None else asked[~apart]
+    return replace(
+        information,
+        recorded=_without_columns(recorded, apart),
+        rate=rate,
+        asked=asked_here,
+        criterion=criterion,
+    )
 
 
 def _triangle(information: Information, factors: Factors) -> Float:
     base, robot = information.base, information.robot
-    found = np.unique(np.concatenate([factor.columns for factor in factors.total]))
-    apart = found[_apart(information, found)]
+    recorded_columns = np.unique(np.concatenate([factor.columns for factor in factors.total]))
+    apart = recorded_columns[_is_left_out(information, recorded_columns)]
     columns = np.concatenate([apart, base.independent])
-    if factors.group_names != robot.joint_names or not np.isin(found, columns).all():
+    if factors.group_names != robot.joint_names or not np.isin(recorded_columns, columns).all():
         raise UnfitDataError(
             "factor-model",
             found="factors of other rows or another model",
@@ -484,13 +617,13 @@ def _triangle(information: Information, factors: Factors) -> Float:
     return np.asarray(R[k:-1, k:-1])
 
 
-def _apart(information: Information, columns: Int) -> Bool:
-    # Which of some parameters are of terms that the search leaves out.
+def _is_left_out(information: Information, columns: Int) -> Bool:
+    # Mask of parameters that belong to terms that the search omits.
     return np.asarray(Whole(information.terms).parameters(information.robot)[columns])
 
 
-def _rest(R: Float, apart: Bool) -> Float:
-    # The triangle of what equations say of the other parameters, whatever the value of those apart.
+def _without_columns(R: Float, apart: Bool) -> Float:
+    # Triangle of the equations after elimination of the masked parameters.
     if not apart.any():
         return R
     first = np.concatenate([R[:, apart], R[:, ~apart]], axis=1)

@@ -1,4 +1,4 @@
-"""Friction sweeps and static poses within all bounds of a plan, checked like a designed motion."""
+"""Friction sweeps and static poses within all limits of a plan, checked like a designed motion."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ from dynid.signals import Samples, samples_at
 from dynid.terms import RigidBody
 from dynid.trajectories import SmoothMoves, TorqueMotion, Trajectory, friction_sweep, slowed, static_poses
 
+# Grid points per move, Hz of the criteria, steps of the search for free range, and margin that is rounding.
 GRID, FIGURES_RATE, STEPS, TOLERANCE = 24, 20.0, 91, 1e-9
+# Relative tolerance of the rank of static rows, and information before the first pose, so that its determinant is not
+# zero.
 STATIC_TOLERANCE, FIRST = 1e-7, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class MovesPlan:
-    """A chain of moves within bounds.    figures: exact, with smoothed friction.    margins: of every bound."""
+    """A chain of moves within the limits.    figures: exact, with smoothed friction.    margins: of all limits."""
 
     information: Information
     bounds: Bounds
@@ -40,11 +43,11 @@ class MovesPlan:
 
     @property
     def tightest(self) -> Margin:
-        """The bound that the motion comes nearest to."""
+        """The limit that the motion comes closest to."""
         return min(self.margins, key=lambda m: m.margin)
 
     def describe(self) -> dict[str, Any]:
-        """Plain data of how it was made."""
+        """Plain data of the design."""
         basis = {"family": self.family, "moves": len(self.trajectory.cruise)}
         return {"basis": basis} | reserve_data(self)
 
@@ -57,11 +60,35 @@ def sweep_plan(
     home: Float | None = None,
     longest: float = 5.0,
 ) -> MovesPlan:
-    """Each joint by itself at constant speeds, forth and back, as far round home as all bounds allow at rest.
+    """Move each joint separately at constant speeds, back and forth, as far around home as all limits allow at rest.
 
-    shares: of each joint's velocity limit, in (0, 1].    joints: names, () = all.    home: (n,), None = middle.
-    longest: s, of one sweep; slow ones cover less of the range.
-    Raises UsageError for a share out of range, UnfitDataError naming the bound that a sweep breaks.
+    Parameters
+    ----------
+    information : Information
+        The criterion.
+    bounds : Bounds
+        The limits.
+    shares : sequence of float
+        Speeds as shares of each joint's velocity limit, in (0, 1].
+    joints : sequence of str
+        Joints to move; empty for all.
+    home : ndarray, shape (n_joints,), optional, rad or m
+        Home pose; the middle without it.
+    longest : float, s
+        Maximum time of one sweep; slow ones cover less of the range.
+
+    Returns
+    -------
+    MovesPlan
+        The motion.
+
+    Raises
+    ------
+    UsageError
+        For a share out of range.
+    UnfitDataError
+        If a sweep violates a limit; it names the limit.
+
     """
     robot, limits = _bounded(information.robot, bounds), bounds.limits
     if not shares or not all(0 < share <= 1 for share in shares):
@@ -102,9 +129,36 @@ def poses_plan(
 ) -> MovesPlan:
     """Poses that determine gravity best, each held after an approach from below and from above in every joint.
 
-    The poses are chosen one by one from a Latin hypercube, each time the one that adds most to the determinant of the
-    static rows' information and that a straight move reaches within all bounds.
-    approach: rad (m).    hold: s.    Raises UnfitDataError if fewer than `count` poses can be reached.
+    Poses are chosen one by one from a Latin hypercube: each time the one that increases the determinant of the static
+    rows' information most and that a straight move reaches within all limits.
+
+    Parameters
+    ----------
+    information : Information
+        The criterion.
+    bounds : Bounds
+        The limits.
+    count : int
+        Number of poses.
+    seed : int
+        Seed of the hypercube.
+    approach : float, rad or m
+        Distance of the approach.
+    hold : float, s
+        Time at each pose.
+    candidates : int
+        Number of random poses.
+
+    Returns
+    -------
+    MovesPlan
+        The motion.
+
+    Raises
+    ------
+    UnfitDataError
+        If fewer than `count` poses can be reached.
+
     """
     robot = _bounded(information.robot, bounds)
     if count < 1:
@@ -114,7 +168,9 @@ def poses_plan(
     room = 1.001 * approach
     if (limits.upper - limits.lower <= 2 * room).any():
         raise UsageError(
-            "pose-limits", found=f"an approach of {approach:g}", expected="one within the limits"
+            "pose-limits",
+            found=f"an approach of {approach:g} rad (m) on both sides of each pose",
+            expected="position limits farther apart than that",
         )
     drawn = limits.lower + room + cube * (limits.upper - limits.lower - 2 * room)
     drawn = drawn[room_at_rest(robot, information.terms, bounds, drawn) > 0]
@@ -122,17 +178,15 @@ def poses_plan(
     if len(chosen) < count:
         raise UnfitDataError(
             "infeasible-limits",
-            found=f"{len(chosen)} poses that a straight move reaches within all bounds",
+            found=f"only {len(chosen)} poses that straight moves reach within all limits",
             expected=f"{count}",
-            do="loosen the bounds, or ask for fewer poses",
+            do="relax the limits, or ask for fewer poses",
         )
-    chain = _held(robot, bounds, np.stack(chosen), approach, hold)
-    return _checked(
-        information, bounds, chain, "poses", "loosen that bound, or draw others with another seed"
-    )
+    chain = _pose_moves(robot, bounds, np.stack(chosen), approach, hold)
+    return _checked(information, bounds, chain, "poses", "relax that limit, or try another seed")
 
 
-def _held(robot: RobotModel, bounds: Bounds, poses: Float, approach: float, hold: float) -> SmoothMoves:
+def _pose_moves(robot: RobotModel, bounds: Bounds, poses: Float, approach: float, hold: float) -> SmoothMoves:
     limits = bounds.limits
     return static_poses(
         robot, poses, approach, hold, 0.5, np.array(limits.acceleration), np.array(limits.jerk)
@@ -155,7 +209,10 @@ def _greedy(
         reached = None
         for i in order:
             way = np.stack([*chosen[-1:], drawn[i]])
-            if worst_broken(_margins(information, bounds, _held(robot, bounds, way, approach, 0.0))) is None:
+            if (
+                worst_broken(_margins(information, bounds, _pose_moves(robot, bounds, way, approach, 0.0)))
+                is None
+            ):
                 reached = i
                 break
         if reached is None:
@@ -186,15 +243,15 @@ def _bounded(robot: RobotModel, bounds: Bounds) -> RobotModel:
 
 
 def _with_room(robot: RobotModel, information: Information, bounds: Bounds, home: Float) -> RobotModel:
-    # The range of every joint round home in which the arm can rest, the other joints at home.
+    # Range of every joint around home in which the arm can rest with the other joints at home.
     limits = bounds.limits
     lower, upper = np.array(limits.lower), np.array(limits.upper)
-    bad = worst_broken(_standing(information, bounds, home))
+    bad = worst_broken(_margins_at_rest(information, bounds, home))
     if bad is not None:
         raise UnfitDataError(
             "start-pose",
-            found=f"a home pose that breaks a bound: {bad}",
-            expected="a pose that the robot can rest in",
+            found=f"a home pose that violates a limit: {bad}",
+            expected="a pose within all limits at rest",
             do="give another motion.start",
         )
     for j in range(robot.n):
@@ -208,13 +265,13 @@ def _with_room(robot: RobotModel, information: Information, bounds: Bounds, home
     return replace(robot, limits=Limits(lower, upper, limits.velocity, limits.torque))
 
 
-def _standing(information: Information, bounds: Bounds, pose: Float) -> tuple[Margin, ...]:
+def _margins_at_rest(information: Information, bounds: Bounds, pose: Float) -> tuple[Margin, ...]:
     q, zero = pose[None], np.zeros((1, len(pose)))
     return margins(information.robot, information.terms, bounds, np.zeros(1), q, zero, zero, zero)
 
 
 def _margins(information: Information, bounds: Bounds, chain: SmoothMoves) -> tuple[Margin, ...]:
-    # Every move on a grid of its own, as most of the time nothing moves.
+    # Each move has its own grid, since most of the time nothing moves.
     starts = chain.starts
     steps = np.linspace(0.0, 1.0, GRID, endpoint=False)
     moving = (starts[1:] - starts[:-1] - chain.hold)[:, None]
@@ -226,48 +283,62 @@ def _margins(information: Information, bounds: Bounds, chain: SmoothMoves) -> tu
 def _checked(
     information: Information, bounds: Bounds, chain: SmoothMoves, family: str, advice: str
 ) -> MovesPlan:
-    found = _margins(information, bounds, chain)
-    found = with_whole_torque(information.robot, information.terms, bounds, chain, found)
-    bad = worst_broken(found, tolerance=TOLERANCE)
+    chain_margins = _margins(information, bounds, chain)
+    chain_margins = with_whole_torque(information.robot, information.terms, bounds, chain, chain_margins)
+    bad = worst_broken(chain_margins, tolerance=TOLERANCE)
     if bad is not None:
         raise UnfitDataError(
             "infeasible-limits",
-            found=f"a chain of moves that breaks a bound: {bad}",
-            expected="room for it",
+            found=f"moves that violate a limit: {bad}",
+            expected="limits that leave room for them",
             do=advice,
         )
     checked = verified(information.robot, bounds, chain)
     if checked is not None and checked.broken is not None:
         raise UnfitDataError(
             "infeasible-limits",
-            found=f"a chain of moves that comes too close: {checked.broken}, by {checked.library}",
-            expected="room for it",
+            found=f"moves that come too close (by {checked.library}): {checked.broken}",
+            expected="limits that leave room for them",
             do=advice,
         )
     t = np.arange(0.0, chain.duration, 1.0 / FIGURES_RATE)
     figures = information.figures(*chain.motion(t), chain.duration)
-    return MovesPlan(information, bounds, chain, figures, found, family, verified=checked)
+    return MovesPlan(information, bounds, chain, figures, chain_margins, family, verified=checked)
 
 
-# The motion at several speeds, slow ones first, each with what it will ask of the arm.
+# The motion at several speeds, slow ones first, and what each requires of the arm.
 
-# Points of a stage on which margins and torque are looked at.
+# Points at which margins and torque of a stage are evaluated.
 POINTS = 3000
-# Bounds that a slower motion keeps as the full one does.
+# Limits of position, which do not depend on speed.
 OF_PLACE = ("position", "workspace", "self-collision")
-# Velocity, as a share of its limit, and acceleration below which an arm counts as at rest.
+# Velocity and acceleration relative to their limits, below which an arm is at rest.
 REST = 1e-6
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One speed of a motion.
+    """One speed of a motion, and what it requires of the arm.
 
-    share: of the designed speed.    seconds: length.    tool_speed: greatest speed of the tool's point, m/s.
-    torque: by joint the greatest predicted torque, N m (N), nan without a model.
-    torque_share: the greatest share of a limit that torque and its reserve take, nan without limit or model.
-    power: the greatest mechanical power of all joints together, sum of |tau dq|, W.
-    margins: the tightest of each kind of bound.    rests: whether it starts and ends at rest.
+    Parameters
+    ----------
+    share : float
+        Speed relative to the designed one.
+    seconds : float, s
+        Length.
+    tool_speed : float, m/s
+        Highest speed of the tool point.
+    torque : dict of str to float, N m or N
+        Largest predicted torque per joint; nan without a model.
+    torque_share : float
+        Largest share of a limit that torque and its reserve take; nan without limit or model.
+    power : float, W
+        Largest mechanical power of all joints together, sum of |tau dq|.
+    margins : tuple of Margin
+        The smallest margin of each kind of limit.
+    rests : bool
+        Whether it starts and ends at rest.
+
     """
 
     share: float
@@ -281,27 +352,56 @@ class Stage:
 
     @property
     def tightest(self) -> Margin:
-        """The bound on speed or effort that it comes nearest to, by its share of it."""
+        """The limit of speed or effort that it comes closest to, relative to the limit."""
         return min((m for m in self.margins if m.what not in OF_PLACE), key=lambda m: m.margin)
 
 
 def stages_of(plan: Sheet, shares: Sequence[float]) -> tuple[tuple[Stage, Trajectory], ...]:
-    """The stages of a plan with their motions, slowest first, the full speed always among them.
+    """The stages of a plan with their motions, slowest first; full speed is always among them.
 
-    Commanded torque has the full speed alone: slower torque makes another motion.
+    Commanded torque has only full speed, since slower torque causes another motion.
+
+    Parameters
+    ----------
+    plan : Sheet
+        The plan.
+    shares : sequence of float
+        Speeds relative to the designed one.
+
+    Returns
+    -------
+    tuple of (Stage, Trajectory)
+        The stages and their motions.
+
     """
     every = sorted({*shares, 1.0})
     if isinstance(plan.trajectory, TorqueMotion):
         every = [1.0]
-    found = []
+    stages = []
     for share in every:
         motion = plan.trajectory if share == 1 else slowed(plan.trajectory, share)
-        found.append((stage_of(plan, motion, share), motion))
-    return tuple(found)
+        stages.append((stage_of(plan, motion, share), motion))
+    return tuple(stages)
 
 
 def stage_of(plan: Sheet, motion: Trajectory, share: float) -> Stage:
-    """What a motion at a share of its speed asks of the arm."""
+    """What a motion at a share of its speed requires of the arm.
+
+    Parameters
+    ----------
+    plan : Sheet
+        The plan at full speed.
+    motion : Trajectory
+        The motion at this speed.
+    share : float
+        Speed relative to the designed one.
+
+    Returns
+    -------
+    Stage
+        The requirements.
+
+    """
     bounds, information = plan.bounds, plan.information
     robot, terms = information.robot, Whole(information.terms).model
     t = np.linspace(0.0, motion.duration, POINTS)
@@ -317,17 +417,17 @@ def stage_of(plan: Sheet, motion: Trajectory, share: float) -> Stage:
         torque_share = float((reach / limits.torque)[:, known].max()) if known.any() else np.nan
         power = float(np.abs(tau * dq).sum(axis=1).max())
     if share == 1:
-        found = plan.margins
+        stage_margins = plan.margins
     else:
         jerk = np.gradient(ddq, t, axis=0)
-        # Distances do not depend on speed: those of the full speed hold.
+        # Distances do not depend on speed, so those of full speed apply.
         places = [m for m in plan.margins if m.what in OF_PLACE]
         free = replace(bounds, workspace=None, collision=None)
-        own = margins(robot, terms, free, t, q, dq, ddq, jerk)
-        found = (*(m for m in own if m.what != "position"), *places)
+        slow_margins = margins(robot, terms, free, t, q, dq, ddq, jerk)
+        stage_margins = (*(m for m in slow_margins if m.what != "position"), *places)
     tightest = tuple(
-        min((m for m in found if m.what == what), key=lambda m: m.margin)
-        for what in dict.fromkeys(m.what for m in found)
+        min((m for m in stage_margins if m.what == kind), key=lambda m: m.margin)
+        for kind in dict.fromkeys(m.what for m in stage_margins)
     )
     ends = np.abs(dq[[0, -1]]) / limits.velocity, np.abs(ddq[[0, -1]]) / limits.acceleration
     return Stage(
@@ -338,5 +438,5 @@ def stage_of(plan: Sheet, motion: Trajectory, share: float) -> Stage:
         torque_share,
         power,
         tightest,
-        bool(max(float(one.max()) for one in ends) < REST),
+        bool(max(float(end.max()) for end in ends) < REST),
     )

@@ -1,4 +1,4 @@
-"""What shapes a motion that is to be designed: the tables of motion.toml and the arguments of `dynid.excite`."""
+"""Settings of a motion design: the tables of motion.toml and the arguments of `dynid.excite`."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from dynid.excitation.design import Criterion
 from dynid.excitation.formats.motion import Motion, MotionFormat, check_fit
 from dynid.trajectories import Trajectory
 
-# Planned motions as files, in the forms that controllers and programs take.
+# Planned motions as files, in the formats of controllers and programs.
 
 
 class Format(StrEnum):
-    """Forms of a motion; each is the file of its name in `excitation/formats`.
+    """File formats of a motion; each is the file of its name in `excitation/formats`.
 
     CSV, PARQUET: t, q_<joint>, dq_<joint>, ddq_<joint>, at any rate.
     ROS2: trajectory_msgs/JointTrajectory as YAML.    ROSBAG2: the same in a bag, with joint states and a launch file.
     ROS2_CONTROL: a goal of joint_trajectory_controller.
     URSCRIPT: movej to the start, then servoj (six joints).
-    MOVEJ: URScript with a chain of timed movej in place of servoj; straight moves exactly, others through way points.
+    MOVEJ: URScript with a chain of timed movej instead of servoj; straight moves exactly, others through way points.
     LIBFRANKA: rows t, q, dq, ddq without a header, 1 kHz.
     KUKA_RSI: telegrams of axis corrections, 4 ms (six joints).    KUKA_FRI: rows of positions, 1 kHz (seven joints).
     LEROBOT: a data set of one episode.    MUJOCO: ctrl of position actuators.
@@ -67,25 +67,28 @@ class Format(StrEnum):
 
     @property
     def writer(self) -> MotionFormat:
-        """What writes it."""
+        """The writer of the format."""
         return cast(MotionFormat, import_module(f"dynid.excitation.formats.{self.value}").FORMAT)
 
     def check(self, joint_names: Sequence[str], torque: bool = False) -> None:
-        """Raises UsageError for an arm, or commanded torque, that it cannot hold."""
+        """Raise UsageError for an arm, or commanded torque, that it cannot store."""
         check_fit(self.value, self.writer, joint_names, torque)
 
 
 FILES = {form: form.writer.name for form in Format}
+# Most rows of a written motion, which bound the size of its files.
 LARGEST = 10_000_000
 
 
 def times(duration: float, rate: float) -> Float:
-    """Times 0, 1/rate, ... to the end of the motion, which is the last one, (T,).
+    """Times 0, 1/rate, ... to the end of the motion, (T,).
 
     Raises UsageError for a rate that is not positive, or for more than LARGEST rows.
     """
     if not (np.isfinite(rate) and rate > 0 and duration * rate <= LARGEST):
-        raise UsageError("rate", found=f"{rate} Hz for {duration:g} s", expected=f"up to {LARGEST} rows")
+        raise UsageError(
+            "rate", found=f"{rate} Hz for {duration:g} s", expected=f"a rate > 0, and up to {LARGEST} rows"
+        )
     return np.arange(math.ceil(duration * rate - 1e-9) + 1) / rate
 
 
@@ -98,11 +101,37 @@ def write_motion(
     suffix: str = "",
     headline: str = "",
 ) -> Path:
-    """Writes one form of a motion into a folder; returns the path of its file, or folder.
+    """Write a motion in one format into a folder.
 
-    suffix: of the name, before its ending.    headline: what could not be checked, which becomes the first line.
-    Raises UsageError for a rate out of range or an arm that the format cannot hold, ResourceError if it cannot be
-    written.
+    Parameters
+    ----------
+    folder : str or Path
+        The folder.
+    joint_names : sequence of str
+        Names of the joints.
+    trajectory : Trajectory
+        The motion.
+    form : Format
+        The format.
+    rate : float, Hz
+        Sample rate, for formats that do not fix it.
+    suffix : str
+        Added to the name, before its ending.
+    headline : str
+        What could not be checked; it becomes the first line.
+
+    Returns
+    -------
+    Path
+        The file, or folder.
+
+    Raises
+    ------
+    UsageError
+        For a rate out of range, or an arm that the format cannot store.
+    ResourceError
+        If it cannot be written.
+
     """
     writer = form.writer
     form.check(joint_names)
@@ -112,11 +141,11 @@ def write_motion(
     motion = Motion(tuple(joint_names), t, *trajectory.motion(t), trajectory, headline)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Written elsewhere under its own name, which bags hold inside, then moved as a whole.
+        # Bags contain their own name, so the files are written under it in a scratch folder and then moved.
         with TemporaryDirectory(dir=path.parent, prefix=".motion-") as scratch:
             writer.write(motion, Path(scratch) / path.name)
             for made in sorted(Path(scratch).iterdir()):
-                _moved(made, path.parent / made.name)
+                _move(made, path.parent / made.name)
     except OSError as error:
         raise ResourceError(
             "cannot-write", found=f"'{path}': {error.strerror}", expected="a folder that can be written"
@@ -124,52 +153,60 @@ def write_motion(
     return path
 
 
-def _moved(made: Path, place: Path) -> None:
+def _move(made: Path, place: Path) -> None:
     if place.is_dir():
         remove(place)
     made.replace(place)
 
 
 Family = Literal["fourier", "spline", "sweep", "poses", "torque-sines"]
-# One number for all joints, or one each.
+# One number for all joints, or one per joint.
 PerJoint = float | tuple[float, ...]
-# m that links keep from one another and from what stands around them: neighbours but one of arms in service have 12.
+# m: default clearance. Next but one links of arms in service can be 12 mm apart.
 CLEARANCE = 0.01
 Triple = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class MotionTable:
-    """[motion]: what kind of motion."""
+    """[motion]: kind of motion."""
 
     seconds: float = option(30.0, "length of the motion", unit="s", above=0)
     family: Family = option("fourier", "[family](excitation.md#families) of the motion")
-    criterion: str = option("balanced", "what is minimised", choices=tuple(map(str, Criterion)))
+    criterion: str = option("balanced", "criterion to minimise", choices=tuple(map(str, Criterion)))
     focus: tuple[str, ...] = option(
         (),
-        "what alone counts: parameters by name, `torque` (its prediction), `torque:MOTION` (on a plan) or `payload`",
+        "only these quantities count: parameters by name, `torque` (its prediction), `torque:MOTION` (along a plan) "
+        "or `payload`",
     )
-    motions: int = option(1, "motions of `seconds` each, from one pose and back, designed together", least=1)
+    motions: int = option(
+        1, "number of motions of `seconds` each, designed together, from one pose and back", least=1
+    )
     start: tuple[float, ...] | None = option(
-        None, "pose at both ends, one number a joint; free without it", unit="rad or m"
+        None, "pose at start and end, one number per joint; free without it", unit="rad or m"
     )
     harmonics: int | None = option(
         None,
-        "of a Fourier motion, without it up to 0.8 Hz, 8 to 16 of them; torque sinusoids a joint, 5 without it",
+        "harmonics of a Fourier motion (without it: up to 0.8 Hz, 8 to 16 of them), or sinusoids per joint of "
+        "`torque-sines` (without it: 5)",
         least=1,
     )
     frequency: float | None = option(
         None,
-        "its first harmonic, without it one period in the motion or, if that is longer, in 20 s; lowest frequency of "
-        "torque sinusoids, 0.1 without it",
+        "first harmonic of a Fourier motion (without it: one period in the motion, of at most 20 s), or lowest "
+        "frequency of `torque-sines` (without it: 0.1)",
         unit="Hz",
         above=0,
     )
-    pieces: int = option(20, "intervals between the knots of a spline", least=6)
-    knots: tuple[float, ...] | None = option(None, "times of its inner knots; uniform without it", unit="s")
-    free_knots: int = option(0, "vectors of knots that are tried beside the uniform one", least=0)
+    pieces: int = option(20, "number of intervals between the knots of a spline", least=6)
+    knots: tuple[float, ...] | None = option(
+        None, "times of the inner knots of a spline; uniform without it", unit="s"
+    )
+    free_knots: int = option(
+        0, "number of random knot vectors to try in addition to the uniform one", least=0
+    )
     speeds: tuple[float, ...] = option(
-        (0.02, 0.05, 0.1, 0.2, 0.4), "of sweeps: shares of each joint's velocity limit"
+        (0.02, 0.05, 0.1, 0.2, 0.4), "speeds of sweeps, as shares of each joint's velocity limit"
     )
     joints: tuple[str, ...] = option((), "joints to sweep; all without it")
     poses: int = option(20, "number of static poses", least=1)
@@ -180,30 +217,38 @@ class MotionTable:
 
 @dataclass(frozen=True)
 class LimitsTable:
-    """[limits]: limits of the joints, and what they keep free."""
+    """[limits]: limits of the joints, and their reserve."""
 
-    share: float = option(0.95, "share of every joint limit that is used", above=0, most=1)
+    share: float = option(0.95, "share of every joint limit that the motion may use", above=0, most=1)
     velocity: PerJoint | None = option(
-        None, "in place of the robot's own; one for all joints, or one each", unit="rad/s or m/s"
+        None, "velocity limits in place of the robot's; one number, or one per joint", unit="rad/s or m/s"
     )
     acceleration: PerJoint | None = option(
-        None, "likewise; else full velocity within 0.25 s", unit="rad/s^2 or m/s^2"
+        None,
+        "acceleration limits; without them full velocity is reached within 0.25 s",
+        unit="rad/s^2 or m/s^2",
     )
     jerk: PerJoint | None = option(
-        None, "likewise; else full acceleration within 0.05 s", unit="rad/s^3 or m/s^3"
+        None, "jerk limits; without them full acceleration is reached within 0.05 s", unit="rad/s^3 or m/s^3"
     )
-    torque: PerJoint | None = option(None, "in place of the robot's own", unit="N m or N")
-    lower: PerJoint | None = option(None, "least positions in place of the robot's own", unit="rad or m")
-    upper: PerJoint | None = option(None, "greatest positions in place of the robot's own", unit="rad or m")
+    torque: PerJoint | None = option(None, "torque limits in place of the robot's", unit="N m or N")
+    lower: PerJoint | None = option(None, "lower position limits in place of the robot's", unit="rad or m")
+    upper: PerJoint | None = option(None, "upper position limits in place of the robot's", unit="rad or m")
     tcp_speed: float | None = option(
-        None, "greatest speed of the tool's point; no bound without it", unit="m/s", above=0
+        None, "highest speed of the tool point; no limit without it", unit="m/s", above=0
     )
     uncertainty: float | None = option(
-        None, "share by which torque may exceed the model's; 0.1, or the covariance of a run", least=0
+        None,
+        "relative torque error that the limits allow for; without it 0.1, or the covariance of a run",
+        least=0,
     )
-    sigmas: float = option(3.0, "standard deviations of a run's torque that torque limits keep free", least=0)
+    sigmas: float = option(
+        3.0, "torque reserve, in standard deviations of the torque that a run predicts", least=0
+    )
     noise: PerJoint | None = option(
-        None, "expected deviation of the torque; 1 % of the limit, or the run's", unit="N m or N"
+        None,
+        "expected torque noise; without it 1 % of the limit, or the residual of the run",
+        unit="N m or N",
     )
 
     def __post_init__(self) -> None:
@@ -212,35 +257,35 @@ class LimitsTable:
 
 @dataclass(frozen=True)
 class SolidTable:
-    """[[tool.solids]]: one of `box`, `sphere`, `cylinder`, `mesh`, and where it is in the last joint's frame."""
+    """[[tool.solids]]: one of `box`, `sphere`, `cylinder`, `mesh`, and its place in the last joint's frame."""
 
-    box: Triple | None = option(None, "full sides", unit="m", above=0)
+    box: Triple | None = option(None, "full side lengths", unit="m", above=0)
     sphere: float | None = option(None, "radius", unit="m", above=0)
     cylinder: tuple[float, float] | None = option(None, "radius and length along z", unit="m", above=0)
-    mesh: str | None = option(None, "file beside the plan, STL or OBJ")
-    scale: float = option(1.0, "of the mesh: 0.001 where it is in millimetres", above=0)
+    mesh: str | None = option(None, "STL or OBJ file, relative to the plan file")
+    scale: float = option(1.0, "scale of the mesh: 0.001 for millimetres", above=0)
     xyz: Triple = option((0.0, 0.0, 0.0), "origin of its frame", unit="m")
     rpy: Triple = option((0.0, 0.0, 0.0), "roll, pitch and yaw of its frame", unit="rad")
 
     def __post_init__(self) -> None:
         check_options(self, "tool.solids")
-        given = [one for one in ("box", "sphere", "cylinder", "mesh") if getattr(self, one) is not None]
+        given = [kind for kind in ("box", "sphere", "cylinder", "mesh") if getattr(self, kind) is not None]
         if len(given) != 1:
             raise UsageError(
                 "tool-solid",
-                found=" and ".join(given) or "none",
+                found=" and ".join(given) or "a solid without a shape",
                 expected="one of box, sphere, cylinder, mesh",
             )
 
 
 @dataclass(frozen=True)
 class ObstacleTable:
-    """[[surroundings.obstacles]]: a box in the way, in the frame of the base."""
+    """[[surroundings.obstacles]]: a box-shaped obstacle, in the frame of the base."""
 
-    size: Triple = option((1.0, 1.0, 1.0), "full sides", unit="m", above=0)
-    xyz: Triple = option((0.0, 0.0, 0.0), "its middle", unit="m")
-    rpy: Triple = option((0.0, 0.0, 0.0), "roll, pitch and yaw of its sides", unit="rad")
-    label: str = option("", "what it is called in the output; its number without it")
+    size: Triple = option((1.0, 1.0, 1.0), "full side lengths", unit="m", above=0)
+    xyz: Triple = option((0.0, 0.0, 0.0), "position of its centre", unit="m")
+    rpy: Triple = option((0.0, 0.0, 0.0), "roll, pitch and yaw of the box", unit="rad")
+    label: str = option("", "name in the output; its number without it")
 
     def __post_init__(self) -> None:
         check_options(self, "surroundings.obstacles")
@@ -248,17 +293,17 @@ class ObstacleTable:
 
 @dataclass(frozen=True)
 class SurroundingsTable:
-    """[surroundings]: what the arm must not touch, in the frame of its base."""
+    """[surroundings]: obstacles and walls around the arm, in the frame of its base."""
 
     clearance: float = option(
-        CLEARANCE, "distance that links keep from one another and from the surroundings", unit="m", least=0
+        CLEARANCE, "minimum distance between links, and from links to the surroundings", unit="m", least=0
     )
-    floor: float | None = option(None, "height that everything stays above", unit="m")
+    floor: float | None = option(None, "height of the floor", unit="m")
     box: tuple[float, float, float, float, float, float] | None = option(
-        None, "walls of the room that everything stays in: x0, y0, z0, x1, y1, z1", unit="m"
+        None, "box that the robot stays within: x0, y0, z0, x1, y1, z1", unit="m"
     )
     planes: tuple[tuple[float, float, float, float], ...] = option(
-        (), "nx, ny, nz, d each: everything keeps nx x + ny y + nz z <= d", unit="m"
+        (), "planes nx, ny, nz, d: the robot stays where nx x + ny y + nz z <= d", unit="m"
     )
     obstacles: tuple[ObstacleTable, ...] = option(
         (), "see `[[surroundings.obstacles]]`", kind="a list of tables"
@@ -270,11 +315,13 @@ class SurroundingsTable:
 
 @dataclass(frozen=True)
 class ToolTable:
-    """[tool]: what the last joint carries beside its own links, in its frame."""
+    """[tool]: what the last joint carries in addition to its links, in its frame."""
 
-    point: Triple | None = option(None, "the tool's point; the origin of the frame without it", unit="m")
+    point: Triple | None = option(
+        None, "tool point; the origin of the last joint's frame without it", unit="m"
+    )
     payload: float = option(
-        0.0, "point mass at that point, which torque limits must bear", unit="kg", least=0
+        0.0, "point mass at the tool point, included in the torque that is limited", unit="kg", least=0
     )
     solids: tuple[SolidTable, ...] = option((), "see `[[tool.solids]]`", kind="a list of tables")
 
@@ -284,33 +331,33 @@ class ToolTable:
 
 @dataclass(frozen=True)
 class ShapesTable:
-    """[shapes]: the links' shapes, where the description's own are not to be used."""
+    """[shapes]: capsules that replace the shapes of the robot file."""
 
     radius: PerJoint | None = option(
         None,
-        "of capsules from joint to joint in place of the robot's own shapes, one or one a body",
+        "radius of capsules from joint to joint that replace the robot's shapes; one number, or one per link",
         unit="m",
     )
 
 
 @dataclass(frozen=True)
 class KnownTable:
-    """[known]: what is known of the robot beside its description; paths are those beside the plan file."""
+    """[known]: what is known of the robot in addition to its file; paths are relative to the plan file."""
 
     experiment: str | None = option(None, "experiment.toml whose [model] and [robot] are used")
     run: str | None = option(None, "run folder of the current model, for torque limits")
-    after: str | None = option(None, "the same, and what it recorded counts: what to record next")
+    after: str | None = option(None, "run folder whose log counts too: designs what to record next")
 
 
 @dataclass(frozen=True)
 class SearchTable:
-    """[search]: how long the motion is searched for."""
+    """[search]: size of the search."""
 
-    starts: int = option(4, "drawn motions that are optimised", least=1)
-    iterations: int = option(80, "most iterations of each", least=1)
-    seed: int = option(0, "of the drawn motions", least=0)
+    starts: int = option(4, "number of random motions from which the search starts", least=1)
+    iterations: int = option(80, "maximum number of iterations of each", least=1)
+    seed: int = option(0, "seed of the random motions", least=0)
     workers: int | None = option(
-        None, "processes; all processors without it; the motion does not depend on it", least=1
+        None, "number of processes; without it all processors; the motion does not depend on it", least=1
     )
 
     def __post_init__(self) -> None:
@@ -321,17 +368,18 @@ class SearchTable:
 class OutputTable:
     """[output]: the files of the motion."""
 
-    formats: tuple[str, ...] = option(
-        ("csv",), "forms that controllers read", choices=tuple(map(str, Format))
-    )
+    formats: tuple[str, ...] = option(("csv",), "file formats of the motion", choices=tuple(map(str, Format)))
     rate: float = option(
         100.0,
-        "of the written motion (`libfranka` and `kuka_fri`: always 1000, `kuka_rsi`: 250)",
+        "sample rate of the written motion (`libfranka` and `kuka_fri`: always 1000, `kuka_rsi`: 250)",
         unit="Hz",
         above=0,
     )
     stages: tuple[float, ...] = option(
-        (0.25, 0.5, 1.0), "shares of the speed at which the motion is written", above=0, most=1
+        (0.25, 0.5, 1.0),
+        "speeds at which the motion is written, as shares of the designed one",
+        above=0,
+        most=1,
     )
 
     def __post_init__(self) -> None:
@@ -340,7 +388,10 @@ class OutputTable:
 
 @dataclass(frozen=True)
 class MotionSettings:
-    """Everything that shapes a motion; the same defaults from motion.toml, command line and Python."""
+    """All settings of a motion design, with the same defaults in motion.toml, on the command line and in Python.
+
+    Each field is a table of motion.toml.
+    """
 
     motion: MotionTable = field(default_factory=MotionTable)
     limits: LimitsTable = field(default_factory=LimitsTable)
@@ -352,21 +403,21 @@ class MotionSettings:
     output: OutputTable = field(default_factory=OutputTable)
 
     def plain(self) -> dict[str, dict[str, Any]]:
-        """What differs from the defaults, table by table, as TOML can hold it."""
-        found: dict[str, dict[str, Any]] = {}
+        """Values that differ from the defaults, table by table, as TOML can store them."""
+        tables: dict[str, dict[str, Any]] = {}
         for table in fields(self):
-            own, usual = getattr(self, table.name), getattr(MotionSettings(), table.name)
+            given, usual = getattr(self, table.name), getattr(MotionSettings(), table.name)
             values = {
-                one.name: _plain(getattr(own, one.name))
-                for one in fields(own)
-                if getattr(own, one.name) != getattr(usual, one.name)
+                entry.name: _plain(getattr(given, entry.name))
+                for entry in fields(given)
+                if getattr(given, entry.name) != getattr(usual, entry.name)
             }
             if values:
-                found[table.name] = values
-        return found
+                tables[table.name] = values
+        return tables
 
 
-# What `dynid excite` took as an option of its own before it took a plan file, and the key that took its place.
+# Former options of `dynid excite`, and the keys of plan files that replace them.
 REMOVED_OPTIONS: Mapping[str, str] = {
     "--criterion": "motion.criterion", "--focus": "motion.focus", "--family": "motion.family",
     "--motions": "motion.motions", "--speeds": "motion.speeds", "--joint": "motion.joints", "--poses": "motion.poses",
@@ -385,17 +436,17 @@ REMOVED_OPTIONS: Mapping[str, str] = {
 def _plain(value: Any) -> Any:
     if isinstance(value, SolidTable | ObstacleTable):
         return {
-            one.name: _plain(getattr(value, one.name))
-            for one in fields(value)
-            if getattr(value, one.name) != one.default
+            item.name: _plain(getattr(value, item.name))
+            for item in fields(value)
+            if getattr(value, item.name) != item.default
         }
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-# motion.toml: read and checked, written, and its JSON schema.
+# motion.toml: reading, writing and JSON schema.
 
-_TABLES = {one.name: type(getattr(MotionSettings(), one.name)) for one in fields(MotionSettings)}
-# Lists of tables: the dataclasses of their entries, and the models of those.
+_TABLES = {table.name: type(getattr(MotionSettings(), table.name)) for table in fields(MotionSettings)}
+# Lists of tables: dataclasses and models of their entries.
 WITHIN = {"obstacles": ObstacleTable, "solids": SolidTable}
 ENTRIES = {
     key: model_of(kind, f"{kind.__name__}Entry", doc=kind.__doc__ or "") for key, kind in WITHIN.items()
@@ -424,7 +475,7 @@ SECTIONS = {name: _section(name) for name in _TABLES}
 def _file_model() -> type[Strict]:
     made: dict[str, Any] = {name: (model, model()) for name, model in SECTIONS.items()}
     return create_model(
-        "MotionFile", __base__=Strict, __doc__="The whole file; every table may be left out.", **made
+        "MotionFile", __base__=Strict, __doc__="The whole file; every table is optional.", **made
     )
 
 
@@ -432,9 +483,25 @@ MotionFile = _file_model()
 
 
 def read_plan_file(path: str | Path) -> MotionSettings:
-    """The settings of a plan file; paths in it are those beside it.
+    """Read the settings of a plan file.
 
-    Raises InputErrors with the line of every wrong key, InputError for a file that is no TOML.
+    Parameters
+    ----------
+    path : str or Path
+        The file; paths in it are relative to its folder.
+
+    Returns
+    -------
+    MotionSettings
+        The settings.
+
+    Raises
+    ------
+    InputErrors
+        With the line of every wrong key.
+    InputError
+        If the file is no TOML.
+
     """
     data, lines = read_toml(path)
     return settings_of(data, lines, str(path), Path(path).parent)
@@ -443,24 +510,45 @@ def read_plan_file(path: str | Path) -> MotionSettings:
 def settings_of(
     data: Mapping[str, Any], lines: Lines | None = None, file: str = "", folder: Path | None = None
 ) -> MotionSettings:
-    """Settings of plain data.    folder: that paths are beside, None = they stay.
+    """Settings from plain data.
 
-    Raises InputErrors that names every wrong key.
+    Parameters
+    ----------
+    data : mapping
+        Tables and their keys.
+    lines : Lines, optional
+        Line of each key, for messages.
+    file : str
+        Name of the file, for messages.
+    folder : Path, optional
+        Folder to which paths are relative; without it they stay as they are.
+
+    Returns
+    -------
+    MotionSettings
+        The settings.
+
+    Raises
+    ------
+    InputErrors
+        With every wrong key.
+
     """
     checked = validate(MotionFile, dict(data), lines or {}, file)
     made = {name: kind(**_values(getattr(checked, name))) for name, kind in _TABLES.items()}
     settings = MotionSettings(**made)
-    return settings if folder is None else _placed(settings, folder)
+    return settings if folder is None else _with_paths_in(settings, folder)
 
 
-def _placed(settings: MotionSettings, folder: Path) -> MotionSettings:
+def _with_paths_in(settings: MotionSettings, folder: Path) -> MotionSettings:
     known = {
-        one.name: str(folder / value)
-        for one in fields(settings.known)
-        if (value := getattr(settings.known, one.name)) is not None
+        entry.name: str(folder / value)
+        for entry in fields(settings.known)
+        if (value := getattr(settings.known, entry.name)) is not None
     }
     solids = tuple(
-        one if one.mesh is None else replace(one, mesh=str(folder / one.mesh)) for one in settings.tool.solids
+        entry if entry.mesh is None else replace(entry, mesh=str(folder / entry.mesh))
+        for entry in settings.tool.solids
     )
     return replace(
         settings, known=replace(settings.known, **known), tool=replace(settings.tool, solids=solids)
@@ -476,11 +564,11 @@ def _values(section: Strict) -> dict[str, Any]:
 
 
 def _tuple(value: Any) -> Any:
-    return tuple(_tuple(one) for one in value) if isinstance(value, list | tuple) else value
+    return tuple(_tuple(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 def plan_text(settings: MotionSettings) -> str:
-    """A plan file with all that differs from the defaults; paths are written whole."""
+    """A plan file with all values that differ from the defaults; paths are absolute."""
     lines: list[str] = []
     for table, values in settings.plain().items():
         lines += [f"[{table}]"]
@@ -493,24 +581,24 @@ def plan_text(settings: MotionSettings) -> str:
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {_toml(one)}" for name, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(_toml(one) for one in value) + "]"
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 
 def json_schema() -> dict[str, Any]:
-    """A JSON schema (draft 2020-12) of motion.toml, with which editors complete keys and check values."""
+    """JSON schema (draft 2020-12) of motion.toml, with which editors complete keys and check values."""
     schema = MotionFile.model_json_schema(by_alias=True)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "dynid motion"}
 
 
 def template_text(schema_file: str) -> str:
-    """A plan file with every key commented out at its default with its meaning, naming its schema for editors."""
+    """A plan file with every key commented out at its default, with its meaning and the schema for editors."""
     lines = [
         f"#:schema ./{schema_file}",
         "# dynid excite ROBOT --plan THIS-FILE --out FOLDER",
-        "# Every table may be left out. Take the # away from what shall be different.",
+        "# Every table is optional. Remove the # in front of the keys that you change.",
     ]
     for table, model in SECTIONS.items():
         lines += ["", f"[{table}]"]
@@ -523,4 +611,4 @@ def template_text(schema_file: str) -> str:
 
 
 def _listed(value: Any) -> Any:
-    return [_listed(one) for one in value] if isinstance(value, tuple) else value
+    return [_listed(item) for item in value] if isinstance(value, tuple) else value

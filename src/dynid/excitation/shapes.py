@@ -1,4 +1,4 @@
-"""A robot's own shapes: collision shapes of a URDF or MJCF, else visual ones, else capsules from joint to joint."""
+"""Shapes of a robot: collision shapes of a URDF or MJCF, else visual ones, else capsules from joint to joint."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dynid.base import DynidError, Float, InputError, RefusedError, dataclass
 from dynid.robot import DescribedShape, Geometry, Kind, RobotModel, Shape, by_link, described_shapes
 from dynid.spatial import placement
 
-# Radius of derived capsules over the way from the base to the tip: 8 cm on a UR10, 6 cm on a Panda.
+# Radius of derived capsules relative to the length from base to tip: 8 cm on a UR10, 6 cm on a Panda.
 DERIVED_SHARE = 0.045
-# Which shapes of a link are taken, best first.
+# Kinds of shapes, preferred first.
 _KINDS: tuple[Geometry, ...] = ("collision", "visual")
 
 
@@ -22,8 +22,17 @@ _KINDS: tuple[Geometry, ...] = ("collision", "visual")
 class RobotShapes:
     """Shapes of all links.
 
-    kind: of the robot's own: "collision", "visual", "collision and visual", or "derived" where there are none.
-    faults: what of the robot's own shapes could not be read, in words.    derived: links whose shapes dynid made up.
+    Parameters
+    ----------
+    shapes : tuple of Shape
+        The shapes.
+    kind : str
+        Kind of the robot's own: "collision", "visual", "collision and visual", or "derived" if there are none.
+    faults : tuple of str
+        Shapes of the robot file that could not be read, in words.
+    derived : tuple of str
+        Links with shapes that dynid derived.
+
     """
 
     shapes: tuple[Shape, ...]
@@ -33,17 +42,33 @@ class RobotShapes:
 
     @staticmethod
     def made_up(shapes: Sequence[Shape], faults: Sequence[str] = ()) -> RobotShapes:
-        """Derived shapes alone."""
+        """Only derived shapes."""
         return RobotShapes(tuple(shapes), "derived", tuple(faults), _links(shapes))
 
 
 def robot_shapes(robot: RobotModel, radius: Float | None = None) -> RobotShapes:
-    """The shapes of the file that a robot was read from, link by link, as `described_shapes`.
+    """Shapes of the links of a robot, from the file that it was read from.
 
-    Collision shapes of a link, else its visual ones; of bodies of which some cannot be read, and where no link has any
-    that can, `derived_shapes`.
-    radius: m, of derived capsules in place of the robot's own shapes, one for all bodies or (nb,).
-    Raises RefusedError for a mesh outside its folder.
+    These are the collision shapes of a link, else its visual ones. `derived_shapes` replace shapes that cannot be
+    read, and all of them if no link has any.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    radius : ndarray, optional, m
+        Radius of derived capsules that replace the robot's shapes, one number or one per link.
+
+    Returns
+    -------
+    RobotShapes
+        The shapes.
+
+    Raises
+    ------
+    RefusedError
+        For a mesh outside its folder.
+
     """
     if radius is not None:
         return RobotShapes.made_up(derived_shapes(robot, radius))
@@ -51,26 +76,28 @@ def robot_shapes(robot: RobotModel, radius: Float | None = None) -> RobotShapes:
     bare: set[int] = set()
     shapes: list[Shape] = []
     kinds: set[str] = set()
-    for link, own in by_link(described_shapes(robot)).items():
-        made, kind = _first_readable(link, own, faults)
+    for link, link_shapes in by_link(described_shapes(robot)).items():
+        made, kind = _first_readable(link, link_shapes, faults)
         shapes += made
         kinds |= {kind} if made else set()
-        bare |= set() if made else {own[0].body}
-    said = tuple(f"the {what} ({why})" for why, of in faults.items() for what in _counted(of))
+        bare |= set() if made else {link_shapes[0].body}
+    fault_texts = tuple(
+        f"the {shape_text} ({why})" for why, of in faults.items() for shape_text in _counted(of)
+    )
     if not any(shape.body >= 0 for shape in shapes):
-        return RobotShapes.made_up(derived_shapes(robot), said)
-    # A link that is there and has no shape would be kept from nothing.
+        return RobotShapes.made_up(derived_shapes(robot), fault_texts)
+    # A link without shapes would collide with nothing.
     capsules = [shape for shape in derived_shapes(robot) if shape.body in bare] if bare else []
     whole = (*shapes, *capsules)
-    return RobotShapes(whole, " and ".join(sorted(kinds)), said, _links(capsules))
+    return RobotShapes(whole, " and ".join(sorted(kinds)), fault_texts, _links(capsules))
 
 
 def _links(shapes: Sequence[Shape]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.link for one in shapes))
+    return tuple(dict.fromkeys(shape.link for shape in shapes))
 
 
 def _counted(faults: Sequence[tuple[Geometry, str]]) -> list[str]:
-    # Shapes that cannot be read for one and the same reason.
+    # Groups shapes that cannot be read for the same reason.
     kinds: dict[str, list[str]] = {}
     for kind, link in faults:
         kinds.setdefault(kind, []).append(link)
@@ -82,10 +109,10 @@ def _counted(faults: Sequence[tuple[Geometry, str]]) -> list[str]:
 def _first_readable(
     link: str, described: list[DescribedShape], faults: dict[str, list[tuple[Geometry, str]]]
 ) -> tuple[list[Shape], Geometry]:
-    # The collision shapes of a link if all of them can be read, then the visual ones.
+    # The collision shapes of a link if all can be read, else the visual ones.
     for kind in _KINDS:
         try:
-            made = [_simple(one.read()) for one in described if one.geometry == kind]
+            made = [_simple(shape.read()) for shape in described if shape.geometry == kind]
         except RefusedError:
             raise
         except DynidError as error:
@@ -97,14 +124,14 @@ def _first_readable(
 
 
 def _simple(shape: Shape) -> Shape:
-    # Distances of an ellipsoid are those of the ball around it.
+    # An ellipsoid is replaced by the ball around it.
     if shape.kind != "ellipsoid":
         return shape
     return replace(shape, kind="sphere", size=(max(shape.size),))
 
 
 def derived_shapes(robot: RobotModel, radius: Float | None = None) -> tuple[Shape, ...]:
-    """A capsule from each joint to the next.    radius: m, one or (nb,); None = DERIVED_SHARE of the robot's length.
+    """One capsule from each joint to the next.    radius: m, one or (nb,); None = DERIVED_SHARE of the robot's length.
 
     Raises InputError for another number of radii.
     """
@@ -137,7 +164,7 @@ def _along(start: Float, end: Float) -> Float:
     return placement(axes, 0.5 * (start + end))
 
 
-# Solids in the collision library coal, and the distances between them.
+# Solids in the collision library coal, and distances between them.
 
 # A link's name and the body that carries it.
 Link = tuple[str, int]
@@ -145,7 +172,7 @@ Link = tuple[str, int]
 
 @dataclass(frozen=True, eq=False)
 class Solids:
-    """The solids of links and obstacles as coal has them: boxes, round solids, and meshes as they are, not their hulls.
+    """Solids of links and obstacles in coal: boxes, round solids, and meshes themselves instead of their hulls.
 
     links: geometries and their frames (4, 4), by link and body.    pairs: of links.
     """
@@ -158,7 +185,7 @@ class Solids:
 
     @staticmethod
     def of(shapes: Iterable[Shape], pairs: Iterable[tuple[Link, Link]]) -> Solids:
-        """Raises ImportError where coal is not installed."""
+        """Build the solids; raises ImportError if coal is not installed."""
         import coal
 
         links: dict[Link, list[tuple[Any, Float]]] = {}
@@ -170,22 +197,22 @@ class Solids:
 
     def distance(self, placed: tuple[Float, Float], t: int, pair: int) -> float:
         """Distance of a pair at a sample, m; 0 or less where they touch."""
-        first, second = (self._placed(one, placed, t) for one in self.pairs[pair])
+        first, second = (self._placed(link, placed, t) for link in self.pairs[pair])
         return min(self._between(a, b) for a in first for b in second)
 
     def height(self, link: Link, space: tuple[Any, Any], placed: tuple[Float, Float], t: int) -> float:
         """Distance of a link from a half-space, m; below 0 inside."""
-        return min(self._between(one, space) for one in self._placed(link, placed, t))
+        return min(self._between(solid, space) for solid in self._placed(link, placed, t))
 
     def _placed(self, link: Link, placed: tuple[Float, Float], t: int) -> list[tuple[Any, Any]]:
         body = link[1]
-        found = []
+        solids = []
         for geometry, frame in self.links[link]:
             R, p = frame[:3, :3], frame[:3, 3]
             if body >= 0:
                 R, p = placed[0][t, body] @ R, placed[0][t, body] @ p + placed[1][t, body]
-            found.append((geometry, self.coal.Transform3s(R, p)))
-        return found
+            solids.append((geometry, self.coal.Transform3s(R, p)))
+        return solids
 
     def _between(self, a: tuple[Any, Any], b: tuple[Any, Any]) -> float:
         self.result.clear()

@@ -1,4 +1,4 @@
-"""What a robot made of a planned motion: where it begins in the log, how closely joints follow, what is missing."""
+"""How a robot followed a planned motion: its start in the log, errors per joint, and gaps."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ from scipy.signal import correlate
 
 from dynid.base import Float, Place, UnfitDataError, dataclass, locked
 from dynid.log import Log
-from dynid.log import Trajectory as Recorded
+from dynid.recording import Trajectory as Recorded
 from dynid.trajectories import Trajectory, parts_of
 
+# Hz: rate of the coarse search, and most points of its grid, which bound time and memory.
 GRID_RATE, LONGEST_GRID = 50.0, 400_000
+# Most Gauss-Newton steps, and unexplained share of variance above which the log contains another motion.
 ROUNDS, ANOTHER = 20, 0.5
+# Gap relative to the median step, least part of the plan within the log, and rows per second that are read, Hz.
 LONG_STEP, LEAST_OVERLAP, THINNED = 10.0, 0.1, 250.0
 
 
 @dataclass(frozen=True, eq=False)
 class Tracking:
-    """One planned motion beside the record of it; arrays (n,), rad (m) and s.
+    """A planned motion compared with its log; arrays (n,), rad (m) and s.
 
-    start: log time at which the plan begins.    rms, worst: of recorded minus planned position at equal plan time.
-    worst_at: plan time of the worst.    share: rms of it over the deviation of the planned position.
-    delay: of each joint behind `start`; nan for joints that do not move.    offset: constant part of the difference.
+    start: log time at which the plan starts.    rms, worst: of recorded minus planned position at equal plan time.
+    worst_at: plan time of the worst.    share: r.m.s. error over the standard deviation of the planned position.
+    delay: of each joint after `start`; nan for joints that do not move.    offset: constant part of the difference.
     missing: (k, 2) spans of plan time without samples.    duration: of the whole plan.
-    part: number of the motion that the log holds where the plan consists of several, 0 = the whole plan.
-    unlike: sum of the squared error over all samples, the plan at rest before its start and after its end.
+    part: number of the motion that the log contains if the plan consists of several, 0 = the whole plan.
+    unlike: sum of the squared error over all samples, with the plan at rest before its start and after its end.
     """
 
     joint_names: tuple[str, ...]
@@ -53,24 +56,46 @@ class Tracking:
 def track(
     planned: Trajectory, joint_names: tuple[str, ...], t: Float, q: Float, place: Place | None = None
 ) -> Tracking:
-    """Finds a planned motion in recorded positions and compares them.
+    """Find a planned motion in recorded positions, and compare them.
 
-    t: (T,) ascending times of the log, s.    q: (T, n) recorded positions; rows with nan are left out.
-    The start is the one of least squared difference, first on a grid by correlation, then by Gauss-Newton steps on
-    the exact motion; the plan is at rest before its start and after its end.
-    Raises UnfitDataError if too little is recorded, or less than half of the motion's variance is explained.
+    The start is that of the least squared difference: first on a grid by correlation, then by Gauss-Newton steps on
+    the exact motion. The plan is at rest before its start and after its end.
+
+    Parameters
+    ----------
+    planned : Trajectory
+        The plan.
+    joint_names : tuple of str
+        Names of the joints.
+    t : ndarray, shape (n_samples,), s
+        Increasing times of the log.
+    q : ndarray, shape (n_samples, n_joints), rad or m
+        Recorded positions; rows with nan are skipped.
+    place : Place, optional
+        The log, for messages.
+
+    Returns
+    -------
+    Tracking
+        The comparison.
+
+    Raises
+    ------
+    UnfitDataError
+        If the log is too short, or explains less than half of the motion's variance.
+
     """
     good = np.isfinite(q).all(axis=1) & np.isfinite(t)
     t, q = np.asarray(t[good], dtype=np.float64), np.asarray(q[good], dtype=np.float64)
     where = Place() if place is None else place
     if len(t) < 10 or not t[-1] > t[0]:
         raise UnfitDataError(
-            "plan-not-found", found=f"{len(t)} usable rows", expected="a record of the motion", place=where
+            "plan-not-found", found=f"{len(t)} usable rows", expected="a log of the motion", place=where
         )
-    start = _refined(planned, t, q, _coarse(planned, t, q))
+    start = _refined_start(planned, t, q, _coarse_start(planned, t, q))
     inside = (t >= start) & (t <= start + planned.duration)
     if inside.sum() < 10:
-        raise _another("a log that holds nothing of the planned motion", where)
+        raise _not_the_plan_error("a log without any part of the planned motion", where)
     at = t[inside] - start
     wanted, speed, _ = planned.motion(at)
     error = q[inside] - wanted
@@ -79,7 +104,9 @@ def track(
     unexplained = float((error[:, varies].var(axis=0)).sum() / np.maximum((size[varies] ** 2).sum(), 1e-300))
     if not varies.any() or unexplained > ANOTHER:
         share = f"{100 * unexplained:.0f} %" if varies.any() else "all"
-        raise _another(f"a log in which {share} of the motion differs from the plan", where)
+        raise _not_the_plan_error(
+            f"a log whose motion differs from the plan by {share} of its variance", where
+        )
     worst = np.abs(error).argmax(axis=0)
     rms = np.sqrt((error**2).mean(axis=0))
     delay, offset = _by_joint(speed, error)
@@ -101,26 +128,49 @@ def track(
 def track_any(
     planned: Trajectory, joint_names: tuple[str, ...], t: Float, q: Float, place: Place | None = None
 ) -> Tracking:
-    """The same for a plan of several motions of which a log may hold one, with rest before and after it.
+    """Compare a plan of several motions with a log that may contain only one of them, with rest before and after.
 
-    The whole plan and each of its motions are compared; the one most like the log, rest included, is taken.
-    Raises UnfitDataError if the log holds none of them.
+    The whole plan and each of its motions are compared; the one most like the log, rest included, is returned.
+
+    Parameters
+    ----------
+    planned : Trajectory
+        The plan.
+    joint_names : tuple of str
+        Names of the joints.
+    t : ndarray, shape (n_samples,), s
+        Increasing times of the log.
+    q : ndarray, shape (n_samples, n_joints), rad or m
+        Recorded positions; rows with nan are skipped.
+    place : Place, optional
+        The log, for messages.
+
+    Returns
+    -------
+    Tracking
+        The comparison.
+
+    Raises
+    ------
+    UnfitDataError
+        If the log contains none of them.
+
     """
     parts = parts_of(planned)
-    found: list[Tracking] = []
+    matches: list[Tracking] = []
     refused: UnfitDataError | None = None
     start = 0.0
-    for number, one in enumerate([planned, *(parts if len(parts) > 1 else ())]):
+    for number, motion in enumerate([planned, *(parts if len(parts) > 1 else ())]):
         try:
-            tracking = track(one, joint_names, t, q, place)
+            tracking = track(motion, joint_names, t, q, place)
         except UnfitDataError as error:
             refused = refused or error
         else:
-            found.append(tracking if number == 0 else _of_whole(tracking, number, start, planned.duration))
-        start += one.duration if number else 0.0
-    if refused is not None and not found:
+            matches.append(tracking if number == 0 else _of_whole(tracking, number, start, planned.duration))
+        start += motion.duration if number else 0.0
+    if refused is not None and not matches:
         raise refused
-    return min(found, key=lambda tracking: tracking.unlike)
+    return min(matches, key=lambda tracking: tracking.unlike)
 
 
 def _of_whole(tracking: Tracking, part: int, start: float, duration: float) -> Tracking:
@@ -132,18 +182,18 @@ def _of_whole(tracking: Tracking, part: int, start: float, duration: float) -> T
     )
 
 
-def _another(found: str, place: Place) -> UnfitDataError:
+def _not_the_plan_error(finding: str, place: Place) -> UnfitDataError:
     return UnfitDataError(
         "plan-not-found",
-        found=found,
+        found=finding,
         expected="the motion of the plan",
         do="check which plan was run, units and joint order",
         place=place,
     )
 
 
-def _coarse(planned: Trajectory, t: Float, q: Float) -> float:
-    # sum (q_k - p_(k+s))^2 over the log's grid for every shift s of the plan, which rests at both ends.
+def _coarse_start(planned: Trajectory, t: Float, q: Float) -> float:
+    # sum (q_k - p_(k+s))^2 on the grid of the log for every shift s of the plan, which is at rest at both ends.
     length = t[-1] - t[0] + planned.duration
     step = max(1.0 / GRID_RATE, length / LONGEST_GRID)
     grid = np.arange(t[0], t[-1], step)
@@ -157,7 +207,7 @@ def _coarse(planned: Trajectory, t: Float, q: Float) -> float:
     for r, p in zip(recorded.T, plan.T, strict=True):
         squares = np.concatenate([[0.0], np.cumsum(p**2)])
         total += squares[L:] - squares[:-L] - 2.0 * correlate(p, r, mode="valid", method="fft")
-    # Rest alone fits every log that stands at the start pose, so a part of the plan must lie within the log.
+    # Rest fits every log at the start pose, so part of the plan's motion must be within the log.
     shift = np.arange(shifts)
     overlap = np.minimum(shift, planned.duration / step) - np.maximum(shift - L, 0)
     some = overlap >= LEAST_OVERLAP * min(planned.duration / step, L)
@@ -165,7 +215,7 @@ def _coarse(planned: Trajectory, t: Float, q: Float) -> float:
     return float(t[0] - (best - L) * step)
 
 
-def _refined(planned: Trajectory, t: Float, q: Float, start: float) -> float:
+def _refined_start(planned: Trajectory, t: Float, q: Float, start: float) -> float:
     for _ in range(ROUNDS):
         at = t - start
         near = (at >= 0) & (at <= planned.duration)
@@ -199,7 +249,7 @@ def _missing(at: Float, duration: float) -> Float:
 
 
 def recorded_positions(log: Log, trajectory: Recorded) -> tuple[Float, Float]:
-    """Times (T,) and positions (T, n) of one trajectory of a log, at most THINNED rows a second."""
+    """Times (T,) and positions (T, n) of one trajectory of a log, at most THINNED rows per second."""
     seconds = trajectory.end_time - trajectory.start_time
     every = max(1, int(trajectory.row_count / max(seconds * THINNED, 1.0)))
     times, positions, first = [], [], 0
@@ -211,16 +261,18 @@ def recorded_positions(log: Log, trajectory: Recorded) -> tuple[Float, Float]:
     return np.concatenate(times), np.concatenate(positions)
 
 
-def union_missing(found: list[Tracking]) -> Float:
-    """Spans (k, 2) of plan time that none of several records holds."""
-    if not found:
+def union_missing(records: list[Tracking]) -> Float:
+    """Spans (k, 2) of plan time that none of several logs contains."""
+    if not records:
         return np.zeros((0, 2))
-    duration = found[0].duration
-    edges = np.unique(np.concatenate([[0.0, duration], *(one.missing.ravel() for one in found)]))
+    duration = records[0].duration
+    edges = np.unique(np.concatenate([[0.0, duration], *(record.missing.ravel() for record in records)]))
     spans: list[tuple[float, float]] = []
     for low, high in pairwise(edges):
         middle = 0.5 * (low + high)
-        if all(((one.missing[:, 0] <= middle) & (middle <= one.missing[:, 1])).any() for one in found):
+        if all(
+            ((record.missing[:, 0] <= middle) & (middle <= record.missing[:, 1])).any() for record in records
+        ):
             spans = (
                 [*spans[:-1], (spans[-1][0], high)]
                 if spans and spans[-1][1] == low

@@ -1,4 +1,4 @@
-"""Export: an identified model as URDF, MJCF, C code, JSON or a table, alone or as an ensemble."""
+"""Export of an identified model as URDF, MJCF, SDF, C code, JSON or tables, alone or as an ensemble."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""C99 code of one robot: straight-line recursions with its constants folded in, and a test that compares torques."""
+"""C99 code of one robot: straight-line recursions with the robot's constants inserted, and a self-test of torques."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from dynid.exporters.expression import Graph, Recursion, share, statements
 from dynid.exporters.model import ExportModel, c_comment, c_identifier, reduced
 from dynid.terms.exports import MotionBasis, c_sign
 
+# Most links: compile time grows with the straight-line code of each.
 MAX_BODIES = 64
 
 
@@ -29,18 +30,34 @@ class CFiles:
 
 
 def write_c(model: ExportModel, header_name: str, thresholds: Thresholds | None = None) -> CFiles:
-    """The code of a model; the source includes the header under the given name.
+    """Write the C99 code of a model.
 
-    thresholds: for external torque, to be held as well.
+    Parameters
+    ----------
+    model : ExportModel
+        The model.
+    header_name : str
+        Name under which the source includes its header.
+    thresholds : Thresholds, optional
+        Thresholds of external torque that the code contains too.
 
-    Raises RefusedError for robots of more than 64 bodies, whose straight-line code would be too long to compile.
+    Returns
+    -------
+    CFiles
+        Source and header.
+
+    Raises
+    ------
+    RefusedError
+        For robots of more than 64 links, whose straight-line code would be too long to compile.
+
     """
     robot = model.robot
     if robot.n_bodies > MAX_BODIES:
         raise RefusedError(
             "c-size",
-            found=f"{robot.n_bodies} bodies",
-            expected=f"at most {MAX_BODIES}: the code is written out body by body",
+            found=f"{robot.n_bodies} links",
+            expected=f"at most {MAX_BODIES}, since the code is written out link by link",
         )
     return _Writer(model, header_name, thresholds).files()
 
@@ -54,7 +71,7 @@ class _Writer:
         self.n, self.nb = self.robot.n, self.robot.n_bodies
         self.shares = [(c, k) for c in self.model.curves for k in range(len(c.coefficients))]
         self.tilts = () if model.tilt is None else tuple(model.tilt.values.tolist())
-        self.springs = [value for one in model.springs for value in (one.stiffness, one.preload)]
+        self.springs = [value for spring in model.springs for value in (spring.stiffness, spring.preload)]
         further = len(self.shares) + len(model.mixed) + len(self.tilts) + len(self.springs)
         self.count = 10 * self.nb + 4 * self.n + further
         self.inertia, self.rotor = reduced(model)
@@ -85,12 +102,12 @@ class _Writer:
         ]
         return CFiles("\n".join(source) + "\n", "\n".join(self._header()) + "\n")
 
-    def _title(self, what: str) -> list[str]:
-        lines = [f"/* {what} of the robot '{c_comment(self.robot.name)}', written by dynid.", " *"]
+    def _title(self, subject: str) -> list[str]:
+        lines = [f"/* {subject} of the robot '{c_comment(self.robot.name)}', written by dynid.", " *"]
         lines += [f" * q[{j}]: {c_comment(name)}" for j, name in enumerate(self.robot.joint_names)]
         lines += [
             " *",
-            " * SI units, torque on the joints' side, positive in the direction of positive q.",
+            " * SI units; torque at the joints, positive in the direction of positive q.",
             *(f" * Left out of the identified model: {c_comment(name)}" for name in self.model.left_out),
             " */",
         ]
@@ -106,17 +123,17 @@ class _Writer:
             f"#define {guard}",
             "",
             f"#define {M}_N {self.n} /* joints */",
-            f"#define {M}_NB {self.nb} /* bodies */",
+            f"#define {M}_NB {self.nb} /* links */",
             f"#define {M}_NP {self.count} /* parameters of {p}_regressor_times */",
             "",
             "#ifdef __cplusplus",
             'extern "C" {',
             "#endif",
             "",
-            "/* Identified parameters: ten a body (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about its joint",
-            " * frame), then rotor inertia, viscous friction, Coulomb friction and offset, each one a joint, then the",
-            " * coefficients of friction curves, those of coupled drives, the tilts of the base, and for each spring",
-            " * its stiffness and preload, which has the offset of its joint. */",
+            "/* Identified parameters: ten per link (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about its joint",
+            " * frame), then rotor inertia, viscous friction, Coulomb friction and offset, one per joint each, then",
+            " * coefficients of friction curves and of coupled drives, the tilts of the base, and for each spring its",
+            " * stiffness and preload; the preload contains the offset of its joint. */",
             f"extern const double {p}_parameters[{M}_NP];",
             "",
             "/* M(q) ddq + C(q, dq) dq + g(q), rotors and springs included, without friction. */",
@@ -149,22 +166,22 @@ class _Writer:
         lines = [f"const double {self.prefix}_parameters[{self.macro}_NP] = {{"]
         for body, pi in zip(self.robot.body_names, m.inertia, strict=True):
             lines.append(f"    {', '.join(_number(x) for x in pi)}, /* {c_comment(body)} */")
-        for what, values in (
+        for label, values in (
             ("rotors", m.rotor),
             ("viscous", m.viscous),
             ("Coulomb", m.coulomb),
             ("offset", m.offset),
         ):
-            lines.append(f"    {', '.join(_number(values[j]) for j in range(n))}, /* {what} */")
+            lines.append(f"    {', '.join(_number(values[j]) for j in range(n))}, /* {label} */")
         for curve, k in self.shares:
             joint = c_comment(self.robot.joint_names[curve.joint])
             lines.append(f"    {_number(curve.coefficients[k])}, /* {curve.term.name} of {joint} */")
         lines += [f"    {_number(part.value)}, /* {part.term}, {part.basis.value} */" for part in m.mixed]
         lines += [f"    {_number(value)}, /* tilt */" for value in self.tilts]
-        for one in m.springs:
-            joints = " + ".join(c_comment(self.robot.joint_names[j]) for j in one.joints)
+        for spring in m.springs:
+            joints = " + ".join(c_comment(self.robot.joint_names[j]) for j in spring.joints)
             lines.append(
-                f"    {_number(one.stiffness)}, {_number(one.preload)}, /* {one.term} of {joints} */"
+                f"    {_number(spring.stiffness)}, {_number(spring.preload)}, /* {spring.term} of {joints} */"
             )
         return [*lines, "};", ""]
 
@@ -220,9 +237,9 @@ class _Writer:
                         M[i][j] = g.add(M[i][j], g.mul(g.constant(factor), entry))
         for part in self.model.mixed:
             if part.basis is MotionBasis.ACCELERATION:
-                own = part.value * np.outer(part.out, part.weights)
-                for i, j in zip(*np.nonzero(own), strict=True):
-                    M[i][j] = g.add(M[i][j], g.constant(float(own[i, j])))
+                contribution = part.value * np.outer(part.out, part.weights)
+                for i, j in zip(*np.nonzero(contribution), strict=True):
+                    M[i][j] = g.add(M[i][j], g.constant(float(contribution[i, j])))
         outputs = [(f"M[{n * i + j}]", M[i][j]) for i in range(n) for j in range(n)]
         return self._function(
             g, "mass_matrix", ("q",), outputs, result="M", size=f"{self.macro}_N * {self.macro}_N"
@@ -237,8 +254,8 @@ class _Writer:
             tau = g.add(tau, g.mul(g.constant(float(m.coulomb[j])), g.variable(self._sign(j))))
             for curve, k in self.shares:
                 if curve.joint == j:
-                    own = g.variable(curve.c_texts(f"dq[{j}]")[k])
-                    tau = g.add(tau, g.mul(g.constant(float(curve.coefficients[k])), own))
+                    basis_value = g.variable(curve.c_texts(f"dq[{j}]")[k])
+                    tau = g.add(tau, g.mul(g.constant(float(curve.coefficients[k])), basis_value))
             total.append(g.add(tau, g.constant(float(m.offset[j]))))
         self._add_mixed(g, total, (MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE))
         return self._function(g, "friction", ("dq",), [(f"tau[{j}]", t) for j, t in enumerate(total)])
@@ -246,16 +263,16 @@ class _Writer:
     def _add_mixed(
         self, g: Graph, tau: list[int], bases: Sequence[MotionBasis], first: int | None = None
     ) -> None:
-        # first: number of their first parameter in pi, None = the identified values.
+        # first: index of their first parameter in pi; None = the identified values.
         for i, part in enumerate(self.model.mixed):
             value = g.constant(part.value) if first is None else g.variable(f"pi[{first + i}]")
             if part.basis in bases:
-                own = g.mul(value, share(part, g))
+                contribution = g.mul(value, share(part, g))
                 for j in np.flatnonzero(part.out):
-                    tau[j] = g.add(tau[j], g.mul(g.constant(float(part.out[j])), own))
+                    tau[j] = g.add(tau[j], g.mul(g.constant(float(part.out[j])), contribution))
 
     def _add_tilt(self, recursion: Recursion, tau: list[int], values: Sequence[int]) -> None:
-        # Weights of the nominal bodies under what the tilts add to gravity, and the pattern of the first body.
+        # Weight of the nominal links under the change of gravity by the tilt, and the pattern of the first link.
         tilt, g = self.model.tilt, recursion.g
         if tilt is None:
             return
@@ -269,12 +286,12 @@ class _Writer:
             tau[0] = g.add(tau[0], g.mul(value, g.call(pattern, g.variable("q[0]"))))
 
     def _add_springs(self, g: Graph, tau: list[int], values: Sequence[int]) -> None:
-        # Stiffness and preload of each, in turn.
-        for i, one in enumerate(self.model.springs):
-            q = [g.variable(f"q[{j}]") for j in one.joints]
-            weights = [g.constant(float(one.weights[j])) for j in one.joints]
+        # values: stiffness and preload of each spring in turn.
+        for i, spring in enumerate(self.model.springs):
+            q = [g.variable(f"q[{j}]") for j in spring.joints]
+            weights = [g.constant(float(spring.weights[j])) for j in spring.joints]
             force = g.add(g.mul(values[2 * i], g.dot(weights, q)), values[2 * i + 1])
-            for j, weight in zip(one.joints, weights, strict=True):
+            for j, weight in zip(spring.joints, weights, strict=True):
                 tau[j] = g.add(tau[j], g.mul(weight, force))
 
     def _sign(self, j: int) -> str:
@@ -285,8 +302,8 @@ class _Writer:
         if not self.model.distance.any():
             return []
         return [
-            "/* The same with its memory: Coulomb friction follows the state z, which builds up over a distance and",
-            " * keeps what a joint stopped with. z begins as zeros and is moved on from positions q_before to q. */",
+            "/* The same with memory: Coulomb friction follows a state z, which builds up over a distance and keeps",
+            " * its value at rest. z starts as zeros and is updated from positions q_before to q. */",
             f"void {p}_friction_with_memory(const double q_before[{M}_N], const double q[{M}_N],",
             f"    const double dq[{M}_N], double z[{M}_N], double tau[{M}_N]);",
         ]
@@ -367,7 +384,7 @@ class _Writer:
         size: str = "",
     ) -> list[str]:
         body, inputs = statements(g, outputs)
-        unused = [a for a in arguments if not any(_reads(one, a) for one in inputs)]
+        unused = [a for a in arguments if not any(_reads(text, a) for text in inputs)]
         return [
             f"void {self.prefix}_{name}({self._arguments(arguments)}, double {result}[{size or self.macro + '_N'}])",
             "{",

@@ -1,9 +1,9 @@
 """C99 code of motion: kinematics, forward dynamics, energy, derivatives and external torque, as loops over tables.
 
-Torque is written out body by body (c_code.py), which is fastest; these functions are loops, so that their size does not
-grow with the robot. They call the ones that are written out. No memory is allocated, nothing is kept between calls but
-what the caller hands over. Their text is in the folder `c`, where PREFIX and MACRO stand for the robot's name in lower
-and upper case, SLOPES for what a leaning base and springs add to derivatives, ENERGY for the springs' energy.
+Torque is written out link by link (c_code.py), which is fastest; these functions are loops, so that their size does
+not grow with the robot. No memory is allocated, and state between calls is only what the caller passes. Their text is
+in the folder `c`, where PREFIX and MACRO stand for the robot's name in lower and upper case, SLOPES for what a tilted
+base and springs add to derivatives, ENERGY for the springs' energy.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from dynid.terms.exports import MotionBasis, c_number, spring_slopes
 
 def declarations(prefix: str) -> list[str]:
     """Lines for the header."""
-    return _named(_text("motion.h"), prefix)
+    return _with_names(_text("motion.h"), prefix)
 
 
 def functions(model: ExportModel, prefix: str) -> list[str]:
-    """Lines for the source, behind those of torque."""
+    """Lines for the source, after those of torque."""
     slopes = [*([] if model.tilt is None else _tilt(model)), *_spring_slopes(model)]
     motion = (
         _text("motion.c").replace("SLOPES", "".join(slopes)).replace("ENERGY", "".join(_spring_energy(model)))
     )
     text = _text("algebra.c") + "\n" + motion
-    return [*_tables(model, prefix), "", *_named(text, prefix), ""]
+    return [*_tables(model, prefix), "", *_with_names(text, prefix), ""]
 
 
 def _text(name: str) -> str:
     return (files("dynid.exporters") / "c" / name).read_text(encoding="utf-8")
 
 
-def _named(text: str, prefix: str) -> list[str]:
+def _with_names(text: str, prefix: str) -> list[str]:
     return text.rstrip("\n").replace("PREFIX", prefix).replace("MACRO", prefix.upper()).split("\n")
 
 
@@ -66,7 +66,7 @@ def _tables(model: ExportModel, prefix: str) -> list[str]:
         numbers += _table(f"double {prefix}_leaning[10 * {nb}]", model.tilt.bodies(robot).ravel())
         change = model.tilt.gravity(robot).T @ model.tilt.values[:2]
         numbers += _table(f"double {prefix}_lean[3]", change)
-    return ["/* The tree: bodies in the order of the parameters. */", *whole, *numbers]
+    return ["/* The tree: links in the order of the parameters. */", *whole, *numbers]
 
 
 def _table(name: str, values: Float) -> list[str]:
@@ -82,7 +82,7 @@ def _row(values: Sequence[float] | Float) -> str:
 
 
 def _tilt(model: ExportModel) -> list[str]:
-    # Weights of the nominal bodies under what the tilts add to gravity, and the pattern of the first body.
+    # Weight of the nominal links under the change of gravity by the tilt, and the pattern of the first link.
     lines = ["    PREFIX_add_derivatives(PREFIX_leaning, PREFIX_lean, q, 0, 0, by_q, 0);\n"]
     patterns = [] if model.tilt is None else model.tilt.values[2:].tolist()
     for value, slope in zip(patterns, ("-sin", "cos"), strict=False):
@@ -98,32 +98,35 @@ def _spring_slopes(model: ExportModel) -> list[str]:
 
 def _spring_energy(model: ExportModel) -> list[str]:
     lines = []
-    for one in model.springs:
-        a = "(" + " + ".join(f"{c_number(one.weights[j])} * q[{j}]" for j in one.joints) + ")"
+    for spring in model.springs:
+        a = "(" + " + ".join(f"{c_number(spring.weights[j])} * q[{j}]" for j in spring.joints) + ")"
         lines.append(
-            f"    energy += (0.5 * {c_number(one.stiffness)} * {a} + {c_number(one.preload)}) * {a};\n"
+            f"    energy += (0.5 * {c_number(spring.stiffness)} * {a} + {c_number(spring.preload)}) * {a};\n"
         )
     return lines
 
 
-# The test that exported C code carries: every function against states that dynid computed.
+# Self-test in the exported C code: every function is compared with states that dynid computed.
 
+# States that the self-test compares: few, since all their numbers are in the source.
 _CHECKS = 8
-# Of the last body, m: its velocity gives all of a Jacobian.
+# m, a point on the last link: its velocity depends on all entries of the Jacobian.
 _POINT = (0.1, -0.2, 0.3)
-# An acceleration that is to come back from its torque loses as many digits as the mass matrix has in its condition.
+# Above this condition number of the mass matrix, forward dynamics lose too many digits to be compared.
 _CONDITION = 1e5
 
 
 def self_test(model: ExportModel, prefix: str) -> list[str]:
-    """Lines of a main function for -DDYNID_TEST_MAIN; prefix: of the functions' names."""
+    """Lines of a main function for -DDYNID_TEST_MAIN; prefix: start of all function names."""
     samples = random_states(model.robot, _CHECKS, 7)
     q, dq, ddq = samples.q, samples.dq, samples.ddq
     torque = _c_test_table(
         "checks", f"4 * {prefix.upper()}_N", np.concatenate([q, dq, ddq, model.torque(q, dq, ddq)], axis=1)
     )
     motion = _c_test_table("motions", f"20 + 3 * {prefix.upper()}_N", _motion(model, q, dq, ddq))
-    sound = ", ".join(str(int(one)) for one in np.linalg.cond(model.mass_matrix(q)) < _CONDITION)
+    sound = ", ".join(
+        str(int(well_conditioned)) for well_conditioned in np.linalg.cond(model.mass_matrix(q)) < _CONDITION
+    )
     text = _TEXT.replace("SOUND", sound).replace("COUNT", str(_CHECKS))
     text = text.replace("POINT", ", ".join(map(repr, _POINT)))
     lines = text.replace("PREFIX", prefix).replace("MACRO", prefix.upper()).rstrip("\n").split("\n")
@@ -132,8 +135,8 @@ def self_test(model: ExportModel, prefix: str) -> list[str]:
 
 
 def _motion(model: ExportModel, q: Float, dq: Float, ddq: Float) -> Float:
-    # Energies, placement of the last body and velocity of a point of it, derivatives along dq and ddq, momentum,
-    # C' dq: (T, 20 + 3 n).
+    # (T, 20 + 3 n): energies, placement of the last link and velocity of a point on it, derivatives along dq and ddq,
+    # momentum, C' dq.
     by_q, by_dq, _ = model.torque_derivatives(q, dq, ddq, friction=False)
     still = np.zeros_like(q)
     carried = model.momentum_rate(q, dq, still) + model.gravity(q) + model.friction(dq)
@@ -157,7 +160,7 @@ def _c_test_table(name: str, width: str, values: Float) -> list[str]:
     return [f"    static const double {name}[{_CHECKS}][{width}] = {{", *rows, "    };"]
 
 
-# `near` keeps the worst share of the greatest number, or of one, of each kind; 1e-10 is allowed.
+# `near` stores the largest difference and the largest value (at least 1) of each kind; a ratio of 1e-10 is allowed.
 _TEXT = """\
 #ifdef DYNID_TEST_MAIN
 /* cc -std=c99 -DDYNID_TEST_MAIN FILE.c -lm: compares with COUNT states that dynid computed. */
@@ -246,7 +249,7 @@ TABLES
             }
             near(&speed, v, motion[14 + i]);
         }
-        /* A push on a joint that other torque holds at rest is found, after a hundred times the observer's lag. */
+        /* An external torque on a joint at rest is detected after a hundred times the observer's lag. */
         PREFIX_gravity(q, sum);
         PREFIX_friction(zero, part);
         for (i = 0; i < MACRO_N; ++i) {

@@ -1,4 +1,4 @@
-"""C99 code of thresholds for external torque, by joint and speed."""
+"""C99 code of thresholds for external torque, per joint and speed."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dynid.dynamics.observer import Thresholds
 
 
 def declarations(limits: Thresholds, prefix: str) -> list[str]:
-    """What the header says of them."""
+    """Lines of the header."""
     M = prefix.upper()
     return [
         "",
-        "/* Thresholds that |external torque| crosses on free motion at a stated share of samples, on any joint. */",
-        f"#define {M}_FALSE_ALARMS {limits.rate!r} /* that share */",
-        f"#define {M}_OBSERVER_CUTOFF {limits.cutoff!r} /* Hz, of their observer: gain = 2 pi cutoff */",
+        "/* Thresholds: in free motion |external torque| of any joint exceeds them in the given share of samples. */",
+        f"#define {M}_FALSE_ALARMS {limits.rate!r} /* this share */",
+        f"#define {M}_OBSERVER_CUTOFF {limits.cutoff!r} /* Hz, of the observer: gain = 2 pi cutoff */",
         f"void {prefix}_thresholds(const double dq[{M}_N], double limit[{M}_N]);",
-        "/* Joints pushed harder than that: crossed[i] is 0 or 1; returns how many. */",
+        "/* Joints whose external torque exceeds its threshold: crossed[i] is 0 or 1; returns their number. */",
         f"int {prefix}_pushed(const double external[{M}_N], const double dq[{M}_N], int crossed[{M}_N]);",
     ]
 
 
 def functions(limits: Thresholds, prefix: str) -> list[str]:
-    """Straight lines between the values at the knots of speed, level beyond, and what friction holds near rest."""
+    """Linear interpolation between values at knots of speed, constant beyond them, and dry friction near rest."""
     M, count = prefix.upper(), limits.speeds.shape[1]
     return [
         f"void {prefix}_thresholds(const double dq[{M}_N], double limit[{M}_N])",

@@ -1,4 +1,4 @@
-"""Ensembles: models drawn from what an identification leaves open, as wide as it is wrong, for domain randomisation."""
+"""Ensembles for domain randomisation: models drawn from the uncertainty of an identification, as wide as its error."""
 
 from __future__ import annotations
 
@@ -32,18 +32,19 @@ if TYPE_CHECKING:
     from dynid.estimate.feasible import FeasibleFit
     from dynid.estimate.physical import Posterior
 
+# Most models of an ensemble, as each may be a file.
 MOST = 10_000
-# Draws on which the width of friction is found: the models themselves, unless they are fewer than this; then their
-# bodies take turns with further draws of friction.
+# The width of friction is searched on the models themselves if there are at least _ENOUGH of them, else on _DRAWS draws
+# that repeat their links with other friction: too few draws would make the width random.
 _ENOUGH, _DRAWS = 32, 256
-# Rounds of the search for that width, and its relative error at the end.
+# Maximum rounds of that search, and the relative error at which it ends.
 _ROUNDS, _FOUND = 60, 1e-3
-# Between bodies as close to the draw as data weigh them, the prior decides.
+# Weight of the prior between links that fit a draw equally well.
 _PRIOR_WEIGHT = 1.0
 
 
 class Width(StrEnum):
-    """What an ensemble is as wide as."""
+    """What sets the width of an ensemble: the held-out error, or noise alone."""
 
     ERROR = "error"
     NOISE = "noise"
@@ -51,11 +52,19 @@ class Width(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class UnseenSpread:
-    """What an ensemble does on a motion that was not fitted, by joint, relative to the measured torque's r.m.s.
+    """Torque spread of an ensemble on a motion that was not fitted, relative to the r.m.s. measured torque.
 
-    trajectories: names.    spread: (n,) standard deviation of the models' torque.
-    error: (n,) r.m.s. error of the torque of the model that they are drawn about.
-    A spread far below it: the models are more alike than they are right.
+    A spread far below the error means that the models are more alike than they are right.
+
+    Parameters
+    ----------
+    trajectories : tuple of str
+        Names of the trajectories.
+    spread : ndarray, shape (n_joints,)
+        Standard deviation of the models' torque.
+    error : ndarray, shape (n_joints,)
+        R.m.s. torque error of the model around which they are drawn.
+
     """
 
     trajectories: tuple[str, ...]
@@ -69,12 +78,23 @@ class UnseenSpread:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Full parameters of N models, (N, p), and by how much their torque differs.
+    """Parameters of N models that differ as much as the identification is uncertain, for domain randomisation.
 
-    centre: (p,) the model that they are drawn about: the run's estimate, or consistent bodies found beside it.
-    spread: (g,) standard deviation of their torque on the fitted motion, relative to the measured torque.
-    held_out: (g,) error of the same fit on blocks of that motion that it was left out of, which set the width; empty
-    where it was not set.    unseen: spread and error on a held-out log, None without one.
+    Parameters
+    ----------
+    parameters : ndarray, shape (N, n_parameters)
+        Full parameters of each model.
+    centre : ndarray, shape (n_parameters,)
+        The model around which they are drawn: the estimate of the run, or its physically consistent links.
+    group_names : tuple of str
+        Names of the groups of equations, most often joints.
+    spread : ndarray, shape (n_groups,)
+        Standard deviation of the models' torque on the fitted motion, relative to the r.m.s. measured torque.
+    unseen : UnseenSpread, optional
+        Spread and error on a held-out log.
+    held_out : ndarray, shape (n_groups,)
+        Held-out error of the same fit that set the width, relative to the r.m.s. measured torque; empty if it did not.
+
     """
 
     parameters: Float
@@ -98,16 +118,40 @@ def spread_on(
     diagnostics: Diagnostics | None = None,
     threads: int | None = None,
 ) -> Ensemble:
-    """The ensemble with its spread of torque on another log, which is prepared as the run's own was.
+    """Add the torque spread on another log to an ensemble.
 
-    Raises UsageError for a log of other joints, UnfitDataError for one without usable samples.
+    Parameters
+    ----------
+    run : Identification
+        The run of the ensemble.
+    ensemble : Ensemble
+        The ensemble.
+    log : Log
+        Log of the same joints; it is prepared like the run's own.
+    diagnostics : Diagnostics, optional
+        Receives the warnings about the log.
+    threads : int, optional
+        Threads that read the log; all without it.
+
+    Returns
+    -------
+    Ensemble
+        The ensemble with its field `unseen`.
+
+    Raises
+    ------
+    UsageError
+        If the log has other joints.
+    UnfitDataError
+        If the log has no usable sample.
+
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     everything = np.ones(len(run.estimate.columns), dtype=np.bool_)
     factors = torque_factors(run, log, everything, sink, pass_threads(threads))
     if not factors.blocks:
         raise UnfitDataError(
-            "no-samples", found="no usable sample", expected="motion longer than the filters' edges"
+            "no-samples", found="no usable sample", expected="a longer motion, since filters discard its ends"
         )
     changes = ensemble.parameters - ensemble.parameters.mean(axis=0)
     error = [
@@ -126,18 +170,43 @@ def sample_parameters(
     posterior: bool = False,
     width: Width | str = Width.ERROR,
 ) -> Ensemble:
-    """Draws models: base parameters from N(estimate, covariance), each lifted by the prior, B theta_k = beta_k.
+    """Draw models from the uncertainty of a run.
 
-    theta_k = theta + S Q R'^-1 (beta_k - beta), the change closest to none in the metric of the prior's spread S.
-    Shapes are the run's in all models, and the covariance is that of the coefficients at these shapes.
-    feasible: project every draw on the physically consistent parameters, in the metric of the textbook covariance and,
-    where that says nothing, of the prior.
-    posterior: draw from the posterior over consistent bodies: what the data leave open varies as the prior does.
-    width: "noise": that is all, and the models' torque differs by what noise leaves open; "error": friction and offsets
-    vary beside it, by joint, until the standard deviation of the models' torque is the error of the same fit on blocks
-    of the run's own data that it was left out of (what the model lacks is in that error, and in no covariance).
-    Deterministic for a seed.
-    Raises UsageError for a count beyond 1 to 10,000 or an unknown width, SolverError if no parameters are feasible.
+    Base parameters are drawn from N(estimate, covariance). Each draw beta_k is lifted to full parameters by the
+    prior's spread S, theta_k = theta + S Q R'^-1 (beta_k - beta), the smallest change in the metric of S. All models
+    have the run's shapes, and the covariance is that of the coefficients at these shapes.
+
+    Parameters
+    ----------
+    run : Identification
+        The run.
+    count : int
+        Number of models, 1 to 10,000.
+    seed : int
+        Seed; the same seed gives the same models.
+    feasible : bool
+        Project each draw on the physically consistent parameters, in the metric of the textbook covariance and, where
+        that is singular, of the prior.
+    posterior : bool
+        Draw from the posterior over physically consistent links: what the data do not determine varies as the prior
+        does.
+    width : Width or str
+        "noise": the covariance alone. "error": in addition vary friction and offsets per joint until the standard
+        deviation of the models' torque equals the held-out error of the same fit. That error contains what the model
+        lacks, which no covariance does.
+
+    Returns
+    -------
+    Ensemble
+        The models.
+
+    Raises
+    ------
+    UsageError
+        If the count or the width is not allowed.
+    SolverError
+        If no parameters are feasible.
+
     """
     if not 1 <= count <= MOST:
         raise UsageError("ensemble-count", found=f"{count} models", expected=f"1 to {MOST}")
@@ -167,13 +236,28 @@ def sample_parameters(
 
 
 def held_out_error(run: Identification, consistent: bool = True) -> Float:
-    """(g,) r.m.s. error of the run's own fit on contiguous parts of its data, each left out in turn; () if too short.
+    """R.m.s. torque error of the run's own fit on contiguous parts of its data, each left out in turn.
 
-    consistent: of a run whose consistent bodies fit worse than its estimate, the error of those.
-    Where the rest holds too little of a joint's motion, its equations are left out (`judged_equations`).
-    Fits to less data are worse than the run's; by how much they are on all data is taken off, down to the run's error
-    on its own data. The prior keeps the strength that the run found, or refits would each search for one.
-    Source: Burman 1989 (bias-corrected cross-validation).
+    Equations of a joint are skipped where the remaining data contain too little of its motion (`judged_equations`).
+    Fits to less data are worse than the run's; how much worse they are on all data is subtracted, down to the run's
+    error on its own data. The prior keeps the strength that the run chose, since refits would each search for another.
+
+    Parameters
+    ----------
+    run : Identification
+        The run.
+    consistent : bool
+        Whether to take the run's physically consistent links where they differ from its estimate.
+
+    Returns
+    -------
+    ndarray, shape (n_groups,)
+        Error in N m (N); empty if the data are too short.
+
+    References
+    ----------
+    Burman 1989 (bias-corrected cross-validation).
+
     """
     regression = replace(run.regression, value_only=True)
     factors, estimator = regression.factors, _estimator(run, consistent)
@@ -181,16 +265,17 @@ def held_out_error(run: Identification, consistent: bool = True) -> Float:
     if not parts:
         return np.zeros(0)
     base, model = run.estimate.base, _model(run, consistent)
-    # The run does not keep the strength of consistent bodies beside its estimate: fits are compared with their like.
+    # The run stores no prior strength for its consistent links, so their fit is repeated here: a fit is compared only
+    # with fits of the same kind.
     beside = consistent and len(run.estimate.consistent) > 0
-    whole = estimator.fit(regression).full_vector if beside else _full(run, base.reduce(model))
+    whole = estimator.fit(regression).full_vector if beside else _full_parameters(run, base.reduce(model))
 
     def missed(some: Factors, theta: Float) -> Float:
         return np.array([factor.residual_square(theta) for factor in some.total])
 
     seen = judged_equations(factors, parts)
     count = np.array([max(factor.count, 1) for factor in seen.total])
-    fitted = missed(seen, _full(run, base.reduce(model)))
+    fitted = missed(seen, _full_parameters(run, base.reduce(model)))
     square, worse = np.zeros(len(count)), -missed(seen, whole)
     for fold in parts:
         training = replace(regression, factors=factors.subset(fold.training.tolist()))
@@ -203,7 +288,7 @@ def held_out_error(run: Identification, consistent: bool = True) -> Float:
 
 
 def _model(run: Identification, consistent: bool) -> Float:
-    """(p,) full parameters of the run's model: its estimate, or consistent bodies that it found beside it."""
+    """(p,) full parameters of the run's model: its estimate, or its physically consistent links."""
     estimate = run.estimate
     return estimate.consistent if consistent and len(estimate.consistent) else estimate.parameters
 
@@ -222,9 +307,9 @@ def _estimator(run: Identification, consistent: bool) -> Estimator:
 
 
 def _widened(run: Identification, drawn: Float, error: Float, seed: int) -> Float:
-    """Draws whose friction and offsets vary by as much as the error asks beside what they vary by already.
+    """Draws with friction and offsets varied in addition, until the torque spread equals the error.
 
-    Every such parameter of a joint makes the same share of the joint's torque, within its physical bounds.
+    Each such parameter of a joint contributes the same share of the joint's torque, within its physical bounds.
     """
     estimate, total = run.estimate, run.factors.total
     columns, base = estimate.columns, estimate.base
@@ -237,7 +322,7 @@ def _widened(run: Identification, drawn: Float, error: Float, seed: int) -> Floa
     unit = np.zeros(len(columns))
     for j in np.flatnonzero(free):
         torque = max(
-            float(np.sum((factor.R[:, :-1] @ _full(run, base.B[:, j])[factor.columns]) ** 2))
+            float(np.sum((factor.R[:, :-1] @ _full_parameters(run, base.B[:, j])[factor.columns]) ** 2))
             / max(factor.count, 1)
             for factor in total
         )
@@ -272,7 +357,7 @@ def _widened(run: Identification, drawn: Float, error: Float, seed: int) -> Floa
 
 
 def _group_of(run: Identification, joint: int) -> int:
-    """The equations in which a joint's friction is seen: its own, or the only ones."""
+    """Index of the equations in which a joint's friction appears: the joint's own group, or the only one."""
     names = run.estimate.group_names
     name = run.robot.joint_names[joint]
     return names.index(name) if name in names else min(joint, len(names) - 1)
@@ -293,7 +378,7 @@ def _variances(run: Identification, thetas: Float) -> Float:
     )
 
 
-def _full(run: Identification, beta: Float) -> Float:
+def _full_parameters(run: Identification, beta: Float) -> Float:
     theta = np.zeros(len(run.estimate.columns))
     theta[run.estimate.base.independent] = beta
     return theta
@@ -312,10 +397,10 @@ def _drawn_from_covariance(run: Identification, count: int, seed: int, feasible:
 
 
 def _covariance(run: Identification) -> Float:
-    """(b, b) of the base parameters at the run's shapes.
+    """(b, b) covariance of the base parameters at the run's shapes.
 
-    Where shapes were estimated, the estimate's own holds what coefficients owe to them; models share the shapes, and
-    coefficients that moved alone would make torque that no data left open.
+    If shapes were estimated, the covariance of the estimate contains the effect of shapes on coefficients. All models
+    share the shapes, and coefficients that varied as if shapes did would cause torque that the data exclude.
     """
     estimate = run.estimate
     if not run.shapes:
@@ -327,7 +412,7 @@ def _covariance(run: Identification) -> Float:
 
 
 def _posterior(run: Identification) -> Posterior:
-    # The solver is loaded for those that ask for it.
+    # Imported here because it loads the solver.
     from dynid.estimate.physical import posterior
 
     return posterior(replace(run.estimate, covariance=_covariance(run)), _spread(run))
@@ -338,13 +423,24 @@ def _spread(run: Identification) -> Float:
 
 
 def closest_consistent(run: Identification) -> tuple[Float, Float]:
-    """Physically consistent parameters (p,) closest to the estimate as the data weigh it, and what they cost.
+    """Physically consistent parameters closest to the estimate, and the change of torque that they cause.
 
-    Those that the run found itself, if it did. Else min (B theta - beta)' C^-1 (B theta - beta) + entropic distance
-    from the prior, C the estimate's textbook covariance, which is the fit of the data itself for least squares. Limits
-    of a feasible run hold as well.
-    cost: (g,) root mean square change of torque on the fitted motion, relative to the measured torque.
-    Raises SolverError if no parameters are feasible.
+    These are the run's own consistent links if it has them. Otherwise they minimise (B theta - beta)' C^-1 (B theta -
+    beta) + entropic distance from the prior, with C the textbook covariance of the estimate; for least squares the
+    first term is the fit of the data. Limits of a feasible run are kept.
+
+    Returns
+    -------
+    theta : ndarray, shape (n_parameters,)
+        Parameters.
+    change : ndarray, shape (n_groups,)
+        R.m.s. change of torque on the fitted motion, relative to the measured torque.
+
+    Raises
+    ------
+    SolverError
+        If no parameters are feasible.
+
     """
     from dynid.estimate import WLS
 
@@ -360,9 +456,9 @@ def closest_consistent(run: Identification) -> tuple[Float, Float]:
 def _projected(run: Identification, drawn: Float, spread: Float) -> Float:
     """The consistent parameters nearest to each draw in the metric of the textbook covariance, as in the fit itself.
 
-    The covariance of blocks is no metric for that: it has no more directions than there are blocks.
+    The covariance of blocks cannot serve as metric: it has at most as many directions as there are blocks.
     """
-    # The solver is loaded for models that have to be made physically consistent alone.
+    # Imported here because they load the solver.
     from dynid.estimate.feasible import SHARPEST
     from dynid.feasible.problem import Distance, nearest
     from dynid.feasible.region import Setting
@@ -372,8 +468,8 @@ def _projected(run: Identification, drawn: Float, spread: Float) -> Float:
     values, vectors = np.linalg.eigh(estimate.textbook_covariance / np.outer(size, size))
     whiten = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
     prior = np.array([column.prior for column in columns])
-    A, held, rotors = whiten @ estimate.base.B, _constrained(run).constraints(), rotors_known(columns)
-    setting = Setting.of(columns, held, prior, spread, rotors)
+    A, constraints, rotors = whiten @ estimate.base.B, _constrained(run).constraints(), rotors_known(columns)
+    setting = Setting.of(columns, constraints, prior, spread, rotors)
     return np.array(
         [nearest(A, A @ theta, setting, _PRIOR_WEIGHT, Distance.ENTROPIC).parameters for theta in drawn]
     )

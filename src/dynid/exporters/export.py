@@ -1,4 +1,4 @@
-"""The verb: a run in, files for other programs out, each read again before it is kept."""
+"""The export: from a run to files for other programs, each read back before it is kept."""
 
 from __future__ import annotations
 
@@ -29,24 +29,40 @@ from dynid.robot.xml import MAX_BYTES, parse
 from dynid.run.result import Identification
 from dynid.terms.term import Terms
 
-# Targets of an export: checked before anything is computed, written as a whole or not at all.
+# Output files: checked before any computation, and written completely or not at all.
 
 
 def check_targets(
     targets: Sequence[Path], inputs: Sequence[Path], force: bool | None, option: str = "--out"
 ) -> None:
-    """Checks where files are to be written before anything is computed.
+    """Check before any computation that files can be written.
 
-    force: whether existing files are replaced, None = the command has no --force.    option: that names the targets.
+    Missing folders are made later, once there is something to write.
 
-    Raises RefusedError for a target that exists (unless forced) or is an input, ResourceError for one that cannot be
-    written. Folders that are missing are made once there is something to write.
+    Parameters
+    ----------
+    targets : sequence of Path
+        Files to be written.
+    inputs : sequence of Path
+        Files that are read and must not be overwritten.
+    force : bool or None
+        Whether existing files are replaced; None for commands without --force.
+    option : str
+        Name of the option that gives the targets, for messages.
+
+    Raises
+    ------
+    RefusedError
+        If a target exists (without force) or is an input.
+    ResourceError
+        If a target cannot be written.
+
     """
     sources = {path.resolve() for path in inputs}
     for target in targets:
         if target.resolve() in sources:
             raise RefusedError(
-                "output-is-input", found=f"output '{target}' is the file to be read", expected="another file"
+                "output-is-input", found=f"output '{target}' is also an input", expected="another file"
             )
         if target.is_dir():
             raise RefusedError(
@@ -56,11 +72,11 @@ def check_targets(
             refuse_existing(
                 target, f"choose another {option}" + (", or --force to replace it" if force is False else "")
             )
-        folder = next(one for one in target.resolve().parents if one.exists())
+        folder = next(parent for parent in target.resolve().parents if parent.exists())
         if not folder.is_dir():
             raise ResourceError(
                 "cannot-write",
-                found=f"'{folder}', which is a file, above '{target}'",
+                found=f"'{target}' would lie below '{folder}', which is a file",
                 expected=f"a folder for {option}",
             )
         if not os.access(folder, os.W_OK | os.X_OK):
@@ -72,7 +88,7 @@ def check_targets(
 
 
 def write_files(files: Mapping[Path, bytes]) -> None:
-    """Writes every file beside its place, then moves all of them there; raises ResourceError if it cannot."""
+    """Write all files, or none: each is written to a scratch file first; raises ResourceError if that fails."""
     with staged_files(*files) as scratch:
         for path, data in zip(scratch, files.values(), strict=True):
             path.write_bytes(data)
@@ -100,17 +116,25 @@ _SUFFIXES = {
     ".npz": "samples",
 }
 _EDITED = {"urdf": (".urdf", ".xml"), "mjcf": (".xml", ".mjcf"), "samples": (".xml", ".mjcf")}
-# What these hold has to be physically consistent: simulators refuse other bodies or run away.
+# Formats for simulators, which reject links that are not physically consistent, or diverge.
 _SIMULATED = ("urdf", "mjcf", "sdf", "samples")
 _ROOTS = {"urdf": "robot", "mjcf": "mujoco", "samples": "mujoco"}
 
 
 @dataclass(frozen=True)
 class Exported:
-    """Files that were written, and the ensemble behind them if there is one.
+    """Files that were written.
 
-    moved: (g,) change of torque on the fitted motion, relative to the measured torque, where bodies were made
-    physically consistent.
+    Parameters
+    ----------
+    files : tuple of Path
+        The files.
+    ensemble : Ensemble, optional
+        The ensemble of which they are.
+    moved : ndarray, shape (n_groups,), optional
+        Change of torque on the fitted motion, relative to the measured torque, if links were made physically
+        consistent.
+
     """
 
     files: tuple[Path, ...]
@@ -136,34 +160,71 @@ def export(
     force: bool = False,
     diagnostics: Diagnostics | None = None,
 ) -> Exported:
-    """Writes an identified model for other programs.
+    """Write an identified model for other programs.
 
-    kind: one of FORMATS; None = by the suffix of `to`.    source: URDF or MJCF to change in place; None = the run's own
-    description, if that is in the wanted format, else a new one is written.    root: link that stands still in it; None
-    = the run's.
-    allow_unphysical: write URDF, MJCF and SDF as identified even where a body is not physically
-    consistent.
-    feasible: the closest physically consistent parameters where a body is not, see `closest_consistent`, in any
-    format; URDF, MJCF and SDF always hold these.
-    ensemble: number of models drawn from the estimate's covariance, written beside each other with numbers; 0 = the
-    estimate alone. They are projected on the feasible set unless `allow_unphysical`.    seed: of the draws.
-    posterior: draw them from the posterior over physically consistent bodies instead.
-    width: "error": they differ by as much as the model is wrong on data that it was not fitted on; "noise": by the
-    covariance alone; see `sample_parameters`.
-    unseen: log on which the spread of their torque is found; None = the one that the run was validated on, if it is
-    still there.
-    thresholds: for external torque, that C code is to hold as well.
-    force: replace files.
+    Every file is read back and must give the same torque.
 
-    Raises UsageError for an unknown kind, RefusedError for what exists or is not physical, ResourceError if the
-    target cannot be written, SolverError if a written file, read again, gives another torque.
+    Parameters
+    ----------
+    run : Identification
+        The run.
+    to : str or Path
+        File to write.
+    kind : str, optional
+        One of FORMATS; by the suffix of `to` without it.
+    source : str or Path, optional
+        URDF or MJCF to edit in place. Without it the run's own robot file is edited if it has the format, else a new
+        file is written.
+    root : str, optional
+        Fixed link in that file; the run's without it.
+    allow_unphysical : bool
+        Write URDF, MJCF and SDF as identified even if a link is not physically consistent.
+    feasible : bool
+        In any format write the closest physically consistent parameters (`closest_consistent`) if a link is not
+        consistent. URDF, MJCF and SDF always do.
+    ensemble : int
+        Number of models to draw from the covariance, written as numbered files; 0 for the estimate alone. They are
+        projected on the feasible set unless `allow_unphysical`.
+    seed : int
+        Seed of the draws.
+    posterior : bool
+        Draw from the posterior over physically consistent links instead.
+    width : Width or str
+        "error" or "noise", see `sample_parameters`.
+    unseen : Log, optional
+        Held-out log on which the torque spread is computed; without it the run's validation log, if it still exists.
+    thresholds : Thresholds, optional
+        Thresholds of external torque that C code contains too.
+    force : bool
+        Replace existing files.
+    diagnostics : Diagnostics, optional
+        Receives the warnings.
+
+    Returns
+    -------
+    Exported
+        The written files.
+
+    Raises
+    ------
+    UsageError
+        If the kind is unknown.
+    RefusedError
+        If a file exists, or a link is not physically consistent.
+    ResourceError
+        If the target cannot be written.
+    SolverError
+        If a written file gives another torque when it is read back.
+
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     to, source = Path(to), None if source is None else Path(source)
-    chosen = _kind(to, kind)
+    chosen = _format_of(to, kind)
     if thresholds is not None and chosen != "c":
         raise UsageError(
-            "thresholds-format", found=f"thresholds of external torque for {chosen}", expected="C code"
+            "thresholds-format",
+            found=f"thresholds of external torque with format {chosen}",
+            expected="format c",
         )
     origin = edited_source(run.robot, source, chosen)
     reading = _reading(run.robot, root)
@@ -184,7 +245,7 @@ def export(
     if chosen == "samples" and not ensemble:
         raise UsageError(
             "samples-ensemble",
-            found="a file of samples without an ensemble",
+            found="format samples without an ensemble",
             expected="a number of models",
             do="add --ensemble 200",
         )
@@ -192,7 +253,7 @@ def export(
     outputs = [path for target in targets for path in _outputs(target, chosen)]
     check_targets(outputs, _inputs(run.robot, source), force, "--to")
     draw = partial(sample_parameters, run, ensemble, seed, not allow_unphysical, posterior, width)
-    drawn = _drawn(run, draw, unseen, sink) if ensemble else None
+    drawn = _draw_ensemble(run, draw, unseen, sink) if ensemble else None
     thetas, moved = run.estimate.parameters[None], None
     if drawn is not None:
         thetas = drawn.parameters
@@ -221,15 +282,19 @@ def _report_consistent(run: Identification, moved: Float, diagnostics: Diagnosti
     faults = "; ".join(ExportModel.of_run(run).unphysical()[:2])
     diagnostics.warn(
         "export-consistent",
-        f"the run's own bodies are not physically consistent ({faults}): those that are and fit the data best are "
-        f"written. Their torque on the fitted motion is another by {joints}",
+        f"the identified links are not physically consistent ({faults}): the closest consistent ones are written. "
+        f"Change of torque on the fitted motion: {joints}",
     )
 
 
 def consistent_parameters(run: Identification) -> tuple[Float, Float] | None:
-    """What URDF, MJCF and SDF hold where the run's own parameters are not physically consistent, else None.
+    """Parameters for simulators if the run's own are not physically consistent, else None.
 
-    Parameters (p,) and the change of torque (g,), see `closest_consistent`.
+    Returns
+    -------
+    tuple of ndarray, or None
+        Parameters (n_parameters,) and relative change of torque (n_groups,), see `closest_consistent`.
+
     """
     return closest_consistent(run) if ExportModel.of_run(run).unphysical() else None
 
@@ -246,10 +311,13 @@ def export_parameters(
     force: bool = False,
     diagnostics: Diagnostics | None = None,
 ) -> tuple[Path, ...]:
-    """Writes a model without a run: terms with parameters theta (p,).    Everything else as for `export`."""
+    """Write a model without a run: terms with parameters theta, shape (n_parameters,).
+
+    All other parameters, and the errors, are those of `export`.
+    """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     to, source = Path(to), None if source is None else Path(source)
-    chosen = _kind(to, kind)
+    chosen = _format_of(to, kind)
     check_targets(_outputs(to, chosen), _inputs(robot, source), force, "--to")
     origin = edited_source(robot, source, chosen)
     reading = _reading(robot, root)
@@ -267,7 +335,7 @@ def _inputs(robot: RobotModel, source: Path | None) -> list[Path]:
     return [path for path in (source, Path(robot.source) if robot.source else None) if path is not None]
 
 
-def _drawn(
+def _draw_ensemble(
     run: Identification, draw: Callable[[], Ensemble], unseen: Log | None, diagnostics: Diagnostics
 ) -> Ensemble:
     drawn = draw()
@@ -275,36 +343,52 @@ def _drawn(
     return drawn if log is None else spread_on(run, drawn, log, diagnostics)
 
 
-def _kind(to: Path, kind: str | None) -> str:
-    found = kind or _SUFFIXES.get(to.suffix.lower(), "")
-    if found not in FORMATS:
+def _format_of(to: Path, kind: str | None) -> str:
+    chosen = kind or _SUFFIXES.get(to.suffix.lower(), "")
+    if chosen not in FORMATS:
         raise UsageError(
             "export-format",
             found=f"format '{kind}'" if kind else f"a target with the suffix '{to.suffix}'",
             expected="one of " + ", ".join(FORMATS),
             do="name it with --format",
         )
-    if found == "c" and not set(to.name) <= set(
+    if chosen == "c" and not set(to.name) <= set(
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
     ):
         raise UsageError(
-            "c-file-name", found=f"file name {to.name!r}", expected="letters, digits, '_', '-' and '.' alone"
+            "c-file-name", found=f"file name {to.name!r}", expected="only letters, digits, '_', '-' and '.'"
         )
-    return found
+    return chosen
 
 
 def edited_source(robot: RobotModel, source: Path | None, kind: str) -> Path | None:
-    """The file that an export changes in place, `source` or the robot's own; None where a new one is written."""
+    """Find the file that an export edits in place.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    source : Path or None
+        File that the user gave.
+    kind : str
+        Format of the export.
+
+    Returns
+    -------
+    Path or None
+        `source`, or the robot's own file if it has the format; None if a new file is written.
+
+    """
     if kind not in _EDITED:
         return None
     if source is not None:
         return source
-    own = Path(robot.source)
-    if own.suffix.lower() not in _EDITED[kind] or not own.is_file():
+    robot_file = Path(robot.source)
+    if robot_file.suffix.lower() not in _EDITED[kind] or not robot_file.is_file():
         return None
-    # A file that ends in .xml may hold either; one that is to be expanded does not hold the numbers.
-    element = parse(read_bytes(own, "a robot", MAX_BYTES), str(own))
-    return own if element.tag == _ROOTS[kind] and not is_xacro(element) else None
+    # An .xml file may be URDF or MJCF; the numbers of a xacro file are not in the file.
+    element = parse(read_bytes(robot_file, "a robot", MAX_BYTES), str(robot_file))
+    return robot_file if element.tag == _ROOTS[kind] and not is_xacro(element) else None
 
 
 def _numbered(to: Path, count: int) -> list[Path]:
@@ -316,28 +400,32 @@ def _outputs(target: Path, kind: str) -> list[Path]:
     return [target, target.with_suffix(".h")] if kind == "c" else [target]
 
 
-def _shares(values: Float) -> str:
+def _percentages(values: Float) -> str:
     return ", ".join(f"{100 * value:.3g}" for value in values)
 
 
 def summary_lines(exported: Exported, run: Identification) -> list[str]:
-    """What was written, in words."""
+    """Lines for the terminal: what was written."""
     files = [str(path) for path in exported.files]
     lines = [f"wrote {files[0]}" + (f" ... {files[-1]} ({len(files)} files)" if len(files) > 1 else "")]
     if exported.moved is not None:
         lines.append(
-            "closest physically consistent bodies; change of the torque on the fitted motion, %: "
-            + _shares(exported.moved)
+            "links made physically consistent; change of torque on the fitted motion, %: "
+            + _percentages(exported.moved)
         )
     if exported.ensemble is not None:
-        lines.append(f"spread of the torque on the fitted motion, %: {_shares(exported.ensemble.spread)}")
+        lines.append(
+            f"torque spread of the models on the fitted motion, %: {_percentages(exported.ensemble.spread)}"
+        )
         if len(exported.ensemble.held_out):
-            lines.append(f"set by the error on held-out blocks, %: {_shares(exported.ensemble.held_out)}")
+            lines.append(f"matched to the held-out error, %: {_percentages(exported.ensemble.held_out)}")
         unseen = exported.ensemble.unseen
         if unseen is not None:
             names = few(unseen.trajectories, 3)
-            lines.append(f"spread on unseen {names}, % by joint: {_shares(unseen.spread)}")
-            lines.append(f"error of the estimate there, % by joint: {_shares(unseen.error)}")
+            lines.append(
+                f"torque spread of the models on held-out {names}, % per joint: {_percentages(unseen.spread)}"
+            )
+            lines.append(f"torque error of the estimate there, % per joint: {_percentages(unseen.error)}")
     if any(path.suffix == ".c" for path in exported.files):
         name = c_identifier(run.robot.name)
         lines.append(f"functions {name}_torque, {name}_inverse_dynamics, ...; test: -DDYNID_TEST_MAIN")

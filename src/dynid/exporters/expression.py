@@ -1,4 +1,4 @@
-"""Arithmetic written down instead of carried out: expressions with constants folded and common parts shared."""
+"""Expressions instead of numbers: arithmetic with constants evaluated and common parts shared, written as C code."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from dynid.robot.model import RobotModel
 from dynid.spatial.algebra import skew
 from dynid.terms.exports import Mixed, MotionBasis, c_sign
 
-# Sines of right angles and the like: what is this close to a whole number is one.
+# Sines of right angles are not exact: a constant this close to a whole number is that number.
 _DUST = 4e-16
+# Characters of an expression above which it gets a statement of its own.
 _LINE = 90
 
 
 @dataclass(frozen=True)
 class Node:
-    """One operation of a graph: its kind and the numbers of its operands; `text` names inputs, `value` constants."""
+    """One operation of a graph, with the numbers of its operands; `text` names inputs, `value` constants."""
 
     kind: str
     operands: tuple[int, ...] = ()
@@ -34,13 +35,13 @@ class Node:
 
 @dataclass
 class Graph:
-    """Builds expressions over shared nodes; zeros and ones vanish, equal expressions become one."""
+    """Builder of expressions over shared nodes: zeros and ones vanish, and equal expressions become one node."""
 
     nodes: list[Node] = field(default_factory=list)
     index: dict[Node, int] = field(default_factory=dict)
 
     def constant(self, value: float) -> int:
-        """A number; dust beside a whole number is swept away."""
+        """A number; rounding errors next to a whole number are removed."""
         number = float(value)
         whole = float(round(number)) if abs(number) < 1e6 else number
         if abs(number - whole) < _DUST:
@@ -48,7 +49,7 @@ class Graph:
         return self._node(Node("constant", value=number + 0.0))
 
     def variable(self, text: str) -> int:
-        """An input, as it is written in the target language."""
+        """An input, written as in the target language."""
         return self._node(Node("variable", text=text))
 
     def call(self, function: str, a: int) -> int:
@@ -56,7 +57,7 @@ class Graph:
         return self._node(Node("call", (a,), function))
 
     def neg(self, a: int) -> int:
-        """Minus a."""
+        """Negative of a."""
         node = self.nodes[a]
         if node.kind == "constant":
             return self.constant(-node.value)
@@ -144,7 +145,7 @@ class Graph:
 def statements(graph: Graph, outputs: Sequence[tuple[str, int]]) -> tuple[list[str], set[str]]:
     """C statements that compute the outputs (target, node), and the inputs that they read.
 
-    Parts used once stand within their expression, parts used more often get a name; the rest is left out.
+    Nodes that are used once are written inside their expression, others get a name, and unused nodes are omitted.
     """
     live = _live(graph, (node for _, node in outputs))
     uses = Counter(operand for i in live for operand in graph.nodes[i].operands)
@@ -165,6 +166,7 @@ def statements(graph: Graph, outputs: Sequence[tuple[str, int]]) -> tuple[list[s
     return lines, inputs
 
 
+# Precedence of operators, which decides about brackets.
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
 _NAME = re.compile(r"[a-z]+(\[\d+\]|\([^()]*\))")
 
@@ -178,34 +180,34 @@ def _text(node: Node, operands: list[tuple[str, int]]) -> tuple[str, int]:
     if node.kind == "call":
         return f"{node.text}({operands[0][0]})", _ATOM
     if node.kind == "neg":
-        return f"-{_at_least(operands[0], _PRODUCT)}", _SUM
+        return f"-{_bracketed(operands[0], _PRODUCT)}", _SUM
     if node.kind == "mul":
-        return f"{_at_least(operands[0], _PRODUCT)} * {_at_least(operands[1], _ATOM)}", _PRODUCT
+        return f"{_bracketed(operands[0], _PRODUCT)} * {_bracketed(operands[1], _ATOM)}", _PRODUCT
     sign = "+" if node.kind == "add" else "-"
-    return f"{operands[0][0]} {sign} {_at_least(operands[1], _PRODUCT)}", _SUM
+    return f"{operands[0][0]} {sign} {_bracketed(operands[1], _PRODUCT)}", _SUM
 
 
-def _at_least(operand: tuple[str, int], rank: int) -> str:
-    text, own = operand
-    return text if own >= rank else f"({text})"
+def _bracketed(operand: tuple[str, int], rank: int) -> str:
+    text, operand_rank = operand
+    return text if operand_rank >= rank else f"({text})"
 
 
 def _live(graph: Graph, outputs: Iterable[int]) -> list[int]:
     live: set[int] = set()
     stack = list(outputs)
     while stack:
-        one = stack.pop()
-        if one not in live:
-            live.add(one)
-            stack.extend(graph.nodes[one].operands)
+        node = stack.pop()
+        if node not in live:
+            live.add(node)
+            stack.extend(graph.nodes[node].operands)
     return sorted(live)
 
 
-# Torque that motion of several joints makes: coupled drives, motors that move several joints.
+# Torque that depends on the motion of several joints: coupled drives, and motors that move several joints.
 
 
 def share(part: Mixed, g: Graph) -> int:
-    """The basis of a part as an expression of dq[...] or ddq[...]."""
+    """The basis of a torque that several joints cause, as an expression of dq[...] or ddq[...]."""
     if part.basis is MotionBasis.ONE:
         return g.constant(1.0)
     if part.basis is MotionBasis.SIGN:
@@ -220,7 +222,7 @@ def share(part: Mixed, g: Graph) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Motor:
-    """A motor that moves several joints: theta_m = weights . q, with what resists its motion, on its own side."""
+    """A motor that moves several joints, theta_m = weights . q, with its inertia and friction on the motor side."""
 
     weights: Float
     inertia: float = 0.0
@@ -232,31 +234,45 @@ _OF_MOTOR = {MotionBasis.ACCELERATION: "inertia", MotionBasis.SPEED: "viscous", 
 
 
 def motors_of(parts: Sequence[Mixed]) -> tuple[list[Motor], list[Mixed]]:
-    """The motors behind some parts, and the parts that are no inertia or friction of a motor."""
+    """Split torques that several joints cause into motors and the rest.
+
+    Parameters
+    ----------
+    parts : sequence of Mixed
+        Torques that depend on several joints.
+
+    Returns
+    -------
+    motors : list of Motor
+        Motors that explain parts as their inertia or friction.
+    rest : list of Mixed
+        Parts that do not belong to a motor.
+
+    """
     motors: dict[tuple[float, ...], Motor] = {}
     left = []
     for part in parts:
         key = tuple(part.weights.tolist())
         if part.basis in _OF_MOTOR and np.array_equal(part.out, part.weights):
-            one, name = motors.get(key, Motor(part.weights)), _OF_MOTOR[part.basis]
-            motors[key] = replace(one, **{name: getattr(one, name) + part.value})
+            motor, name = motors.get(key, Motor(part.weights)), _OF_MOTOR[part.basis]
+            motors[key] = replace(motor, **{name: getattr(motor, name) + part.value})
         else:
             left.append(part)
     return list(motors.values()), left
 
 
 def on_one_branch(robot: RobotModel, weights: Float) -> bool:
-    """Whether the joints (n,) that a motor moves lie on one way from the base to a body."""
+    """Whether the joints (n,) that a motor moves are on one path from the base to a link."""
     bodies = robot.independent_bodies[np.flatnonzero(weights)]
     return set(bodies.tolist()) <= set(robot.tree.paths[int(bodies.max())])
 
 
 def motor_faults(motors: Sequence[Motor]) -> tuple[str, ...]:
-    """What no real motor has, one sentence each."""
+    """Negative inertia or friction of motors, one sentence each."""
     return tuple(
-        f"motor {i}: {what} {value:.4g}"
+        f"motor {i}: {label} {value:.4g}"
         for i, motor in enumerate(motors, 1)
-        for what, value in (
+        for label, value in (
             ("rotor inertia", motor.inertia),
             ("viscous friction", motor.viscous),
             ("coulomb friction", motor.coulomb),
@@ -265,7 +281,7 @@ def motor_faults(motors: Sequence[Motor]) -> tuple[str, ...]:
     )
 
 
-# Newton-Euler and composite-body recursions written as expressions, with the robot's constants folded in.
+# Newton-Euler and composite-body recursions as expressions, with the robot's constants inserted.
 #
 # Source: Khalil and Dombre 2002, customised Newton-Euler; Featherstone 2008, composite rigid bodies.
 
@@ -311,7 +327,7 @@ class Algebra:
 
 @dataclasses.dataclass
 class Motion:
-    """One body's motion in its own frame: w, dw rad/s(^2), a m/s^2 of its origin, U = [dw] + [w][w], w w'."""
+    """Motion of a link in its own frame: w rad/s, dw rad/s^2, a m/s^2 of its origin, U = [dw] + [w][w], and w w'."""
 
     w: Vector
     dw: Vector
@@ -322,7 +338,7 @@ class Motion:
 
 @dataclasses.dataclass
 class Recursion:
-    """The recursions of one tree; q holds the positions of its joints, (nb,) expressions."""
+    """Newton-Euler and composite-body recursions of one tree; q: positions of its joints, (nb,) expressions."""
 
     tree: Tree
     g: Graph
@@ -336,7 +352,23 @@ class Recursion:
     def torque(
         self, dq: Sequence[int], ddq: Sequence[int], gravity: Vector, inertia: Sequence[Sequence[int]]
     ) -> list[int]:
-        """Torque of every tree joint; gravity: three expressions; inertia: ten a body."""
+        """Torque of every joint of the tree by the Newton-Euler recursion.
+
+        Parameters
+        ----------
+        dq, ddq : sequence of int, length nb
+            Velocities and accelerations of the joints, as nodes.
+        gravity : list of int, length 3
+            Gravity in the base frame, as nodes.
+        inertia : sequence of sequences of int, shape (nb, 10)
+            Inertial parameters of each link, as nodes.
+
+        Returns
+        -------
+        list of int, length nb
+            Torques, as nodes.
+
+        """
         v, n = self.v, self.tree.n
         motions: list[Motion] = []
         ground = self._motion(v.zero(), v.zero(), v.scaled(gravity, self.g.constant(-1.0)))
@@ -359,9 +391,9 @@ class Recursion:
         return tau
 
     def mass_matrix(self, inertia: Sequence[Sequence[int]]) -> dict[tuple[int, int], int]:
-        """Entries (i, j) of the tree's mass matrix with i an ancestor of j or j itself."""
+        """Entries (i, j) of the mass matrix of the tree where i is an ancestor of j, or j itself."""
         v, n = self.v, self.tree.n
-        composite = [list(one) for one in inertia]
+        composite = [list(parameters) for parameters in inertia]
         for i in reversed(range(n)):
             parent = int(self.tree.parent[i])
             if parent >= 0:

@@ -1,4 +1,4 @@
-"""Formats of exported files: what each holds of a model, what it has to leave out, and that it says the same again."""
+"""Formats of exported files: what each can represent, what it omits, and a check of each file by reading it back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from dynid.dynamics.observer import Thresholds
 from dynid.exporters.c_code import write_c
 from dynid.exporters.expression import motors_of, on_one_branch
 from dynid.exporters.mjcf import NotEditable, edit_mjcf, new_mjcf, samples_npz
-from dynid.exporters.model import ExportModel, beyond_joints, held_springs, note_left_out, without
+from dynid.exporters.model import (
+    ExportModel,
+    beyond_joints,
+    beyond_robot_file,
+    exportable_springs,
+    note_left_out,
+)
 from dynid.exporters.sdf import new_sdf, parameters_of
 from dynid.exporters.tables import actuators_json, model_json, table
 from dynid.exporters.urdf import edit_urdf, new_urdf, unlocked
@@ -35,13 +41,13 @@ from dynid.terms.exports import spring_torque
 from dynid.terms.spring import described_springs
 from dynid.terms.term import Terms
 
-# Share of the greatest torque by which a file that is read again may differ.
+# Largest change of torque after reading a file back, relative to the largest torque.
 _AGREE = 1e-10
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a file is to hold, of which format, and where to report."""
+    """What to export, in which format, and where to report."""
 
     robot: RobotModel
     terms: Terms
@@ -52,13 +58,29 @@ class Request:
     allow_unphysical: bool
     diagnostics: Diagnostics
     thresholds: Thresholds | None = None
-    log: LogSection | None = None  # the mapping of the log that the model is of
-    in_mujoco: bool = True  # whether MuJoCo has to load what is written, shapes included
-    reach: Float | None = None  # (n, 2) least and greatest positions of the log, None = unknown
+    log: LogSection | None = None  # mapping of the log behind the model
+    in_mujoco: bool = True  # whether MuJoCo must load the file, shapes included
+    reach: Float | None = None  # (n, 2) lowest and highest positions in the log, None = unknown
 
 
 def files_of(request: Request, target: Path, theta: Float) -> dict[Path, bytes]:
-    """The files of one model with parameters theta (p,), each read again where its format can be."""
+    """Write one model in memory, and read it back where the format can be read.
+
+    Parameters
+    ----------
+    request : Request
+        Robot, terms and format.
+    target : Path
+        Path of the main file.
+    theta : ndarray, shape (n_parameters,)
+        Parameters.
+
+    Returns
+    -------
+    dict of Path to bytes
+        The files.
+
+    """
     if request.kind == "json":
         return {target: model_json(request.robot, request.terms, theta)}
     model = replace(ExportModel.of_terms(request.robot, request.terms, theta), peak=request.peak)
@@ -69,16 +91,17 @@ def files_of(request: Request, target: Path, theta: Float) -> dict[Path, bytes]:
 
 def _urdf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     model = model.straightened(request.diagnostics)
-    note_left_out(model, "URDF", without(model, rotor=True), request.diagnostics)
+    note_left_out(model, "URDF", beyond_robot_file(model, rotor=True), request.diagnostics)
     if not np.allclose(model.robot.gravity, (0.0, 0.0, -9.81), atol=1e-12):
         gravity = ", ".join(f"{g:g}" for g in model.robot.gravity)
         request.diagnostics.warn(
-            "urdf-gravity", f"URDF has no gravity: set ({gravity}) m/s^2 where it is used"
+            "urdf-gravity",
+            f"URDF cannot store gravity: set ({gravity}) m/s^2 in the program that loads the file",
         )
     if request.source is None:
         data = new_urdf(model)
     else:
-        whole, notes = _whole(request, model, request.source)
+        whole, notes = _with_locked_joints(request, model, request.source)
         data, further = edit_urdf(whole, request.source, request.reading)
         _warn_shared((*notes, *further), request.diagnostics)
         placed = place_urdf(data, request.source, target)
@@ -86,7 +109,7 @@ def _urdf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
         data = placed.data
     if _physical(request, model.unphysical()):
         again = read_urdf(parse(data, str(target)), target, request.reading, Diagnostics())
-        _require_same(model, _held(again, model.robot), target)
+        _require_same(model, _with_same_locks(again, model.robot), target)
     return {target: data}
 
 
@@ -94,9 +117,11 @@ def _mjcf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
     model = model.straightened(request.diagnostics)
     motors = motors_of(model.mixed)[0]
     apart = any(motor.inertia and not on_one_branch(model.robot, motor.weights) for motor in motors)
-    further = ["the inertia of motors whose joints lie on two branches"] if apart else []
-    springs = held_springs(model, several=True)
-    note_left_out(model, "MJCF", [*without(model, rotor=False), *further], request.diagnostics, springs)
+    further = ["the inertia of motors that move joints of two branches"] if apart else []
+    springs = exportable_springs(model, several=True)
+    note_left_out(
+        model, "MJCF", [*beyond_robot_file(model, rotor=False), *further], request.diagnostics, springs
+    )
     source = request.source
     physical = _physical(request, model.unphysical())
     try:
@@ -105,50 +130,70 @@ def _mjcf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
         if source is None:
             data = new_mjcf(model)
         else:
-            whole, notes = _whole(request, model, source)
+            whole, notes = _with_locked_joints(request, model, source)
             data, shared = edit_mjcf(whole, source, request.reading)
-            data = _loading(request, data, source, target, physical and request.in_mujoco)
+            data = _accepted_by_mujoco(request, data, source, target, physical and request.in_mujoco)
             _warn_shared((*notes, *shared), request.diagnostics)
     except NotEditable as reason:
         request.diagnostics.warn(
-            "mjcf-new", f"'{source}' cannot be changed in place ({reason}): a new file holds the model"
+            "mjcf-new", f"'{source}' cannot be edited in place ({reason}): the model is written as a new file"
         )
         data, source = new_mjcf(model), None
     if physical:
         reading = request.reading if source is not None else Reading()
         again = read_mjcf(parse(data, str(target)), target, reading, Diagnostics())
-        again = again if source is None else _held(again, model.robot)
+        again = again if source is None else _with_same_locks(again, model.robot)
         _require_same(model, again, target)
         _require_same_springs(model, again, target)
     return {target: data}
 
 
 def samples_of(request: Request, target: Path, thetas: Float) -> bytes:
-    """One file with the numbers of many models, parameters thetas (k, p), for a compiled MJCF."""
+    """Write many models in one NumPy archive, for a compiled MJCF.
+
+    Parameters
+    ----------
+    request : Request
+        Robot and terms.
+    target : Path
+        Path of the archive.
+    thetas : ndarray, shape (n_models, n_parameters)
+        Parameters of each model.
+
+    Returns
+    -------
+    bytes
+        The archive.
+
+    """
     request = replace(request, diagnostics=Diagnostics(), kind="mjcf", in_mujoco=False)
     models = [files_of(request, target, theta)[target] for theta in thetas]
     reading = request.reading if request.source is not None else Reading()
     return samples_npz(models, request.source or target, reading, request.diagnostics)
 
 
-def _whole(request: Request, model: ExportModel, source: Path) -> tuple[ExportModel, tuple[str, ...]]:
-    # The model with the joints of the file that it holds, which stay as they are described.
+def _with_locked_joints(
+    request: Request, model: ExportModel, source: Path
+) -> tuple[ExportModel, tuple[str, ...]]:
+    # The file has joints that the run locked: their links keep the file's parameters.
     if not model.robot.locked:
         return model, ()
     described = read_robot_file(source, request.reading, Diagnostics())
-    held = {name: value for name, value in model.robot.locked.items() if name in described.joint_names}
-    return unlocked(model, described, lock_joints(described, held)) if held else (model, ())
+    locked_joints = {
+        name: value for name, value in model.robot.locked.items() if name in described.joint_names
+    }
+    return unlocked(model, described, lock_joints(described, locked_joints)) if locked_joints else (model, ())
 
 
-def _held(again: RobotModel, robot: RobotModel) -> RobotModel:
-    held = {name: value for name, value in robot.locked.items() if name in again.joint_names}
-    return lock_joints(again, held).robot if held else again
+def _with_same_locks(again: RobotModel, robot: RobotModel) -> RobotModel:
+    locked_joints = {name: value for name, value in robot.locked.items() if name in again.joint_names}
+    return lock_joints(again, locked_joints).robot if locked_joints else again
 
 
 def _sdf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     model = model.straightened(request.diagnostics)
-    springs = held_springs(model, several=False)
-    note_left_out(model, "SDF", without(model, rotor=True), request.diagnostics, springs)
+    springs = exportable_springs(model, several=False)
+    note_left_out(model, "SDF", beyond_robot_file(model, rotor=True), request.diagnostics, springs)
     data = new_sdf(model)
     if _physical(request, model.unphysical()):
         inertia, frames = parameters_of(data)
@@ -168,13 +213,13 @@ def _note_absent(placed: Placed, target: Path, diagnostics: Diagnostics) -> None
     named = f"'{placed.absent[0][:80]}'" + (f" and {more} more" if more else "")
     diagnostics.warn(
         "absent-shapes",
-        f"files that the description names are not there ({named}): '{target.name}' is written without the "
-        f"{placed.dropped} shapes that they show; inertias and joints are complete",
+        f"mesh or texture files do not exist ({named}): '{target.name}' is written without their "
+        f"{placed.dropped} shapes; inertias and joints are complete",
     )
 
 
-def _loading(request: Request, data: bytes, source: Path, target: Path, checked: bool) -> bytes:
-    # MuJoCo reads the shapes as well: a file that it refuses for their sake is written without them.
+def _accepted_by_mujoco(request: Request, data: bytes, source: Path, target: Path, checked: bool) -> bytes:
+    # MuJoCo reads the shapes too: if it rejects the file because of them, the file is written without them.
     placed = place_mjcf(data, source, target)
     refusal = refused_by_mujoco(placed.data.decode(), target.resolve().parent) if checked else ""
     if not refusal:
@@ -182,11 +227,11 @@ def _loading(request: Request, data: bytes, source: Path, target: Path, checked:
         return placed.data
     placed = place_mjcf(data, source, target, shapes=False)
     if refused_by_mujoco(placed.data.decode(), target.resolve().parent):
-        raise NotEditable(f"MuJoCo refuses it: {refusal}")
+        raise NotEditable(f"MuJoCo rejects it: {refusal}")
     request.diagnostics.warn(
         "absent-shapes",
-        f"MuJoCo refuses a shape ({refusal[:160]}): '{target.name}' is written without the {placed.dropped} "
-        "shapes that are read from files; inertias and joints are complete",
+        f"MuJoCo rejects a shape ({refusal[:160]}): '{target.name}' is written without the {placed.dropped} "
+        "shapes loaded from files; inertias and joints are complete",
     )
     return placed.data
 
@@ -202,8 +247,8 @@ def _lerobot(request: Request, model: ExportModel, target: Path) -> Mapping[Path
     if request.log is None or position is None or not isinstance(position.calibration, dict):
         raise UsageError(
             "no-calibration",
-            found="a run of a log without a calibration of its motors",
-            expected="a run whose experiment names the file of lerobot-calibrate",
+            found="a run whose log has no motor calibration",
+            expected="an experiment that names the file of lerobot-calibrate",
             do='add calibration = "FILE.json" to position under [log] and identify again, or choose another format',
         )
     robot, motors = request.robot, position.calibration
@@ -218,12 +263,12 @@ def _lerobot(request: Request, model: ExportModel, target: Path) -> Mapping[Path
     for name in left:
         request.diagnostics.warn(
             "calibration-turn",
-            f"the range of motor '{name}' cannot move by {np.degrees(angles[name]):.2f} deg within a turn of its "
-            "encoder: it stays as it was",
+            f"motor '{name}': a shift by {np.degrees(angles[name]):.2f} deg would leave one turn of its encoder, "
+            "so its calibration is unchanged",
         )
     if not angles:
         request.diagnostics.warn(
-            "calibration-same", "the model has no zero offsets: the calibration is written as it was"
+            "calibration-same", "the model has no zero offsets: the calibration is written unchanged"
         )
     return {target: calibration_json(again)}
 
@@ -255,44 +300,44 @@ def _physical(request: Request, faults: tuple[str, ...]) -> bool:
         raise RefusedError(
             "unphysical",
             found="; ".join(faults[:4]) + ("; ..." if len(faults) > 4 else ""),
-            expected="physically consistent bodies: simulators refuse others or run away",
-            do="pass --allow-unphysical to have them all the same",
+            expected="physically consistent links, since simulators reject others or diverge",
+            do="pass --allow-unphysical to export them anyway",
         )
     return not faults
 
 
 def _require_same(model: ExportModel, again: RobotModel, target: Path) -> None:
-    # Joints may stand in another order in the file: they are matched by name.
+    # The file may have another order of joints, so they are matched by name.
     robot = model.robot
     samples = random_states(robot, 16, 3)
     motion = robot.tree_motion(samples.q, samples.dq, samples.ddq)
     order = _order(robot, again)
     wanted = _rigid(robot, model.inertia, motion)[:, order]
     q, dq, ddq = (np.ascontiguousarray(part[:, order]) for part in motion)
-    found = _rigid(replace(again, gravity=robot.gravity), again.inertia_prior, (q, dq, ddq))
-    _require_close(found, wanted, target)
+    reread = _rigid(replace(again, gravity=robot.gravity), again.inertia_prior, (q, dq, ddq))
+    _require_close(reread, wanted, target)
 
 
 def _require_same_springs(model: ExportModel, again: RobotModel, target: Path) -> None:
-    # Of single joints; those over several are tendons, which are not read. A joint that follows others is read as one
-    # of its own: it stands where its rule puts it, and its torque acts on the joints that it follows.
+    # Only springs of single joints: those over several are tendons, which the reader skips. The reader treats a joint
+    # that follows others as independent: its position follows from theirs, and its torque acts on them.
     robot = model.robot
     q = random_states(robot, 16, 3).q
     if not set(robot.joint_names) <= set(again.joint_names) <= set(robot.tree_joint_names):
         return
     order = [robot.tree_joint_names.index(name) for name in again.joint_names]
     at = robot.tree_motion(q, q, q)[0][:, order]
-    found = spring_torque(described_springs(again), at) @ robot.projection[order]
-    _require_close(found, spring_torque(held_springs(model, several=False), q), target)
+    reread = spring_torque(described_springs(again), at) @ robot.projection[order]
+    _require_close(reread, spring_torque(exportable_springs(model, several=False), q), target)
 
 
-def _require_close(found: Float, wanted: Float, target: Path) -> None:
-    worst = float(np.abs(found - wanted).max())
+def _require_close(reread: Float, wanted: Float, target: Path) -> None:
+    worst = float(np.abs(reread - wanted).max())
     if not worst <= _AGREE * max(float(np.abs(wanted).max()), 1.0):
         raise SolverError(
             "export-differs",
-            found=f"torque that differs by {worst:.3g} N m when '{target.name}' is read again",
-            expected=f"at most {_AGREE:g} of the greatest torque",
+            found=f"torque that changes by {worst:.3g} N m when '{target.name}' is read back",
+            expected=f"at most {_AGREE:g} of the largest torque",
             do="please report this",
         )
 

@@ -14,7 +14,14 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.records import dataclass
 from dynid.exporters.expression import motors_of, on_one_branch
-from dynid.exporters.model import ExportModel, held_springs, kept_share, shared_text, unique, xml_name
+from dynid.exporters.model import (
+    ExportModel,
+    exportable_springs,
+    kept_share,
+    scaled_inertia_text,
+    unique,
+    xml_name,
+)
 from dynid.exporters.urdf import join, require_same_tree
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
 from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_mjcf
@@ -24,18 +31,29 @@ from dynid.robot.xml import parse
 from dynid.spatial.algebra import placement, rotation_quaternion
 from dynid.spatial.inertia import from_com, symmetric, to_com, transformed
 
-# Dry friction is what is identified. MuJoCo's own is soft: with its time constant of 20 ms friction yields like viscous
-# friction of frictionloss over some 0.05 rad/s. 2 ms is twice the step of replays, the least that MuJoCo keeps to;
-# longer steps raise it themselves.
+# Identified friction is dry. MuJoCo's default is soft: with its time constant of 20 ms, friction acts like viscous
+# friction of frictionloss over about 0.05 rad/s. 2 ms is twice the step of replays, the shortest that MuJoCo accepts;
+# it raises the value itself for longer steps.
 DRY = {"solreffriction": "0.002 1", "solimpfriction": "0.99 0.99 0.001"}
-# A joint that follows others hangs on them by rigid bars or gears: as hard as MuJoCo lets constraints be.
+# Joints that follow others are coupled by rigid bars or gears: as stiff as MuJoCo's constraints can be.
 RIGID = 'solref="0.002 1" solimp="0.9999 0.9999 0.001"'
 
 
 def new_mjcf(model: ExportModel, soft: bool = False) -> bytes:
-    """The robot as MJCF, one body a moving body, in its joint frame.
+    """Write a new MJCF file: one body per moving link, in its joint frame.
 
-    soft: friction gives way as MuJoCo's does where a file says nothing of it, as in most descriptions.
+    Parameters
+    ----------
+    model : ExportModel
+        The model.
+    soft : bool
+        Whether dry friction yields as in MuJoCo's defaults, which most robot files use.
+
+    Returns
+    -------
+    bytes
+        The file.
+
     """
     return _Writer(model, soft).text().encode()
 
@@ -95,9 +113,9 @@ class _Writer:
         robot, model = self.robot, self.model
         kind = "slide" if robot.joint_types[i] is JointType.PRISMATIC else "hinge"
         text = f'<joint name={quoteattr(self.joints[i])} type="{kind}" axis="{join(robot.axis[i])}"'
-        own = robot.tree_joint_names[i]
-        if own in robot.joint_names:
-            j = robot.joint_names.index(own)
+        joint_name = robot.tree_joint_names[i]
+        if joint_name in robot.joint_names:
+            j = robot.joint_names.index(joint_name)
             bounds = robot.limits.lower[j], robot.limits.upper[j]
             if np.isfinite(bounds).all() and bounds[0] < bounds[1]:
                 text += f' range="{join(bounds)}"'
@@ -110,7 +128,7 @@ class _Writer:
                 ("frictionloss", model.coulomb),
             ):
                 text += f' {key}="{float(values[j])!r}"'
-            text += self._dry(float(model.coulomb[j]))
+            text += self._dry_friction(float(model.coulomb[j]))
             stiffness, rest = (float(values[j]) for values in self.springs)
             if stiffness:
                 text += f' stiffness="{stiffness!r}" springref="{rest!r}"'
@@ -128,15 +146,16 @@ class _Writer:
         return [*lines, "    </fixed>"]
 
     def _springs(self) -> list[str]:
-        # Over several joints.
+        # Springs of single joints are attributes of the joint.
         lines, count = [], 0
-        for one in held_springs(self.model, several=True):
-            if len(one.joints) > 1:
+        for spring in exportable_springs(self.model, several=True):
+            if len(spring.joints) > 1:
                 count += 1
-                # A length of -1 would mean that of the configuration at 0.
-                rest = one.rest if one.rest != -1.0 else float(np.nextafter(-1.0, 0.0))
+                # MuJoCo reads a length of -1 as the length at the zero pose.
+                rest = spring.rest if spring.rest != -1.0 else float(np.nextafter(-1.0, 0.0))
                 lines += self._fixed(
-                    f'name="spring{count}" stiffness="{one.stiffness!r}" springlength="{rest!r}"', one.weights
+                    f'name="spring{count}" stiffness="{spring.stiffness!r}" springlength="{rest!r}"',
+                    spring.weights,
                 )
         return lines
 
@@ -147,16 +166,16 @@ class _Writer:
             armature = motor.inertia if on_one_branch(robot, motor.weights) else 0.0
             lines += self._fixed(
                 f'name="motor{i}" armature="{armature!r}" damping="{motor.viscous!r}"'
-                f' frictionloss="{motor.coulomb!r}"{self._dry(motor.coulomb)}',
+                f' frictionloss="{motor.coulomb!r}"{self._dry_friction(motor.coulomb)}',
                 motor.weights,
             )
         return lines
 
-    def _dry(self, coulomb: float) -> str:
+    def _dry_friction(self, coulomb: float) -> str:
         return "" if self.soft or coulomb <= 0 else "".join(f' {key}="{x}"' for key, x in DRY.items())
 
     def _followers(self) -> list[tuple[int, list[int]]]:
-        # Joints of the tree that follow others, with the independent ones that they follow.
+        # Joints that follow others, and the independent joints that they follow.
         robot = self.robot
         return [
             (i, np.flatnonzero(robot.projection[i]).tolist())
@@ -165,7 +184,7 @@ class _Writer:
         ]
 
     def _rules(self) -> list[str]:
-        # A constraint of joints knows two of them: what follows several hangs on the length of a tendon.
+        # MuJoCo's joint constraint couples only two joints; a joint that follows several needs a tendon.
         lines = []
         for i, followed in self._followers():
             if len(followed) > 1:
@@ -207,7 +226,7 @@ class _Writer:
 
 
 def quaternion(R: Float) -> Float:
-    """(w, x, y, z) of a rotation, unit length, w >= 0; the largest entry is found first, so that no digit is lost."""
+    """Unit quaternion (w, x, y, z), w >= 0, of a rotation; its largest entry is computed first, to lose no digits."""
     m = np.asarray(R)
     w, x, y, z = (
         1 + m[0, 0] + m[1, 1] + m[2, 2],
@@ -228,23 +247,23 @@ def quaternion(R: Float) -> Float:
     return np.asarray(q if q[0] >= 0 else -q)
 
 
-# The user's own MJCF with only inertias, armature, damping, friction and springs of joints changed.
+# The user's MJCF file with only inertias, armature, damping, friction and springs changed.
 
-# A number of the file that is this close to the model's stays as it is written.
+# Relative difference below which a number in the file stays as it is written.
 _SAME = 1e-13
 _TURNS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 _JOINT = ("armature", "damping", "frictionloss")
-# MuJoCo's own solreffriction and solimpfriction.
+# MuJoCo's defaults of solreffriction and solimpfriction.
 _SOLREF, _SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
 
 
 class NotEditable(Exception):
-    """Why a file cannot be changed in place: its numbers do not stand where they would have to."""
+    """A file cannot be edited in place: its numbers are not where the edit would have to write them."""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A MuJoCo body of the file: its tag, its own elements, and its last joint's index in the robot's tree."""
+    """A MuJoCo body of the file: its tag, its inertial element and its joints."""
 
     body: int
     tag: Tag
@@ -253,13 +272,34 @@ class _Place:
 
 
 def edit_mjcf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, tuple[str, ...]]:
-    """The file with the model's inertias, rotors, friction and springs.
+    """Edit inertias, rotors, friction and springs of an MJCF file in place.
 
-    Bodies without joints keep their inertia, or the share of it that leaves a possible rest; the moving body that
-    carries them takes the rest. Values that come from a default class are written at the joint that differs.
-    Returns the bytes and what there is to say of such shares.
-    Raises InputError if the file describes another robot, NotEditable where the numbers are not in this file or would
-    not count there.
+    Bodies without joints keep their inertia, or the share of it that leaves a physical remainder; the moving body that
+    carries them gets the remainder. Values of a default class are written at the joint that differs.
+
+    Parameters
+    ----------
+    model : ExportModel
+        The model.
+    path : Path
+        The file.
+    reading : Reading
+        How the file is read.
+
+    Returns
+    -------
+    data : bytes
+        The edited file.
+    notes : tuple of str
+        Sentences about inertias that were scaled down.
+
+    Raises
+    ------
+    InputError
+        If the file is another robot's.
+    NotEditable
+        If the numbers are in other files, or would be ignored where they are.
+
     """
     data, element = read_source(path, "mujoco", "MJCF")
     tags = scan(data, str(path))
@@ -268,16 +308,16 @@ def edit_mjcf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
     compiled = compile_mjcf(parse(data, str(path)), path, reading, Diagnostics())
     places = _places(tags)
     if len(places) != compiled.model.nbody - 1 or sum(len(p.joints) for p in places) != compiled.model.njnt:
-        raise NotEditable("bodies or joints that do not stand in the file one by one")
+        raise NotEditable("its bodies or joints are not written one by one")
     edits = Edits(data)
     compilers = [tag.attributes for tag in tags.walk() if tag.name == "compiler"]
-    degrees = not any(one.get("angle") == "radian" for one in compilers)
+    degrees = not any(compiler.get("angle") == "radian" for compiler in compilers)
     stiffness, rest = model.springs_of_joints()
-    if any(len(one.joints) > 1 for one in model.springs):
+    if any(len(compiler.joints) > 1 for compiler in model.springs):
         raise NotEditable("springs over several joints need tendons")
     if stiffness.any() and compiled.model.opt.disableflags & compiled.mujoco.mjtDisableBit.mjDSBL_SPRING:
         raise NotEditable("springs are disabled in the file")
-    # Time constants of springs and dampers count before the numbers themselves.
+    # MuJoCo prefers springdamper to stiffness and damping.
     timed = any(tag.name == "joint" and "springdamper" in tag.attributes for tag in tags.walk())
     index = _tree_index(compiled, reading.root)
     notes = []
@@ -297,10 +337,10 @@ def edit_mjcf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
 def _refuse(root: Tag) -> None:
     for tag in root.walk():
         if tag.name in ("include", "attach", "model"):
-            raise NotEditable(f"<{tag.name}>: parts of the robot stand in other files")
+            raise NotEditable(f"<{tag.name}>: parts of the robot are in other files")
         if tag.name == "compiler":
             if tag.attributes.get("inertiafromgeom") == "true":
-                raise NotEditable("inertiafromgeom='true': inertias in the file would not count")
+                raise NotEditable("inertiafromgeom='true': inertias in the file would be ignored")
             if float(tag.attributes.get("settotalmass", "-1")) > 0:
                 raise NotEditable("settotalmass: masses in the file would be scaled")
 
@@ -308,19 +348,19 @@ def _refuse(root: Tag) -> None:
 def _places(root: Tag) -> list[_Place]:
     # MuJoCo numbers bodies and joints in the order of the file.
     bodies = [tag for world in root.all("worldbody") for tag in world.walk() if tag.name == "body"]
-    found = []
+    places = []
     for number, tag in enumerate(bodies, 1):
-        own = list(_own(tag))
-        inertial = next((one for one in own if one.name == "inertial"), None)
-        joints = tuple(one for one in own if one.name in ("joint", "freejoint"))
-        found.append(_Place(number, tag, inertial, joints))
-    return found
+        elements = list(_elements_of(tag))
+        inertial = next((element for element in elements if element.name == "inertial"), None)
+        joints = tuple(element for element in elements if element.name in ("joint", "freejoint"))
+        places.append(_Place(number, tag, inertial, joints))
+    return places
 
 
-def _own(body: Tag) -> Iterator[Tag]:
+def _elements_of(body: Tag) -> Iterator[Tag]:
     for child in body.children:
         if child.name == "frame":
-            yield from _own(child)
+            yield from _elements_of(child)
         elif child.name != "body":
             yield child
 
@@ -358,9 +398,9 @@ def _edit_body(
     m = compiled.model
     between = [index[joint] for joint in joints[:-1]]
     if model.inertia[between].any():
-        raise NotEditable("several joints of one body, with mass between them in the model")
+        raise NotEditable("a body has several joints, and the model has mass between them")
     i = index[joints[-1]]
-    # The body's frame is the joint's, moved back by the joint's place in it.
+    # The body's frame is the joint's, shifted by the joint's position in it.
     whole = transformed(model.inertia[i], placement(np.eye(3), np.array(m.jnt_pos[joints[-1]])))
     kept = _welded(compiled, place.body)
     share = kept_share(whole, kept)
@@ -374,28 +414,28 @@ def _edit_body(
             edits.set(tag, "diaginertia", "0 0 0")
     if share == 1.0:
         return []
-    for child in (one for one in fixed if one not in compiled.filled_in):
+    for child in (fixed_body for fixed_body in fixed if fixed_body not in compiled.filled_in):
         _set_inertial(edits, places[child - 1], share * _inertia_of(compiled, child), compiled)
-    return [shared_text(model.robot.body_names[i], share, kept, whole)]
+    return [scaled_inertia_text(model.robot.body_names[i], share, kept, whole)]
 
 
 def _fixed_to(compiled: CompiledMjcf, body: int) -> list[int]:
     m = compiled.model
-    own = [
+    children = [
         child
         for child in range(body + 1, m.nbody)
         if int(m.body_parentid[child]) == body and int(m.body_jntnum[child]) == 0
     ]
-    return own + [below for child in own for below in _fixed_to(compiled, child)]
+    return children + [below for child in children for below in _fixed_to(compiled, child)]
 
 
 def _welded(compiled: CompiledMjcf, body: int) -> Float:
-    # Inertia of the bodies fixed to one, in its frame.
+    # Inertia of the bodies fixed to a body, in its frame.
     m, total = compiled.model, np.zeros(10)
     for child in range(body + 1, m.nbody):
         if int(m.body_parentid[child]) == body and int(m.body_jntnum[child]) == 0:
             if child in compiled.shapeless:
-                raise NotEditable("a body without joint whose mass comes from a mesh")
+                raise NotEditable("a body without a joint has its mass from a mesh")
             frame = placement(rotation_quaternion(m.body_quat[child]), m.body_pos[child])
             total = total + transformed(_inertia_of(compiled, child) + _welded(compiled, child), frame)
     return total
@@ -404,7 +444,7 @@ def _welded(compiled: CompiledMjcf, body: int) -> Float:
 def _inertia_of(compiled: CompiledMjcf, body: int) -> Float:
     m = compiled.model
     if body in compiled.filled_in or body in compiled.massless:
-        return np.zeros(10)  # which the model never had
+        return np.zeros(10)  # the model never contained it
     R = rotation_quaternion(m.body_iquat[body])
     inertia = R @ np.diag(compiled.inertia[body]) @ R.T
     return from_com(float(m.body_mass[body]), np.array(m.body_ipos[body]), inertia)
@@ -419,7 +459,7 @@ def _set_inertial(edits: Edits, place: _Place, pi: Float, compiled: CompiledMjcf
     if place.inertial is None and not pi.any():
         return
     if not pi[0] > 0:
-        raise NotEditable("a body without mass that is left with an inertia")
+        raise NotEditable("a body would have an inertia without a mass")
     mass, com, inertia = to_com(pi)
     # Principal axes keep all digits; MuJoCo drops entries of fullinertia below 1e-12.
     moments, axes = np.linalg.eigh(inertia)
@@ -460,7 +500,7 @@ def _edit_joint(
     for key, old, new in zip(_JOINT, now, wanted, strict=True):
         if abs(old - new) > _SAME * abs(new) or (key == "damping" and (timed or damping[1:].any())):
             edits.set(tag, key, repr(new))
-    # How friction gives way stays as its author chose it.
+    # The author of the file may have chosen how friction yields.
     chosen = not (np.array_equal(m.dof_solref[dof], _SOLREF) and np.array_equal(m.dof_solimp[dof], _SOLIMP))
     if new > 0 and abs(old - new) > _SAME * new and not chosen:
         for name, value in DRY.items():
@@ -492,7 +532,7 @@ def _edit_spring(
 def _edit_zero(
     edits: Edits, tag: Tag, model: ExportModel, compiled: CompiledMjcf, joint: int, tree: int, degrees: bool
 ) -> None:
-    # A body is where its joint's position exceeds `ref` by nothing.
+    # `ref` is the joint position at the pose in the file.
     by = float((model.robot.projection @ model.zeros)[tree])
     if by:
         ref = float(compiled.model.qpos0[compiled.model.jnt_qposadr[joint]]) - by
@@ -500,18 +540,36 @@ def _edit_zero(
         edits.set(tag, "ref", repr(float(np.degrees(ref)) if degrees and turns else ref))
 
 
-# One file of an ensemble: what its models change in a compiled MuJoCo model, for domain randomisation.
+# All models of an ensemble in one file, as fields of a compiled MuJoCo model, for domain randomisation.
 
-# Fields of MuJoCo's mjModel that an export writes: by body, by degree of freedom and, of models with springs, by joint.
+# Fields of mjModel that an export changes: per body, per degree of freedom and, for models with springs, per joint.
 BODY_FIELDS = ("body_mass", "body_ipos", "body_iquat", "body_inertia")
 DOF_FIELDS = ("dof_damping", "dof_frictionloss", "dof_armature")
 JOINT_FIELDS = ("jnt_stiffness", "qpos_spring")
 
 
 def samples_npz(models: Sequence[bytes], target: Path, reading: Reading, diagnostics: Diagnostics) -> bytes:
-    """A NumPy archive of MJCF models: each field of mjModel that differs by model, (N, ...), and names.
+    """Write the fields of mjModel that differ between MJCF models as a NumPy archive.
 
-    body_names (nbody,), dof_names (nv,): of the joint that a degree of freedom belongs to; "" = it has none.
+    Each field has shape (N, ...). Names: body_names (nbody,) and dof_names (nv,), the joint of each degree of freedom
+    or "".
+
+    Parameters
+    ----------
+    models : sequence of bytes
+        MJCF files.
+    target : Path
+        Path against which they are read.
+    reading : Reading
+        How they are read.
+    diagnostics : Diagnostics
+        Receives the warnings.
+
+    Returns
+    -------
+    bytes
+        The archive.
+
     """
     fields: dict[str, list[Any]] = {name: [] for name in (*BODY_FIELDS, *DOF_FIELDS, *JOINT_FIELDS)}
     names: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What other programs can hold of an identified model: bodies, rotors and joint friction."""
+"""The part of an identified model that other programs can represent: links, rotors and joint friction."""
 
 from __future__ import annotations
 
@@ -42,14 +42,15 @@ from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
 from dynid.terms.term import Terms
 
-# Names of strangers in generated files: identifiers from an allow-list, originals in escaped comments only.
+# Names from robot files in generated files: identifiers from an allow-list, originals only in escaped comments.
 
+# Characters of an identifier, so that names made from it stay readable.
 _LONGEST = 40
 _PLAIN = re.compile(r"[A-Za-z0-9 _.:,()+=-]")
 
 
 def c_identifier(name: str) -> str:
-    """A C identifier made of a name: letters and digits, lower case, everything else one underscore."""
+    """C identifier made from a name: lower-case letters and digits, one underscore for everything else."""
     text = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()[:_LONGEST].strip("_")
     if not text:
         return "robot"
@@ -57,19 +58,43 @@ def c_identifier(name: str) -> str:
 
 
 def c_comment(name: str) -> str:
-    """A name that can stand in a C comment: all but plain characters written as escapes."""
+    """A name that is safe in a C comment: all but plain characters are escaped."""
     shown = name[:120]
     text = "".join(c if _PLAIN.fullmatch(c) else f"\\u{ord(c):04x}" for c in shown)
     return text + ("..." if len(name) > len(shown) else "")
 
 
 def xml_name(name: str) -> str:
-    """A name without characters that XML cannot hold; quotes and brackets are left to the writer's escapes."""
+    """Replace characters that XML cannot contain; quotes and brackets are escaped by the writers.
+
+    Parameters
+    ----------
+    name : str
+        Name from a robot file.
+
+    Returns
+    -------
+    str
+        The name with "_" for such characters.
+
+    """
     return "".join(c if c.isprintable() and not 0xD800 <= ord(c) <= 0xDFFF else "_" for c in name)
 
 
 def unique(names: list[str]) -> list[str]:
-    """The names with a number behind those that occur before."""
+    """Number repeated names.
+
+    Parameters
+    ----------
+    names : list of str
+        Names, possibly repeated.
+
+    Returns
+    -------
+    list of str
+        The names, with _2, _3, ... appended to repetitions.
+
+    """
     seen: set[str] = set()
     result = []
     for name in names:
@@ -81,16 +106,32 @@ def unique(names: list[str]) -> list[str]:
     return result
 
 
-# The straight lines closest to friction curves, for formats that hold no more.
+# Viscous and Coulomb friction closest to friction curves, for formats without curves.
 
-# Speeds at which a curve is compared with straight lines, over the greatest one.
+# Speeds of the comparison, relative to the highest one.
 _SPEEDS = np.linspace(-1.0, 1.0, 201)
-# An offset that is so small against the friction is rounding.
+# Offset relative to friction below which it is rounding.
 _DUST = 1e-9
 
 
 def straight(speed: Float, torque: Float, width: float) -> tuple[float, float, float, float]:
-    """Viscous and Coulomb friction >= 0 and an offset closest to torques (T,) at speeds (T,), and the r.m.s. left."""
+    """Viscous friction, Coulomb friction and offset closest to a friction curve.
+
+    Parameters
+    ----------
+    speed : ndarray, shape (n_samples,), rad/s or m/s
+        Speeds.
+    torque : ndarray, shape (n_samples,), N m or N
+        Friction at these speeds.
+    width : float, rad/s or m/s
+        Width over which the sign of Coulomb friction is smoothed.
+
+    Returns
+    -------
+    tuple of float
+        Viscous friction >= 0, Coulomb friction >= 0, offset, and r.m.s. error.
+
+    """
     from scipy.optimize import nnls
 
     A = np.column_stack([speed, smooth_sign(speed, width), np.ones_like(speed), -np.ones_like(speed)])
@@ -102,28 +143,39 @@ def straight(speed: Float, torque: Float, width: float) -> tuple[float, float, f
 
 
 def speeds_up_to(peak: float) -> Float:
-    """Speeds on both sides of rest up to the greatest one."""
+    """Speeds on both sides of rest, up to the highest one."""
     return _SPEEDS * peak
 
 
-# Share of the offsets below which what is left of them beside springs is rounding.
+# Rest of the offsets, relative to them, below which it is rounding.
 _MODEL_DUST = 1e-12
 MEMORY = "the memory of presliding friction"
-# Of the sign of straightened friction where the model has none, rad/s or m/s.
+# rad/s or m/s: width of the sign of straightened friction if the model has none.
 _WIDTH = 0.02
-# The same of a joint that is never as fast, as a share of its greatest speed.
+# The same for joints slower than that, relative to their highest speed.
 _SLOW_WIDTH = 0.1
-# Halvings of the share that parts on fixed joints keep, and what of the greatest possible share they are given.
+# Bisection steps for the share of inertia that fixed parts keep, and safety factor on it: at the limit itself the
+# remainder would be singular.
 _HALVINGS, _SPARE = 40, 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class ExportModel(Dynamics):
-    """The dynamics of an identified robot, and what writing them down takes beside it.
+    """The dynamics of an identified robot, with the data that exporters need in addition.
 
-    peak: (n,) greatest speeds of the log, rad/s or m/s.
-    reach: (n, 2) least and greatest positions of the log, rad or m; nan = unknown.
-    zeros: (n,) rad or m, by which the joints stand further than their logged positions; the robot's frames hold it.
+    Parameters
+    ----------
+    peak : ndarray, shape (n_joints,), rad/s or m/s
+        Highest speeds in the log; 1 if unknown.
+    zeros : ndarray, shape (n_joints,), rad or m
+        Zero offsets: joint positions are these plus the logged positions. The robot's frames contain them.
+    reach : ndarray, shape (n_joints, 2), rad or m
+        Lowest and highest positions in the log; nan if unknown.
+
+    Notes
+    -----
+    Further parameters are those of `Dynamics`.
+
     """
 
     peak: Float = field(default_factory=lambda: np.zeros(0))
@@ -140,17 +192,38 @@ class ExportModel(Dynamics):
 
     @staticmethod
     def of_run(run: Identification, parameters: Float | None = None) -> ExportModel:
-        """The model of a run with its full parameters, or with others, (p,)."""
+        """The model of a run, with its full parameters or with others, shape (n_parameters,)."""
         theta = run.estimate.parameters if parameters is None else parameters
         return ExportModel.of_terms(run.robot, run.terms, theta).on(run)
 
     def on(self, run: Identification) -> ExportModel:
-        """The model, knowing the motion of a run's log."""
+        """The model with speeds and positions of a run's log."""
         return replace(self, peak=peak_speeds(run), reach=reached_positions(run))
 
     @staticmethod
     def of_terms(robot: RobotModel, terms: Terms, theta: Float) -> ExportModel:
-        """The model of terms with parameters theta (p,); raises UsageError without the term of rigid bodies."""
+        """The model of terms with parameters theta.
+
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+        terms : Terms
+            Terms, with that of rigid bodies among them.
+        theta : ndarray, shape (n_parameters,)
+            Parameters.
+
+        Returns
+        -------
+        ExportModel
+            The model.
+
+        Raises
+        ------
+        UsageError
+            Without the term of rigid bodies.
+
+        """
         columns = terms.columns(robot)
         if not any(column.of is Of.BODY for column in columns):
             raise UsageError(
@@ -164,14 +237,14 @@ class ExportModel(Dynamics):
         tilt: Lean | None = None
         missing: list[str] = []
         zeros = np.zeros(robot.n)
-        for term, own in terms.with_values(robot, theta):
-            pieces = exported_parts(term, robot, own)
+        for term, coefficients in terms.with_values(robot, theta):
+            pieces = exported_parts(term, robot, coefficients)
             if pieces is None:
                 missing.append(term.name)
             for piece in pieces or ():
                 if isinstance(piece, OnJoint):
                     values[piece.basis][piece.joint] += piece.value
-                    # Of several the greatest says over which speeds the sign changes.
+                    # Of several Coulomb terms the largest determines the width of the sign.
                     if piece.basis is MotionBasis.SIGN and abs(piece.value) >= most[piece.joint]:
                         width[piece.joint], most[piece.joint] = piece.width, abs(piece.value)
                 elif isinstance(piece, Memory):
@@ -189,7 +262,7 @@ class ExportModel(Dynamics):
                 elif isinstance(piece, LeftOut):
                     missing.append(piece.what)
         model = ExportModel(
-            robot=turned_zeros(robot, zeros),
+            robot=with_zero_offsets(robot, zeros),
             inertia=np.array(
                 [value for c, value in zip(columns, theta, strict=True) if c.of is Of.BODY]
             ).reshape(robot.n_bodies, 10),
@@ -209,19 +282,19 @@ class ExportModel(Dynamics):
         return model.with_settled_springs()
 
     def with_settled_springs(self) -> ExportModel:
-        """The model with constant torque of joints that springs span in the springs' preload, as far as it goes.
+        """The model with constant torque moved into the preload of springs on the same joints, as far as possible.
 
-        A log tells the sum of a spring's preload and its joint's offset alone, however the estimate divides it. Springs
-        without stiffness are a constant torque, and offset where they span one joint.
+        A log determines only the sum of a spring's preload and the joint's offset. Springs without stiffness are a
+        constant torque: an offset if they span one joint.
         """
         offset = np.array(self.offset)
         kept = []
-        for one in self.springs:
-            if one.stiffness == 0.0 and len(one.joints) == 1:
-                offset += one.preload * one.weights
-            elif one.stiffness or one.preload:
-                kept.append(one)
-        stiff = [i for i, one in enumerate(kept) if one.stiffness]
+        for spring in self.springs:
+            if spring.stiffness == 0.0 and len(spring.joints) == 1:
+                offset += spring.preload * spring.weights
+            elif spring.stiffness or spring.preload:
+                kept.append(spring)
+        stiff = [i for i, spring in enumerate(kept) if spring.stiffness]
         if stiff and offset.any():
             W = np.column_stack([kept[i].weights for i in stiff])
             taken = np.linalg.lstsq(W, offset, rcond=None)[0]
@@ -233,28 +306,28 @@ class ExportModel(Dynamics):
         return replace(self, offset=offset, springs=tuple(kept))
 
     def springs_of_joints(self) -> tuple[Float, Float]:
-        """Stiffness and position without torque, (n,) each, of springs that span one joint; 0 where there is none."""
+        """Stiffness and rest position, shape (n_joints,) each, of springs that span one joint; 0 for joints without."""
         k, c = np.zeros(self.robot.n), np.zeros(self.robot.n)
-        for one in self.springs:
-            if len(one.joints) == 1:
-                k += one.stiffness * one.weights**2
-                c += one.preload * one.weights
+        for spring in self.springs:
+            if len(spring.joints) == 1:
+                k += spring.stiffness * spring.weights**2
+                c += spring.preload * spring.weights
         return k, np.divide(-c, k, out=np.zeros_like(c), where=k != 0)
 
     @property
     def dynamics(self) -> Dynamics:
-        """The dynamics alone."""
-        return Dynamics(**{one.name: getattr(self, one.name) for one in fields(Dynamics)})
+        """Only the dynamics."""
+        return Dynamics(**{item.name: getattr(self, item.name) for item in fields(Dynamics)})
 
     @property
     def described(self) -> RobotModel:
-        """The robot as its description says, without the zeros."""
-        return turned_zeros(self.robot, -self.zeros)
+        """The robot as in its file, without zero offsets."""
+        return with_zero_offsets(self.robot, -self.zeros)
 
     def straightened(self, diagnostics: Diagnostics) -> ExportModel:
-        """The model with viscous and Coulomb friction and an offset in place of its curves, as close as they come.
+        """The model with friction curves replaced by the closest viscous and Coulomb friction and offset.
 
-        Joint by joint over the speeds of the log; how much torque that costs is a warning.
+        The fit covers the speeds of the log, joint by joint. A warning gives the r.m.s. torque error.
         """
         bent = sorted({curve.joint for curve in self.curves})
         if not bent:
@@ -272,34 +345,36 @@ class ExportModel(Dynamics):
             named.append(f"'{self.robot.joint_names[j]}' {left:.2g}")
         diagnostics.warn(
             "export-straightened",
-            "friction curves are exported as the closest viscous and Coulomb friction, off by (r.m.s., N m or N): "
+            "friction curves are exported as the closest viscous and Coulomb friction; r.m.s. error, N m or N: "
             + ", ".join(named),
         )
         plain = replace(self, viscous=viscous, coulomb=coulomb, offset=offset, width=width, curves=())
         return plain.with_settled_springs()
 
     def unphysical(self) -> tuple[str, ...]:
-        """What no real robot has, one sentence each: eigenvalues of bodies, negative friction and rotors."""
-        found = [
+        """Sentences on what no real robot has: negative eigenvalues of links, negative friction or rotor inertia."""
+        faults = [
             body_fault(name, pi)
             for name, pi in zip(self.robot.body_names, self.inertia, strict=True)
             if not is_physical(pi, BORDER)
         ]
-        for what in ("rotor", "viscous", "coulomb"):
-            label = "rotor inertia" if what == "rotor" else f"{what} friction"
-            found += [
+        for quantity in ("rotor", "viscous", "coulomb"):
+            label = "rotor inertia" if quantity == "rotor" else f"{quantity} friction"
+            faults += [
                 f"joint '{self.robot.joint_names[j]}': {label} {value:.4g}"
-                for j, value in enumerate(getattr(self, what))
+                for j, value in enumerate(getattr(self, quantity))
                 if value < 0
             ]
-        found += [f"spring of {spring_text(self.robot, one)}" for one in self.springs if one.stiffness < 0]
-        return (*found, *motor_faults(motors_of(self.mixed)[0]))
+        faults += [
+            f"spring of {spring_text(self.robot, spring)}" for spring in self.springs if spring.stiffness < 0
+        ]
+        return (*faults, *motor_faults(motors_of(self.mixed)[0]))
 
 
 def kept_share(whole: Float, fixed: Float) -> float:
-    """By how much the inertia (10,) of what is fixed to a body has to be scaled down to leave a possible rest; 1 = not.
+    """Share of the inertia (10,) of fixed parts that leaves a physically consistent remainder; 1 if all of it does.
 
-    A part of a possible body is one that leaves a possible rest when it is small enough.
+    A small enough share of a consistent part always leaves one.
     """
     if not fixed.any() or is_physical(whole - fixed, BORDER) or not is_physical(whole, BORDER):
         return 1.0
@@ -310,20 +385,36 @@ def kept_share(whole: Float, fixed: Float) -> float:
     return _SPARE * low
 
 
-def shared_text(name: str, share: float, fixed: Float, whole: Float) -> str:
-    """What a file says of parts whose inertias were scaled down."""
-    said = (
-        f"what is fixed to '{name}' weighs {fixed[0]:.3g} kg in the description, of {whole[0]:.3g} kg identified in "
-        f"all, and leaves no possible rest: it is written with {100 * share:.2g} % of its inertia"
+def scaled_inertia_text(name: str, share: float, fixed: Float, whole: Float) -> str:
+    """Sentence about fixed parts whose inertias were scaled down.
+
+    Parameters
+    ----------
+    name : str
+        Link that carries the parts.
+    share : float
+        Share of their inertia that is kept.
+    fixed, whole : ndarray, shape (10,)
+        Inertial parameters of the parts, and of the link with all parts.
+
+    Returns
+    -------
+    str
+        The sentence.
+
+    """
+    text = (
+        f"links fixed to '{name}' ({fixed[0]:.3g} kg in the file) do not fit into the identified total "
+        f"({whole[0]:.3g} kg): they are written with {100 * share:.2g} % of their inertia"
     )
     if fixed[0] >= whole[0]:
-        return f"{said}. Likely the robot did not carry it while the log was recorded, or not all of it"
-    # Centre and shape of a last body are seldom seen in full, so that this says nothing of the parts.
-    return f"{said}, and '{name}' with the rest: both together are as identified"
+        return f"{text}. Probably the robot did not carry all of them in the log"
+    # A log seldom determines centre and shape of a last link, so this is no evidence against the parts.
+    return f"{text}, '{name}' with the rest. Their sum is as identified"
 
 
-def mimicked(robot: RobotModel, i: int, kind: str) -> tuple[int, float]:
-    """Find the joint that a joint of the tree follows, for formats where it can follow one alone.
+def followed_joint(robot: RobotModel, i: int, kind: str) -> tuple[int, float]:
+    """Find the joint that a joint of the tree follows, for formats in which it can follow only one.
 
     Parameters
     ----------
@@ -337,7 +428,7 @@ def mimicked(robot: RobotModel, i: int, kind: str) -> tuple[int, float]:
     Returns
     -------
     tuple of int and float
-        Independent joint, and by how much its motion is multiplied.
+        Independent joint, and factor on its motion.
 
     Raises
     ------
@@ -350,18 +441,18 @@ def mimicked(robot: RobotModel, i: int, kind: str) -> tuple[int, float]:
         names = ", ".join(f"'{robot.joint_names[j]}'" for j in followed)
         raise RefusedError(
             "export-follows",
-            found=f"a joint that follows {names} together",
-            expected=f"one joint: <mimic> in {kind} has no place for more",
-            do="export MJCF, C or JSON, which have",
+            found=f"a joint that follows several joints ({names})",
+            expected=f"one joint, since <mimic> in {kind} names only one",
+            do="export MJCF, C or JSON instead",
             place=Place(joint=robot.tree_joint_names[i]),
         )
-    # What follows none stands still: any joint times 0.
+    # A joint that follows none is fixed: any joint times 0.
     j = followed[0] if followed else 0
     return j, float(robot.projection[i, j])
 
 
-def turned_zeros(robot: RobotModel, zeros: Float) -> RobotModel:
-    """The robot whose joints (n,) stand further by so much, rad or m, at the same positions."""
+def with_zero_offsets(robot: RobotModel, zeros: Float) -> RobotModel:
+    """The robot with joint zeros shifted by offsets (n,), rad or m: the same positions then mean other poses."""
     if not zeros.any():
         return robot
     frames = np.array(robot.T_parent_joint)
@@ -374,7 +465,19 @@ def turned_zeros(robot: RobotModel, zeros: Float) -> RobotModel:
 
 
 def peak_speeds(run: Identification) -> Float:
-    """Greatest speed of every joint in a run's log, (n,), rad/s or m/s; 1 where it is not known."""
+    """Highest speed of each joint in the log of a run.
+
+    Parameters
+    ----------
+    run : Identification
+        The run.
+
+    Returns
+    -------
+    ndarray, shape (n_joints,), rad/s or m/s
+        Speeds; 1 if unknown.
+
+    """
     residuals = run.training.residuals
     if residuals is not None and len(residuals.t):
         peak = np.abs(residuals.dq).max(axis=0)
@@ -385,7 +488,7 @@ def peak_speeds(run: Identification) -> Float:
 
 
 def reached_positions(run: Identification) -> Float:
-    """Least and greatest position of every joint in a run's log, (n, 2), rad or m; nan where they are not known."""
+    """Lowest and highest position of each joint in the log of a run, shape (n_joints, 2), rad or m; nan if unknown."""
     residuals = run.training.residuals
     if residuals is not None and len(residuals.t):
         return np.column_stack([residuals.q.min(axis=0), residuals.q.max(axis=0)])
@@ -394,29 +497,40 @@ def reached_positions(run: Identification) -> Float:
     return np.array([known.get(name, (np.nan, np.nan)) for name in run.robot.joint_names], dtype=np.float64)
 
 
-def without(model: ExportModel, rotor: bool) -> list[str]:
-    """What a robot description cannot hold of a model; rotor: whether inertias of rotors and motors are among it."""
-    found = ["rotor inertia"] if rotor and model.rotor.any() else []
-    return [*found, *beyond_joints(model, not rotor), *(["offset"] if model.offset.any() else [])]
+def beyond_robot_file(model: ExportModel, rotor: bool) -> list[str]:
+    """Effects that robot files cannot represent; rotor: whether inertias of rotors and motors are among them."""
+    missing = ["rotor inertia"] if rotor and model.rotor.any() else []
+    return [*missing, *beyond_joints(model, not rotor), *(["offset"] if model.offset.any() else [])]
 
 
 def beyond_joints(model: ExportModel, motors: bool = False) -> list[str]:
-    """What no joint by itself and no straight line can hold: memory, coupled drives, a tilted base.
+    """Effects that a file with viscous and Coulomb friction per joint cannot represent.
 
-    motors: whether inertia and friction of motors that move several joints are held.
+    Parameters
+    ----------
+    model : ExportModel
+        The model.
+    motors : bool
+        Whether the file can represent inertia and friction of motors that move several joints.
+
+    Returns
+    -------
+    list of str
+        Names: memory of friction, coupled drives, tilt of the base.
+
     """
-    found = [MEMORY] if model.distance.any() else []
-    found += dict.fromkeys(part.term for part in (motors_of(model.mixed)[1] if motors else model.mixed))
-    return found if model.tilt is None else [*found, model.tilt.term.name]
+    effects = [MEMORY] if model.distance.any() else []
+    effects += dict.fromkeys(part.term for part in (motors_of(model.mixed)[1] if motors else model.mixed))
+    return effects if model.tilt is None else [*effects, model.tilt.term.name]
 
 
-def held_springs(model: ExportModel, several: bool) -> list[JointSpring]:
-    """Springs that a robot description with springs can hold.
+def exportable_springs(model: ExportModel, several: bool) -> list[JointSpring]:
+    """Springs that a robot file can represent.
 
-    several: whether springs over several joints are among them. Those without stiffness are a constant torque, for
-    which no description has a place.
+    several: whether springs over several joints are among them. Springs without stiffness are a constant torque, which
+    no robot file can represent.
     """
-    return [one for one in model.springs if one.stiffness and (several or len(one.joints) == 1)]
+    return [spring for spring in model.springs if spring.stiffness and (several or len(spring.joints) == 1)]
 
 
 def note_left_out(
@@ -424,56 +538,76 @@ def note_left_out(
     kind: str,
     further: Sequence[str],
     diagnostics: Diagnostics,
-    held: Sequence[JointSpring] = (),
+    exported_springs: Sequence[JointSpring] = (),
 ) -> None:
-    """Warns of what a file format cannot hold.    held: the springs that it can."""
-    _note_springs(model, kind, held, diagnostics)
+    """Warn about effects that a file format cannot represent.
+
+    Parameters
+    ----------
+    model : ExportModel
+        The model.
+    kind : str
+        Name of the format.
+    further : sequence of str
+        Effects in addition to `model.left_out`.
+    diagnostics : Diagnostics
+        Receives the warnings.
+    exported_springs : sequence of JointSpring
+        Springs that the format represents.
+
+    """
+    _note_springs(model, kind, exported_springs, diagnostics)
     missing = [*model.left_out, *further]
     if missing:
         diagnostics.warn(
-            "export-left-out", f"{kind} cannot hold {', '.join(missing)}: the exported model is without it"
+            "export-left-out", f"{kind} cannot represent {', '.join(missing)}: the exported model omits it"
         )
 
 
 def _note_springs(
-    model: ExportModel, kind: str, held: Sequence[JointSpring], diagnostics: Diagnostics
+    model: ExportModel, kind: str, exported_springs: Sequence[JointSpring], diagnostics: Diagnostics
 ) -> None:
-    kept = {id(one) for one in held}
-    lost = [one for one in model.springs if id(one) not in kept]
+    kept = {id(spring) for spring in exported_springs}
+    lost = [spring for spring in model.springs if id(spring) not in kept]
     if not lost:
         return
-    named = "; ".join(spring_text(model.robot, one) + _size(model, one) for one in lost)
-    single = all(one.stiffness and len(one.joints) == 1 for one in lost)
-    others = "MJCF, SDF and C" if single else "MJCF and C" if all(one.stiffness for one in lost) else "C"
+    named = "; ".join(
+        spring_text(model.robot, spring) + _spring_torque_text(model, spring) for spring in lost
+    )
+    single = all(spring.stiffness and len(spring.joints) == 1 for spring in lost)
+    others = (
+        "MJCF, SDF and C" if single else "MJCF and C" if all(spring.stiffness for spring in lost) else "C"
+    )
     diagnostics.warn(
         "export-left-out",
-        f"{kind} cannot hold {'this spring' if len(lost) == 1 else 'these springs'}: {named}. The exported model is "
-        f"without; {others} can hold {'it' if len(lost) == 1 else 'them'}",
+        f"{kind} cannot represent {'this spring' if len(lost) == 1 else 'these springs'}: {named}. The exported model "
+        f"omits {'it' if len(lost) == 1 else 'them'}; {others} can represent {'it' if len(lost) == 1 else 'them'}",
     )
 
 
-def _size(model: ExportModel, one: JointSpring) -> str:
-    """How large the torque of a spring is on the log's motion, in words; "" = not known."""
-    ends = model.reach * one.weights[:, None]
-    ends = ends[list(one.joints)]
+def _spring_torque_text(model: ExportModel, spring: JointSpring) -> str:
+    """Largest torque of a spring on the log's motion, in words; "" if unknown."""
+    ends = model.reach * spring.weights[:, None]
+    ends = ends[list(spring.joints)]
     if not np.isfinite(ends).all():
         return ""
     a = np.array([ends.min(axis=1).sum(), ends.max(axis=1).sum()])
-    force = float(np.abs(one.stiffness * a + one.preload).max() * np.abs(one.weights).max())
-    unit = "N" if all(model.robot.prismatic[j] for j in one.joints) else "N m"
+    force = float(np.abs(spring.stiffness * a + spring.preload).max() * np.abs(spring.weights).max())
+    unit = "N" if all(model.robot.prismatic[j] for j in spring.joints) else "N m"
     return f", up to {force:.3g} {unit} on the log's motion"
 
 
-# Fewest numbers with the same torque: base parameters in place of all ten of every body.
+# Base parameters instead of all ten of every link: the same torque from fewer numbers.
 
-# Relative error of the torque above which the full parameters are kept.
+# Relative torque error above which the full parameters are kept.
 _EXACT = 1e-12
 
 
 def reduced(model: ExportModel) -> tuple[Float, Float]:
-    """Inertia (nb, 10) and rotors (n,) with the same torque for every motion, most of them zero.
+    """Inertia (nb, 10) and rotors (n,) with the same torque for every motion and as many zeros as possible.
 
-    They belong to no physically consistent bodies; where regrouping would cost digits the model's own come back.
+    They are no physically consistent links. Where regrouping would cost digits, the model's own parameters are
+    returned.
     """
     robot = model.robot
     base = structural_base(robot, RigidBody() + RotorInertia(), TorqueRows())
@@ -483,10 +617,11 @@ def reduced(model: ExportModel) -> tuple[Float, Float]:
     split = 10 * robot.n_bodies
     samples = random_states(robot, 64, 1)
     motion = robot.tree_motion(samples.q, samples.dq, samples.ddq)
-    wanted, found = (
-        inverse_dynamics(robot.tree, one[:split], *motion) @ robot.projection + one[split:] * samples.ddq
-        for one in (theta, few)
+    wanted, computed = (
+        inverse_dynamics(robot.tree, parameters[:split], *motion) @ robot.projection
+        + parameters[split:] * samples.ddq
+        for parameters in (theta, few)
     )
-    if np.abs(found - wanted).max() > _EXACT * np.abs(wanted).max():
+    if np.abs(computed - wanted).max() > _EXACT * np.abs(wanted).max():
         return model.inertia, model.rotor
     return few[:split].reshape(-1, 10), few[split:]

@@ -1,4 +1,4 @@
-"""SDF: a model for Gazebo, one link a body in its joint frame; rotors and offsets have no place in it, springs have."""
+"""SDF: a model for Gazebo, one link per body in its joint frame; with springs, without rotors and offsets."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.exporters.model import ExportModel, mimicked, unique, xml_name
+from dynid.exporters.model import ExportModel, followed_joint, unique, xml_name
 from dynid.exporters.urdf import join, rpy_of
 from dynid.robot.model import JointType
 from dynid.spatial.algebra import placement, rotation_rpy
 from dynid.spatial.inertia import from_com, symmetric
 
 _SIX = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))
-_FAR = 1e16  # SDF's own sign for "no limit"
+_FAR = 1e16  # SDF's value for "no limit"
 
 
 def new_sdf(model: ExportModel) -> bytes:
@@ -59,7 +59,7 @@ def _link(model: ExportModel, i: int, name: str, parent: str) -> list[str]:
 
 
 def _joint(model: ExportModel, i: int, names: list[str], link: str, parent: str) -> list[str]:
-    robot, own = model.robot, model.robot.tree_joint_names[i]
+    robot, joint_name = model.robot, model.robot.tree_joint_names[i]
     kind = "prismatic" if robot.joint_types[i] is JointType.PRISMATIC else "revolute"
     lines = [
         f"    <joint name={quoteattr(names[i])} type={quoteattr(kind)}>",
@@ -67,8 +67,8 @@ def _joint(model: ExportModel, i: int, names: list[str], link: str, parent: str)
         "      <axis>",
         f"        <xyz>{join(robot.axis[i])}</xyz>",
     ]
-    if own in robot.joint_names:
-        j = robot.joint_names.index(own)
+    if joint_name in robot.joint_names:
+        j = robot.joint_names.index(joint_name)
         limits = robot.limits
         bounds = [_limit(limits.lower[j], -_FAR), _limit(limits.upper[j], _FAR)]
         caps = [_limit(limits.effort[j], -1.0), _limit(limits.velocity[j], -1.0)]
@@ -79,7 +79,7 @@ def _joint(model: ExportModel, i: int, names: list[str], link: str, parent: str)
             f"<friction>{float(model.coulomb[j])!r}</friction>{_spring(model, j)}</dynamics>",
         ]
     else:
-        j, factor = mimicked(robot, i, "SDF")
+        j, factor = followed_joint(robot, i, "SDF")
         followed = quoteattr(names[robot.tree_joint_names.index(robot.joint_names[j])])
         lines += [
             f"        <mimic joint={followed}><multiplier>{factor!r}</multiplier>"
@@ -104,7 +104,7 @@ def _text(name: str) -> str:
 
 
 def parameters_of(data: bytes) -> tuple[Float, Float]:
-    """Ten parameters (nb, 10) about the links' frames, and their placements (nb, 4, 4), of a file of `new_sdf`."""
+    """Inertial parameters (nb, 10) about the links' frames, and frames (nb, 4, 4), of a file written by `new_sdf`."""
     from xml.etree import ElementTree
 
     links = ElementTree.fromstring(data).findall("model/link")[1:]  # noqa: S314 - bytes of our own

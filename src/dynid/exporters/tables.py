@@ -1,4 +1,4 @@
-"""Tables of parameters: dynid JSON, Khalil's and pinocchio's order as CSV; and JSON and tables read back."""
+"""Tables of parameters: dynid JSON, and CSV in Khalil's and pinocchio's order; both can be read back."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from dynid.spatial.inertia import from_khalil, to_khalil
 from dynid.terms.catalogue import names_in_spec, terms_from_spec, terms_to_spec
 from dynid.terms.term import Terms
 
+# Version of the JSON format, and bytes that a model file may have: many times more than any model needs.
 FORMAT = 1
 MAX_BYTES = 64_000_000
 KHALIL = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
@@ -30,7 +31,23 @@ _JOINT = ("Ia", "fv", "fc", "fo")
 
 
 def model_json(robot: RobotModel, terms: Terms, theta: Float) -> bytes:
-    """Robot, terms and parameters as JSON: everything that the torque of the model needs."""
+    """Write robot, terms and parameters as JSON: all that is needed to compute the model's torque.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The terms.
+    theta : ndarray, shape (n_parameters,)
+        Parameters.
+
+    Returns
+    -------
+    bytes
+        The file.
+
+    """
     columns = terms.columns(robot)
     data = {
         "format": FORMAT,
@@ -46,28 +63,28 @@ def model_json(robot: RobotModel, terms: Terms, theta: Float) -> bytes:
 
 
 def read_model_json(path: str | Path) -> tuple[RobotModel, Terms, Float]:
-    """Robot, terms and parameters (p,) of an exported JSON file; raises InputError if it is none."""
+    """Robot, terms and parameters (p,) of an exported JSON file; raises InputError for another file."""
     try:
         data: Any = json.loads(read_bytes(path, "a dynid model", MAX_BYTES))
         if data["kind"] != "dynid-model" or data["format"] != FORMAT:
             raise ValueError(f"kind {data['kind']}, format {data['format']}")
         refuse_missing([Need("term", name) for name in names_in_spec(data["terms"])], Place(file=str(path)))
         robot, terms = robot_from_dict(data["robot"]), terms_from_spec(data["terms"])
-        values = {one["name"]: float(one["value"]) for one in data["parameters"]}
+        values = {parameter["name"]: float(parameter["value"]) for parameter in data["parameters"]}
         return robot, terms, np.array([values[column.name] for column in terms.columns(robot)])
     except (LookupError, TypeError, ValueError, RecursionError, DynidError) as error:
         if isinstance(error, DynidError) and error.identifier == "missing-plugin":
             raise
         raise InputError(
             "model-json",
-            found=f"no model of dynid ({type(error).__name__}: {error})",
-            expected=f"a file of dynid export, format {FORMAT}",
+            found=f"a file that is no dynid model ({type(error).__name__}: {error})",
+            expected=f"a file written by dynid export, format {FORMAT}",
             place=Place(file=str(path)),
         ) from error
 
 
 def table(model: ExportModel, order: str) -> bytes:
-    """CSV with one line a body: ten parameters in Khalil's or pinocchio's order, then those of its joint."""
+    """CSV with one row per link: ten inertial parameters in Khalil's or pinocchio's order, then those of its joint."""
     robot = model.robot
     symbols = KHALIL if order == "khalil" else PINOCCHIO
     text = io.StringIO()
@@ -86,7 +103,7 @@ def table(model: ExportModel, order: str) -> bytes:
 
 
 def read_table(path: str | Path) -> tuple[tuple[str, ...], Float]:
-    """Names of the bodies and their parameters (nb, 10) in dynid's order; raises InputError for another table."""
+    """Names of the links and their parameters (nb, 10) in dynid's order; raises InputError for another table."""
     rows = list(csv.reader(io.StringIO(read_bytes(path, "a table of parameters", MAX_BYTES).decode())))
     symbols = tuple(rows[0][2:12]) if rows else ()
     if symbols not in (KHALIL, PINOCCHIO):
@@ -103,30 +120,29 @@ def read_table(path: str | Path) -> tuple[tuple[str, ...], Float]:
 
 
 def _cell(name: str) -> str:
-    # A leading sign would make a spreadsheet take the name for a formula.
+    # A spreadsheet would take a name with a leading sign for a formula.
     return "'" + name if name[:1] in ("=", "+", "-", "@") else name
 
 
-# A file of actuators for simulators that keep them beside the robot: gains, delay, armature and friction by
-# joint.
+# Actuators for simulators that store them in a file of their own: gains, delay, armature and friction per joint.
 
 
 def actuators_json(model: ExportModel) -> bytes:
-    """Position controllers and what the drives add, as JSON: the keys are those of Isaac Lab's DelayedPDActuatorCfg.
+    """Position controllers and drives as JSON, with the keys of Isaac Lab's DelayedPDActuatorCfg.
 
     stiffness, damping: N m/rad and N m s/rad.    armature: kg m^2.    friction: Coulomb, N m.    viscous_friction: N m
     s/rad.    effort_limit: N m, null = none.    min_delay, max_delay: s, from a command to its torque; divide them by
-    the simulation's step.    hold: s, for which a command acts.    loop: "drive" where a late command meets the motion
-    of the moment, as DelayedPDActuatorCfg has it; "computer" where the whole torque is late.
+    the simulation's step.    hold: s, for which a command acts.    loop: "drive" if a late command meets the present
+    motion, as in DelayedPDActuatorCfg; "computer" if the whole torque is late.
 
-    Raises UsageError for a robot whose position controllers are not known.
+    Raises UsageError for a robot without known gains.
     """
     servo = model.robot.drive.servo
     if servo is None or not servo.known:
         raise UsageError(
             "no-gains",
-            found="a robot whose position controllers are not known",
-            expected="a run of a log of commands, or a robot with gains",
+            found="a robot without known gains of its position controllers",
+            expected="a run identified from commanded positions, or a robot file with gains",
             do="give drive.kp and drive.kd to dynid identify, or choose another format",
         )
     actuators: list[dict[str, Any]] = [
@@ -148,8 +164,8 @@ def actuators_json(model: ExportModel) -> bytes:
         for j, name in enumerate(model.robot.joint_names)
     ]
     if not np.isfinite(servo.delay):
-        for one in actuators:
-            one["min_delay"] = one["max_delay"] = 0.0
+        for actuator in actuators:
+            actuator["min_delay"] = actuator["max_delay"] = 0.0
     units = "rad, N m, kg m^2, s (m, N, kg of sliding joints)"
     return (
         json.dumps({"robot": model.robot.name, "units": units, "actuators": actuators}, indent=2).encode()

@@ -1,4 +1,4 @@
-"""URDF: the user's own file with only its numbers changed, or a new one for robots described otherwise."""
+"""URDF: the user's file with only its numbers changed, or a new file for robots read from other formats."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, Place, RefusedError
 from dynid.exporters.model import (
     ExportModel,
+    followed_joint,
     kept_share,
-    mimicked,
-    shared_text,
-    turned_zeros,
+    scaled_inertia_text,
     unique,
+    with_zero_offsets,
     xml_name,
 )
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
@@ -33,18 +33,38 @@ from dynid.spatial.inertia import six, symmetric, transformed
 from dynid.terms.exports import JointSpring
 from dynid.terms.spring import described_springs
 
-# A number of the file that is this close to the model's stays as it is written.
+# Relative difference below which a number in the file stays as it is written.
 _SAME = 1e-13
 _SIX = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
 
 
 def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, tuple[str, ...]]:
-    """The file with the model's inertias and friction.
+    """Edit inertias and friction of a URDF file in place.
 
-    Links on fixed joints keep their inertia, or the share of it that leaves a possible rest, and none where it was
-    filled in; the moving link that carries them takes the rest.
-    Returns the bytes and what there is to say of such shares.
-    Raises InputError if the file describes another robot.
+    Links on fixed joints keep their inertia, or the share of it that leaves a physical remainder, and lose it where
+    dynid had filled it in. The moving link that carries them gets the remainder.
+
+    Parameters
+    ----------
+    model : ExportModel
+        The model.
+    path : Path
+        The file.
+    reading : Reading
+        How the file is read.
+
+    Returns
+    -------
+    data : bytes
+        The edited file.
+    notes : tuple of str
+        Sentences about inertias that were scaled down.
+
+    Raises
+    ------
+    InputError
+        If the file is another robot's.
+
     """
     data, element = read_source(path, "robot", "URDF")
     robot = read_urdf(element, path, reading, Diagnostics())
@@ -56,8 +76,8 @@ def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
     joints = {tag.attributes.get("name"): tag for tag in tags.all("joint")}
     if WORLD in urdf.links and WORLD not in links:
         edits.add(tags, [f'<link name="{WORLD}"/>'])
-    own, notes = _own_inertias(model, urdf)
-    for name, pi in own.items():
+    inertias, notes = _link_inertias(model, urdf)
+    for name, pi in inertias.items():
         _set_inertial(edits, links[name], pi, path)
     for j, name in enumerate(robot.joint_names):
         _set_dynamics(edits, joints[name], float(model.viscous[j]), float(model.coulomb[j]))
@@ -68,50 +88,63 @@ def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
     return edits.result(), notes
 
 
-def require_same_tree(wanted: RobotModel, found: RobotModel, path: str | Path) -> None:
-    """Raises InputError if a file describes another tree of joints than a run's robot."""
+def require_same_tree(wanted: RobotModel, other: RobotModel, path: str | Path) -> None:
+    """Raise InputError if a file has other joints than the robot of a run.
+
+    Parameters
+    ----------
+    wanted : RobotModel
+        The robot of the run.
+    other : RobotModel
+        The robot of the file.
+    path : str or Path
+        The file, for the message.
+
+    """
     same = (
-        wanted.tree_joint_names == found.tree_joint_names
-        and wanted.body_names == found.body_names
-        and np.array_equal(wanted.parent, found.parent)
-        and np.allclose(wanted.T_parent_joint, found.T_parent_joint, rtol=0, atol=1e-9)
-        and np.allclose(wanted.axis, found.axis, rtol=0, atol=1e-9)
+        wanted.tree_joint_names == other.tree_joint_names
+        and wanted.body_names == other.body_names
+        and np.array_equal(wanted.parent, other.parent)
+        and np.allclose(wanted.T_parent_joint, other.T_parent_joint, rtol=0, atol=1e-9)
+        and np.allclose(wanted.axis, other.axis, rtol=0, atol=1e-9)
     )
     if not same:
         raise InputError(
             "other-robot",
-            found="another tree of joints than the run's",
-            expected="the file that the run was made from, unchanged in its joints",
+            found="joints that differ from those of the run's robot",
+            expected="the robot file of the run, with unchanged joints",
             do="give it with --source",
             place=Place(file=str(path)),
         )
 
 
-def _own_inertias(model: ExportModel, urdf: LinkTree) -> tuple[dict[str, Float], tuple[str, ...]]:
-    # Of every link whose inertia changes: what is left for the link on a moving joint after the links fixed to it have
-    # kept theirs, or as much of theirs as leaves something possible.
+def _link_inertias(model: ExportModel, urdf: LinkTree) -> tuple[dict[str, Float], tuple[str, ...]]:
+    # Links on fixed joints keep their inertia, or the share of it that leaves a physical remainder; the link on the
+    # moving joint gets the remainder.
     children = children_of(urdf.joints)
-    found: dict[str, Float] = {}
+    inertias: dict[str, Float] = {}
     notes = []
     for name, pi in zip(model.robot.body_names, model.inertia, strict=True):
-        kept, own = np.zeros(10), {}
+        kept, carried = np.zeros(10), {}
         stack = [(joint, np.eye(4)) for joint in children.get(name, []) if not joint.moves]
         while stack:
             joint, frame = stack.pop()
             here = frame @ joint.placement
             inertial = urdf.links[joint.child].inertial
             if urdf.links[joint.child].filled_in:
-                found[joint.child] = np.zeros(10)
+                inertias[joint.child] = np.zeros(10)
             if inertial is not None:
-                own[joint.child] = np.array(inertial.parameters)
+                carried[joint.child] = np.array(inertial.parameters)
                 kept = kept + transformed(inertial.parameters, here)
-            stack += [(one, here) for one in children.get(joint.child, []) if not one.moves]
+            stack += [
+                (fixed_joint, here) for fixed_joint in children.get(joint.child, []) if not fixed_joint.moves
+            ]
         share = kept_share(pi, kept)
         if share < 1.0:
-            notes.append(shared_text(name, share, kept, pi))
-            found |= {child: share * inertia for child, inertia in own.items()}
-        found[name] = pi - share * kept
-    return found, tuple(notes)
+            notes.append(scaled_inertia_text(name, share, kept, pi))
+            inertias |= {child: share * inertia for child, inertia in carried.items()}
+        inertias[name] = pi - share * kept
+    return inertias, tuple(notes)
 
 
 def _set_inertial(edits: Edits, link: Tag, pi: Float, path: Path) -> None:
@@ -151,11 +184,11 @@ def _central(pi: Float, link: Tag, path: Path, com: Float | None = None) -> tupl
             raise RefusedError(
                 "massless",
                 found=f"link '{link.attributes.get('name')}' with a first moment and no mass",
-                expected="a mass: URDF gives centres of mass",
+                expected="a mass, since URDF stores the centre of mass",
                 place=Place(file=str(path)),
             )
         return 0.0, np.zeros(3) if com is None else com, symmetric(pi[4:])
-    # As to_com, for a mass of any sign.
+    # to_com refuses negative masses, which --allow-unphysical exports.
     c = pi[1:4] / mass
     return mass, c, symmetric(pi[4:]) - mass * (float(c @ c) * np.eye(3) - np.outer(c, c))
 
@@ -170,7 +203,7 @@ def _set_dynamics(edits: Edits, joint: Tag, viscous: float, coulomb: float) -> N
 
 
 def _set_origin(edits: Edits, joint: Tag, axis: Float, by: float, slides: bool) -> None:
-    # The joint stands further: its frame is moved along its own axis.
+    # A zero offset moves the joint frame along its own axis.
     origin = joint.find("origin")
     R, p = rotation_rpy(np.array(_numbers(origin, "rpy", 3))), np.array(_numbers(origin, "xyz", 3))
     if slides:
@@ -197,12 +230,12 @@ def _numbers(tag: Tag | None, key: str, count: int) -> list[float]:
 
 
 def join(values: Sequence[float] | Float) -> str:
-    """Numbers with all their digits, separated by blanks."""
+    """Numbers with all digits, separated by blanks."""
     return " ".join(repr(float(value)) for value in values)
 
 
 def inertial_lines(mass: float, com: Float, inertia: Float) -> list[str]:
-    """An <inertial> element; com and the inertia (3, 3) about it are in the link's frame."""
+    """Lines of an <inertial> element; com and the inertia (3, 3) about it are in the link's frame."""
     entries = " ".join(f'{k}="{v!r}"' for k, v in zip(_SIX, six(inertia).tolist(), strict=True))
     return [
         "<inertial>",
@@ -214,10 +247,10 @@ def inertial_lines(mass: float, com: Float, inertia: Float) -> list[str]:
 
 
 def rpy_of(R: Float) -> Float:
-    """Roll, pitch, yaw of a rotation (3, 3), the inverse of rotation_rpy.
+    """Roll, pitch and yaw of a rotation (3, 3), the inverse of rotation_rpy.
 
-    Roll is what is left when pitch and yaw are taken off: it makes up for a yaw that rounding leaves undetermined where
-    the pitch is near a right angle.
+    Roll is computed from what remains after pitch and yaw, so that it compensates a yaw that rounding leaves
+    undetermined where the pitch is near a right angle.
     """
     yaw = math.atan2(R[1, 0], R[0, 0])
     s, c = math.sin(yaw), math.cos(yaw)
@@ -225,13 +258,26 @@ def rpy_of(R: Float) -> Float:
     return np.array([math.atan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1]), pitch, yaw])
 
 
-# A URDF written anew, for robots that were not described by one.
+# A new URDF file, for robots that were read from another format.
 
+# rad or m: limit that stands for none, as URDF requires limits of such joints.
 _FAR = 1e9
 
 
 def new_urdf(model: ExportModel) -> bytes:
-    """Base link, one link a body in its joint frame, joints with limits, friction and mimic."""
+    """Write a new URDF file: base link, one link per body in its joint frame, joints with limits, friction and mimic.
+
+    Parameters
+    ----------
+    model : ExportModel
+        The model.
+
+    Returns
+    -------
+    bytes
+        The file.
+
+    """
     robot = model.robot
     base, *links = unique([xml_name(name) or "link" for name in ("base", *robot.body_names)])
     joints = unique([xml_name(name) or "joint" for name in robot.tree_joint_names])
@@ -247,7 +293,7 @@ def _link(name: str, model: ExportModel, i: int) -> list[str]:
     pi = model.inertia[i]
     if not pi.any():
         return [f"  <link name={quoteattr(name)}/>"]
-    # A body without mass has its inertia about the frame itself.
+    # Without mass there is no centre, and the inertia is about the frame.
     com = pi[1:4] / pi[0] if pi[0] else np.zeros(3)
     xx, xy, yy, xz, yz, zz = pi[4:]
     about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -261,9 +307,9 @@ def _joint(
 ) -> list[str]:
     T = robot.T_parent_joint[i]
     kind = robot.joint_types[i]
-    own = robot.tree_joint_names[i]
-    mimic = own not in robot.joint_names
-    j, factor = mimicked(robot, i, "URDF") if mimic else (robot.joint_names.index(own), 1.0)
+    joint_name = robot.tree_joint_names[i]
+    mimic = joint_name not in robot.joint_names
+    j, factor = followed_joint(robot, i, "URDF") if mimic else (robot.joint_names.index(joint_name), 1.0)
     limits = robot.limits
     lower, upper = float(limits.lower[j]), float(limits.upper[j])
     if kind is JointType.REVOLUTE and (mimic or not np.isfinite([lower, upper]).any()):
@@ -275,7 +321,7 @@ def _joint(
         f"    <child link={quoteattr(child)}/>",
         f'    <axis xyz="{join(robot.axis[i])}"/>',
     ]
-    # Zero stands for "not known" in both.
+    # URDF writes 0 for an unknown limit of velocity and effort.
     velocity, effort = (
         float(value) if np.isfinite(value) else 0.0 for value in (limits.velocity[j], limits.effort[j])
     )
@@ -294,31 +340,53 @@ def _joint(
     return [*lines, "  </joint>"]
 
 
-# A model without the joints that are held, brought back to the description that has them.
+# A model without locked joints, brought back to the robot file that has them.
 
 
-def unlocked(model: ExportModel, described: RobotModel, held: Locked) -> tuple[ExportModel, tuple[str, ...]]:
-    """The model with the joints of the whole description, and what there is to say of shares.
+def unlocked(
+    model: ExportModel, described: RobotModel, locked_robot: Locked
+) -> tuple[ExportModel, tuple[str, ...]]:
+    """Bring a model without its locked joints back to the robot file that has them.
 
-    held: the description with the joints held that the model lacks. Bodies on those joints keep the inertia that is
-    described, or the share of it that leaves a possible rest; those that carry them take the rest. Friction, rotors
-    and springs are as described.
-    Raises InputError if the description is another robot's.
+    Links on locked joints keep the inertia of the file, or the share of it that leaves a physical remainder; the links
+    that carry them get the remainder. Friction, rotors and springs of locked joints are those of the file.
+
+    Parameters
+    ----------
+    model : ExportModel
+        Model without the locked joints.
+    described : RobotModel
+        The robot of the file, with all joints.
+    locked_robot : Locked
+        The same robot with these joints locked.
+
+    Returns
+    -------
+    model : ExportModel
+        Model with all joints.
+    notes : tuple of str
+        Sentences about inertias that were scaled down.
+
+    Raises
+    ------
+    InputError
+        If the file is another robot's.
+
     """
-    require_same_tree(model.described, held.robot, described.source)
+    require_same_tree(model.described, locked_robot.robot, described.source)
     inertia = np.where(np.isfinite(described.inertia_prior), described.inertia_prior, 0.0)
-    kept = [i for i, name in enumerate(described.body_names) if name in held.robot.body_names]
+    kept = [i for i, name in enumerate(described.body_names) if name in locked_robot.robot.body_names]
     carried = np.zeros_like(model.inertia)
-    for i, on in enumerate(held.carrier):
+    for i, on in enumerate(locked_robot.carrier):
         if i not in kept and on >= 0:
-            carried[on] += transformed(inertia[i], held.frames[i])
+            carried[on] += transformed(inertia[i], locked_robot.frames[i])
     shares = [kept_share(whole, part) for whole, part in zip(model.inertia, carried, strict=True)]
-    for i, on in enumerate(held.carrier):
+    for i, on in enumerate(locked_robot.carrier):
         if i not in kept and on >= 0:
             inertia[i] *= shares[on]
     inertia[kept] = model.inertia - np.array(shares)[:, None] * carried
     notes = [
-        shared_text(name, share, part, whole)
+        scaled_inertia_text(name, share, part, whole)
         for name, share, part, whole in zip(
             model.robot.body_names, shares, carried, model.inertia, strict=True
         )
@@ -331,26 +399,30 @@ def unlocked(model: ExportModel, described: RobotModel, held: Locked) -> tuple[E
         whole[joints] = values
         return whole
 
-    def on_whole(one: JointSpring) -> JointSpring:
+    def on_whole(spring: JointSpring) -> JointSpring:
         weights = np.zeros(described.n)
-        weights[joints] = one.weights
-        return replace(one, weights=weights)
+        weights[joints] = spring.weights
+        return replace(spring, weights=weights)
 
-    there = [described.joint_names.index(name) for name in held.robot.locked if name in described.joint_names]
-    springs = [one for one in described_springs(described) if one.joints[0] in there]
-    none, one = np.zeros(described.n), np.ones(described.n)
-    zeros = spread(model.zeros, none)
+    locked_joints = [
+        described.joint_names.index(name)
+        for name in locked_robot.robot.locked
+        if name in described.joint_names
+    ]
+    springs = [spring for spring in described_springs(described) if spring.joints[0] in locked_joints]
+    nothing, unit = np.zeros(described.n), np.ones(described.n)
+    zeros = spread(model.zeros, nothing)
     return replace(
         model,
-        robot=turned_zeros(described, zeros),
+        robot=with_zero_offsets(described, zeros),
         inertia=inertia,
         rotor=spread(model.rotor, described.drive.reflected_rotor_inertia),
         viscous=spread(model.viscous, described.friction_prior[:, 0]),
         coulomb=spread(model.coulomb, described.friction_prior[:, 1]),
-        offset=spread(model.offset, none),
-        width=spread(model.width, none),
-        peak=spread(model.peak, one),
-        distance=spread(model.distance, none),
+        offset=spread(model.offset, nothing),
+        width=spread(model.width, nothing),
+        peak=spread(model.peak, unit),
+        distance=spread(model.distance, nothing),
         zeros=zeros,
         reach=np.zeros((0, 2)),
         springs=(*map(on_whole, model.springs), *springs),

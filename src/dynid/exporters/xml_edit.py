@@ -1,4 +1,4 @@
-"""XML changed in place: where every tag and attribute stands in the bytes of a file, and edits that touch no other."""
+"""XML edited in place: positions of tags and attributes in the bytes of a file, and edits that touch nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LEVEL = b"  "
 
 @dataclasses.dataclass
 class Tag:
-    """An opening tag: values by attribute, and where they stand.
+    """An opening tag with its attributes and their positions in the file.
 
     start, name_end, end: of the tag, behind its name, behind its bracket.    closed: behind its closing tag.
     spans: of values without quotes.    wholes: of attributes with the blanks before them.
@@ -56,14 +56,35 @@ class Tag:
 
 
 def read_source(path: Path, tag: str, kind: str) -> tuple[bytes, Element]:
-    """Bytes and root of the file that a run was made from; raises InputError for another root than `tag`."""
-    data = read_bytes(path, f"the {kind} that the run was made from", MAX_BYTES)
+    """Read the robot file of a run.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    tag : str
+        Expected root element.
+    kind : str
+        Name of the format, for the message.
+
+    Returns
+    -------
+    tuple of bytes and Element
+        The file and its root.
+
+    Raises
+    ------
+    InputError
+        If the root is another element.
+
+    """
+    data = read_bytes(path, f"the {kind} file of the run", MAX_BYTES)
     element = parse(data, str(path))
     if element.tag != tag:
         raise InputError(
             "robot-format",
             found=f"<{element.tag}>",
-            expected=f"the {kind} of the run",
+            expected=f"the {kind} file of the run",
             place=Place(file=str(path)),
         )
     return data, element
@@ -71,25 +92,25 @@ def read_source(path: Path, tag: str, kind: str) -> tuple[bytes, Element]:
 
 @dataclasses.dataclass
 class Edits:
-    """Changes to a file: (start, end, new bytes), applied at once."""
+    """Edits of a file, (start, end, new bytes), applied together."""
 
     data: bytes
     changes: list[tuple[int, int, bytes]] = field(default_factory=list)
 
     def set(self, tag: Tag, attribute: str, value: str) -> None:
-        """Changes an attribute, or adds it behind the tag's name."""
+        """Change an attribute, or add it behind the tag's name."""
         if attribute in tag.spans:
             self.changes.append((*tag.spans[attribute], quoteattr(value)[1:-1].encode()))
         else:
             self.changes.append((tag.name_end, tag.name_end, f" {attribute}={quoteattr(value)}".encode()))
 
     def remove(self, tag: Tag, attribute: str) -> None:
-        """Takes an attribute away, if it is there."""
+        """Remove an attribute if it exists."""
         if attribute in tag.wholes:
             self.changes.append((*tag.wholes[attribute], b""))
 
     def add(self, parents: Tag, elements: list[str]) -> None:
-        """Adds lines of XML as the first content of an element, indented like the file."""
+        """Add lines of XML as first content of an element, indented like the file."""
         newline = b"\r\n" if b"\r\n" in self.data else b"\n"
         margin = self._margin(parents.start)
         text = b"".join(newline + margin + _LEVEL + line.encode() for line in elements)
@@ -101,7 +122,7 @@ class Edits:
         self.changes.append((slash, parents.end, b">" + text + closing))
 
     def drop(self, tag: Tag) -> None:
-        """Takes an element away, with its line if nothing else stands there; what it holds must not be changed."""
+        """Remove an element, with its line if nothing else is on it; its content must not be edited."""
         start, end = tag.start, tag.closed
         line = self.data.rfind(b"\n", 0, start) + 1
         rest = self.data.find(b"\n", end)
@@ -110,7 +131,7 @@ class Edits:
         self.changes.append((start, end, b""))
 
     def result(self) -> bytes:
-        """The changed file."""
+        """The edited file."""
         pieces, position = [], 0
         for start, end, new in sorted(self.changes, key=lambda change: change[:2]):
             pieces += [self.data[position:start], new]
@@ -123,9 +144,9 @@ class Edits:
 
 
 def scan(data: bytes, file: str) -> Tag:
-    """Root tag of XML that has been checked before.
+    """Root tag of XML that was parsed before.
 
-    Raises InputError for an encoding in which tags cannot be found byte by byte.
+    Raises InputError if the encoding does not allow tags to be found byte by byte.
     """
     parser = expat.ParserCreate()
     open_tags: list[Tag] = []
@@ -156,23 +177,22 @@ def _tag(data: bytes, start: int, name: str, attributes: dict[str, str], file: s
     if opening is None or opening[0][1:] != name.encode():
         raise InputError(
             "encoding",
-            found="an encoding in which XML cannot be changed in place",
+            found="an encoding in which XML cannot be edited in place",
             expected="UTF-8",
             do="save the file as UTF-8",
             place=Place(file=file),
         )
     position, spans, wholes = opening.end(), {}, {}
-    while (one := _ATTRIBUTE.match(data, position)) is not None:
-        spans[one[1].decode()] = one.start(2) + 1, one.end(2) - 1
-        wholes[one[1].decode()] = one.span()
-        position = one.end()
+    while (attribute := _ATTRIBUTE.match(data, position)) is not None:
+        spans[attribute[1].decode()] = attribute.start(2) + 1, attribute.end(2) - 1
+        wholes[attribute[1].decode()] = attribute.span()
+        position = attribute.end()
     end = data.index(b">", position) + 1
     empty = data[position:end].strip() == b"/>"
     return Tag(name, attributes, start, opening.end(), end, empty, spans, wholes)
 
 
-# Meshes, textures and height fields that a changed file names: where they lie from its new folder, or left
-# out.
+# Meshes, textures and height fields that a file names: their paths from a new folder, or removal if they do not exist.
 
 # Where MuJoCo looks for the files that an element names.
 MJCF_FOLDERS = {
@@ -180,7 +200,7 @@ MJCF_FOLDERS = {
 }  # fmt: skip
 _FILE_SCHEME = "file://"
 _SIDES = ("fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
-# Attributes by which geoms are named elsewhere, and by which they and materials name what is read from files.
+# Attributes that name geoms, and attributes that name objects read from files.
 _OF_GEOMS = ("geom", "geom1", "geom2")
 _OF_OBJECTS = (("objtype", "objname"), ("reftype", "refname"))
 _GEOM_ASSETS = ("mesh", "hfield")
@@ -190,10 +210,10 @@ _PLAIN = 'rgba="0.5 0.5 0.5 1"'
 
 @dataclass(frozen=True)
 class Placed:
-    """A file whose names of other files hold from its own folder.
+    """A file whose references to other files are valid from its folder.
 
-    absent: names of files that do not exist.    dropped: shapes (geoms, visuals, collisions) left out with them.
-    moved: names that were written anew.
+    absent: references to files that do not exist.    dropped: number of shapes (geoms, visuals, collisions) left out
+    with them.    moved: number of references that were rewritten.
     """
 
     data: bytes
@@ -203,9 +223,22 @@ class Placed:
 
 
 def place_mjcf(data: bytes, source: Path, target: Path, *, shapes: bool = True) -> Placed:
-    """MJCF that lay at `source`, for `target`: folders of assets are named from there, geoms of absent ones left out.
+    """Move MJCF to another folder: rewrite the folders of its assets, and drop geoms whose assets do not exist.
 
-    shapes: False leaves out every asset that is read from a file. Inertias, joints and all other geoms stay.
+    Parameters
+    ----------
+    data : bytes
+        The file.
+    source, target : Path
+        Old and new path.
+    shapes : bool
+        False drops every asset that is read from a file. Inertias, joints and all other geoms stay.
+
+    Returns
+    -------
+    Placed
+        The new file.
+
     """
     root = scan(data, str(source))
     work = _Mjcf(root, Edits(data), source.resolve().parent, target.resolve().parent)
@@ -219,7 +252,7 @@ def place_mjcf(data: bytes, source: Path, target: Path, *, shapes: bool = True) 
 
 
 class _Mjcf:
-    """Assets of an MJCF file, read from below `start` and written for `end`, and what shows those that are left out."""
+    """Assets of an MJCF file, looked up from `start` and written for `end`, and what uses those that are dropped."""
 
     def __init__(self, root: Tag, edits: Edits, start: Path, end: Path) -> None:
         self.root, self.edits, self.start, self.end = root, edits, start, end
@@ -248,14 +281,14 @@ class _Mjcf:
         self.edits.drop(tag)
         self.absent += [name for name in names if name not in self.absent]
         if tag.name in self.lost:
-            # An asset without a name has that of its file.
+            # MuJoCo names an asset without a name by its file.
             stem = Path(_file_name(tag.attributes.get("file", ""))).stem
             self.lost[tag.name].add(tag.attributes.get("name", stem))
         else:
             self.shapes += 1
 
     def name_folders(self) -> None:
-        folders = {option: _from(self.end, self.start / folder) for option, folder in self.used.items()}
+        folders = {option: _path_from(self.end, self.start / folder) for option, folder in self.used.items()}
         compilers = self.root.all("compiler")
         for option, folder in folders.items() if compilers else ():
             self.edits.set(compilers[-1], option, folder)
@@ -270,28 +303,35 @@ class _Mjcf:
                 self.edits.remove(tag, "texture")
             if tag.name == "layer" and tag.attributes.get("texture", "") in self.lost["texture"]:
                 self.edits.drop(tag)
-        for section in (one for name in _NAMING_GEOMS for one in self.root.all(name)):
+        for section in (element for name in _NAMING_GEOMS for element in self.root.all(name)):
             for tag in section.walk():
-                if _names_one(tag, gone):
+                if _names_geom(tag, gone):
                     self.edits.drop(tag)
 
     def _drop_geoms(self) -> set[str]:
         defaults = _defaults(self.root)
         for kind in _GEOM_ASSETS:
-            for tag in (one for top in self.root.all("default") for one in top.walk() if one.name == "geom"):
+            for tag in (
+                element
+                for top in self.root.all("default")
+                for element in top.walk()
+                if element.name == "geom"
+            ):
                 if tag.attributes.get(kind, "") in self.lost[kind]:
                     self.edits.remove(tag, kind)
         gone: set[str] = set()
         for tag, around in _with_classes(self.root):
-            own = defaults.get(tag.attributes.get("class", around), {}) | tag.attributes
-            if tag.name == "geom" and any(own.get(kind, "") in self.lost[kind] for kind in _GEOM_ASSETS):
+            attributes = defaults.get(tag.attributes.get("class", around), {}) | tag.attributes
+            if tag.name == "geom" and any(
+                attributes.get(kind, "") in self.lost[kind] for kind in _GEOM_ASSETS
+            ):
                 self.edits.drop(tag)
                 self.shapes += 1
                 gone |= {tag.attributes["name"]} if "name" in tag.attributes else set()
         return gone
 
 
-def _names_one(tag: Tag, geoms: set[str]) -> bool:
+def _names_geom(tag: Tag, geoms: set[str]) -> bool:
     named = {tag.attributes[key] for key in _OF_GEOMS if key in tag.attributes}
     named |= {
         tag.attributes.get(name, "") for kind, name in _OF_OBJECTS if tag.attributes.get(kind) == "geom"
@@ -304,25 +344,25 @@ def _file_name(name: str) -> str:
 
 
 def _defaults(root: Tag) -> dict[str, dict[str, str]]:
-    # By class, what a geom of it is where it says nothing itself; "" = of no class.
-    found: dict[str, dict[str, str]] = {"": {}}
+    # Attributes of geoms per default class; "" = no class.
+    classes: dict[str, dict[str, str]] = {"": {}}
 
     def visit(tag: Tag, name: str, inherited: dict[str, str]) -> None:
-        own = dict(inherited)
+        geom_attributes = dict(inherited)
         for geom in tag.all("geom"):
-            own |= geom.attributes
-        found[name] = own
+            geom_attributes |= geom.attributes
+        classes[name] = geom_attributes
         for child in tag.all("default"):
-            visit(child, child.attributes.get("class", ""), own)
+            visit(child, child.attributes.get("class", ""), geom_attributes)
 
     for top in root.all("default"):
-        visit(top, "", found[""])
-        found[top.attributes.get("class", "main")] = found[""]
-    return found
+        visit(top, "", classes[""])
+        classes[top.attributes.get("class", "main")] = classes[""]
+    return classes
 
 
 def _with_classes(root: Tag) -> Iterator[tuple[Tag, str]]:
-    # Elements of the worldbody, and the class that the nearest `childclass` around each names.
+    # Elements of the worldbody with the class of the nearest `childclass` around each.
     stack = [(world, "") for world in root.all("worldbody")]
     while stack:
         tag, around = stack.pop()
@@ -332,9 +372,22 @@ def _with_classes(root: Tag) -> Iterator[tuple[Tag, str]]:
 
 
 def place_urdf(data: bytes, source: Path, target: Path) -> Placed:
-    """URDF that lay at `source`, for `target`: meshes and textures are named from there, absent ones left out.
+    """Move URDF to another folder: rewrite paths of meshes and textures, and drop those that do not exist.
 
-    Names by package (and those on a network) do not depend on the folder and stay.
+    Paths by package or with a network address do not depend on the folder and stay.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+    source, target : Path
+        Old and new path.
+
+    Returns
+    -------
+    Placed
+        The new file.
+
     """
     root = scan(data, str(source))
     work = _Urdf(Edits(data), source.resolve().parent, target.resolve().parent)
@@ -348,7 +401,7 @@ def place_urdf(data: bytes, source: Path, target: Path) -> Placed:
 
 @dataclass
 class _Urdf:
-    """Shapes and materials of a URDF whose files are looked for in `start` and named from `end`."""
+    """Shapes and materials of a URDF, looked up from `start` and written for `end`."""
 
     edits: Edits
     start: Path
@@ -376,7 +429,7 @@ class _Urdf:
                 self.edits.add(material, [f"<color {_PLAIN}/>"])
 
     def _place(self, tag: Tag) -> bool:
-        # Names the file from the new folder; False if there is none.
+        # Rewrites the path; False if the file does not exist.
         name = tag.attributes.get("filename", "")
         local = name.removeprefix(_FILE_SCHEME)
         if not name or "://" in local:
@@ -385,13 +438,13 @@ class _Urdf:
             self.absent += [name] if name not in self.absent else []
             return False
         if local == name and not Path(name).is_absolute() and self.start != self.end:
-            self.edits.set(tag, "filename", _from(self.end, self.start / name))
+            self.edits.set(tag, "filename", _path_from(self.end, self.start / name))
             self.moved += 1
         return True
 
 
-def _from(folder: Path, path: Path) -> str:
-    # Relative, so that the files may move together; another drive can be named in full alone.
+def _path_from(folder: Path, path: Path) -> str:
+    # Relative paths survive moving both folders; Windows has none between drives.
     try:
         return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:

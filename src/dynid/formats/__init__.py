@@ -1,1 +1,6 @@
-"""Formats that few logs and robots come in: USD, SDF, xacro, workbooks, YAML, traces, port folders, XML messages."""
+"""File formats of robots and logs that are needed less often.
+
+Robot files: SDF and USD. Logs: Excel workbooks, YAML and printed ROS messages, CODESYS traces, YARP dumps, XML
+messages and text that names each value. The core names these readers in its registries and loads them when a file
+needs them. Some need an optional package, which the error message names.
+"""

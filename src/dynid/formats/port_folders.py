@@ -1,4 +1,4 @@
-"""What yarpdatadumper records: a folder for each port, with data.log ("counter stamp values ...") beside info.log.
+"""Recordings of yarpdatadumper: one folder per port, with data.log ("counter stamp values ...") and info.log.
 
 Order of the extended states: jointData.thrift of robotology/yarp.
 """
@@ -17,12 +17,14 @@ from dynid.base import Diagnostic, Float, InputError, Place, Severity
 from dynid.log import ArrayTable, CsvReader, Series, StoredArray, Table, Text
 
 _DATA, _INFO = "data.log", "info.log"
+# Rows that are read at once.
 _ROWS = 32768
-# Folders of folders are dumps of several parts: icub/left_arm/state.
+# Depth of port folders (icub/left_arm/state), and maximum number of ports.
 _DEEPEST, _MOST_PORTS = 4, 64
-# Ports with fewer rows than this share of the most are no signals of joints, and follow the others.
+# Ports with fewer rows than this share of the longest carry no joint signals, and do not determine the rows.
 _SLOW = 0.1
-# Two stamps in a row, of sending and reception, differ by less than this share of what they pass through.
+# Variation of the difference between two columns, relative to their range, below which both are stamps (of sending and
+# reception).
 _SAME_CLOCK = 0.01
 _STATES = (
     "jointPosition",
@@ -36,33 +38,52 @@ _STATES = (
     "current",
 )
 _BOARD = re.compile(r"(?:^|[/_-])state(?:ext)?(?::o)?$", re.IGNORECASE)
-# Behind them control and interaction modes; early versions have no current.
+# The states are followed by control and interaction modes; early versions have no current.
 _LEAST_LISTS, _MODES = 10, 2
 
 
 class PortFolderReader:
-    """Opens folders that yarpdatadumper recorded, of one port or with a folder for each."""
+    """Opens folders that yarpdatadumper recorded, of one port or with one folder per port."""
 
     name = "YARP dump"
     suffixes: tuple[str, ...] = ()
 
     def can_read(self, head: bytes) -> bool:
-        """No file is one."""
+        """Always false, since a dump is a folder."""
         return False
 
     def can_read_folder(self, path: Path) -> bool:
-        """Whether a folder holds a dump of a port."""
+        """Whether a folder contains a dump of a port."""
         return bool(_ports(path))
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> PortFolders:
-        """Opens a folder; raises InputError where no port holds numbers, or no two share any time."""
+        """Open a folder.
+
+        Parameters
+        ----------
+        path : Path
+            The folder.
+        delimiter, decimal : str, optional
+            Not used by this format.
+
+        Returns
+        -------
+        PortFolders
+            The table.
+
+        Raises
+        ------
+        InputError
+            If no port contains numbers.
+
+        """
         return PortFolders(path)
 
 
 class PortFolders(ArrayTable):
-    """The ports of a dump side by side: columns PORT[0], PORT[1], ... and time in s, a row for each of one port's.
+    """The ports of a dump side by side: columns PORT[0], PORT[1], ... and time in s.
 
-    Rows are those of the slowest port; what other ports say is brought to their times along a straight line.
+    Rows are those of the slowest port; other ports are interpolated linearly to its times.
     """
 
     def __init__(self, path: Path) -> None:
@@ -70,15 +91,15 @@ class PortFolders(ArrayTable):
         ports: dict[str, tuple[Float, dict[str, Float]]] = {}
         left: list[str] = []
         for name, file in self._files.items():
-            found = _signals(file)
-            if found is None:
-                left.append(f"{name}: no port of numbers")
+            port_data = _signals(file)
+            if port_data is None:
+                left.append(f"{name}: no numbers")
             else:
-                ports[name] = found
+                ports[name] = port_data
         if not ports:
             raise InputError(
                 "no-rows",
-                found="a YARP dump without a port of numbers: " + ", ".join(self._files),
+                found="a YARP dump whose ports have no numbers: " + ", ".join(self._files),
                 expected=f"{_DATA} with lines 'counter stamp value value ...'",
                 place=Place(file=str(path)),
             )
@@ -88,25 +109,30 @@ class PortFolders(ArrayTable):
             key=lambda name: len(ports[name][0]),
         )
         t = ports[rows][0]
-        apart = [name for name, (own, _) in ports.items() if own[-1] < t[0] or own[0] > t[-1]]
-        left += [f"{name}: at another time than {rows}" for name in apart]
-        ports = {name: one for name, one in ports.items() if name not in apart}
-        low, high = max(own[0] for own, _ in ports.values()), min(own[-1] for own, _ in ports.values())
+        apart = [name for name, (stamps, _) in ports.items() if stamps[-1] < t[0] or stamps[0] > t[-1]]
+        left += [f"{name}: recorded at another time than {rows}" for name in apart]
+        ports = {name: port for name, port in ports.items() if name not in apart}
+        low, high = (
+            max(stamps[0] for stamps, _ in ports.values()),
+            min(stamps[-1] for stamps, _ in ports.values()),
+        )
         t = t[(t >= low) & (t <= high)]
         arrays = [StoredArray.of("time", t, unit="s")]
-        for name, (own, signals) in ports.items():
+        for name, (stamps, signals) in ports.items():
             for signal, values in signals.items():
-                at = np.stack([Series(own, column).at(t) for column in values.T], axis=1)
-                arrays.append(StoredArray.of(_word(name, signal), at))
+                at = np.stack([Series(stamps, column).at(t) for column in values.T], axis=1)
+                arrays.append(StoredArray.of(_signal_name(name, signal), at))
         super().__init__(path, arrays, left)
-        text = f"a row for each of {rows}, {len(t)} in all; other ports are brought to its times"
+        text = (
+            f"one row for each of the {len(t)} samples of {rows}; other ports are interpolated to their times"
+        )
         if len(ports) > 1:
             noted = Diagnostic(Severity.NOTE, "ports", text, Place(file=str(path)))
             self.remarks = (*self.remarks, noted)
 
     @property
     def sha256(self) -> str:
-        """Of the ports' names and hashes."""
+        """Hash of the ports' names and hashes."""
         lines = ""
         for name, path in self._files.items():
             with path.open("rb") as file:
@@ -115,17 +141,17 @@ class PortFolders(ArrayTable):
 
 
 def _ports(folder: Path) -> dict[str, Path]:
-    """The data of each port by the name of its folder, below the one that is given."""
-    found = {}
+    """The data file of each port in a folder, by the name of the port's folder."""
+    ports = {}
     for depth in range(_DEEPEST):
         for file in sorted(folder.glob("*/" * depth + _DATA)):
             if file.with_name(_INFO).is_file():
-                found[file.parent.relative_to(folder).as_posix() if depth else folder.name] = file
-    return found if len(found) <= _MOST_PORTS else {}
+                ports[file.parent.relative_to(folder).as_posix() if depth else folder.name] = file
+    return ports if len(ports) <= _MOST_PORTS else {}
 
 
-def _word(port: str, signal: str) -> str:
-    """What a signal of a port is called: a control board's state:o streams the positions of its encoders."""
+def _signal_name(port: str, signal: str) -> str:
+    """Name of a signal: state:o of a control board streams the positions of its encoders."""
     board = _BOARD.search(port)
     if board is None:
         return f"{port}/{signal}" if signal else port
@@ -134,7 +160,7 @@ def _word(port: str, signal: str) -> str:
 
 
 def _signals(file: Path) -> tuple[Float, dict[str, Float]] | None:
-    """Stamps (T,) s and signals (T, k) of a port by name, "" = its only one; None = it holds no numbers."""
+    """Stamps (T,) s and signals (T, k) of a port by name, "" = its only one; None = it has no numbers."""
     if not file.stat().st_size or "image" in file.with_name(_INFO).read_text("utf-8", "replace").lower():
         return None
     table = CsvReader().open(file)

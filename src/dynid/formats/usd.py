@@ -1,4 +1,4 @@
-"""USD: bodies and joints of UsdPhysics, read by the package usd-core.
+"""USD: rigid bodies and joints of UsdPhysics, read by the package usd-core.
 
 Source: UsdPhysics schema of OpenUSD (openusd.org/release/api/usd_physics_page_front.html); attributes of PhysX, as
 written by Isaac Sim, where the schema has none (armature, joint friction, speed limits).
@@ -47,13 +47,14 @@ WORLD = "world"
 _SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 _AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 _EARTH = 9.81  # m/s^2, where the scene says none
+# Most prims of a stage, since scenes may contain any number.
 _MAX_PRIMS = 200_000
 _DEGREE = math.pi / 180.0
 
 
 @dataclass(frozen=True)
 class UsdFormat:
-    """USD, recognised by its ending."""
+    """USD, recognised by its suffix."""
 
     name: str = "USD"
 
@@ -62,29 +63,51 @@ class UsdFormat:
         return file.suffix in _SUFFIXES
 
     def read(self, file: RobotFile) -> RobotModel:
-        """The robot; raises as `read_usd`."""
+        """Read the robot; raises as `read_usd`."""
         return read_usd(file.path, file.reading, file.diagnostics)
 
 
 def read_usd(path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
-    """The robot of a stage: its rigid bodies and joints; gravity is that of its physics scene.
+    """Read the robot of a stage: its rigid bodies and joints, with the gravity of its physics scene.
 
-    Lengths, masses and angles are brought to SI by the stage's own units. Inertias that would come from shapes are not
-    known. Bodies that no joint holds in the world stand still where the file puts them.
-    Raises ResourceError without the package usd-core, RefusedError for layers outside the folder and the user's
-    packages, InputErrors with all that is wrong otherwise.
+    Lengths, masses and angles are converted to SI by the stage's units. Inertias that would be computed from shapes
+    are unknown. Links without a joint to the world are fixed where the file puts them.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    reading : Reading
+        How it is read.
+    diagnostics : Diagnostics
+        Receives the warnings.
+
+    Returns
+    -------
+    RobotModel
+        The robot.
+
+    Raises
+    ------
+    ResourceError
+        Without the package usd-core.
+    RefusedError
+        For layers outside the folder and the user's packages.
+    InputErrors
+        With all errors of the file.
+
     """
     pxr = _package()
-    read_bytes(path, "a USD file", MAX_BYTES)  # there, readable, not too large
+    read_bytes(path, "a USD file", MAX_BYTES)  # checks existence and size
     place = Place(file=str(path))
-    # Without the file's directory in front a relative name could be taken for an address.
+    # A relative name without a folder could be taken for an address.
     try:
         stage = pxr.Usd.Stage.Open(str(path.resolve()))
-    except Exception as error:  # whatever the package raises
+    except Exception as error:  # the package raises various errors
         text = " ".join(str(error).split())
-        # The package says where in its own source it stopped, then what was wrong in the file.
-        said = re.search(r" : '(.*?)'(?: Error in |$)", text)
-        why = (said[1] if said else text).removeprefix(f"{path.resolve()}:")[:300]
+        # The package first reports the place in its own source, then the error in the file.
+        message = re.search(r" : '(.*?)'(?: Error in |$)", text)
+        why = (message[1] if message else text).removeprefix(f"{path.resolve()}:")[:300]
         raise InputError(
             "usd", found=f"a file that does not open ({why})", expected="a USD stage", place=place
         ) from error
@@ -101,15 +124,15 @@ def _package() -> Any:
     except ImportError as error:
         raise ResourceError(
             "missing-package",
-            found="a USD file and no package usd-core",
-            expected="what reads it",
+            found="a USD file, but no package usd-core",
+            expected="usd-core, which reads USD",
             do="pip install 'dynid[usd]'",
         ) from error
     return pxr
 
 
 def _check_layers(stage: Any, path: Path, reading: Reading, place: Place) -> None:
-    roots = [path.resolve().parent, *(Path(one).resolve() for one in reading.packages)]
+    roots = [path.resolve().parent, *(Path(folder).resolve() for folder in reading.packages)]
     for layer in stage.GetUsedLayers():
         if layer.anonymous:
             continue
@@ -119,7 +142,7 @@ def _check_layers(stage: Any, path: Path, reading: Reading, place: Place) -> Non
                 "outside-root",
                 found=f"the layer '{named}'",
                 expected=f"layers inside '{path.parent}'",
-                do="name the folder that it lies in, if it may be read: --packages DIR",
+                do="add its folder with --packages DIR if you trust it",
                 place=place,
             )
 
@@ -144,41 +167,43 @@ class _Reader:
                 raise RefusedError(
                     "usd-size",
                     found=f"more than {_MAX_PRIMS} prims",
-                    expected="a robot",
+                    expected="a robot, not a scene",
                     place=Place(str(path)),
                 )
 
     def robot(self) -> RobotModel:
         physics = self.pxr.UsdPhysics
-        bodies = [one for one in self.prims if one.HasAPI(physics.RigidBodyAPI)]
-        joints = [one for one in self.prims if one.IsA(physics.Joint)]
+        bodies = [prim for prim in self.prims if prim.HasAPI(physics.RigidBodyAPI)]
+        joints = [prim for prim in self.prims if prim.IsA(physics.Joint)]
         self.names = _names([*bodies, *joints])
         top = self._element(self.stage.GetPseudoRoot())
         check_size(top, len(bodies))
-        ends = {one.GetPath(): self._ends(one) for one in joints}
-        used = [one for one in joints if self._enabled(one)]
-        held: dict[str, Any] = {}
-        for one in used:
-            held.setdefault(ends[one.GetPath()][1], one)
-        poses = {self.names[one.GetPath()]: self._pose(one) for one in bodies}
-        # A link's frame is that of the joint that holds it, as in a URDF.
-        frames = {name: self._side(held[name], 1) if name in held else np.eye(4) for name in poses}
-        links = {self.names[one.GetPath()]: self._link(one, frames) for one in bodies}
-        on_world = any(ends[one.GetPath()][0] == WORLD for one in used)
+        ends = {prim.GetPath(): self._ends(prim) for prim in joints}
+        used = [prim for prim in joints if self._enabled(prim)]
+        holding_joint: dict[str, Any] = {}
+        for prim in used:
+            holding_joint.setdefault(ends[prim.GetPath()][1], prim)
+        poses = {self.names[prim.GetPath()]: self._pose(prim) for prim in bodies}
+        # As in URDF, a link's frame is that of its parent joint.
+        frames = {
+            name: self._side(holding_joint[name], 1) if name in holding_joint else np.eye(4) for name in poses
+        }
+        links = {self.names[prim.GetPath()]: self._link(prim, frames) for prim in bodies}
+        on_world = any(ends[prim.GetPath()][0] == WORLD for prim in used)
         if on_world:
             links[WORLD] = Link(WORLD, top, None)
             frames[WORLD], poses[WORLD] = np.eye(4), np.eye(4)
         made: dict[str, LinkJoint] = {}
         rotors: dict[str, float] = {}
-        for one in used:
-            joint = self._joint(one, *ends[one.GetPath()], frames)
+        for prim in used:
+            joint = self._joint(prim, *ends[prim.GetPath()], frames)
             if joint is not None:
                 made[joint.name] = joint
-                armature = self._number(one, "physxJoint:armature", math.nan)
+                armature = self._number(prim, "physxJoint:armature", math.nan)
                 rotors[joint.name] = armature * self._inertia_unit(joint.kind == "prismatic")
         self._stop()
-        prim = self.stage.GetDefaultPrim()
-        name = prim.GetName() if prim else self.path.stem
+        default_prim = self.stage.GetDefaultPrim()
+        name = default_prim.GetName() if default_prim else self.path.stem
         tree = checked_tree(name, top, links, made, self.reading, self.errors, self.diagnostics)
         if tree.root != WORLD:
             held_still([tree.root], self.diagnostics, links[tree.root].element.place)
@@ -193,22 +218,22 @@ class _Reader:
             raise InputErrors(self.errors)
 
     def _element(self, prim: Any) -> Element:
-        # Prims have a path and no line.
+        # Prims have a path but no line number.
         return Element(str(prim.GetTypeName() or "prim"), {"name": str(prim.GetPath())}, str(self.path), 0, 0)
 
-    def _fail(self, identifier: str, found: str, expected: str) -> None:
+    def _fail(self, identifier: str, finding: str, expected: str) -> None:
         place = Place(file=str(self.path))
-        self.errors.append(InputError(identifier, found=found, expected=expected, place=place))
+        self.errors.append(InputError(identifier, found=finding, expected=expected, place=place))
 
     def _enabled(self, prim: Any) -> bool:
         joint = self.pxr.UsdPhysics.Joint(prim)
         enabled = joint.GetJointEnabledAttr().Get() is not False
-        # Joints that the articulation leaves out close loops, which a tree has not.
+        # Joints outside of the articulation close loops, which a tree cannot have.
         excluded = joint.GetExcludeFromArticulationAttr().Get() is True
         if excluded and enabled:
             self.diagnostics.warn(
                 "usd-left-out",
-                f"joint '{self.names[prim.GetPath()]}' is no part of the articulation, and left out of the model",
+                f"joint '{self.names[prim.GetPath()]}' is excluded from the articulation, so the model omits it",
                 Place(file=str(self.path)),
             )
         return enabled and not excluded
@@ -220,12 +245,12 @@ class _Reader:
             self._fail(
                 "joint-ends",
                 f"joint '{self.names[prim.GetPath()]}' whose body1 is no rigid body",
-                "the body that it moves as body1, what holds it (or nothing, the world) as body0",
+                "the moving body as body1, and its parent (or nothing, for the world) as body0",
             )
         return first, second
 
     def _body(self, relation: Any) -> str:
-        # The rigid body that a target is, or lies in; the world where there is none.
+        # The rigid body that is or contains the target, else the world.
         for path in relation.GetTargets():
             prim = self.stage.GetPrimAtPath(path)
             while prim and not prim.IsPseudoRoot():
@@ -245,7 +270,7 @@ class _Reader:
         return np.asarray(np.linalg.norm(matrix, axis=1))
 
     def _side(self, prim: Any, side: int) -> Float:
-        # The joint's frame in the body of one side, or in the world.
+        # The joint's frame in the body of one side, or in the world frame.
         joint = self.pxr.UsdPhysics.Joint(prim)
         relation = joint.GetBody1Rel() if side else joint.GetBody0Rel()
         position = (joint.GetLocalPos1Attr() if side else joint.GetLocalPos0Attr()).Get()
@@ -276,7 +301,7 @@ class _Reader:
                 "negative-mass", f"body '{name}': mass {value:g}, inertia {moments}", "finite numbers >= 0"
             )
             return Link(name, element, None)
-        # The schema's own values for "from the shapes": 0 of mass and inertia, -inf of the centre.
+        # The schema's values for "compute from shapes": 0 for mass and inertia, -inf for the centre.
         if not (
             prim.HasAPI(self.pxr.UsdPhysics.MassAPI)
             and value > 0
@@ -349,8 +374,8 @@ class _Reader:
         return self.kilogram if slides else self.kilogram * self.metre**2
 
     def _number(self, prim: Any, attribute: str, default: float) -> float:
-        found = prim.GetAttribute(attribute)
-        return _float(found.Get(), default) if found and found.HasAuthoredValue() else default
+        authored = prim.GetAttribute(attribute)
+        return _float(authored.Get(), default) if authored and authored.HasAuthoredValue() else default
 
     def _gravity(self) -> Float:
         up = str(self.pxr.UsdGeom.GetStageUpAxis(self.stage))
@@ -368,8 +393,8 @@ class _Reader:
 
 
 def _names(prims: Iterable[Any]) -> dict[Any, str]:
-    # By the last part of the path where that is unique, by the whole path else.
-    short = {one.GetPath(): str(one.GetName()) for one in prims}
+    # Named by the last part of the path if that is unique, else by the whole path.
+    short = {prim.GetPath(): str(prim.GetName()) for prim in prims}
     count = Counter(short.values())
     return {path: name if count[name] == 1 and name != WORLD else str(path) for path, name in short.items()}
 

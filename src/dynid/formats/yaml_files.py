@@ -1,4 +1,4 @@
-"""Lists of numbers and of records in YAML, as programs write them: no tags, aliases or text over several lines."""
+"""Lists of numbers and of records in YAML, as programs write them: without tags, aliases or multi-line text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 from dynid.base import InputError, Place, number_of
 from dynid.log import ArrayTable, Budget, array_table, arrays_of, reading
 
-# Messages as `rostopic echo` and `ros2 topic echo` print them, one below the other with `---` between.
+# Messages as printed by `rostopic echo` and `ros2 topic echo`, separated by `---`.
 
+# Memory of Python's objects relative to the text.
 _TIMES_TEXT = 8
 _LINE = re.compile(
     r"^(?P<indent> *)(?P<dash>- ?)?(?:(?P<key>[A-Za-z_]\w*):(?:\s+(?P<value>.*))?|(?P<item>.*))$"
@@ -32,12 +33,33 @@ class EchoReader:
         return _BEGINS.match(text) is not None and _HAS.search(text) is not None and b"{" not in text[:64]
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Opens a file; raises InputError for lines that are no message, RefusedError for one that is too large."""
+        """Open a file of printed messages.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        delimiter, decimal : str, optional
+            Not used by this format.
+
+        Returns
+        -------
+        ArrayTable
+            The table.
+
+        Raises
+        ------
+        InputError
+            For lines that are no message.
+        RefusedError
+            If the file is too large.
+
+        """
         budget = Budget(path)
         budget.spend(_TIMES_TEXT * budget.size, "messages")
         with reading(path, "printed messages"), path.open(encoding="utf-8", errors="replace") as file:
             messages = list(_messages(path, file))
-        # What was cut off when the program was stopped.
+        # The last message is incomplete if the program was stopped.
         if len(messages) > 1 and len(messages[-1]) < len(messages[0]):
             messages.pop()
         return ArrayTable(path, *arrays_of(messages))
@@ -55,18 +77,18 @@ def _messages(path: Path, lines: Iterator[str]) -> Iterator[dict[str, Any]]:
             continue
         if not text.strip() or text.lstrip().startswith("#"):
             continue
-        found = _LINE.match(text)
-        indent = len(found["indent"]) if found else 0
-        if found and found["dash"] is not None and found["key"] is None and parents:
-            # An item of the list of the last key that is not further to the right.
+        match = _LINE.match(text)
+        indent = len(match["indent"]) if match else 0
+        if match and match["dash"] is not None and match["key"] is None and parents:
+            # An item belongs to the list of the last key that is not indented further.
             while len(parents) > 1 and parents[-1][0] > indent:
                 parents.pop()
             _, owner, key = parents[-1]
             if not isinstance(owner[key], list):
                 owner[key] = []
-            owner[key].append(_value(found["item"]))
+            owner[key].append(_value(match["item"]))
             continue
-        if found is None or found["key"] is None or found["dash"] is not None:
+        if match is None or match["key"] is None or match["dash"] is not None:
             raise InputError(
                 "echo", found=f"'{text[:60]}'", expected="a line 'field: value' of a printed message",
                 place=Place(file=str(path), line=number),
@@ -79,28 +101,29 @@ def _messages(path: Path, lines: Iterator[str]) -> Iterator[dict[str, Any]]:
             if not isinstance(above[key], dict):
                 above[key] = {}
             owner = above[key]
-        owner[found["key"]] = _value(found["value"] or "")
-        parents.append((indent, owner, found["key"]))
+        owner[match["key"]] = _value(match["value"] or "")
+        parents.append((indent, owner, match["key"]))
     if message:
         yield message
 
 
 def _value(text: str) -> Any:
-    """A number, a list, or text; a field without value holds nothing until lines below it say what."""
+    """A number, a list, or text; None for a field whose value is on the lines below."""
     plain = text.strip()
     if plain.startswith("[") and plain.endswith("]"):
         inside = plain[1:-1].strip()
-        return [_value(one) for one in inside.split(",")] if inside else []
+        return [_value(item) for item in inside.split(",")] if inside else []
     try:
         return number_of(plain)
     except ValueError:
         return plain.strip("'\"") if plain else None
 
 
+# Memory of Python's objects relative to the text, and deepest nesting, which bounds recursion.
 _YAML_FILES_TIMES_TEXT = 8
 _MAX_DEPTH = 16
 _KEY = r"(?:[A-Za-z_][\w ./\[\]-]*|\"[^\"]+\"|'[^']+')"
-# A text without quotes holds no further colon.
+# Unquoted text contains no further colon.
 _YAML_FILES_LINE = re.compile(rf"\s*(?:-(?:\s|$)|{_KEY}\s*:(?:\s*$|\s+(?:[\[{{\"']|(?!.*:\s))))")
 _LIST = re.compile(rf"^\s*(?:-\s|{_KEY}\s*:\s*[\[{{])", re.MULTILINE)
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
@@ -114,39 +137,62 @@ class YamlReader:
     suffixes = (".yaml", ".yml", ".txt", ".log")
 
     def can_read(self, head: bytes) -> bool:
-        """Whether the first lines are fields and items, and lists are among them, but no printed messages."""
+        """Whether the first lines are fields and items with lists among them, but no printed messages."""
         if EchoReader().can_read(head):
             return False
         text = head.decode("utf-8", "replace")
         lines = [line for line in text.splitlines()[:-1] if _COMMENT.sub("", line).strip() not in ("", "---")]
-        # One line may hold more than what is looked at, and a list in brackets goes on in the next ones.
+        # One line may be longer than the first bytes, and a list in brackets may continue on the next lines.
         first = _YAML_FILES_LINE.match(lines[0] if lines else text)
         opened, plain = 0, True
         for line in lines:
             plain = plain and (opened > 0 or _YAML_FILES_LINE.match(line) is not None)
-            opened += sum(line.count(one) for one in "[{") - sum(line.count(one) for one in "]}")
+            opened += sum(line.count(bracket) for bracket in "[{") - sum(
+                line.count(bracket) for bracket in "]}"
+            )
         return first is not None and plain and _LIST.search(text) is not None
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Opens a file; raises InputError for lines that are none of these, RefusedError for one that is too large."""
+        """Open a YAML file.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        delimiter, decimal : str, optional
+            Not used by this format.
+
+        Returns
+        -------
+        ArrayTable
+            The table.
+
+        Raises
+        ------
+        InputError
+            For anything but plain lists and fields.
+        RefusedError
+            If the file is too large.
+
+        """
         budget = Budget(path)
         budget.spend(_YAML_FILES_TIMES_TEXT * budget.size, "YAML")
         with reading(path, "YAML"):
             text = path.read_text("utf-8-sig", errors="replace")
             tree = _Events(path, text).tree()
-        # Of a list of one list of records, or a single name before it, the records are the rows.
+        # The rows are the records inside a list of one list, or below a single name.
         while (
             isinstance(tree, dict) and len(tree) == 1 and isinstance(next(iter(tree.values())), list | dict)
         ):
             inside = next(iter(tree.values()))
-            if isinstance(inside, list) and not all(isinstance(one, dict) for one in inside):
+            if isinstance(inside, list) and not all(isinstance(record, dict) for record in inside):
                 break
             tree = inside
         return array_table(path, tree)
 
 
 class _Events:
-    """Nested lists and fields from what PyYAML finds in a text; numbers are read as in other logs."""
+    """Nested lists and fields from the events of PyYAML; numbers are read as in other logs."""
 
     def __init__(self, path: Path, text: str) -> None:
         import yaml
@@ -155,18 +201,18 @@ class _Events:
         self.events: Iterator[Any] = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
     def tree(self, may_be_cut: bool = True) -> Any:
-        """What all documents hold; raises InputError for what is more than lists and fields."""
+        """Content of all documents; raises InputError for anything but lists and fields."""
         try:
             return self._documents()
         except self.yaml.MarkedYAMLError as error:
             line, lines = error.problem_mark.line, self.text.rstrip().split("\n")
             if not may_be_cut or line < len(lines) - 1:
                 raise self._error(line) from error
-        # A program that is stopped leaves half a line; what nothing closes further up is an error once more.
+        # A stopped program leaves half a line, which is dropped; errors further up remain.
         return _Events(self.path, "\n".join(lines[:-1])).tree(may_be_cut=False)
 
     def _documents(self) -> Any:
-        # A name of the outermost fields that comes again begins the next record.
+        # An outermost name that occurs again begins the next record.
         rows: list[Any] = []
         records: list[dict[str, Any]] = [{}]
         for event in self.events:
@@ -185,7 +231,7 @@ class _Events:
 
     def _value(self, event: Any, depth: int) -> Any:
         line = event.start_mark.line
-        # Aliases would make a small file a large one, and tags objects.
+        # Refused, since aliases can expand a small file to a huge one, and tags can create objects.
         if depth > _MAX_DEPTH or event.anchor is not None or getattr(event, "tag", None) is not None:
             raise self._error(line)
         if isinstance(event, self.yaml.ScalarEvent):
@@ -218,7 +264,7 @@ class _Events:
             "echo",
             found=f"'{lines[number].strip()[:60]}'",
             expected="YAML of plain lists and fields",
-            do="write what it holds as CSV, JSON or .npz",
+            do="convert it to CSV, JSON or .npz",
             place=Place(file=str(self.path), line=number + 1),
         )
 

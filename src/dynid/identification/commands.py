@@ -22,8 +22,8 @@ from dynid.factor.base import structural_base
 from dynid.factor.blocking import Blocking
 from dynid.factor.factor import Factors
 from dynid.kernel import Panels, cho_factor, cho_solve
-from dynid.log.conversion import MOVED
 from dynid.log.read import Log
+from dynid.recording.commands import MOVED
 from dynid.robot.drive import COMPUTER, DRIVE, Servo
 from dynid.robot.load import lock_joints
 from dynid.robot.model import RobotModel
@@ -280,7 +280,7 @@ def with_gains(robot: RobotModel, log: Log, servo: Servo, diagnostics: Diagnosti
         )
     unit = replace(servo, kp=np.ones(robot.n), kd=np.zeros(robot.n), effort_limit=np.full(robot.n, np.inf))
     parts = [some(reading(robot, log, unit))]
-    if log.mapping.command_velocity:
+    if log.channels.command_velocity:
         parts.append(some(reading(robot, log, replace(unit, kp=np.zeros(robot.n), kd=np.ones(robot.n)))))
     readings = list(zip(*parts, strict=True))
     kp, kd = np.array(servo.kp), np.array(servo.kd)
@@ -299,7 +299,7 @@ def with_gains(robot: RobotModel, log: Log, servo: Servo, diagnostics: Diagnosti
     for j, gains in own.items():
         source = [gains] if j in sure else [own[k] for k in sure]
         kp[j] = np.median([one.kp for one in source])
-        kd[j] = np.median([one.kd for one in source]) if log.mapping.command_velocity else kd[j]
+        kd[j] = np.median([one.kd for one in source]) if log.channels.command_velocity else kd[j]
     if len(own) > LONGEST_LIST:
         chosen = kp[list(own)]
         words = [f"{chosen.min():.3g} to {chosen.max():.3g}"]
@@ -480,7 +480,7 @@ def with_found_servo(
 
     Raises InputError for unknown gains of a robot whose bodies are unknown, too, or that the log does not determine.
     """
-    if not log.mapping.commanded:
+    if not log.channels.commanded:
         return robot
     # The simulation of servo loops is loaded for logs of commands alone.
 

@@ -578,7 +578,7 @@ def open_log(
             place=remarks[0].place if remarks else Place(file=experiment.file if asked else None),
         )
     for name in channels:
-        if name not in log.mapping.extra:
+        if name not in log.channels.extra:
             raise InputError(
                 "missing-channel",
                 found=f"no extra channel '{name}', which the model reads",

@@ -33,10 +33,10 @@ from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.blocking import Blocking, thinned
 from dynid.identification.settings import Settings, default_estimator
-from dynid.log.log import ChannelMap
 from dynid.log.prior_check import all_turned
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary, switches_of
+from dynid.recording import Channels
 from dynid.robot.model import RobotModel
 from dynid.rows.automatic import RowsChoice, choose_rows
 from dynid.rows.elastic import ElasticRows
@@ -126,7 +126,7 @@ def for_encoders(
     robot: RobotModel,
     terms: Terms,
     rows: Rows,
-    mapping: ChannelMap,
+    channels: Channels,
     diagnostics: Diagnostics,
     automatic: bool = False,
 ) -> tuple[Terms, Rows]:
@@ -136,8 +136,8 @@ def for_encoders(
     Says in a warning what is lost. Raises UsageError for springs in rigid equations and for elastic ones without.
     """
     springs = [term.name for term in terms if isinstance(term, SpringTerm)]
-    if isinstance(rows, EnergyRows | PowerRows | FilteredPowerRows) and mapping.motor_position:
-        have = tuple(name for name in robot.joint_names if name in mapping.motor_position)
+    if isinstance(rows, EnergyRows | PowerRows | FilteredPowerRows) and channels.motor_position:
+        have = tuple(name for name in robot.joint_names if name in channels.motor_position)
         kept = (on_joints(term, have) for term in terms)
         return Terms(tuple(term for term in kept if term is not None)), replace(rows, joints=have)
     if not isinstance(rows, ElasticRows):
@@ -150,7 +150,7 @@ def for_encoders(
             )
         return terms, rows
     wanted = [robot.joint_names[j] for j in joint_indices(robot, rows.joints)]
-    have = tuple(name for name in wanted if name in mapping.motor_position)
+    have = tuple(name for name in wanted if name in channels.motor_position)
     lacking = [name for name in wanted if name not in have]
     if lacking:
         _say_what_is_lost(lacking, springs, whole=not have, sink=diagnostics)
@@ -264,7 +264,7 @@ def read_data(call: Call) -> Data:
     choice = choose_rows(settings.rows, robot, settings.model, prepared, diagnostics)
     prepared = choice.prepared(prepared)
     terms, rows = for_encoders(
-        robot, settings.model, choice.rows, log.mapping, diagnostics, settings.chooses_model
+        robot, settings.model, choice.rows, log.channels, diagnostics, settings.chooses_model
     )
     if settings.chooses_model:
         terms = with_described(terms, robot)
@@ -396,11 +396,11 @@ def _fit(call: Call, data: Data) -> Found:
         known = None if like is None else assembly.unchanged(like.assembly, like.factors)
         factors = assembly.factors(batches, call.threads, stage(call.progress, "equations"), known)
         noise = partial(MotionNoise.of, data.prepared)
-        commands = data.prepared.log.commands_of if data.prepared.log.mapping.commanded else None
+        commands = data.prepared.log.commands_of if data.prepared.log.channels.commanded else None
         source = LogSource(assembly, batches, call.simulating, noise, call.progress, commands)
         regression = regression_of(robot, terms, structural, factors, source)
         found = searching.fit(regression)
-        if data.prepared.log.mapping.commanded:
+        if data.prepared.log.channels.commanded:
             late = of_late_feedback(robot, terms, found.base)
             found = replace(found, covariance=found.covariance + late)
         return Fitted(structural, assembly, factors, regression, found)

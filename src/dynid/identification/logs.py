@@ -14,6 +14,7 @@ from dynid.factor.assemble import Assembly
 from dynid.factor.blocking import Blocking
 from dynid.factor.factor import Factors
 from dynid.identification.experiment import Experiment, open_log
+from dynid.log.files import tables_kept_open
 from dynid.log.own_columns import UNNAMED
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
@@ -43,6 +44,17 @@ def open_training(
 
     Raises as `load_robot` and `open_log`, with what is left to ask, and UsageError for answers beside a [log].
     """
+    with tables_kept_open():
+        return _opened(experiment, robot, logs, diagnostics, answers)
+
+
+def _opened(
+    experiment: Experiment,
+    robot: str | Path,
+    logs: Sequence[Path],
+    diagnostics: Diagnostics,
+    answers: Mapping[str, str] | None,
+) -> tuple[Experiment, Log]:
     model = experiment.robot(robot, diagnostics)
     named = experiment.content.log is not None
     unknown = None

@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import SolverError
-from dynid.base.parallel import Progress, beside, default_threads, pass_threads
+from dynid.base.parallel import Progress, default_threads, in_background, pass_threads
 from dynid.base.records import listed
 from dynid.choose.fit_nonlinear import held_out_scores
 from dynid.diagnosis.changes import check_changes
@@ -68,8 +68,8 @@ def examine(
     misread = check_guidance(analysis, diagnostics) or check_wiring(analysis, diagnostics)
     # What a known friction lacks may have either sign, and so may the friction of torque that is turned throughout.
     if not all_turned(diagnostics) and not any(term.traits.kind is Kind.COMPENSATION for term in terms):
-        check_negative_friction(analysis, diagnostics, call.log.mapping.commanded)
-    diagnosed = beside(
+        check_negative_friction(analysis, diagnostics, call.log.channels.commanded)
+    diagnosed = in_background(
         lambda: diagnose(analysis), call.threads
     )  # while the lag is estimated and blocks are held out
     check_measured(analysis, diagnostics)
@@ -307,7 +307,7 @@ def _of_commands(settings: Settings, log: Log) -> Settings:
     z1_pace 64 in place of 21 (`dynid replay`).
     """
     by_default = settings.terms is None and settings.automatic is None
-    return replace(settings, automatic=False) if log.mapping.commanded and by_default else settings
+    return replace(settings, automatic=False) if log.channels.commanded and by_default else settings
 
 
 def _with_torque(

@@ -1,4 +1,10 @@
-"""The laboratory: robots known exactly with sensors, campaigns of simulated logs, MuJoCo, replays of exported files."""
+"""The laboratory: simulated robots whose parameters are known exactly.
+
+A plant with friction, elastic joints and a payload follows a trajectory under a controller, and a rig of sensors turns
+its motion into a log. Campaigns repeat this with many seeds in parallel processes. MuJoCo can replace dynid's own
+simulation as an independent check. Replays run exported files in MuJoCo and pinocchio on a measured log and compare
+torque and motion.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Monte-Carlo runs: one robot under many seeds, in parallel processes; the bytes do not depend on their number."""
+"""Monte-Carlo simulations: one robot, many seeds, in parallel processes, whose number does not change the files."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ _ENDINGS = (".parquet", ".pq", ".csv")
 
 @dataclass(frozen=True)
 class Campaign:
-    """What every run has in common; a run differs by its number alone.
+    """The settings that all runs share; runs differ only by their number.
 
-    seed: of all random streams. A run's streams depend on the seed and its number, not on who computes it when.
+    seed: of all random streams. The streams of a run depend on the seed and its number, not on the process that
+    computes it.
     """
 
     setup: Setup
@@ -45,7 +46,7 @@ class Campaign:
     seed: int = 0
 
     def run_seed(self, run: int) -> int:
-        """Seed of a run's own trajectory."""
+        """Seed of the trajectory of a run."""
         return int(np.random.SeedSequence([self.seed, run]).generate_state(1)[0])
 
     def motion(self, run: int) -> SimulatedMotion:
@@ -54,7 +55,23 @@ class Campaign:
         return self.setup.motion(trajectory, self.rig.rate)
 
     def write(self, run: int, motion: SimulatedMotion, path: Path) -> Path:
-        """Writes the log of a run."""
+        """Write the log of a run.
+
+        Parameters
+        ----------
+        run : int
+            Number of the run.
+        motion : SimulatedMotion
+            Its true motion.
+        path : Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        """
         robot = self.setup.plant.robot
         t, columns = self.rig.measure(robot, motion, (self.seed, run))
         trajectory = self.trajectory.draw(robot, self.run_seed(run))
@@ -64,9 +81,9 @@ class Campaign:
 
 
 def record(campaign: Campaign, out: str | Path) -> Path:
-    """Simulates one run and writes its log, as a whole or not at all.
+    """Simulate one run and write its log completely, or not at all.
 
-    Raises RefusedError if the file exists, UsageError for another ending than .parquet, .pq or .csv.
+    Raises RefusedError if the file exists, UsageError if its name does not end in .parquet, .pq or .csv.
     """
     out = Path(out)
     refuse_existing(out)
@@ -81,23 +98,45 @@ def record(campaign: Campaign, out: str | Path) -> Path:
 def run_campaign(
     campaign: Campaign, out: str | Path, runs: int, workers: int = 1, progress: Progress | None = None
 ) -> list[Path]:
-    """Writes the folder `out` with one log a run, run_0001.parquet and so on; as a whole or not at all.
+    """Write a folder with one log per run: run_0001.parquet and so on, completely or not at all.
 
-    workers: processes; the bytes do not depend on their number.    progress: called with ("runs", 1) after each.
-    Raises RefusedError if the folder exists, ResourceError if it cannot be written or a process dies, and the error of
-    the first run that fails.
+    Parameters
+    ----------
+    campaign : Campaign
+        The campaign.
+    out : str or Path
+        Folder to write.
+    runs : int
+        Number of runs.
+    workers : int
+        Number of processes; the files do not depend on it.
+    progress : callable, optional
+        Called with ("runs", 1) after each run.
+
+    Returns
+    -------
+    list of Path
+        The logs.
+
+    Raises
+    ------
+    RefusedError
+        If the folder exists.
+    ResourceError
+        If it cannot be written, or a process dies.
+
     """
     out = Path(out)
     refuse_existing(out)
     if runs < 1 or workers < 1:
-        raise UsageError("runs", found=f"{runs} runs in {workers} processes", expected="at least one of both")
+        raise UsageError("runs", found=f"{runs} runs in {workers} processes", expected="at least one of each")
     campaign.rig.check(campaign.setup.plant.robot)
     digits = max(4, len(str(runs)))
     names = [f"run_{run + 1:0{digits}d}.parquet" for run in range(runs)]
     with staged_folder(out) as scratch:
         shared = scratch / "motion.npz" if campaign.trajectory.shared else None
         if shared is not None:
-            # By file, not through the pipes of processes: one that is cut off while it reads from there complains.
+            # Passed as a file: a process that is stopped while it reads a pipe would report an error.
             np.savez(shared, **vars(campaign.motion(0)))
         work = _Work(campaign, shared, scratch, tuple(names))
         for _ in _one_by_one(work) if workers == 1 else _in_processes(work, min(workers, runs)):
@@ -128,7 +167,7 @@ def _read_motion(path: Path) -> SimulatedMotion:
 
 @dataclass(frozen=True)
 class _Failure:
-    # Errors with places do not travel between processes by themselves.
+    # Errors with places cannot be pickled.
     kind: type[DynidError]
     identifier: str
     found: str
@@ -157,8 +196,8 @@ def _in_processes(work: _Work, workers: int) -> Iterator[int]:
                     while len(waiting) < 2 * workers and (number := next(numbers, None)) is not None:
                         waiting.add(pool.submit(_run, number))
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                for one in done:
-                    failure = one.result()
+                for future in done:
+                    failure = future.result()
                     if failure is not None:
                         raise failure.error()
                     finished += 1
@@ -166,8 +205,8 @@ def _in_processes(work: _Work, workers: int) -> Iterator[int]:
         except BrokenProcessPool as error:
             raise ResourceError(
                 "process-died",
-                found="a process that ended before its run was done",
-                expected="memory for all of them",
+                found="a worker process that ended before its run was complete",
+                expected="enough memory for all processes",
                 do="use fewer --workers",
             ) from error
 
@@ -177,7 +216,7 @@ _work: _Work | None = None
 
 def _start(work: _Work) -> None:
     global _work  # noqa: PLW0603  (a worker process keeps its campaign)
-    # The parent ends its processes; the terminal's Ctrl-C reaches all of them.
+    # Ctrl-C reaches all processes of a terminal; the parent stops the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     _work = work

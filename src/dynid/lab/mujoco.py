@@ -1,8 +1,8 @@
-"""MuJoCo as an independent simulator: the same robot written as MJCF, stepped by MuJoCo's own Runge-Kutta scheme.
+"""MuJoCo as an independent simulator: the same robot written as MJCF, integrated by MuJoCo's own Runge-Kutta scheme.
 
-MuJoCo computes masses, Coriolis forces, gravity and elastic joints (as tendons between motor and joint); the drive
-torque, friction and loads are handed to it at every stage of its scheme. So it differs from dynid's own simulation
-with the same step by rounding alone.
+MuJoCo computes masses, Coriolis forces, gravity and elastic joints (as tendons between motor and joint). It gets drive
+torque, friction and loads at every stage of its scheme, so that it differs from dynid's own simulation with the same
+step by rounding only.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ from dynid.simulation import Controller, Coupling, Plant, SimulatedMotion, State
 from dynid.spatial import from_com, to_mjcf
 from dynid.trajectories import Trajectory
 
-# A rotor of its own needs some mass in MuJoCo; it sits on its axis, so that only its inertia about it counts.
+# kg, and ratio of transverse to axial inertia: MuJoCo requires a mass for a rotor body. It lies on the rotor's axis, so
+# that only the inertia about the axis matters.
 _SPECK, _ACROSS = 1e-9, 0.51
+# kg m^2: least inertia of a rotor body, since MuJoCo requires one; the armature has the rest.
 _SPECK_INERTIA = 1e-9
 
 
 def export_mjcf(plant: Plant, step: float = 1e-3) -> str:
-    """The robot as MJCF text: bodies, joints, rotors (as armature, or as bodies if joints are elastic), springs.
+    """The robot as MJCF text: links, joints, rotors (as armature, or as bodies if joints are elastic) and springs.
 
-    Drive torque, friction and loads are not in the file.
-    Raises UsageError for what MuJoCo has no exact form of: joints that follow others, linkages of bars, and rigid
+    Drive torque, friction and loads are not part of it.
+    Raises UsageError for what MuJoCo cannot represent exactly: joints that follow others, linkages of bars, and rigid
     joints with full rotor coupling or coupled transmissions.
     """
     _check(plant)
@@ -66,13 +68,13 @@ def _check(plant: Plant) -> None:
         raise UsageError(
             "mujoco-export",
             found=problem,
-            expected="a robot that MuJoCo can hold without soft constraints",
+            expected="a robot that MuJoCo represents without soft constraints",
             do="use dynid's own simulator",
         )
 
 
 def motor_name(joint: str) -> str:
-    """Name of the joint that stands for a motor."""
+    """Name of the joint that represents a motor."""
     return f"motor of {joint}"
 
 
@@ -82,7 +84,7 @@ def _bodies(plant: Plant, parent: int) -> Iterator[str]:
         T, name = robot.T_parent_joint[i], robot.tree_joint_names[i]
         kind = "slide" if robot.tree.prismatic[i] else "hinge"
         armature = float(plant.reflected[i, i]) if plant.elasticity is None else 0.0
-        mass, com, inertia = to_mjcf(_carrying(plant, int(i)))
+        mass, com, inertia = to_mjcf(_body_without_rotors(plant, int(i)))
         yield f'<body name={quoteattr(robot.body_names[i])} pos="{_numbers(T[:3, 3])}" quat="{_quaternion(T)}">'
         yield f'<joint name={quoteattr(name)} type="{kind}" axis="{_numbers(robot.axis[i])}" armature="{armature!r}"/>'
         yield f'<inertial mass="{mass!r}" pos="{_numbers(com)}" fullinertia="{_numbers(inertia)}"/>'
@@ -93,8 +95,8 @@ def _bodies(plant: Plant, parent: int) -> Iterator[str]:
         yield from _rotors(plant, -1)
 
 
-def _carried(plant: Plant, body: int) -> list[int]:
-    # Motors whose rotors are bodies on this one: where they only spin, they all stand on the base.
+def _rotors_on(plant: Plant, body: int) -> list[int]:
+    # Motors whose rotors are bodies on this one. Rotors that only spin are all placed on the base.
     if plant.elasticity is None:
         return []
     if plant.coupling is Coupling.SIMPLIFIED:
@@ -103,13 +105,13 @@ def _carried(plant: Plant, body: int) -> list[int]:
 
 
 def _rotors(plant: Plant, body: int) -> Iterator[str]:
-    for i in _carried(plant, body):
+    for i in _rotors_on(plant, body):
         spins = plant.coupling is Coupling.SIMPLIFIED
         name = motor_name(plant.robot.joint_names[i])
         axis = np.array([0.0, 0.0, 1.0]) if spins else plant.carriers.axis[i]
-        own = min(_SPECK_INERTIA, 0.5 * float(plant.rotors[i]))
-        armature = float(plant.rotors[i]) - own if spins else 0.0
-        matrix = own * np.eye(3) if spins else _disc(plant, i)
+        spin_inertia = min(_SPECK_INERTIA, 0.5 * float(plant.rotors[i]))
+        armature = float(plant.rotors[i]) - spin_inertia if spins else 0.0
+        matrix = spin_inertia * np.eye(3) if spins else _disc(plant, i)
         mass, com, inertia = to_mjcf(from_com(_SPECK, np.zeros(3), matrix))
         yield f"<body name={quoteattr(name)}>"
         yield f'<joint name={quoteattr(name)} type="hinge" axis="{_numbers(axis)}" armature="{armature!r}"/>'
@@ -123,10 +125,10 @@ def _disc(plant: Plant, i: int) -> Float:
     return np.asarray(plant.rotors[i] * (along + _ACROSS * (np.eye(3) - along)))
 
 
-def _carrying(plant: Plant, body: int) -> Float:
-    # A body without the rotors that are bodies of their own.
+def _body_without_rotors(plant: Plant, body: int) -> Float:
+    # Parameters of a body without rotors that are separate bodies.
     pi = np.array(plant.bodies[body])
-    for i in _carried(plant, body):
+    for i in _rotors_on(plant, body):
         pi -= from_com(_SPECK, np.zeros(3), _disc(plant, i))
     return pi
 
@@ -152,7 +154,7 @@ def _numbers(values: Float) -> str:
 
 
 def _quaternion(T: Float) -> str:
-    # The eigenvector of Bar-Itzhack's matrix: sound for every rotation.
+    # Eigenvector of Bar-Itzhack's matrix, which is accurate for every rotation.
     R = T[:3, :3]
     Q = np.array(
         [
@@ -168,23 +170,45 @@ def _quaternion(T: Float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class MujocoSimulator:
-    """A robot compiled by MuJoCo.
+    """A robot simulated by MuJoCo.
 
-    plant: the robot.    step: s, at most; samples are hit exactly.
+    plant: the robot.    step: s, longest integration step; samples are hit exactly.
     """
 
     plant: Plant
     step: float = 5e-4
 
     def simulate(self, controller: Controller, start: Float, t: Float) -> SimulatedMotion:
-        """Motion from a state vector under a controller, as dynid.simulation.motion.simulate.
+        """Simulate the motion under a controller, as dynid.simulation.motion.simulate.
 
-        Raises UsageError for friction with states of its own, SolverError if the motion runs off.
+        Parameters
+        ----------
+        controller : Controller
+            The controller.
+        start : ndarray, shape (n_states,)
+            State at the first time.
+        t : ndarray, shape (n_samples,), s
+            Uniform times.
+
+        Returns
+        -------
+        SimulatedMotion
+            The motion.
+
+        Raises
+        ------
+        UsageError
+            For friction with internal states.
+        SolverError
+            If the motion diverges.
+
         """
         check_times(t)
         if self.plant.friction_states:
             raise UsageError(
-                "mujoco-friction", found="friction with states of its own", expected="static friction"
+                "mujoco-friction",
+                found="friction with internal states (Dahl, LuGre)",
+                expected="smooth friction, or none",
             )
         dt = float(t[-1] - t[0]) / (len(t) - 1)
         count = max(1, math.ceil(dt / self.step * (1 - 1e-9)))
@@ -203,15 +227,15 @@ class MujocoSimulator:
         return recorded(self.plant, t, Y, u, np.array(ddx))
 
     def follow(self, trajectory: Trajectory, t: Float) -> SimulatedMotion:
-        """The motion of rigid joints that follow a trajectory exactly, with MuJoCo's inverse dynamics.
+        """Motion of rigid joints exactly along a trajectory, with torque from MuJoCo's inverse dynamics.
 
         Raises UsageError for elastic joints.
         """
         if self.plant.elasticity is not None or self.plant.friction_states:
             raise UsageError(
                 "ideal-motion",
-                found="elastic joints, or friction with states",
-                expected="rigid joints with static friction",
+                found="elastic joints, or friction with internal states (Dahl, LuGre)",
+                expected="rigid joints with smooth friction",
                 do="choose a controller",
             )
         lab = _Compiled(self.plant, self.step)
@@ -234,8 +258,8 @@ class _Compiled:
         except (ValueError, RuntimeError, self.mujoco.FatalError) as error:
             raise InputError(
                 "mjcf",
-                found=f"a robot that MuJoCo does not accept: {' '.join(str(error).split())}",
-                expected="physically consistent bodies: positive masses, inertias within the triangle inequality",
+                found=f"a robot that MuJoCo rejects: {' '.join(str(error).split())}",
+                expected="physically consistent links: positive masses, inertias within the triangle inequality",
             ) from error
         self.data = self.mujoco.MjData(self.model)
         names = list(plant.robot.joint_names)
@@ -245,7 +269,7 @@ class _Compiled:
         self.places = np.array(self.model.jnt_qposadr[joints])
         self.speeds = np.array(self.model.jnt_dofadr[joints])
         self.u = np.zeros(plant.n)
-        # MuJoCo's motors turn as motors do, dynid's are seen at the joints.
+        # MuJoCo has motor angles, dynid's states are these angles reflected to the joints.
         N = plant.robot.drive.transmission
         self.forward, self.back = N, np.linalg.inv(N)
 
@@ -257,7 +281,7 @@ class _Compiled:
         return x
 
     def put(self, y: Float, t: float) -> None:
-        """Sets the state."""
+        """Set the state."""
         n, s = self.plant.n, self.plant.size
         x, v = np.array(y[:s]), np.array(y[s : 2 * s])
         if self.plant.elasticity is not None:
@@ -274,7 +298,7 @@ class _Compiled:
 
     @contextmanager
     def driven(self, controller: Controller) -> Iterator[None]:
-        """Lets MuJoCo ask for drive torque, friction and loads at every stage of its scheme."""
+        """Provide MuJoCo with drive torque, friction and loads at every stage of its scheme."""
         plant, n = self.plant, self.plant.n
 
         def push(_model: Any, data: Any) -> None:

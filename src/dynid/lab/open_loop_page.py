@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def open_loop_figure(run: OpenLoop, joint: int) -> Figure:
-    """Positions above, their difference below."""
+    """Measured and simulated positions of a joint, and their difference below."""
     t, measured = run.t, run.q[:, joint] + run.error[:, joint]
     positions = (
         line(t, measured, "measured", INK),
@@ -30,7 +30,23 @@ def open_loop_figure(run: OpenLoop, joint: int) -> Figure:
 
 
 def write_open_loop(run: OpenLoop, robot: str, path: Path) -> None:
-    """Writes the page; raises ResourceError if it cannot be written."""
+    """Write the page of an open-loop run.
+
+    Parameters
+    ----------
+    run : OpenLoop
+        The run.
+    robot : str
+        Name of the robot.
+    path : Path
+        File to write.
+
+    Raises
+    ------
+    ResourceError
+        If it cannot be written.
+
+    """
     from markupsafe import Markup
 
     from dynid.report import Chapter, Page, page_html, write_text

@@ -1,4 +1,4 @@
-"""Commands of a log replayed in MuJoCo: how far the simulated joints are from the measured ones."""
+"""Commands of a log replayed in MuJoCo: errors between simulated and measured joint positions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import numpy as np
 
 from dynid.base import Diagnostics, Float, SolverError, UsageError, dataclass
 from dynid.exporters import ExportModel, new_mjcf
-from dynid.log import Log, Trajectory
+from dynid.log import Log
+from dynid.recording import Trajectory
 from dynid.robot import Servo, compiled, load_mujoco
 from dynid.run import Identification
 
-# s; MuJoCo's friction and stiff controllers of light joints need steps of this size, and descriptions without rotor
-# inertia shorter ones.
+# s: MuJoCo's friction and stiff controllers of light joints need such steps, and robot files without rotor inertia
+# shorter ones.
 STEPS = (1e-3, 2.5e-4, 6.25e-5)
 
 
@@ -25,8 +26,9 @@ STEPS = (1e-3, 2.5e-4, 6.25e-5)
 class Replay:
     """Position errors of simulated joints over the replayed rows, rad (m).
 
-    model, description: (n,) root mean square by joint; description: None where it has no inertias or runs away.
-    seconds: of motion.    why: there is no description's error; "" = it has no inertias.
+    model, description: (n,) r.m.s. error per joint, of the identified model and of the robot as in its file; None
+    where the file has no inertias or the robot diverges.    seconds: length of the motion.    why: reason for a
+    missing error of the robot file; "" = it has no inertias.
     """
 
     joint_names: tuple[str, ...]
@@ -37,15 +39,15 @@ class Replay:
 
     @property
     def total(self) -> tuple[float, float | None]:
-        """Root mean square over all joints, of the model and of the description."""
+        """R.m.s. error over all joints: of the model, and of the robot as in its file."""
         return _rms(self.model), None if self.description is None else _rms(self.description)
 
     def plain(self) -> dict[str, Any]:
-        """Plain data, as run folders keep it."""
-        found = (("identified", self.model), ("as described", self.description))
+        """Plain data, as stored in run folders."""
+        errors = (("identified", self.model), ("as described", self.description))
         rows = [
             {"program": "MuJoCo", "description": name, "why": "", "torque": None, "motion": error.tolist()}
-            for name, error in found
+            for name, error in errors
             if error is not None
         ]
         if self.why:
@@ -64,9 +66,9 @@ class Replay:
         """Lines of text for the terminal."""
         model, description = self.total
         head = f"replay of {self.seconds:.3g} s of commands in MuJoCo, position error: {1e3 * model:.3g} mrad (mm)"
-        head += "" if description is None else f", of the description {1e3 * description:.3g}"
-        head += f"; as described: {self.why}" if self.why else ""
-        lines = [head, f"  {'joint':<22}{'model':>10}{'description':>14}"]
+        head += "" if description is None else f"; robot file: {1e3 * description:.3g}"
+        head += f"; robot file: {self.why}" if self.why else ""
+        lines = [head, f"  {'joint':<22}{'model':>10}{'robot file':>14}"]
         for j, name in enumerate(self.joint_names):
             before = "-" if self.description is None else f"{1e3 * self.description[j]:.3g}"
             lines.append(f"  {name:<22}{1e3 * self.model[j]:>10.3g}{before:>14}")
@@ -74,21 +76,43 @@ class Replay:
 
 
 def replay(run: Identification, log: Log, diagnostics: Diagnostics | None = None) -> Replay:
-    """Replays the commands of a log in MuJoCo, with the run's model and with the robot as described.
+    """Replay the commands of a log in MuJoCo, with the identified model and with the robot as in its file.
 
-    Every trajectory starts from its first row and runs on without a look at the log: a controller computes its torque
-    from each row's command and the simulated joints, which acts after the run's delay and is held for a row.
-    A drive that closes its loop on board gets the command so, and computes its torque at every step.
+    Each trajectory starts from its first row and then runs freely. A controller computes its torque from the command
+    of each row and the simulated joints; the torque acts after the run's delay and stays constant until the next row.
+    If the drive closes its loop on board, the command is delayed instead, and torque is computed at every step.
 
-    Raises UsageError for a log without commands, ResourceError without MuJoCo, SolverError for a model that runs away.
+    Parameters
+    ----------
+    run : Identification
+        A run identified from commands.
+    log : Log
+        A log with commands.
+    diagnostics : Diagnostics, optional
+        Receives the warnings.
+
+    Returns
+    -------
+    Replay
+        The errors.
+
+    Raises
+    ------
+    UsageError
+        If the log has no commands, or the run no gains.
+    ResourceError
+        Without MuJoCo.
+    SolverError
+        If the model diverges.
+
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     servo = run.robot.drive.servo
-    if servo is None or not servo.known or not log.mapping.commanded:
+    if servo is None or not servo.known or not log.channels.commanded:
         raise UsageError(
             "no-command",
-            found="a log, or a run, without commands and gains",
-            expected="commanded positions, and the gains of a run of such a log",
+            found="no commanded positions in the log, or no controller gains in the run",
+            expected="a log of commands, and a run identified from such a log",
         )
     models = [ExportModel.of_run(run).straightened(sink)]
     if np.isfinite(run.robot.inertia_prior).all():
@@ -102,7 +126,7 @@ def replay(run: Identification, log: Log, diagnostics: Diagnostics | None = None
 
 
 def _rms_by_joint(model: ExportModel, servo: Servo, log: Log, soft: bool) -> Float:
-    """Root mean square error (n,) of all trajectories, in the longest steps in which the robot does not run away."""
+    """R.m.s. error (n,) over all trajectories, with the longest step at which the robot does not diverge."""
     for step in STEPS[:-1]:
         with suppress(SolverError):
             return _rms_in_steps(step, model, servo, log, soft)
@@ -110,21 +134,21 @@ def _rms_by_joint(model: ExportModel, servo: Servo, log: Log, soft: bool) -> Flo
 
 
 def _rms_in_steps(longest: float, model: ExportModel, servo: Servo, log: Log, soft: bool) -> Float:
-    parts = [_errors(model, servo, log, one, soft, longest) for one in log.trajectories]
+    parts = [_errors(model, servo, log, trajectory, soft, longest) for trajectory in log.trajectories]
     return np.asarray(np.sqrt(np.mean(np.concatenate(parts) ** 2, axis=0)))
 
 
 def _errors(
     model: ExportModel, servo: Servo, log: Log, trajectory: Trajectory, soft: bool, longest: float
 ) -> Float:
-    """Simulated less measured positions (T, n).
+    """Simulated minus measured positions (T, n).
 
-    soft: whether friction gives way as MuJoCo's own does, whose numbers a description has.    longest: step, s.
+    soft: whether friction yields as in MuJoCo's defaults, which robot files use.    longest: longest step, s.
     """
     mujoco = load_mujoco()
     bare = replace(
         model, robot=model.robot.with_servo(None)
-    )  # the law is computed here, where it has a delay
+    )  # MuJoCo's own controllers have no delay, so the control law is computed here
     scene = compiled(new_mjcf(bare, soft).decode())
     scene.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
     data = mujoco.MjData(scene)
@@ -139,14 +163,14 @@ def _errors(
     if measured.dq is not None:
         data.qvel[speeds] = measured.dq[0]
     T = len(desired.t) - first
-    found, waiting = np.zeros((T, log.robot.n)), list[Any]()
+    simulated, waiting = np.zeros((T, log.robot.n)), list[Any]()
     for k in range(T):
         q, dq = np.array(data.qpos[places]), np.array(data.qvel[speeds])
-        found[k] = q
+        simulated[k] = q
         row = first + k
         command = desired.q_des[row], desired.dq_des[row], desired.tau_ff[row]
-        held = command if servo.on_board else servo.torque(q, dq, *command)
-        waiting += [held] * (count if waiting else count + late)
+        applied = command if servo.on_board else servo.torque(q, dq, *command)
+        waiting += [applied] * (count if waiting else count + late)
         for now in waiting[:count]:
             torque = servo.torque(data.qpos[places], data.qvel[speeds], *now) if servo.on_board else now
             data.qfrc_applied[speeds] = torque - model.offset
@@ -155,11 +179,11 @@ def _errors(
         if not np.isfinite(data.qpos).all() or np.abs(data.qvel[speeds]).max() > 1e3:
             raise SolverError(
                 "replay-diverged",
-                found=f"a simulated robot that runs away after {desired.t[row] - desired.t[first]:.3g} s",
+                found=f"a simulated robot that diverges after {desired.t[row] - desired.t[first]:.3g} s",
                 expected="motion near the measured one",
             )
     at = np.stack([np.interp(desired.t[first:], measured.t, column) for column in measured.q.T], axis=1)
-    return np.asarray(found - at)
+    return np.asarray(simulated - at)
 
 
 def _rms(values: Float) -> float:

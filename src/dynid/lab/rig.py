@@ -1,4 +1,4 @@
-"""The sensors of a robot, from a TOML file, and the log columns that they make of a motion."""
+"""The sensors of a robot, read from a TOML file, and the log columns that they make of a motion."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Each = NotNegative | list[NotNegative]
 
 
 class Channel(Strict):
-    """What every sensor may do to the truth, in this order: latency, noise, resolution, losses."""
+    """Errors of a sensor, applied in this order: latency, noise, resolution, lost samples."""
 
     noise: Each = 0.0
     snr_db: float | None = None
@@ -44,19 +44,19 @@ class Channel(Strict):
 
 
 class PositionChannel(Channel):
-    """An encoder; counts a turn instead of a resolution."""
+    """An encoder, with counts per turn instead of a resolution."""
 
     counts: Positive | None = None
 
 
 class MotorChannel(PositionChannel):
-    """An encoder on the motor, or one that reports the motor's angle divided by the gear ratio."""
+    """An encoder on the motor, or one that reports the motor angle divided by the gear ratio."""
 
     side: Literal["motor", "joint"] = "motor"
 
 
 class EffortChannel(Channel):
-    """Torque or current; from the drive, or from a sensor behind the gear."""
+    """Torque or current, from the drive or from a sensor behind the gear."""
 
     quantity: Literal["torque", "current"] = "torque"
     source: Literal["drive", "joint"] = "drive"
@@ -74,14 +74,14 @@ class TemperatureChannel(Channel):
 
 
 class RowsSection(Strict):
-    """The log itself."""
+    """Errors of the log itself: lost rows and jitter of the time stamps."""
 
     dropped: Share = 0.0
     jitter: NotNegative = 0.0
 
 
 class SensorFile(Strict):
-    """The whole file; what has no table is not logged, but position and effort always are."""
+    """A sensor file. Sensors without a table are not logged, except position and effort, which always are."""
 
     rate: Positive = 1000.0
     position: PositionChannel = PositionChannel()
@@ -94,13 +94,20 @@ class SensorFile(Strict):
 
 @dataclass(frozen=True)
 class Rig:
-    """Sensors of a robot; each channel has a random stream of its own, so that one does not change another."""
+    """Sensors of a robot. Each channel has its own random stream, so that one does not change another.
+
+    Parameters
+    ----------
+    content : SensorFile
+        The sensor file; exact sensors at 1 kHz without it.
+
+    """
 
     content: SensorFile = field(default_factory=SensorFile)
 
     @staticmethod
     def read(path: str | Path) -> Rig:
-        """Reads a sensor file; raises InputErrors with the line of everything that is wrong."""
+        """Read a sensor file; raises InputErrors with the line of every error."""
         data, lines = read_toml(path)
         return Rig(validate(SensorFile, data, lines, str(path)))
 
@@ -110,7 +117,7 @@ class Rig:
         return self.content.rate
 
     def check(self, robot: RobotModel) -> None:
-        """Raises UsageError for lists that are not one number a joint, and for current without a known gain."""
+        """Raise UsageError for lists without one number per joint, and for current without a known gain."""
         for name in ("position", "motor_position", "velocity", "effort", "temperature"):
             channel = getattr(self.content, name)
             for key, value in [] if channel is None else channel:
@@ -118,23 +125,40 @@ class Rig:
                     raise UsageError(
                         "sensor",
                         found=f"{name}.{key} of {len(value)} numbers",
-                        expected=f"one number, or {robot.n}",
+                        expected=f"one number, or {robot.n} (one per joint)",
                     )
             if (
                 isinstance(channel, PositionChannel)
                 and channel.counts is not None
                 and np.any(channel.resolution)
             ):
-                raise UsageError("sensor", found=f"{name}: counts and a resolution", expected="one of them")
+                raise UsageError(
+                    "sensor", found=f"{name}: both counts and a resolution", expected="only one of them"
+                )
         self._effort_matrix(robot)
 
     def measure(
         self, robot: RobotModel, motion: SimulatedMotion, seed: tuple[int, ...]
     ) -> tuple[Float, dict[str, Float]]:
-        """Time stamps (T,) and log columns by name, each (T,), of a motion sampled at the rig's rate.
+        """Measure a motion that was sampled at the rate of the rig.
 
-        Columns: q_, dq_, theta_m_ (or theta_ where it is reflected), tau_ (or i_ for current), temperature_ and the
-        joint's name.    seed: any numbers.
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+        motion : SimulatedMotion
+            The true motion.
+        seed : tuple of int
+            Seed of the random streams.
+
+        Returns
+        -------
+        t : ndarray, shape (n_samples,), s
+            Time stamps.
+        columns : dict of str to ndarray, shape (n_samples,)
+            Log columns: q_, dq_, theta_m_ (or theta_ if reflected), tau_ (or i_ for current), temperature_ and the
+            joint's name.
+
         """
         content = self.content
         motor = robot.drive.motor_position(motion.theta)
@@ -144,10 +168,10 @@ class Rig:
         if content.velocity is not None:
             signals["dq"] = (content.velocity, motion.dq, ())
         if content.motor_position is not None:
-            own = content.motor_position.side == "motor"
-            signals["theta_m" if own else "theta"] = (
+            on_motor = content.motor_position.side == "motor"
+            signals["theta_m" if on_motor else "theta"] = (
                 content.motor_position,
-                motor if own else motion.theta,
+                motor if on_motor else motion.theta,
                 (),
             )
         effort = content.effort
@@ -173,7 +197,7 @@ class Rig:
         self, t: Float, columns: Mapping[str, Float], rng: np.random.Generator
     ) -> tuple[Float, dict[str, Float]]:
         rows = self.content.rows
-        # Stamps stay in order: jitter is cut at half a sample.
+        # Jitter is limited to half a sample so that stamps increase.
         half = 0.499 / self.rate
         stamps = t + np.clip(rows.jitter * rng.standard_normal(len(t)), -half, half)
         kept = rng.random(len(t)) >= rows.dropped
@@ -189,14 +213,14 @@ class Rig:
         return values, () if gain is None else (Gain(gain),)
 
     def _effort_matrix(self, robot: RobotModel) -> tuple[str, Float | None]:
-        # On which side effort is logged, and by what it is divided.
+        # Side on which effort is logged, and the gain by which it is divided.
         effort, drive = self.content.effort, robot.drive
         if effort.source == "joint":
             if effort.quantity == "current" or drive.torque_side is TorqueSide.MOTOR:
                 raise UsageError(
                     "sensor",
-                    found="effort of source 'joint' as current, or with a robot whose torque_side is 'motor'",
-                    expected="torque on the link side",
+                    found="effort of source 'joint' together with current or torque_side 'motor'",
+                    expected="torque at the joint",
                 )
             return "joint", None
         if effort.quantity == "torque":
@@ -207,9 +231,9 @@ class Rig:
             return "motor", drive.torque_constant
         raise UsageError(
             "drive-gain",
-            found="effort as current, and no drive_gain or torque_constant of every joint",
+            found="effort as current, but joints without drive_gain or torque_constant",
             expected="joint torque per ampere, or motor torque per ampere and gear ratio",
-            do="give them in the robot file",
+            do="add them to the robot file",
         )
 
 

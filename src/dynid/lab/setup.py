@@ -1,4 +1,4 @@
-"""What a simulation is asked for: trajectory, controller and plant by name or file, checked before anything runs."""
+"""Settings of a simulation: trajectory, controller and plant by name or file, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ SIMULATORS = ("dynid", "mujoco")
 
 
 class ElasticSection(Strict):
-    """Elastic joints: stiffness N m/rad and damping N m s/rad at the joint, one number or one a joint."""
+    """Elastic joints: stiffness N m/rad and damping N m s/rad at the joint, one number or one per joint."""
 
     stiffness: Positive | list[Positive]
     damping: NotNegative | list[NotNegative] = 0.0
 
 
 class PayloadSection(Strict):
-    """A load on a body: mass kg, centre m and inertia about it (xx, xy, yy, xz, yz, zz) in the body's joint frame."""
+    """A load on a link: mass kg, centre m and inertia about it (xx, xy, yy, xz, yz, zz) in the link's joint frame."""
 
     mass: Positive
     com: Vector
@@ -68,7 +68,7 @@ class PayloadSection(Strict):
 
 
 class IntegratorSection(Strict):
-    """How motion is integrated."""
+    """Integration of the motion."""
 
     method: Literal["rk4", "DOP853", "RK45", "LSODA", "Radau", "BDF"] = "rk4"
     step: Positive | None = None
@@ -78,7 +78,7 @@ class IntegratorSection(Strict):
 
 
 class FrictionSection(Strict):
-    """Friction in the drives; numbers at the joint, one or one a joint, None = those of the robot file.
+    """Friction in the drives, at the joint; one number or one per joint, None = that of the robot file.
 
     "smooth" uses viscous and coulomb, "dahl" coulomb and stiffness, "lugre" all of them.
     """
@@ -94,7 +94,7 @@ class FrictionSection(Strict):
 
 
 class PlantFile(Strict):
-    """What the robot file does not say about the simulated robot; carriers and axes of the motors as `Mounting.of`."""
+    """Properties of the simulated robot that its file lacks; carriers and axes of the motors as in `Mounting.of`."""
 
     friction: FrictionSection = FrictionSection()
     coupling: Coupling = Coupling.SIMPLIFIED
@@ -106,7 +106,7 @@ class PlantFile(Strict):
 
 
 class ControllerFile(Strict):
-    """A controller with its numbers; kp and kd in N m/rad and N m s/rad ("computed-torque": 1/s^2 and 1/s)."""
+    """A controller and its gains; kp and kd in N m/rad and N m s/rad ("computed-torque": 1/s^2 and 1/s)."""
 
     kind: Literal["ideal", "pd", "computed-torque", "open-loop"]
     bandwidth: Positive = 3.0
@@ -119,7 +119,7 @@ class ControllerFile(Strict):
 
 @dataclass(frozen=True)
 class TrajectoryChoice:
-    """A trajectory: given, drawn from a seed, or (seed None) drawn anew for every run."""
+    """A trajectory: given, random with a seed, or (seed None) a new random one for every run."""
 
     given: Trajectory | None = None
     seed: int | None = None
@@ -129,9 +129,9 @@ class TrajectoryChoice:
 
     @staticmethod
     def read(text: str, robot: RobotModel, duration: float = 20.0) -> TrajectoryChoice:
-        """From "random", "random:SEED" the path of a JSON file or of a folder of `dynid excite`.
+        """Read a choice: "random", "random:SEED", or the path of a JSON file or of a folder of `dynid excite`.
 
-        Raises InputError for a file that holds none, UsageError for another number of joints or a bad seed.
+        Raises InputError for a file without a trajectory, UsageError for another number of joints or an invalid seed.
         """
         if text == "random" or text.startswith("random:"):
             seed = text.removeprefix("random").removeprefix(":")
@@ -156,19 +156,33 @@ class TrajectoryChoice:
         return self.given is not None or self.seed is not None
 
     def draw(self, robot: RobotModel, seed: int) -> Trajectory:
-        """The trajectory of a run; seed: of the run."""
+        """The trajectory of a run with the given seed."""
         if self.given is not None:
             return self.given
         ramp = min(2.0, 0.25 * self.duration)
-        own = seed if self.seed is None else self.seed
-        return FourierTrajectory.random(robot, self.duration, self.harmonics, own, self.frequency, ramp)
+        drawn_seed = seed if self.seed is None else self.seed
+        return FourierTrajectory.random(
+            robot, self.duration, self.harmonics, drawn_seed, self.frequency, ramp
+        )
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything about a simulated motion but its trajectory and its sensors.
+    """A simulated motion except for its trajectory and its sensors.
 
-    torque: the table of an open-loop controller.
+    Parameters
+    ----------
+    plant : Plant
+        The simulated robot.
+    controller : ControllerFile
+        The controller.
+    integrator : IntegratorSection
+        The integrator.
+    simulator : str
+        "dynid" or "mujoco".
+    torque : TorqueTable, optional
+        Torque of an open-loop controller.
+
     """
 
     plant: Plant
@@ -178,10 +192,29 @@ class Setup:
     torque: TorqueTable | None = None
 
     def motion(self, trajectory: Trajectory, rate: float) -> SimulatedMotion:
-        """The motion along a trajectory, sampled at `rate` Hz.
+        """Simulate the motion along a trajectory.
 
-        Raises UsageError for combinations that do not go together, SolverError if the motion cannot be followed,
-        ResourceError if it takes too many steps.
+        Parameters
+        ----------
+        trajectory : Trajectory
+            The trajectory.
+        rate : float, Hz
+            Rate at which the motion is sampled.
+
+        Returns
+        -------
+        SimulatedMotion
+            The motion.
+
+        Raises
+        ------
+        UsageError
+            If settings exclude one another.
+        SolverError
+            If the controller cannot follow the trajectory.
+        ResourceError
+            If the simulation needs too many steps.
+
         """
         t = sample_times(trajectory.duration, rate)
         if self.controller.kind == "ideal":
@@ -191,7 +224,7 @@ class Setup:
                 return MujocoSimulator(self.plant).follow(trajectory, t)
             return follow(self.plant, trajectory, t)
         start = self.plant.at_rest(trajectory.motion(t[:1])[0])[0]
-        # Around the start the controller is the same with any table of its reference.
+        # The table of the reference does not change the controller at the start, so a coarse one is enough.
         probe = self._controller(trajectory, t, trajectory.duration)
         step, joint = fastest_mode(self.plant, start, 1.0 / rate, probe)
         step = self.integrator.step or step
@@ -214,25 +247,50 @@ class Setup:
         c, plant = self.controller, self.plant
         if c.kind == "open-loop":
             if self.torque is None:
-                raise UsageError("open-loop", found="no torque", expected="a log with its torque")
+                raise UsageError(
+                    "open-loop", found="an open-loop controller without torque", expected="a log with torque"
+                )
             return self.torque
         dt = float(t[1] - t[0])
         steps = 2 * steps_between(t, step)
         reference = Tabulated(trajectory, dt / steps) if self.integrator.method == "rk4" else trajectory
         if c.kind == "pd":
             kp, kd = pd_gains(plant, c.bandwidth, c.damping)
-            return GravityPD(plant, reference, _or(c.kp, kp), _or(c.kd, kd))
+            return GravityPD(plant, reference, _given_or(c.kp, kp), _given_or(c.kd, kd))
         w = 2.0 * np.pi * c.bandwidth
-        return ComputedTorque(plant, reference, _or(c.kp, w**2), _or(c.kd, 2.0 * c.damping * w), c.friction)
+        return ComputedTorque(
+            plant, reference, _given_or(c.kp, w**2), _given_or(c.kd, 2.0 * c.damping * w), c.friction
+        )
 
 
 def read_setup(
     robot: RobotModel, controller: str, plant: str | Path | None = None, simulator: str = "dynid"
 ) -> Setup:
-    """Checks and builds what was asked for.
+    """Read and check the settings of a simulation.
 
-    controller: "ideal", "pd", "computed-torque", "open-loop:LOG", or a TOML file.    plant: a TOML file.
-    Raises InputErrors with lines for files, UsageError for what does not go together.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    controller : str
+        "ideal", "pd", "computed-torque", "open-loop:LOG", or a TOML file.
+    plant : str or Path, optional
+        TOML file of the plant.
+    simulator : str
+        "dynid" or "mujoco".
+
+    Returns
+    -------
+    Setup
+        The settings.
+
+    Raises
+    ------
+    InputErrors
+        With the line of every error in a file.
+    UsageError
+        If settings exclude one another.
+
     """
     if simulator not in SIMULATORS:
         raise UsageError("simulator", found=f"'{simulator}'", expected=" or ".join(SIMULATORS))
@@ -244,15 +302,35 @@ def read_setup(
     torque = None
     if chosen.kind == "open-loop":
         if chosen.torque is None:
-            raise UsageError("open-loop", found="no torque", expected="torque = LOG, or open-loop:LOG")
+            raise UsageError(
+                "open-loop",
+                found="an open-loop controller without torque",
+                expected="torque = LOG, or open-loop:LOG",
+            )
         torque = _torque_table(robot, folder / chosen.torque)
     return Setup(build_plant(robot, described), chosen, described.integrator, simulator, torque)
 
 
 def build_plant(robot: RobotModel, described: PlantFile) -> Plant:
-    """The simulated robot of a description and a plant file; elastic where either gives stiffness.
+    """Build the simulated robot from a robot and a plant file.
 
-    Raises UsageError for what does not go together, such as a stiffness of some joints only.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    described : PlantFile
+        The plant file. Joints are elastic if it or the robot file gives a stiffness.
+
+    Returns
+    -------
+    Plant
+        The simulated robot.
+
+    Raises
+    ------
+    UsageError
+        If settings exclude one another, for example a stiffness of some joints only.
+
     """
     payload = None
     if described.payload is not None:
@@ -285,22 +363,22 @@ def _elasticity(robot: RobotModel, section: ElasticSection | None) -> Elasticity
         rigid = ", ".join(robot.joint_names[j] for j in np.flatnonzero(~known))
         raise UsageError(
             "elasticity",
-            found=f"no stiffness of {rigid}, but of other joints",
-            expected="a stiffness of every joint, or of none",
+            found=f"no stiffness for {rigid}, although other joints have one",
+            expected="a stiffness for every joint or for none",
             do="give drive.stiffness of all joints, or [elastic] in a plant file",
         )
     return Elasticity(robot.drive.stiffness, np.nan_to_num(robot.drive.damping, nan=0.0))
 
 
 def _springs(robot: RobotModel) -> tuple[Load, ...]:
-    # Of joints, as the description has them.
+    # Springs of the robot file.
     springs = described_springs(robot)
     if not springs:
         return ()
     return (
         FunctionLoad(
             lambda q, _: spring_torque(springs, q),
-            lambda q: np.asarray(sum(one.energy(q) for one in springs)),
+            lambda q: np.asarray(sum(spring.energy(q) for spring in springs)),
         ),
     )
 
@@ -354,16 +432,34 @@ def _torque_table(robot: RobotModel, path: Path) -> TorqueTable:
 def _each(values: float | list[float], n: int) -> Float:
     array = np.asarray(values, dtype=np.float64)
     if array.shape not in ((), (n,)):
-        raise UsageError("one-a-joint", found=f"{len(array)} numbers", expected=f"one number, or {n}")
+        raise UsageError(
+            "one-a-joint", found=f"{len(array)} numbers", expected=f"one number, or {n} (one per joint)"
+        )
     return np.array(np.broadcast_to(array, (n,)))
 
 
-def _or(given: float | list[float] | None, default: Float | float) -> Float:
+def _given_or(given: float | list[float] | None, default: Float | float) -> Float:
     return np.asarray(default if given is None else given, dtype=np.float64)
 
 
 def summary(setup: Setup, trajectory: Trajectory, names: Mapping[str, str]) -> dict[str, str]:
-    """Text for the log's metadata: what was simulated."""
+    """Metadata of a log: what was simulated.
+
+    Parameters
+    ----------
+    setup : Setup
+        The settings.
+    trajectory : Trajectory
+        The trajectory.
+    names : mapping of str to str
+        Further entries.
+
+    Returns
+    -------
+    dict of str to str
+        The metadata.
+
+    """
     return {
         "origin": "simulated",
         "robot": setup.plant.robot.name,

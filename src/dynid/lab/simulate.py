@@ -1,4 +1,4 @@
-"""A robot that is known exactly, in motion, as its sensors see it: a log in memory."""
+"""Simulation of a robot that is known exactly, as its sensors measure it: a log in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynid.log import Log
 from dynid.robot import RobotModel
 from dynid.trajectories import Trajectory, joints_of
 
-# What a rig's columns measure: group of the [log] table, unit, further keys.
+# Group of the [log] table, unit and further keys of each column of a rig.
 _MEASURED: dict[str, tuple[str, dict[str, str]]] = {
     "q": ("position", {"unit": "rad"}),
     "dq": ("velocity", {"unit": "rad/s"}),
@@ -38,14 +38,41 @@ def simulate(
     simulator: Literal["dynid", "mujoco"] = "dynid",
     seed: int = 0,
 ) -> Log:
-    """Simulates a robot as its description says along a motion, and returns what its sensors log.
+    """Simulate a robot along a motion, and return the log of its sensors.
 
-    motion: a plan of `excite`, a trajectory, or the path of one; None = a random one of `seconds`.
-    controller: "ideal", "pd", "computed-torque" or a TOML file.    sensors: TOML file; None = an exact log of 1 kHz.
-    plant: TOML file of elastic joints, payload, friction, integrator.    seed: of sensors and random motions.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot; its file gives the true parameters.
+    motion : plan, trajectory, str or Path, optional
+        A plan of `excite`, a trajectory, or the path of one; without it a random motion.
+    seconds : float, s
+        Length of a random motion.
+    controller : str
+        "ideal", "pd", "computed-torque" or a TOML file.
+    sensors : str, Path or Rig, optional
+        Sensors, or their TOML file; without it an exact log at 1 kHz.
+    plant : str or Path, optional
+        TOML file of elastic joints, payload, friction and integrator.
+    simulator : str
+        "dynid" or "mujoco".
+    seed : int
+        Seed of sensors and random motions.
 
-    Raises UsageError for what does not go together, InputErrors with lines for files, SolverError if the motion cannot
-    be followed.
+    Returns
+    -------
+    Log
+        The log.
+
+    Raises
+    ------
+    UsageError
+        If settings exclude one another.
+    InputErrors
+        With the line of every error in a file.
+    SolverError
+        If the controller cannot follow the motion.
+
     """
     setup = read_setup(robot, str(controller), None if plant is None else Path(plant), simulator)
     rig = sensors if isinstance(sensors, Rig) else Rig() if sensors is None else Rig.read(Path(sensors))

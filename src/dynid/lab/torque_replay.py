@@ -45,16 +45,16 @@ from dynid.terms import (
 )
 from dynid.terms.forms import exported_parts, seen_by, torque_of
 
-# What of a log's torque exported files are to give: less what is of the measurement, apart what no file
-# holds.
+# Torque of a log that exported files must reproduce: without effects of the measurement, and separately effects that no
+# file represents.
 
 
 @dataclass(frozen=True, eq=False)
 class LogPart:
     """Consecutive samples and their torques, (T, n).
 
-    tau: measured, less what the model says of the measurement.    predicted: by the run, of the same.
-    apart: of effects of the robot that no file holds.
+    tau: measured torque without effects of the measurement.    predicted: the same torque, predicted by the run.
+    apart: torque of effects of the robot that no exported file represents.
     """
 
     samples: Samples
@@ -64,13 +64,33 @@ class LogPart:
 
 
 def part_of(run: Identification, theta: Float, model: ExportModel, samples: Samples) -> LogPart:
-    """A batch of samples with its torques.    theta: parameters of the files' bodies.    model: what the files hold."""
-    # A log tells the sum of an offset and of a spring's preload alone: the model has it in the spring.
-    of_log = _torque(run, theta, samples, lambda term, own: _is_of_log(term, own) and not _is_constant(term))
+    """Compute the torques of a batch of samples.
+
+    Parameters
+    ----------
+    run : Identification
+        The run.
+    theta : ndarray, shape (n_parameters,)
+        Parameters of the exported files.
+    model : ExportModel
+        The model of the exported files.
+    samples : Samples
+        The batch.
+
+    Returns
+    -------
+    LogPart
+        Samples and torques.
+
+    """
+    # A log determines only the sum of offset and spring preload; the model has it in the spring.
+    of_log = _torque(
+        run, theta, samples, lambda term, values: _is_of_log(term, values) and not _is_constant(term)
+    )
     of_log += model.offset
     predicted = _torque(run, run.estimate.parameters, samples, lambda _, __: True)
     known = run.terms.known_torque(run.robot, samples)
-    apart = _torque(run, theta, samples, partial(_is_apart, run)) + known
+    apart = _torque(run, theta, samples, partial(_is_in_no_file, run)) + known
     apart += mixed_torque(motors_of(model.mixed)[1], tuple(MotionBasis), samples.dq, samples.ddq)
     predicted += known - of_log
     tau = samples.tau - of_log
@@ -82,11 +102,11 @@ def part_of(run: Identification, theta: Float, model: ExportModel, samples: Samp
 def _torque(
     run: Identification, theta: Float, samples: Samples, which: Callable[[Term, Float], bool]
 ) -> Float:
-    # (T, n) of some terms with parameters theta (p,).
+    # Torque (T, n) of selected terms with parameters theta (p,).
     tau = np.zeros_like(samples.tau)
-    for term, own in run.terms.with_values(run.robot, theta):
-        if which(term, own):
-            tau += torque_of(term, run.robot, seen_by(term, samples), own)
+    for term, values in run.terms.with_values(run.robot, theta):
+        if which(term, values):
+            tau += torque_of(term, run.robot, seen_by(term, samples), values)
     return tau
 
 
@@ -98,37 +118,57 @@ def _is_constant(term: Term) -> bool:
     return isinstance(term, JointTerm) and term.traits.basis is MotionBasis.ONE
 
 
-def _is_apart(run: Identification, term: Term, own: Float) -> bool:
-    if _is_of_log(term, own):
+def _is_in_no_file(run: Identification, term: Term, values: Float) -> bool:
+    if _is_of_log(term, values):
         return False
-    pieces = exported_parts(term, run.robot, own)
+    pieces = exported_parts(term, run.robot, values)
     return pieces is None or any(isinstance(piece, Lean) for piece in pieces)
 
 
 def effects_apart(run: Identification, theta: Float, model: ExportModel) -> list[str]:
-    """Names of the effects that no file holds, but that act on the robot."""
-    found = [term.name for term, own in run.terms.with_values(run.robot, theta) if _is_apart(run, term, own)]
-    return [*found, *(part.term for part in motors_of(model.mixed)[1])]
+    """Names of effects that act on the robot but that no file represents.
+
+    Parameters
+    ----------
+    run : Identification
+        The run.
+    theta : ndarray, shape (n_parameters,)
+        Parameters of the exported files.
+    model : ExportModel
+        The model of the exported files.
+
+    Returns
+    -------
+    list of str
+        The names.
+
+    """
+    names = [
+        term.name
+        for term, values in run.terms.with_values(run.robot, theta)
+        if _is_in_no_file(run, term, values)
+    ]
+    return [*names, *(part.term for part in motors_of(model.mixed)[1])]
 
 
-def of_measured(parts: Sequence[LogPart], values: Float) -> Float:
-    """Values (n,) with nan for joints without a measured torque."""
+def nan_where_unmeasured(parts: Sequence[LogPart], values: Float) -> Float:
+    """Values (n,) with nan for joints without measured torque."""
     measured = parts[0].samples.measured
     return values if measured is None else np.where(measured, values, np.nan)
 
 
 def relative_error(errors: Iterable[Float], sizes: Iterable[Float]) -> Float:
-    """Root of the mean square of errors over that of sizes, (n,); parts of (T, n) each."""
+    """R.m.s. of errors over r.m.s. of sizes, (n,), from parts of (T, n) each."""
     total, whole = (sum((np.asarray(x) ** 2).sum(axis=0) for x in parts) for parts in (errors, sizes))
     return np.asarray(np.sqrt(np.asarray(total) / np.maximum(np.asarray(whole), np.finfo(np.float64).tiny)))
 
 
 # Torque and motion of exported files in MuJoCo and in pinocchio, along the samples of a log.
 
-# Steps of integration, s, at most.
+# s: longest integration step; MuJoCo's dry friction needs it.
 _STEP = 1e-3
-# Elements of an MJCF that a replay does without.
-_SEEN = (
+# Elements of an MJCF file that do not affect a replay.
+_NOT_REPLAYED = (
     "geom",
     "asset",
     "contact",
@@ -146,9 +186,26 @@ _SEEN = (
 def in_mujoco(
     model: ExportModel, parts: Sequence[LogPart], windows: Sequence[tuple[int, int, int]], file: Path | None
 ) -> tuple[list[Float], Float]:
-    """Torque (T, n) of each part by inverse dynamics, and the error (n,) of motion in windows under measured torque.
+    """Inverse dynamics and driven motion in MuJoCo.
 
-    windows: part, first and last sample.    file: MJCF in place of the model's own.
+    Parameters
+    ----------
+    model : ExportModel
+        The model.
+    parts : sequence of LogPart
+        The log.
+    windows : sequence of tuple of int
+        Part, first and last sample of each window of motion.
+    file : Path or None
+        MJCF file to use instead of the model.
+
+    Returns
+    -------
+    torque : list of ndarray, shape (n_samples, n_joints)
+        Inverse dynamics of each part.
+    error : ndarray, shape (n_joints,)
+        Relative error of the motion driven by the measured torque.
+
     """
     import mujoco
 
@@ -162,13 +219,13 @@ def in_mujoco(
     data = mujoco.MjData(theirs)
     P = robot.projection
     flags = mujoco.mjtDisableBit
-    # Torque comes from the log, not from the file's own actuators.
+    # The log gives the torque, not the actuators of the file.
     theirs.opt.disableflags |= (
         int(flags.mjDSBL_CONTACT) | int(flags.mjDSBL_LIMIT) | int(flags.mjDSBL_ACTUATION)
     )
     driven = int(theirs.opt.disableflags)
     theirs.opt.disableflags = driven | int(flags.mjDSBL_CONSTRAINT)
-    # Bodies are written depth first: joints stand where their names do.
+    # MJCF orders joints depth first, so they are found by name.
     places = np.array([theirs.jnt_qposadr[j] for j in _order(mujoco, theirs, robot.tree_joint_names)])
     computed = []
     for part in parts:
@@ -179,7 +236,7 @@ def in_mujoco(
             data.qpos[places], data.qvel[places], data.qacc[places] = q[k], dq[k], ddq[k]
             mujoco.mj_inverse(theirs, data)
             tau[k] = P.T @ data.qfrc_inverse[places]
-        computed.append(tau + _dry(model, s.dq) + part.apart)
+        computed.append(tau + _dry_friction(model, s.dq) + part.apart)
     theirs.opt.disableflags = driven
     off, moved = [], []
     for i, a, b in windows:
@@ -200,13 +257,33 @@ def in_mujoco(
             path[k - a] = data.qpos[places[robot.independent_bodies]]
         off.append(s.q[a + 1 : b + 1] - path)
         moved.append(s.q[a + 1 : b + 1] - s.q[a])
-    return computed, of_measured(parts, relative_error(off, moved))
+    return computed, nan_where_unmeasured(parts, relative_error(off, moved))
 
 
 def in_pinocchio(
     model: ExportModel, parts: Sequence[LogPart], windows: Sequence[tuple[int, int, int]], file: Path | None
 ) -> tuple[list[Float], None]:
-    """Torque (T, n) of each part by inverse dynamics; no motion.    file: URDF in place of the model's own."""
+    """Inverse dynamics in pinocchio.
+
+    Parameters
+    ----------
+    model : ExportModel
+        The model.
+    parts : sequence of LogPart
+        The log.
+    windows : sequence of tuple of int
+        Not used: pinocchio does not simulate motion.
+    file : Path or None
+        URDF file to use instead of the model.
+
+    Returns
+    -------
+    torque : list of ndarray, shape (n_samples, n_joints)
+        Inverse dynamics of each part.
+    error : None
+        No motion.
+
+    """
     import pinocchio as pin
 
     robot = model.robot
@@ -227,9 +304,13 @@ def in_pinocchio(
                 full[joint.idx_q : joint.idx_q + joint.nq] = x if joint.nq == 1 else (np.cos(x), np.sin(x))
             v[at], a[at] = dq[k], ddq[k]
             tau[k] = P.T @ pin.rnea(theirs, data, full, v, a)[at]
-        turning = mixed_torque(_of_motors(model), (MotionBasis.ACCELERATION, MotionBasis.SPEED), s.dq, s.ddq)
+        turning = mixed_torque(
+            _motor_parts(model), (MotionBasis.ACCELERATION, MotionBasis.SPEED), s.dq, s.ddq
+        )
         drives = model.rotor * s.ddq + model.viscous * s.dq + turning
-        computed.append(tau + drives + _dry(model, s.dq) + spring_torque(model.springs, s.q) + part.apart)
+        computed.append(
+            tau + drives + _dry_friction(model, s.dq) + spring_torque(model.springs, s.q) + part.apart
+        )
     return computed, None
 
 
@@ -238,49 +319,48 @@ def _order(mujoco: Any, theirs: Any, names: Sequence[str]) -> list[int]:
     return [mujoco.mj_name2id(theirs, mujoco.mjtObj.mjOBJ_JOINT, name) for name in written]
 
 
-def _dry(model: ExportModel, dq: Float) -> Float:
-    # Of joints and of motors that move several, with the model's smoothed sign.
+def _dry_friction(model: ExportModel, dq: Float) -> Float:
+    # Dry friction of joints and of motors that move several, with the model's smoothed sign.
     signs = np.column_stack([smooth_sign(dq[:, j], float(w)) for j, w in enumerate(model.width)])
-    return np.asarray(model.coulomb * signs + mixed_torque(_of_motors(model), (MotionBasis.SIGN,), dq, dq))
+    return np.asarray(model.coulomb * signs + mixed_torque(_motor_parts(model), (MotionBasis.SIGN,), dq, dq))
 
 
-def _of_motors(model: ExportModel) -> list[Mixed]:
+def _motor_parts(model: ExportModel) -> list[Mixed]:
     left = {id(part) for part in motors_of(model.mixed)[1]}
     return [part for part in model.mixed if id(part) not in left]
 
 
 def _without_shapes(text: bytes) -> str:
-    # Of a file that dynid wrote: what is seen, touched or measured has no part in a replay, and its meshes would be
-    # looked for beside the new file; a free base is held where the description puts it.
+    # Shapes, contacts and sensors do not affect a replay, and meshes would be looked up next to the new file. A free
+    # base is fixed where the file puts it.
     root = ElementTree.fromstring(text)  # noqa: S314  # bytes of our own
     for parent in list(root.iter()):
         for child in list(parent):
             free = child.tag == "freejoint" or (child.tag == "joint" and child.get("type") == "free")
-            if child.tag in _SEEN or free:
+            if child.tag in _NOT_REPLAYED or free:
                 parent.remove(child)
     return ElementTree.tostring(root, encoding="unicode")
 
 
-# s: long enough for a wrong mass to show, short enough for the measured torque, without feedback, to hold the robot.
+# s: long enough to reveal a wrong mass, short enough that the robot does not drift away under measured torque without
+# feedback.
 WINDOW = 0.25
-# Windows over a log, evenly, at most.
+# Maximum number of windows, spread evenly over the log: each costs simulation time.
 _WINDOWS = 80
 
 
 @dataclass(frozen=True, eq=False)
 class TorqueReplayRow:
-    """What one program makes of one description, by joint.
+    """Errors of one program with one set of parameters, per joint.
 
-    program: MuJoCo, pinocchio, or dynid for the model with all of its effects.
-    description: "identified"; "identified, in your file", the robot's own URDF or MJCF changed in place; "identified,
-    with ...", what files cannot hold applied as a force beside; "as described", the robot's own; "bodies as described,
-    all else identified", since descriptions often lack rotors and friction.
-    torque: (n,) root of the mean square of measured less computed torque over that of the measured torque, filtered as
-    in scores.    all_torque: the same of all joints together.
-    motion: (n,) the same of position after each window's start, over that of the measured displacement from there, when
-    the measured torque drives the robot; None where the program does not move it. Both nan for joints without a
-    measured torque, which the model's own drives.
-    why: what kept it from being replayed, "" for nothing.
+    program: MuJoCo, pinocchio, or dynid for the model with all of its effects. description: "identified"; "identified,
+    in your file", the robot's own URDF or MJCF edited in place; "identified, with ...", with the torque of effects
+    that files cannot represent applied in addition; "as described", the robot file; "bodies as described, all else
+    identified", since robot files often lack rotors and friction. torque: (n,) r.m.s. of measured minus computed
+    torque over that of the measured torque, filtered as in scores. all_torque: the same over all joints. motion: (n,)
+    the same for positions since the start of each window, over the measured displacement, when the measured torque
+    drives the robot; None if the program simulates no motion. Both are nan for joints without measured torque, which
+    the model drives. why: reason why it was not replayed, "" if it was.
     """
 
     program: str
@@ -300,9 +380,9 @@ class TorqueReplayRow:
 class TorqueReplay:
     """A log replayed by several programs.
 
-    window: s, of motion under measured torque.    windows: their number.
-    lacking: what the identified model has and neither file holds.
-    made_consistent: whether the files hold the nearest physically consistent bodies in place of the run's own.
+    window: s, length of motion under measured torque.    windows: number of windows.
+    lacking: effects of the identified model that no file represents.
+    made_consistent: whether the files contain the nearest physically consistent links instead of the identified ones.
     """
 
     joint_names: tuple[str, ...]
@@ -314,27 +394,30 @@ class TorqueReplay:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What keeps the files from being the model, a sentence each."""
-        found = [f"Neither file holds {', '.join(self.lacking)}."] if self.lacking else []
+        """Differences between the files and the model, one sentence each."""
+        notes = [f"Neither file can represent {', '.join(self.lacking)}."] if self.lacking else []
         if self.made_consistent:
-            found.append(
-                "The run's own bodies are not physically consistent; the files hold the nearest ones that are."
+            notes.append(
+                "The identified links are not physically consistent; the files contain the nearest consistent ones."
             )
-        return tuple(found)
+        return tuple(notes)
 
     def lines(self) -> list[str]:
-        """A table: errors by joint in percent."""
+        """A table of errors per joint, in percent."""
         wide = max(10, *(len(name) + 2 for name in self.joint_names))
         shown = [
-            (f"{row.program}, {row.description}, {what}", values, total)
+            (f"{row.program}, {row.description}, {quantity}", values, total)
             for row in self.rows
-            for what, values, total in (("torque", row.torque, row.all_torque), ("motion", row.motion, None))
+            for quantity, values, total in (
+                ("torque", row.torque, row.all_torque),
+                ("motion", row.motion, None),
+            )
             if values is not None
         ]
         head = max((len(name) for name, _, _ in shown), default=0)
         lines = [
-            f"replayed: torque by inverse dynamics, and motion in {self.windows} windows of {self.window:g} s under "
-            "measured torque, error in %",
+            f"replay, error in %: torque by inverse dynamics; motion in {self.windows} windows of {self.window:g} s "
+            "driven by the measured torque",
             f"{'':<{head}}{'all':>8}" + "".join(f"{name:>{wide}}" for name in self.joint_names),
         ]
         for name, values, total in shown:
@@ -344,7 +427,7 @@ class TorqueReplay:
         return [*lines, *self.notes]
 
     def plain(self) -> dict[str, Any]:
-        """Plain data, as run folders keep it."""
+        """Plain data, as stored in run folders."""
         rows = [
             {
                 "program": row.program,
@@ -353,7 +436,7 @@ class TorqueReplay:
                 "all_torque": row.all_torque,
             }
             | {
-                name: None if x is None else [None if np.isnan(one) else one for one in x.tolist()]
+                name: None if x is None else [None if np.isnan(value) else value for value in x.tolist()]
                 for name, x in (("torque", row.torque), ("motion", row.motion))
             }
             for row in self.rows
@@ -372,17 +455,36 @@ class TorqueReplay:
 
 
 def replay_torque(run: Identification, log: Log, *, window: float = WINDOW) -> TorqueReplay:
-    """Replays a log by the files that `export` writes: MJCF in MuJoCo, URDF in pinocchio, beside the description's own.
+    """Replay a log with the files that `export` writes, MJCF in MuJoCo and URDF in pinocchio, and with the robot file.
 
     The log is filtered as in the identification. Effects of the measurement (offsets, gains), which describe the log
-    and not the robot, are taken off the measured torque first, for all rows alike. Rotors and
-    springs, which URDF cannot hold, are added to pinocchio's torque; dry friction of inverse dynamics has the model's
-    smoothed sign, that of motion in MuJoCo is its own. Whole effects that no file holds, as gas springs or coupled
-    drives, stand in rows of their own, as the torque that they have along the measured motion. A program that is not
-    installed, or does not take the model, is named in its row.
-    window: s of motion from a measured state.
+    and not the robot, are subtracted from the measured torque first, for all rows alike. Rotors and springs, which
+    URDF cannot represent, are added to pinocchio's torque. Dry friction has the model's smoothed sign in inverse
+    dynamics, and MuJoCo's own law in its motion. Effects that no file represents, such as gas springs or coupled
+    drives, are applied in rows of their own, as the torque that they have along the measured motion. If a program is
+    not installed or rejects the model, its row says so.
 
-    Raises UsageError for a window that is not positive, UnfitDataError for a log without one.
+    Parameters
+    ----------
+    run : Identification
+        The run.
+    log : Log
+        The log.
+    window : float, s
+        Length of motion from a measured state.
+
+    Returns
+    -------
+    TorqueReplay
+        The errors.
+
+    Raises
+    ------
+    UsageError
+        If the window is not positive.
+    UnfitDataError
+        If the log has no window of usable samples.
+
     """
     if not (np.isfinite(window) and window > 0):
         raise UsageError("replay-window", found=f"a window of {window} s", expected="a time > 0")
@@ -392,7 +494,7 @@ def replay_torque(run: Identification, log: Log, *, window: float = WINDOW) -> T
     consistent = consistent_parameters(run)
     theta = run.estimate.parameters if consistent is None else consistent[0]
     model = replace(ExportModel.of_terms(run.robot, run.terms, theta), peak=peak_speeds(run))
-    whole = [part_of(run, theta, model, one) for one in batches]
+    whole = [part_of(run, theta, model, batch) for batch in batches]
     starts = _windows(whole, window)
     names = tuple(dict.fromkeys(effects_apart(run, theta, model)))
     with_names = f"identified, with {listed(names)}" if names else ""
@@ -413,9 +515,7 @@ def replay_torque(run: Identification, log: Log, *, window: float = WINDOW) -> T
     with tempfile.TemporaryDirectory(prefix="dynid-replay-") as folder:
         rows += _rows(cases, whole, starts, filtered, _own_file(run, Path(folder)))
     lacking = [*model.left_out, *beyond_joints(model, motors=True)]
-    lacking += ["the shape of friction curves, but for the nearest viscous and Coulomb friction"] * bool(
-        model.curves
-    )
+    lacking += ["friction curves other than viscous and Coulomb friction"] * bool(model.curves)
     return TorqueReplay(
         run.robot.joint_names,
         tuple(rows),
@@ -428,7 +528,7 @@ def replay_torque(run: Identification, log: Log, *, window: float = WINDOW) -> T
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    # applied: with the torque of what files cannot hold, as a force beside.
+    # applied: whether the torque of effects that files cannot represent is applied in addition.
     name: str
     model: Dynamics | None
     why: str = ""
@@ -441,13 +541,13 @@ def _rows(
     whole: Sequence[LogPart],
     starts: Sequence[tuple[int, int, int]],
     filtered: ParallelFilter,
-    own: Path | None,
+    user_file: Path | None,
 ) -> list[TorqueReplayRow]:
     rows = []
     for label, program, suffix in (("MuJoCo", in_mujoco, ".xml"), ("pinocchio", in_pinocchio, ".urdf")):
         wanted = list(cases)
-        if own is not None and own.suffix == suffix:
-            wanted.insert(1, replace(cases[0], name="identified, in your file", file=own))
+        if user_file is not None and user_file.suffix == suffix:
+            wanted.insert(1, replace(cases[0], name="identified, in your file", file=user_file))
         for case in wanted:
             if case.model is None:
                 rows.append(TorqueReplayRow(label, case.name, why=case.why))
@@ -464,7 +564,7 @@ def _rows(
                 rows.append(
                     TorqueReplayRow(label, case.name, why="not replayed: the program is not installed")
                 )
-            except (ValueError, RuntimeError) as error:  # bodies or files that it does not take
+            except (ValueError, RuntimeError) as error:  # links or files that the program rejects
                 rows.append(
                     TorqueReplayRow(
                         label, case.name, why=f"not replayed: {' '.join(str(error).split())[:200]}"
@@ -474,9 +574,9 @@ def _rows(
 
 
 def _own_file(run: Identification, folder: Path) -> Path | None:
-    """The robot's own URDF or MJCF changed in place, written into a folder; None where that cannot be replayed.
+    """The robot's own URDF or MJCF edited in place, in a folder; None where it cannot be replayed.
 
-    Joints that are held stand elsewhere in the file.
+    Locked joints have other positions in the file.
     """
     if run.robot.locked:
         return None
@@ -497,8 +597,8 @@ def _without_offset(model: Dynamics) -> ExportModel:
 
 
 def _windows(parts: Sequence[LogPart], window: float) -> list[tuple[int, int, int]]:
-    """Part, first and last sample of windows that count from end to end, at most _WINDOWS of them."""
-    found = []
+    """Part, first and last sample of windows of usable samples, at most _WINDOWS of them."""
+    windows = []
     for i, part in enumerate(parts):
         length = max(2, round(window * part.samples.rate))
         start, keep = 0, part.samples.keep
@@ -507,19 +607,21 @@ def _windows(parts: Sequence[LogPart], window: float) -> list[tuple[int, int, in
             if len(bad):
                 start += int(bad[-1]) + 1
                 continue
-            found.append((i, start, start + length))
+            windows.append((i, start, start + length))
             start += length
-    if not found:
+    if not windows:
         raise UnfitDataError(
-            "no-window", found=f"no {window:g} s of samples that count", expected="a longer stretch"
+            "no-window",
+            found=f"no {window:g} s of consecutive usable samples",
+            expected="a longer motion, or a shorter window",
         )
-    return [found[k] for k in np.unique(np.linspace(0, len(found) - 1, _WINDOWS).round().astype(int))]
+    return [windows[k] for k in np.unique(np.linspace(0, len(windows) - 1, _WINDOWS).round().astype(int))]
 
 
 def _torque_error(
     parts: Sequence[LogPart], computed: Sequence[Float], filtered: ParallelFilter
 ) -> tuple[Float, float]:
-    # By joint and of all, low-passed and thinned as in scores, which both sides of the equation are.
+    # Errors per joint and over all, low-passed and decimated as in scores.
     errors, sizes = [], []
     for part, tau in zip(parts, computed, strict=True):
         n, s = tau.shape[1], part.samples
@@ -530,12 +632,14 @@ def _torque_error(
         kept = s.keep[filtered.kept(s.with_left_out)]
         errors.append(sound[:n, kept].T)
         sizes.append(sound[n:, kept].T)
-    together = relative_error([one.reshape(-1, 1) for one in errors], [one.reshape(-1, 1) for one in sizes])
-    return of_measured(parts, relative_error(errors, sizes)), float(together[0])
+    together = relative_error(
+        [values.reshape(-1, 1) for values in errors], [values.reshape(-1, 1) for values in sizes]
+    )
+    return nan_where_unmeasured(parts, relative_error(errors, sizes)), float(together[0])
 
 
 def _percent(share: float) -> str:
-    # A robot that falls away from its path is off by any factor.
+    # Without feedback a robot can leave its path by any factor.
     if np.isnan(share):
         return "-"
     return f"{100 * share:.3g}" if share < 10.0 else "> 1000"

@@ -9,7 +9,7 @@ from dynid.base.registry import lazily
 if TYPE_CHECKING:
     from dynid.log.clocks import Selection, Series
     from dynid.log.files import file_hash, open_table
-    from dynid.log.log import Channel, ChannelMap, LogReader, RawChunk, Table, Text, Trajectory
+    from dynid.log.log import Channel, ChannelMap, LogReader, Table, Text
     from dynid.log.own_columns import canonical_columns, write_log
     from dynid.log.read import Log, read_log
     from dynid.log.readers.arrays import ArrayTable, Budget, StoredArray, arrays_of, damaged, reading
@@ -37,13 +37,11 @@ __all__ = [
     "CsvTable",
     "Log",
     "LogReader",
-    "RawChunk",
     "Selection",
     "Series",
     "StoredArray",
     "Table",
     "Text",
-    "Trajectory",
     "are_joints",
     "are_of_one_signal",
     "are_signals",
@@ -69,7 +67,7 @@ __getattr__, __dir__ = lazily(
     {
         "clocks": "Selection Series",
         "files": "file_hash open_table",
-        "log": "Channel ChannelMap LogReader RawChunk Table Text Trajectory",
+        "log": "Channel ChannelMap LogReader Table Text",
         "own_columns": "canonical_columns write_log",
         "read": "Log read_log",
         "readers.arrays": "ArrayTable Budget StoredArray arrays_of damaged reading",
@@ -82,4 +80,5 @@ __getattr__, __dir__ = lazily(
         ),
         "readers.stamps": "seconds_of",
     },
+    moved={"dynid.recording": "RawChunk Trajectory"},
 )

@@ -14,10 +14,11 @@ from dynid.base.errors import Place, UnfitDataError
 from dynid.kernel import line_ranges
 from dynid.log.clocks import DAMAGED_SHARE, FASTEST, SLOWEST, longest_step
 from dynid.log.joints import WITHOUT_EFFORT, EncoderWatch, RangeWatch, check_limits
-from dynid.log.log import POSES, OrderWatch, RawChunk, Trajectory, lattice_step
+from dynid.log.log import POSES, OrderWatch, lattice_step
 from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
 from dynid.log.recording_faults import RecordingWatch, look_at_peaks
 from dynid.log.summary import LogSummary, TrajectorySummary
+from dynid.recording import RawChunk, Trajectory
 
 if TYPE_CHECKING:  # what findings mean is told without the readers of logs
     from dynid.log.read import Log

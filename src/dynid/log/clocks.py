@@ -19,7 +19,8 @@ from dynid.base.errors import InputError, Place
 from dynid.base.options import option
 from dynid.base.records import dataclass
 from dynid.base.units import number_of
-from dynid.log.log import Channel, ChannelMap, RawChunk, Table, Text, Trajectory, joined, taken
+from dynid.log.log import Channel, ChannelMap, Table, Text
+from dynid.recording import RawChunk, Trajectory, joined, taken
 
 # Rows whose time stamps cannot be: missing ones, and those that the stamps before and after them
 # contradict.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,7 @@ _BINARY: tuple[LogReader, ...] = (
     TorchReader(),
 )
 _TEXT_AND_FOLDERS = {
+    "recording": "dynid.log.readers.recording_folder:RecordingReader()",
     "workbook": "dynid.formats.workbooks:WorkbookReader()",
     "LeRobot data set": "dynid.log.readers.lerobot:LeRobotReader()",
     "YARP dump": "dynid.formats.port_folders:PortFolderReader()",
@@ -102,6 +105,22 @@ _OTHERS = {
 _CAN_DUMP = re.compile(rb"\s*\(\d+\.\d+\)\s+\w+\s+[0-9A-Fa-f]{3,8}#")
 
 
+_kept_open: ContextVar[dict[tuple[Any, ...], Table] | None] = ContextVar("kept_open", default=None)
+
+
+@contextmanager
+def tables_kept_open() -> Iterator[None]:
+    """Within the block a file that is opened again is the table that it was: its dialect and columns are found once."""
+    if _kept_open.get() is not None:
+        yield
+        return
+    token = _kept_open.set({})
+    try:
+        yield
+    finally:
+        _kept_open.reset(token)
+
+
 def open_table(
     path: str | Path,
     delimiter: str | None = None,
@@ -113,6 +132,21 @@ def open_table(
     delimiter, decimal: of text files, None = as found.    definitions: files or folders of .msg files, for bags that
     lack them.
     """
+    kept = _kept_open.get()
+    if kept is None:
+        return _opened(path, delimiter, decimal, definitions)
+    key = (Path(path), delimiter, decimal, *definitions)
+    if key not in kept:
+        kept[key] = _opened(path, delimiter, decimal, definitions)
+    return kept[key]
+
+
+def _opened(
+    path: str | Path,
+    delimiter: str | None,
+    decimal: str | None,
+    definitions: Sequence[Path],
+) -> Table:
     path = Path(path)
     place = Place(file=str(path))
     if not path.exists():

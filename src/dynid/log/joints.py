@@ -10,7 +10,8 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, Place
-from dynid.log.log import ChannelMap, RawChunk
+from dynid.log.log import ChannelMap
+from dynid.recording import RawChunk
 from dynid.robot.load import own_motors
 from dynid.robot.model import RobotModel, carriers, on_branches_of
 

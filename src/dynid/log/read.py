@@ -32,20 +32,14 @@ from dynid.log.clocks import (
     with_motions,
     with_row_numbers,
 )
-from dynid.log.conversion import Commands, Conversion, delayed
+from dynid.log.conversion import Conversion
 from dynid.log.files import file_hash, open_table
 from dynid.log.joints import EffortWatch, absent_joints, reason_of, without_effort, without_joints
 from dynid.log.log import (
     Channel,
     ChannelMap,
     ManyTopics,
-    RawChunk,
     Table,
-    Trajectory,
-    in_order,
-    joined,
-    taken,
-    within,
 )
 from dynid.log.mapping import LogSection, channel_map
 from dynid.log.own_columns import canonical_map, completed, names_of
@@ -54,6 +48,20 @@ from dynid.log.readers.csv import refuse_unlike
 from dynid.log.readers.memory import Arrays, frame_table
 from dynid.log.readers.parts import open_parts, recordings
 from dynid.log.readers.stamps import clock_as_written
+from dynid.recording import (
+    Channels,
+    Commands,
+    RawChunk,
+    Recording,
+    Trajectory,
+    delayed,
+    in_order,
+    joined,
+    pieces_of,
+    servo_torque,
+    taken,
+    within,
+)
 from dynid.robot.load import lock_joints, locked, rest_position
 from dynid.robot.model import RobotModel
 
@@ -92,13 +100,15 @@ def mapped_tables(
     mapping: ChannelMap | None,
     select: Sequence[Selection | str],
     extra: Sequence[str],
-) -> tuple[RobotModel, ChannelMap, tuple[Table, ...], tuple[Trajectory, ...], tuple[Diagnostic, ...]]:
-    """The robot with joints held of which there are no columns, mapping, tables, trajectories and remarks.
+) -> tuple[Source, tuple[Diagnostic, ...]]:
+    """The tables as a source, of the robot with joints held of which there are no columns, and remarks.
 
     mapping: None = dynid's own column names.    select: trajectories, by name or pattern.    extra: further columns.
     """
     there, file = tables[0].column_names, str(tables[0].path)
     remarks = Diagnostics()
+    if mapping is None:  # a recording says itself what its columns are
+        mapping = as_channel_map(_own_section(tables[0], extra), robot)
     absent = absent_joints(mapping, [name for table in tables for name in table.column_names], robot)
     if absent:
         places = {joint: rest_position(robot, joint) for joint in absent}
@@ -138,7 +148,16 @@ def mapped_tables(
     trajectories = tuple(selected(found, wanted))
     for one in trajectories:
         _report_order(one, remarks)
-    return robot, chosen, tuple(tables), trajectories, tuple(remarks)
+    return Source(robot, chosen, tuple(tables), trajectories), tuple(remarks)
+
+
+def _own_section(table: Table, extra: Sequence[str]) -> dict[str, Any] | None:
+    """The [log] table that a recording brings along, with those of its further channels that are asked for."""
+    section: Mapping[str, Any] | None = getattr(table, "section", None)
+    if section is None:
+        return None
+    further = section.get("extra", {})
+    return {**section, "extra": {name: further[name] for name in extra if name in further}}
 
 
 def _begun_anew(found: Trajectories, chosen: ChannelMap) -> tuple[int, ...]:
@@ -237,7 +256,7 @@ def read_log(
     if chosen is not None and len(files) > 1:
         tables = _with_parts_together(tables, chosen)
     tables = of_joints(tables, robot, chosen, topics)
-    return _held(Log(*mapped_tables(tables, robot, chosen, select, extra)))
+    return _held(*mapped_tables(tables, robot, chosen, select, extra))
 
 
 def _with_parts_together(tables: list[Table], mapping: ChannelMap) -> list[Table]:
@@ -252,8 +271,9 @@ def _with_parts_together(tables: list[Table], mapping: ChannelMap) -> list[Table
     return whole if whole and all(wanted <= {*one.column_names} for one in whole) else tables
 
 
-def _held(log: Log) -> Log:
-    # Joints whose effort says nothing are held where they are.
+def _held(source: Source, remarks: tuple[Diagnostic, ...]) -> Log:
+    """The log of a source, in which joints whose effort says nothing are held where they are."""
+    log = Log(source.robot, source.mapping, source, source.trajectories, remarks)
     if not log.mapping.effort:
         return log
     watch = EffortWatch(log.robot, log.mapping)
@@ -266,10 +286,10 @@ def _held(log: Log) -> Log:
         return log  # what is wrong with the rows is reported by who reads them
     found, unmeasured = watch.held(), watch.unmeasured()
     log = replace(log, resting=watch.resting)
-    remarks = Diagnostics()
+    of_efforts = Diagnostics()
     if unmeasured:
-        _report_unmeasured(unmeasured, remarks)
-        log = log.without_efforts(unmeasured, tuple(remarks))
+        _report_unmeasured(unmeasured, of_efforts)
+        log = log.without_efforts(unmeasured, tuple(of_efforts))
     free = log
     for why, joints in found.items():
         places = {name: at for name, (at, _) in joints.items()}
@@ -289,6 +309,78 @@ def _report_unmeasured(joints: Sequence[str], remarks: Diagnostics) -> None:
 
 
 @dataclass(frozen=True, eq=False)
+class Source:
+    """Open tables whose columns are mapped to the joints of a robot.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        With the drives by whose gains, gears and linkages columns become motion and torque of the joints.
+    mapping : ChannelMap
+    tables : tuple of Table
+    trajectories : tuple of Trajectory
+
+    """
+
+    robot: RobotModel
+    mapping: ChannelMap
+    tables: tuple[Table, ...]
+    trajectories: tuple[Trajectory, ...]
+
+    @cached_property
+    def recording(self) -> Recording:
+        """All rows, decoded once.    Raises InputError for rows that cannot be read."""
+        return Recording(self.robot.joint_names, self.trajectories, self.decode)
+
+    @cached_property
+    def sha256(self) -> dict[str, str]:
+        """SHA-256 of every file, by path; of a log in memory that of its values, by name."""
+        return {
+            str(table.path): getattr(table, "sha256", None) or file_hash(table.path) for table in self.tables
+        }
+
+    def with_extra(self, channels: Mapping[str, Channel]) -> Source:
+        """The source with these further channels in place of others."""
+        return replace(self, mapping=replace(self.mapping, extra=dict(channels)))
+
+    def decode(self, trajectory: Trajectory) -> Iterator[RawChunk]:
+        """Yield chunks of one trajectory from its file; sorted by time if the mapping says so."""
+        chunks = self._converted(trajectory)
+        if self.mapping.sort:
+            chunks = _sorted(chunks)
+        elif trajectory.misplaced:
+            chunks = in_order(chunks, FEW_ROWS)
+        for chunk in spread_stamps(chunks):
+            part = within(chunk, trajectory)
+            if len(part.t):
+                yield part
+
+    def _converted(self, trajectory: Trajectory) -> Iterator[RawChunk]:
+        conversion = Conversion(self.robot, self.mapping)
+        for row, numbers, empty in self._numbers(trajectory):
+            yield replace(conversion.chunk(trajectory, row, numbers), empty=empty)
+
+    def _numbers(self, trajectory: Trajectory) -> Iterator[tuple[int, dict[str, Float], Float]]:
+        # First row, columns, and the time (s) of rows that are left out as they hold nothing but a time.
+        table = next(table for table in self.tables if table.path == trajectory.file)
+        columns = self.mapping.columns
+        row = trajectory.first_row
+        for batch in table.batches(columns, ROWS, row, row + trajectory.row_count):
+            numbers = {name: column_numbers(values, name, table, row) for name, values in batch.items()}
+            count = len(numbers[columns[0]])
+            a, b = np.searchsorted(trajectory.left_out, (row, row + count)) if trajectory.left_out else (0, 0)
+            if b > a:
+                out = np.array(trajectory.left_out[a:b]) - row
+                numbers = {name: np.delete(values, out) for name, values in numbers.items()}
+            empty, t = _empty_rows(numbers, columns), numbers[columns[0]]
+            if empty.any():
+                numbers = {name: values[~empty] for name, values in numbers.items()}
+            if b - a < count:
+                yield row, numbers, t[empty] * self.mapping.time.factor
+            row += count
+
+
+@dataclass(frozen=True, eq=False)
 class Log:
     """An open log: trajectories of one robot, read chunk by chunk.
 
@@ -299,7 +391,7 @@ class Log:
 
     robot: RobotModel
     mapping: ChannelMap
-    tables: tuple[Table, ...]
+    source: Source
     trajectories: tuple[Trajectory, ...]
     own_remarks: tuple[Diagnostic, ...] = ()
     resting: Mapping[str, float] = field(default_factory=dict)
@@ -362,6 +454,11 @@ class Log:
         mapping = without_effort(self.mapping, joints)
         return replace(self, mapping=mapping, own_remarks=(*self.own_remarks, *remarks))
 
+    def with_extra(self, channels: Mapping[str, Channel]) -> Log:
+        """The log with these further channels in place of others."""
+        mapping = replace(self.mapping, extra=dict(channels))
+        return replace(self, mapping=mapping, source=self.source.with_extra(channels))
+
     def held_in(self, robot: RobotModel) -> RobotModel:
         """The robot with those joints held that are held in this log's; raises UsageError for one of other joints."""
         gone = [joint for joint in robot.joint_names if joint not in self.robot.joint_names]
@@ -412,7 +509,7 @@ class Log:
         by_joint = {key: values for key, values in given.items() if values is not None}
         arrays = Arrays(t, by_joint, tuple(joints or robot.joint_names), trajectory, extra or {})
         mapping = as_channel_map(arrays.section(units or {}), robot)
-        return _held(Log(*mapped_tables([arrays.table(name)], robot, mapping, (Selection(),), ())))
+        return _held(*mapped_tables([arrays.table(name)], robot, mapping, (Selection(),), ()))
 
     @staticmethod
     def from_frame(
@@ -432,7 +529,7 @@ class Log:
         Raises UsageError for what is no data frame, InputError for columns or trajectories that do not exist.
         """
         tables = [frame_table(frame, name)]
-        return _held(Log(*mapped_tables(tables, robot, as_channel_map(mapping, robot), select, extra)))
+        return _held(*mapped_tables(tables, robot, as_channel_map(mapping, robot), select, extra))
 
     def overview(self) -> Overview:
         """What is shown of the log: its files, trajectories and channels."""
@@ -493,38 +590,58 @@ class Log:
         of_tables = (one for table in self.tables for one in getattr(table, "remarks", ()))
         return (*self.own_remarks, *of_tables)
 
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The open files, as they are: columns by name, rows in their order."""
+        return self.source.tables
+
     @cached_property
+    def channels(self) -> Channels:
+        """Which signals are recorded of which joints."""
+        return self.mapping.channels
+
+    @property
     def sha256(self) -> dict[str, str]:
         """SHA-256 of every file, by path; of a log in memory that of its values, by name."""
-        return {
-            str(table.path): getattr(table, "sha256", None) or file_hash(table.path) for table in self.tables
-        }
+        return self.source.sha256
 
     def identity(self) -> list[list[Any]]:
         """What makes the data of each trajectory itself: [hash of the file, first row, start time, end time]."""
         return [[self.sha256[str(t.file)], t.first_row, t.start_time, t.end_time] for t in self.trajectories]
 
     def chunks(self, trajectory: Trajectory, rows: int = ROWS) -> Iterator[RawChunk]:
-        """Yields consecutive chunks of one trajectory; sorted by time if the mapping says so.
+        """Yield consecutive chunks of one trajectory, of at most so many rows.
 
         Torque that is made of commands begins when the first of them acts: rows before that are left out.
         """
-        chunks = self._selected(trajectory, rows)
+        chunks = self.recorded(trajectory, rows)
         servo = self.robot.drive.servo
-        if self.mapping.commanded and servo is not None and servo.lag > 0:
-            chunks = delayed(chunks, servo)
+        if self.channels.commanded:
+            if servo is None or not servo.known:
+                raise InputError(
+                    "no-gains",
+                    found="commands in place of a measured torque, and no gains of the position controllers",
+                    expected="kp, and kd if there is damping, of every joint",
+                    do="give them as kp = ..., kd = ... under [drive] of the experiment, or as --kp and --kd",
+                )
+            chunks = map(servo_torque(servo), chunks)
+            if servo.lag > 0:
+                chunks = delayed(chunks, servo)
         yield from chunks
 
-    def _selected(self, trajectory: Trajectory, rows: int) -> Iterator[RawChunk]:
-        chunks = self._chunks(trajectory, rows)
-        if self.mapping.sort:
-            chunks = _sorted(chunks)
-        elif trajectory.misplaced:
-            chunks = in_order(chunks, FEW_ROWS)
-        for chunk in spread_stamps(chunks):
-            part = within(chunk, trajectory)
-            if len(part.t):
-                yield part
+    def recorded(self, trajectory: Trajectory, rows: int = ROWS) -> Iterator[RawChunk]:
+        """Yield chunks as recorded: commands in place of a torque that is made of them."""
+        known = trajectory in self.source.recording
+        recording = (
+            self.source.recording if known else replace(self.source, trajectories=(trajectory,)).recording
+        )
+        unmeasured = [j for j, name in enumerate(self.robot.joint_names) if name in self.unmeasured]
+        for chunk in recording.chunks(trajectory, self.robot.joint_names):
+            tau = chunk.tau
+            if unmeasured and tau is not None:
+                tau = tau.copy(order="K")
+                tau[:, unmeasured] = 0.0  # nan would make every row one with missing values
+            yield from pieces_of(replace(chunk, tau=tau), rows)
 
     def read(self, trajectory: Trajectory) -> RawChunk:
         """The whole trajectory at once."""
@@ -536,42 +653,15 @@ class Log:
 
     def commands(self, trajectory: Trajectory) -> Commands:
         """The commands throughout a trajectory; raises UsageError for a log without commands."""
-        if not self.mapping.commanded:
+        if not self.channels.commanded:
             raise UsageError(
                 "no-command", found="a log without commanded positions", expected="q_des of every joint"
             )
-        parts = [self._conversion.commands(numbers) for _, numbers, _ in self._numbers(trajectory, ROWS)]
-        t, q_des, dq_des, tau_ff = (np.concatenate(part) for part in zip(*parts, strict=True))
-        own = (t >= trajectory.start_time) & (t <= trajectory.end_time)
-        order = np.flatnonzero(own)[np.argsort(t[own], kind="stable")]
-        return Commands(t[order], q_des[order], dq_des[order], tau_ff[order])
-
-    @cached_property
-    def _conversion(self) -> Conversion:
-        return Conversion(self.robot, self.mapping)
-
-    def _chunks(self, trajectory: Trajectory, rows: int) -> Iterator[RawChunk]:
-        for row, numbers, empty in self._numbers(trajectory, rows):
-            yield replace(self._conversion.chunk(trajectory, row, numbers), empty=empty)
-
-    def _numbers(self, trajectory: Trajectory, rows: int) -> Iterator[tuple[int, dict[str, Float], Float]]:
-        # First row, columns, and the time (s) of rows that are left out as they hold nothing but a time.
-        table = next(table for table in self.tables if table.path == trajectory.file)
-        columns = self.mapping.columns
-        row = trajectory.first_row
-        for batch in table.batches(columns, rows, row, row + trajectory.row_count):
-            numbers = {name: column_numbers(values, name, table, row) for name, values in batch.items()}
-            count = len(numbers[columns[0]])
-            a, b = np.searchsorted(trajectory.left_out, (row, row + count)) if trajectory.left_out else (0, 0)
-            if b > a:
-                out = np.array(trajectory.left_out[a:b]) - row
-                numbers = {name: np.delete(values, out) for name, values in numbers.items()}
-            empty, t = _empty_rows(numbers, columns), numbers[columns[0]]
-            if empty.any():
-                numbers = {name: values[~empty] for name, values in numbers.items()}
-            if b - a < count:
-                yield row, numbers, t[empty] * self.mapping.time.factor
-            row += count
+        whole = joined(list(self.recorded(trajectory)))
+        if whole.commands is None:
+            raise UsageError("no-command", found="no commanded positions", expected="one per joint")
+        order = np.argsort(whole.t, kind="stable")
+        return Commands(whole.t[order], *np.split(whole.commands[order], 3, axis=1))
 
 
 def as_log(log: Any, robot: RobotModel, extra: Sequence[str] = ()) -> Log:

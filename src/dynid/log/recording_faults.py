@@ -12,7 +12,8 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.kernel import line_ranges, line_unevenness
 from dynid.log.joints import STILL
-from dynid.log.log import RawChunk, lattice_step
+from dynid.log.log import lattice_step
+from dynid.recording import RawChunk
 from dynid.robot.model import RobotModel
 
 # Whether an effort that comes down to zero and goes up again was logged without its sign.

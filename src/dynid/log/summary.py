@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -201,11 +201,10 @@ def _values(column: Float) -> Float:
 
 
 def _columns(log: Log, names: list[str], trajectory: str) -> dict[str, tuple[Float, Float]]:
-    extra = {name: Channel(name, "1", 1.0) for name in names}
-    asked = replace(log, mapping=replace(log.mapping, extra=extra))
-    one = next(one for one in asked.trajectories if one.name == trajectory)
+    source = log.source.with_extra({name: Channel(name, "1", 1.0) for name in names})
+    wanted = next(entry for entry in log.trajectories if entry.name == trajectory)
     parts: dict[str, list[tuple[Float, Float]]] = {name: [] for name in names}
-    for chunk in asked.chunks(one):
+    for chunk in source.decode(wanted):
         for name, kept in parts.items():
             kept.append(_changes(chunk.t, chunk.extra[name]))
     return {

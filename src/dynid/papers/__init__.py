@@ -1,4 +1,10 @@
-"""Methods of the papers that the defaults beat, kept for comparison: annealing, TLS, ML, networks."""
+"""Estimators and procedures of published papers that the defaults of dynid outperform.
+
+They are kept so that results of the papers can be reproduced and compared. Estimators are Kalman filters, maximum
+likelihood, total least squares and neural networks; `dynid identify --method` selects them by name. Algorithm 1 of Gaz
+et al. 2019 finds physically consistent parameters by penalties and simulated annealing. Two procedures recover full
+parameters from dynamic coefficients and from samples of a mass matrix.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kalman filters as estimators of a whole log: passes over its blocks, begun anew until the parameters stay."""
+"""Kalman filters as estimators of a whole log: passes over its blocks, repeated until the parameters converge."""
 
 from __future__ import annotations
 
@@ -36,34 +36,52 @@ from dynid.kernel import solve_triangular
 from dynid.signals import Samples
 from dynid.simulation import measured_coordinates, measured_motion
 
+# Least number of samples in a row: fewer inform about little more than their initial state.
 SHORTEST = 8
-# Passes of a fit of which the value alone is wanted: the second one begins where the first has been.
+# Passes if only the value is needed: the second one starts at the result of the first.
 VALUE_ROUNDS = 2
-# Shares of the size of positions and torque below which no noise is believed: steps are no more exact.
+# Least noise relative to positions and torque: integration steps are not more accurate.
 LEAST_POSITION, LEAST_TORQUE = 1e-7, 1e-5
+# Uncertainty of initial speeds relative to their r.m.s.
 SLOW = 0.02
 
 
 @dataclass(frozen=True)
 class KalmanFit:
-    """A Kalman filter for state and parameters z = (x, v, beta), run over all blocks of a log until beta stays.
+    """A Kalman filter for state and parameters z = (x, v, beta), run over all blocks of a log until beta converges.
 
-    x are the joints' positions and, behind springs, those of their motors. Torque drives the model, positions correct
-    it; nothing is differentiated. Every block begins with a state of its
-    own, so that P^-1 of the parameters grows by each block's own information H_m and P^-1 beta by H_m beta_m: intervals
-    come from the blocks as those of least squares do. A pass begins at the last one's parameters with a spread of
-    `width` times the textbook one of weighted least squares, and the last pass's start is not counted as information.
+    x are the positions of the joints and, behind springs, of their motors. Torque drives the model, and positions
+    correct it; nothing is differentiated. Every block starts with its own state, so that P^-1 of the parameters grows
+    by the information H_m of each block, and P^-1 beta by H_m beta_m: intervals come from the blocks as those of least
+    squares do. A pass starts at the parameters of the last one, with a spread of `width` times the textbook one of
+    weighted least squares. The start of the last pass does not count as information.
 
-    position_noise: standard deviation of the encoders' noise, rad (m), one number or one a joint; None = from the log.
-    rounds: greatest number of passes.    tolerance: move of the estimate between passes, in standard deviations.
-    longest: min, that all passes of a fit may take on one core by the number of their steps, whatever the machine.
-    Raises UsageError for a width or noise that is not positive, or no round.
+    Parameters
+    ----------
+    position_noise : float or sequence of float, optional, rad or m
+        Standard deviation of the encoder noise, one number or one per joint; measured in the log without it.
+    width : float
+        Spread at the start of each pass, in textbook standard deviations of weighted least squares.
+    rounds : int
+        Maximum number of passes.
+    tolerance : float
+        Last change of the estimate between passes, in standard deviations.
+    intervals : str
+        Kind of confidence intervals.
+    longest : float, min
+        Time that all passes may take on one core, estimated from the number of steps, whatever the machine.
+
+    Raises
+    ------
+    UsageError
+        For a width or noise that is not positive, or no round.
+
     """
 
     position_noise: float | Sequence[float] | None = encoder_noise()
     width: float = option(
         10.0,
-        "ekf, ukf, cdkf: spread at the start of each pass, in textbook deviations of wls; 10 without it",
+        "ekf, ukf, cdkf: spread at the start of each pass, in textbook standard deviations of wls; 10 without it",
         above=0,
     )
     rounds: int = most_rounds(8)
@@ -71,7 +89,7 @@ class KalmanFit:
     intervals: str = interval_kind()
     longest: float = option(
         10.0,
-        "ekf, ukf, cdkf: minutes that all passes of a fit may take, by the number of their steps; 10 without it",
+        "ekf, ukf, cdkf: most minutes for all passes of a fit, estimated from their steps; 10 without it",
         unit="min",
         above=0,
     )
@@ -83,15 +101,15 @@ class KalmanFit:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Runs passes until the parameters stay.
+        """Run passes until the parameters converge.
 
-        Raises UsageError where there are factors alone or the log is too long for `longest`, SolverError if the model
-        cannot be simulated, UnfitDataError if blocks are shorter than a filter needs.
+        Raises UsageError if there are only factors, without samples, or the log is too long for `longest`; SolverError
+        if the model cannot be simulated; UnfitDataError if blocks are shorter than a filter needs.
         """
         require_enough(regression)
         simulation = SimulationProblem.of(regression, self.name, None)
         rounds = min(self.rounds, VALUE_ROUNDS) if regression.value_only else self.rounds
-        self._refuse_hours(simulation, rounds)
+        self._require_short_run(simulation, rounds)
         value = simulation.start()
         run = _Passes(simulation, self.position_noise, value)
         spread = self.width**2 * run.first_covariance
@@ -99,20 +117,20 @@ class KalmanFit:
         while done < rounds and not moved < self.tolerance:
             done += 1
             try:
-                found = run.over(FILTERS[self.kind], value, spread)
+                result = run.over(FILTERS[self.kind], value, spread)
             except np.linalg.LinAlgError as error:
-                raise diverged(f"matrices that cannot be solved ({error})") from error
-            step, value = found.value - value, found.value
-            moved = float(np.sqrt(step @ found.total @ step / len(value)))
-        text = f"{done} passes, squared innovations {found.consistency:.2g} of what noise explains"
+                raise diverged(f"singular matrices ({error})") from error
+            step, value = result.value - value, result.value
+            moved = float(np.sqrt(step @ result.total @ step / len(value)))
+        text = f"{done} passes, squared innovations {result.consistency:.2g} times what noise explains"
         if not moved < self.tolerance:
             text += (
-                f"; the estimate still moves by {moved:.2g} standard deviations a pass: raise rounds, "
+                f"; the estimate still moves by {moved:.2g} standard deviations per pass: raise rounds, "
                 "give position_noise, or use 'didim'"
             )
-        return self._estimate(regression, found, Status(bool(moved < self.tolerance), text))
+        return self._estimate(regression, result, Status(bool(moved < self.tolerance), text))
 
-    def _refuse_hours(self, simulation: SimulationProblem, rounds: int) -> None:
+    def _require_short_run(self, simulation: SimulationProblem, rounds: int) -> None:
         run = _Passes(simulation, self.position_noise, np.zeros(simulation.regression.base.rank))
         model, steps = run.model, run.steps
         points = FILTERS[self.kind].points(2 * model.size + model.count)
@@ -121,21 +139,21 @@ class KalmanFit:
             share = max(self.longest / minutes, 0.01)
             raise UsageError(
                 "too-long",
-                found=f"{steps} steps of {points} points each, in up to {rounds} passes: about {minutes:.2g} min on "
-                f"one core for '{self.name}', and as long again for held-out blocks",
+                found=f"about {minutes:.2g} min for '{self.name}' ({steps} steps of {points} points, up to {rounds} "
+                "passes), and as long again for held-out blocks",
                 expected=f"at most {self.longest:g} min",
-                do=f"take a part of the log, train = [{{ part = [0.0, {share:.2g}] }}] under [data], or fewer rounds, "
-                f"or longest = {np.ceil(1.1 * minutes):g} under [estimate]; or 'wls' or 'iv', which take seconds",
+                do=f"set train = [{{ part = [0.0, {share:.2g}] }}] under [data], or longest = "
+                f"{np.ceil(1.1 * minutes):g} under [estimate]; 'wls' and 'iv' take seconds",
             )
 
-    def _estimate(self, regression: Regression, found: Found, status: Status) -> Estimate:
-        base, value = regression.base, found.value
-        size = np.sqrt(np.diag(found.total))
-        L = np.linalg.cholesky(found.total / np.outer(size, size))
+    def _estimate(self, regression: Regression, result: PassResult, status: Status) -> Estimate:
+        base, value = regression.base, result.value
+        size = np.sqrt(np.diag(result.total))
+        L = np.linalg.cholesky(result.total / np.outer(size, size))
         inverse = solve_triangular(L, np.eye(len(value)), lower=True).T / size[:, None]
-        information = inverse.T @ found.information @ inverse
+        information = inverse.T @ result.information @ inverse
         segment = np.array([block.segment for block in regression.factors.blocks], dtype=np.int64)
-        blocks = BlockScores(inverse, information, found.score @ inverse, segment)
+        blocks = BlockScores(inverse, information, result.score @ inverse, segment)
         independent = blocks.grouped(regression.factors.independent())
         sigma = residual_sigma(regression, value)
         return Estimate(
@@ -160,7 +178,10 @@ class KalmanFit:
 class EKF(KalmanFit):
     """Extended Kalman filter, see `KalmanFit` and dynid.estimate.kalman.ExtendedKalman.
 
-    Source: Gautier and Poignet 2001.
+    References
+    ----------
+    Gautier and Poignet 2001.
+
     """
 
     name: str = "ekf"
@@ -171,7 +192,10 @@ class EKF(KalmanFit):
 class UKF(KalmanFit):
     """Unscented Kalman filter, see `KalmanFit` and dynid.estimate.kalman.UnscentedKalman.
 
-    Source: Julier and Uhlmann 2004.
+    References
+    ----------
+    Julier and Uhlmann 2004.
+
     """
 
     name: str = "ukf"
@@ -182,7 +206,10 @@ class UKF(KalmanFit):
 class CDKF(KalmanFit):
     """Central-difference Kalman filter, see `KalmanFit` and dynid.estimate.kalman.CentralDifferenceKalman.
 
-    Source: Norgaard, Poulsen and Ravn 2000.
+    References
+    ----------
+    Norgaard, Poulsen and Ravn 2000.
+
     """
 
     name: str = "cdkf"
@@ -190,8 +217,8 @@ class CDKF(KalmanFit):
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What a pass found: value (b,), information (M, b, b) and score (M, b) of each block at that value.
+class PassResult:
+    """Result of a pass: value (b,), and at that value information (M, b, b) and score (M, b) of each block.
 
     consistency: mean square of normalised innovations.
     """
@@ -229,9 +256,9 @@ class _Passes:
         rate, places = simulation.coarse[0].rate, Places(simulation.regression.factors.blocks)
         inside = [places.of(s.segment, s.t) >= 0 for s in simulation.coarse]
         x = np.concatenate(
-            [measured_motion(frame, s)[0][own] for s, own in zip(simulation.coarse, inside, strict=True)]
+            [measured_motion(frame, s)[0][mask] for s, mask in zip(simulation.coarse, inside, strict=True)]
         )
-        tau = np.concatenate([s.tau[own] for s, own in zip(simulation.coarse, inside, strict=True)])
+        tau = np.concatenate([s.tau[mask] for s, mask in zip(simulation.coarse, inside, strict=True)])
         known, position = source.noise(self.position_noise), np.zeros(frame.size)
         if known is not None:
             motor = known.position if known.motor_position is None else known.motor_position
@@ -254,14 +281,14 @@ class _Passes:
 
     @property
     def first_covariance(self) -> Float:
-        """(b, b) textbook covariance of weighted least squares, with no less noise than the filter believes in."""
-        found = WLS().fit(self.simulation.regression)
+        """(b, b) textbook covariance of weighted least squares, with at least the noise that the filter assumes."""
+        least_squares = WLS().fit(self.simulation.regression)
         size = np.sqrt([f.target_square / max(f.count, 1) for f in self.simulation.regression.factors.total])
-        floor = float(np.max(LEAST_TORQUE * size / found.sigma))
-        return np.asarray(found.textbook_covariance * max(floor, 1.0) ** 2)
+        floor = float(np.max(LEAST_TORQUE * size / least_squares.sigma))
+        return np.asarray(least_squares.textbook_covariance * max(floor, 1.0) ** 2)
 
-    def over(self, kind: type[JointFilter], value: Float, spread: Float) -> Found:
-        """One pass from parameters (b,) with a covariance (b, b)."""
+    def over(self, kind: type[JointFilter], value: Float, spread: Float) -> PassResult:
+        """Run one pass from parameters (b,) with a covariance (b, b)."""
         s, b = self.model.size, len(value)
         M = len(self.simulation.regression.factors.blocks)
         size = np.sqrt(np.diag(spread))
@@ -269,39 +296,39 @@ class _Passes:
         whole[2 * s :, 2 * s :] = spread
         joint = kind(self.model, np.concatenate([np.zeros(2 * s), value]), whole, self.noise)
         information, pull = np.zeros((M, b, b)), np.zeros((M, b))
-        before = _natural(joint, size)
+        before = _information_form(joint, size)
         progress = self.simulation.source.progress
         for m, part in self._runs():
             x, v = measured_coordinates(self.model.frame, part)
-            _begin(joint, x, v, part.rate)
+            _begin_stretch(joint, x, v, part.rate)
             joint.follow(np.stack([part.tau[:-1], part.tau[1:]], axis=1), x[1:], 1.0 / part.rate)
             if progress is not None:
                 progress("a pass of the filter", len(part) / part.rate)
-            after = _natural(joint, size)
+            after = _information_form(joint, size)
             information[m] += after[0] - before[0]
             pull[m] += after[1] - before[1]
             before = after
         if not joint.innovation:
             raise UnfitDataError(
                 "too-short",
-                found="blocks without a stretch of motion",
+                found="no block with enough consecutive samples",
                 expected=f"at least {SHORTEST} samples in a row",
                 do="record a longer motion, or use 'wls'",
             )
-        # Without the start: it is where the last pass ended, not what was known before.
+        # The start of the pass is the end of the last one, so it is not counted as information.
         if not np.linalg.eigvalsh(information.sum(axis=0) * np.outer(size, size))[0] > 0:
             raise UnfitDataError(
                 "uninformed",
-                found="a direction of the parameters that no block informs",
+                found="a combination of parameters that no block determines",
                 expected="a motion that moves every joint",
                 do="record a richer motion, or use 'ridge'",
             )
         new = np.array(joint.value)
-        return Found(new, information, pull - information @ new, float(np.mean(joint.innovation)) / s)
+        return PassResult(new, information, pull - information @ new, float(np.mean(joint.innovation)) / s)
 
     @property
     def steps(self) -> int:
-        """Steps of a pass."""
+        """Number of steps of a pass."""
         return sum(len(part) - 1 for _, part in self._runs())
 
     def _runs(self) -> Iterator[tuple[int, Samples]]:
@@ -314,8 +341,8 @@ class _Passes:
                     yield int(label[a]), samples.part(a, b)
 
 
-def _begin(joint: JointFilter, x: Float, v: Float, rate: float) -> None:
-    # A state of its own for each stretch: nothing but parameters is carried from one to the next.
+def _begin_stretch(joint: JointFilter, x: Float, v: Float, rate: float) -> None:
+    # Each stretch starts with its own state; only parameters carry over.
     known, P = 2 * joint.model.size, joint.covariance
     position = np.broadcast_to(joint.noise.position, (joint.model.size,))
     speed = SLOW * np.sqrt(np.mean(v**2, axis=0)) + position * rate
@@ -324,8 +351,8 @@ def _begin(joint: JointFilter, x: Float, v: Float, rate: float) -> None:
     P[:known, :known] = np.diag(np.concatenate([position, speed]) ** 2)
 
 
-def _natural(joint: JointFilter, size: Float) -> tuple[Float, Float]:
-    # P^-1 and P^-1 beta of the parameters.
+def _information_form(joint: JointFilter, size: Float) -> tuple[Float, Float]:
+    # Information form: P^-1 and P^-1 beta of the parameters.
     scale = np.outer(size, size)
     inverse = np.linalg.inv(joint.parameter_covariance / scale) / scale
     inverse = 0.5 * (inverse + inverse.T)

@@ -32,8 +32,11 @@ from dynid.rows import ElasticRows, TorqueRows
 from dynid.signals import MotionNoise, zero_phase_filter
 from dynid.simulation import Mechanism, extra_of, measured_motion
 
+# Steps of central differences in position, velocity and acceleration, SI units.
 STEPS = (1e-5, 1e-4, 1e-3)
+# Most halvings of a step.
 HALVINGS = 4
+# Least variance of torque noise relative to the mean squared residual, so that no joint gets an infinite weight.
 LEAST_SHARE = 1e-4
 
 
@@ -41,15 +44,30 @@ LEAST_SHARE = 1e-4
 class ML:
     """Maximum likelihood: min sum_k e_k' S_k^-1 e_k, e = tau - Y(q, dq, ddq) beta in filtered samples k.
 
-    S_k = diag(sigma_j^2) + sum_c J_kc N_c J_kc', with J_kc = d(Y beta)/d(q, dq, ddq) of coordinate c and N_c (3, 3) the
-    covariance of its noise behind all filters: what is left of the likelihood when the true states are eliminated;
-    since S depends on beta as well, the shrinking of least squares under noise of the positions is gone to first order,
-    and samples where noise matters most count less.
+    S_k = diag(sigma_j^2) + sum_c J_kc N_c J_kc', with J_kc = d(Y beta)/d(q, dq, ddq) of coordinate c and N_c (3, 3)
+    the covariance of its noise behind all filters. This is the likelihood after the true states are eliminated. Since
+    S depends on beta as well, the bias of least squares under position noise is removed to first order, and samples
+    where noise matters most have less weight.
 
-    The equations are those of torque (and of the motors behind elastic joints), whatever the rows.
-    sigma_j match the residuals.    position_noise: as in TLS. Without noise of the motion it is weighted least
-    squares.    Its covariance is that of the scores of blocks, see Intervals.
-    Source: Olsen and Petersen 2001; Olsen, Swevers and Verdonck 2002.
+    The equations are those of torque (and of the motors behind elastic joints), whatever the rows. sigma_j match the
+    residuals. Without known noise of the motion it is weighted least squares. The covariance is that of the scores of
+    blocks, see Intervals.
+
+    Parameters
+    ----------
+    position_noise : float or sequence of float, optional, rad or m
+        Standard deviation of the encoder noise, as in `TLS`.
+    rounds : int
+        Maximum number of iterations.
+    tolerance : float
+        Last change of the estimate, in standard deviations.
+    intervals : str
+        Kind of confidence intervals.
+
+    References
+    ----------
+    Olsen and Petersen 2001; Olsen, Swevers and Verdonck 2002.
+
     """
 
     position_noise: float | Sequence[float] | None = encoder_noise()
@@ -62,16 +80,18 @@ class ML:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fisher scoring with halved steps, begun at weighted least squares.
+        """Fisher scoring with halved steps, from weighted least squares.
 
-        Raises UsageError where there are factors alone.
+        Raises UsageError if there are only factors, without samples.
         """
         require_enough(regression)
         simulation = SimulationProblem.of(regression, self.name, 1.0)
         free = WLS().fit(regression)
         noise = simulation.source.noise(self.position_noise)
         if noise is None:
-            text = f"{free.status.text}; no noise of the motion is known, so this is weighted least squares"
+            text = (
+                f"{free.status.text}; the noise of the motion is unknown, so this is weighted least squares"
+            )
             return replace(free, method=self.name, status=Status(free.status.ok, text))
         likelihood = Likelihood.of(simulation, noise)
         point = likelihood.at(np.array(free.value))
@@ -82,7 +102,7 @@ class ML:
             done, moved = done + 1, slope.moved
             if moved < self.tolerance:
                 break
-            trial = _lowered(likelihood, point, slope.step, variance)
+            trial = _step_that_improves(likelihood, point, slope.step, variance)
             stuck = trial is None
             if trial is not None:
                 point = trial
@@ -100,9 +120,9 @@ class ML:
         scores, information = np.zeros((M, b)), np.zeros((M, b, b))
         whitened = slope.whitened @ inverse
         for m in range(M):
-            own = likelihood.block == m
-            scores[m] = slope.scores[own].sum(axis=0) @ inverse
-            information[m] = np.einsum("tgi,tgj->ij", whitened[own], whitened[own])
+            in_block = likelihood.block == m
+            scores[m] = slope.scores[in_block].sum(axis=0) @ inverse
+            information[m] = np.einsum("tgi,tgj->ij", whitened[in_block], whitened[in_block])
         segment = np.array([block.segment for block in regression.factors.blocks], dtype=np.int64)
         blocks = BlockScores(inverse, information, scores, segment)
         independent = blocks.grouped(regression.factors.independent())
@@ -127,7 +147,7 @@ class ML:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A value with residuals e (T, g), slopes J (T, g, s, 3) and the covariance (T, g, g) of noise in equations."""
+    """A value with residuals e (T, g), slopes J (T, g, s, 3) and the covariance (T, g, g) of noise in the equations."""
 
     value: Float
     e: Float
@@ -155,9 +175,9 @@ class Slope:
 
 @dataclass(frozen=True, eq=False)
 class Likelihood:
-    """Filtered equations of T samples in g groups, the states they belong to, and the noise of those.
+    """Filtered equations of T samples in g groups, their states, and the noise of the states.
 
-    X: (T, g, b).    y: (T, g).    block: (T,).    samples: at the times of the equations.
+    X: (T, g, b).    y: (T, g).    block: (T,).    x, v, a, extra: states at the times of the equations.
     noise: (s, 3, 3) covariance of position, velocity and acceleration of each coordinate behind all filters.
     groups: (g, s), groups of equations from forces on the coordinates.
     """
@@ -175,7 +195,7 @@ class Likelihood:
 
     @staticmethod
     def of(simulation: SimulationProblem, noise: MotionNoise) -> Likelihood:
-        """The samples of a simulation problem, gates open: an equation's variance says how much it counts."""
+        """The samples of a simulation problem, without gates: the variance of an equation determines its weight."""
         source, base = simulation.source, simulation.regression.base
         rows = source.assembly.rows if isinstance(source.assembly.rows, ElasticRows) else TorqueRows()
         assembly = replace(source.assembly, wanted=base.mask, rows=rows)
@@ -197,20 +217,20 @@ class Likelihood:
             parts.append([X[inside], y[inside], block[inside], *(z[kept[inside]] for z in motion)])
             extras.append({name: z[kept[inside]] for name, z in extra_of(probe, samples).items()})
         X, y, block, x, v, a = (np.concatenate([part[i] for part in parts]) for i in range(6))
-        extra = {name: np.concatenate([one[name] for one in extras]) for name in extras[0]}
+        extra = {name: np.concatenate([batch[name] for batch in extras]) for name in extras[0]}
         groups = _groups(
             source.robot.n, simulation.second, isinstance(rows, ElasticRows) and rows.form == "link"
         )
-        return Likelihood(simulation, X, y, block, x, v, a, extra, _behind_filters(simulation, noise), groups)
+        return Likelihood(simulation, X, y, block, x, v, a, extra, _filtered_noise(simulation, noise), groups)
 
     def at(self, value: Float) -> Point:
-        """Residuals and the noise in them at a value."""
+        """Residuals and their noise at a value."""
         J = self._slopes(value)
         spread = np.einsum("tgca,cab,thcb->tgh", J, self.noise, J)
         return Point(value, self.y - self.X @ value, J, spread)
 
     def matched(self, point: Point, variance: Float) -> Float:
-        """Variance (g,) of the torque with which residuals are as large as S says, from a first guess."""
+        """Variance (g,) of the torque at which residuals are as large as S predicts, from a first guess."""
         floor = LEAST_SHARE * np.mean(point.e**2, axis=0)
         for _ in range(5):
             inverse = np.linalg.inv(point.spread + np.diag(variance))
@@ -253,31 +273,31 @@ class Likelihood:
                 for sign in (1.0, -1.0):
                     moved = [np.array(part) for part in (self.x, self.v, self.a)]
                     moved[order][:, c] += sign * h
-                    total += sign / (2.0 * h) * self._weighed(moved, weight)
+                    total += sign / (2.0 * h) * self._weighted_regressor(moved, weight)
         return total
 
-    def _weighed(self, state: list[Float], weight: Float) -> Float:
+    def _weighted_regressor(self, state: list[Float], weight: Float) -> Float:
         # Sum over coordinates of weight (T, s) times the regressor, (T, b).
         mechanism = self._probe
         samples = mechanism.samples(state[0], state[1], state[2], self.extra)
         robot, terms, n = mechanism.robot, mechanism.terms, mechanism.n
-        found = np.zeros((len(mechanism.theta), len(weight)))
+        weighted = np.zeros((len(mechanism.theta), len(weight)))
         on_total = np.array(weight[:, :n])
         panels = terms.torque_regressor(robot, samples, self.simulation.wanted)
         for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
-            found[columns] += on_total[:, j] * values
+            weighted[columns] += on_total[:, j] * values
         if mechanism.second:
             motor = terms.motor_regressor(robot, samples, self.simulation.wanted)
             for i, j in enumerate(mechanism.second):
-                found[motor.columns[j]] += (weight[:, n + i] - weight[:, j]) * motor.values[j]
-        return found[self.simulation.regression.base.independent].T
+                weighted[motor.columns[j]] += (weight[:, n + i] - weight[:, j]) * motor.values[j]
+        return weighted[self.simulation.regression.base.independent].T
 
     @cached_property
     def _probe(self) -> Mechanism:
         return self.simulation.mechanism(np.zeros(self.simulation.regression.base.rank))
 
 
-def _lowered(likelihood: Likelihood, point: Point, step: Float, variance: Float) -> Point | None:
+def _step_that_improves(likelihood: Likelihood, point: Point, step: Float, variance: Float) -> Point | None:
     here = likelihood.cost(point, variance)
     for halving in range(HALVINGS):
         trial = likelihood.at(point.value + step / 2**halving)
@@ -291,14 +311,14 @@ def _groups(n: int, second: tuple[int, ...], link_form: bool) -> Float:
     made = np.eye(s)
     for i, j in enumerate(second):
         if link_form:
-            # The motor's equation stands in the joint's place, the link's behind it.
+            # In link form, row j is the motor's equation and row n + i the link's.
             made[[j, n + i]] = made[[n + i, j]]
         else:
             made[j, n + i] = 1.0
     return made
 
 
-def _behind_filters(simulation: SimulationProblem, noise: MotionNoise) -> Float:
+def _filtered_noise(simulation: SimulationProblem, noise: MotionNoise) -> Float:
     parallel = simulation.source.assembly.parallel
     robot = simulation.source.robot
 
@@ -317,12 +337,12 @@ def _behind_filters(simulation: SimulationProblem, noise: MotionNoise) -> Float:
 
 
 def _status(rounds: int, moved: float, tolerance: float, stuck: bool) -> Status:
-    text = f"maximum likelihood with noise of the positions, {rounds} rounds of scoring"
+    text = f"maximum likelihood with noise of the positions, {rounds} scoring rounds"
     if moved < tolerance:
         return Status(True, text)
-    why = "no smaller step raises the likelihood" if stuck else "rounds are used up"
+    why = "no smaller step raises the likelihood" if stuck else "all rounds are used"
     return Status(
         False,
-        f"{text}; the estimate still moves by {moved:.2g} standard deviations a round, {why}: "
+        f"{text}; the estimate still moves by {moved:.2g} standard deviations per round, {why}: "
         "lower the cut-off, give position_noise, or use 'tls'",
     )

@@ -1,4 +1,4 @@
-"""Adaline and Hopfield networks, for comparison with methods that learn."""
+"""Adaline and Hopfield networks, for comparison with learning methods."""
 
 from __future__ import annotations
 
@@ -20,19 +20,30 @@ from dynid.estimate import (
 )
 from dynid.factor import stack
 
-# Adaline: least squares by the delta rule, for comparison with methods that learn.
+# Adaline: least squares by the delta rule.
 
 
 @dataclass(frozen=True)
 class Adaline:
     """One linear neuron: weights x learn by x += a r, r = X'(y - X x), over all equations at once.
 
-    a = r'r / r'X'X r, the step that lowers the error most. Columns are scaled to length 1, so that units do not matter,
-    and joints weigh as in `WLS`, whose minimum it walks to: after enough rounds both agree. It needs about as many
-    rounds as the square of the condition number of the scaled columns.
+    a = r'r / r'X'X r, the step that lowers the error most. Columns are scaled to length 1, so that units do not
+    matter, and joints have the weights of `WLS`, to whose minimum it converges. It needs about as many rounds as the
+    square of the condition number of the scaled columns.
 
-    rounds: greatest number of steps.    tolerance: distance from the minimum, in standard deviations, that ends it.
-    Source: Widrow and Hoff 1960; Leboutet et al. 2021 for robots.
+    Parameters
+    ----------
+    rounds : int
+        Maximum number of steps.
+    tolerance : float
+        Distance from the minimum at which it stops, in standard deviations.
+    intervals : str
+        Kind of confidence intervals.
+
+    References
+    ----------
+    Widrow and Hoff 1960; Leboutet et al. 2021 for robots.
+
     """
 
     rounds: int = most_rounds(1_000_000)
@@ -44,7 +55,7 @@ class Adaline:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Learns from zero, with the joints' weights of weighted least squares."""
+        """Learn from zero, with the joint weights of weighted least squares."""
         require_enough(regression)
         weights, b = WLS().fit(regression).weights, regression.base.rank
         R = stack(regression.factors.total, regression.base.independent, weights)
@@ -69,28 +80,46 @@ class Adaline:
         return completed(self, regression, value, R[:b, :b], weights, sigma, 1.0, None, status)
 
 
-# Hopfield and Tank's recurrent network: least squares as the rest state of a dynamical system.
+# Hopfield and Tank's recurrent network: least squares as the equilibrium of a dynamical system.
 
+# First step of the integration, and its factors after success and failure.
 FIRST_STEP, GROWTH, SHRINK = 1e-3, 2.0, 0.25
+# Output relative to its limit above which a neuron is saturated.
 FULL = 0.999
 
 
 @dataclass(frozen=True)
 class Hopfield:
-    """du/dt = X'(y - X x), x = bound tanh(u / bound): neurons u whose outputs x come to rest at least squares.
+    """du/dt = X'(y - X x), x = bound tanh(u / bound): neurons u whose outputs x converge to least squares.
 
-    The energy ||y - X x||^2 / 2 never grows along the way. Columns are scaled to length 1 and joints weigh as in `WLS`;
-    outputs stay within +- `bound` times the length of the target, so that a neuron that saturates shows a direction
-    that the log does not determine. The equations are stiff and followed by implicit steps (Rosenbrock-Euler).
+    The energy ||y - X x||^2 / 2 never grows. Columns are scaled to length 1 and joints have the weights of `WLS`.
+    Outputs stay within +- `bound` times the norm of the target, so that a saturated neuron shows a direction that the
+    log does not determine. The equations are stiff and are integrated by implicit steps (Rosenbrock-Euler).
 
-    rounds: greatest number of steps.    tolerance: distance from the minimum, in standard deviations, that ends it.
-    Source: Hopfield and Tank 1986; Atencia, Joya and Sandoval 2004; Leboutet et al. 2021 for robots.
+    Parameters
+    ----------
+    bound : float
+        Limit of the outputs, as a multiple of the target's norm.
+    rounds : int
+        Maximum number of steps.
+    tolerance : float
+        Distance from the minimum at which it stops, in standard deviations.
+    intervals : str
+        Kind of confidence intervals.
 
-    Raises UsageError for a bound that is not positive, or no round.
+    Raises
+    ------
+    UsageError
+        For a bound that is not positive, or no round.
+
+    References
+    ----------
+    Hopfield and Tank 1986; Atencia, Joya and Sandoval 2004; Leboutet et al. 2021 for robots.
+
     """
 
     bound: float = option(
-        100.0, "hopfield: limit of the neurons, in lengths of the target; 100 without it", above=0
+        100.0, "hopfield: limit of the outputs, as a multiple of the target's norm; 100 without it", above=0
     )
     rounds: int = most_rounds(500)
     tolerance: float = last_move(0.01)
@@ -101,7 +130,7 @@ class Hopfield:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Lets the network come to rest from zero, with the joints' weights of weighted least squares."""
+        """Integrate the network from zero until it is at rest, with the joint weights of weighted least squares."""
         require_enough(regression)
         weights, b = WLS().fit(regression).weights, regression.base.rank
         R = stack(regression.factors.total, regression.base.independent, weights)
@@ -129,7 +158,7 @@ class Hopfield:
             moved = u + np.linalg.solve(np.eye(b) / h + A * slope, c - A @ x)
             trial = reach * np.tanh(moved / reach)
             lower = float(np.sum((y - X @ trial) ** 2))
-            # A step that raised the energy was too long for the curvature of the neurons.
+            # The step was too long for the neurons' curvature.
             if lower > energy * (1.0 + 1e-12):
                 h *= SHRINK
                 continue

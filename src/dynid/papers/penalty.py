@@ -1,4 +1,4 @@
-"""Feasible parameters under constraints of any form: penalties that grow, many starts, a polish (Algorithm 1)."""
+"""Feasible parameters under constraints of any form: growing penalties, many starts, and a last constrained search."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from dynid.base import Float, SolverError, UsageError, dataclass, default_thread
 from dynid.feasible import FAR, Chart, body_columns, least_eigenvalues, plausible
 from dynid.terms import Column
 
+# Step of forward differences relative to the spread of a parameter.
 STEP = 1e-6
+# Violation that is rounding.
 FULFILLED = 1e-7
-# How far coordinates may move in the polish.
+# Largest change of coordinates in the last search.
 NEAR = 0.5
 _MATRIX = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
 
@@ -22,7 +24,20 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, eq=False)
 class Bodies:
-    """Masses (n,) kg, centres of mass (n, 3) m, inertias about them (n, 3, 3) kg m^2, and all parameters (p,)."""
+    """Inertial parameters of all links, as constraints get them.
+
+    Parameters
+    ----------
+    mass : ndarray, shape (n_links,), kg
+        Masses.
+    centre : ndarray, shape (n_links, 3), m
+        Centres of mass in the joint frames.
+    inertia : ndarray, shape (n_links, 3, 3), kg m^2
+        Inertias about the centres of mass.
+    parameters : ndarray, shape (n_parameters,)
+        All parameters of the model.
+
+    """
 
     mass: Float
     centre: Float
@@ -31,38 +46,60 @@ class Bodies:
 
 
 class Constraint(Protocol):
-    """The seam for constraints of any form: nonlinear, if-else, disjunctions."""
+    """Interface of constraints of any form: nonlinear, with cases, disjunctions."""
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Name, for messages."""
         ...
 
     def value(self, bodies: Bodies) -> float:
-        """At least zero where the constraint is fulfilled, else minus the size of the violation."""
+        """Zero or more where the constraint is fulfilled, else minus the size of the violation."""
         ...
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A constraint from a function of Bodies: at least zero where fulfilled."""
+    """A constraint from a function.
+
+    Parameters
+    ----------
+    name : str
+        Name, for messages.
+    function : callable
+        Function of Bodies that is zero or more where the constraint is fulfilled.
+
+    """
 
     name: str
     function: Callable[[Bodies], float]
 
     def value(self, bodies: Bodies) -> float:
-        """What the function gives."""
+        """Value of the function."""
         return float(self.function(bodies))
 
 
 @dataclass(frozen=True)
 class Search:
-    """How long to search.
+    """Settings of the penalty method.
 
-    rounds: of growing penalties, weight 10 (k - 1) in round k.    weight: size of one unit of violation in the cost.
-    starts: the given one and others around it.    reach: how far those lie, in coordinates of the chart.
-    annealing: evaluations of simulated annealing before the first round of each start; 0 = none.
-    seed: of starts and annealing.    threads: None = all; results do not depend on it.
+    Parameters
+    ----------
+    rounds : int
+        Rounds of growing penalties, with weight 10 (k - 1) in round k.
+    weight : float
+        Weight of one unit of violation in the cost.
+    starts : int
+        Starts: the given one, and others around it.
+    reach : float
+        Distance of the other starts, in coordinates of the chart.
+    annealing : int
+        Evaluations of simulated annealing before the first round of each start; 0 for none.
+    seed : int
+        Seed of starts and annealing.
+    threads : int, optional
+        Threads, all without it; results do not depend on it.
+
     """
 
     rounds: int = 10
@@ -78,8 +115,19 @@ class Search:
 class Penalised:
     """The best parameters that fulfil every constraint.
 
-    parameters: (p,).    cost: ||A theta - y||^2.    costs: of every start, inf where constraints stayed violated.
-    values: (constraints,) at the answer.    least_eigenvalue: (bodies,).
+    Parameters
+    ----------
+    parameters : ndarray, shape (n_parameters,)
+        Parameters.
+    cost : float
+        ||A theta - y||^2.
+    costs : ndarray, shape (n_starts,)
+        Cost of every start, inf where constraints stayed violated.
+    values : ndarray, shape (n_constraints,)
+        Values of the constraints at the result.
+    least_eigenvalue : ndarray, shape (n_links,)
+        Smallest eigenvalue of each pseudo-inertia.
+
     """
 
     parameters: Float
@@ -94,15 +142,31 @@ class Penalised:
 
 
 def not_met(names: Sequence[str], values: Float, tried: str, expected: str, do: str) -> SolverError:
-    """The error of a search in which no end fulfils all constraints: what the nearest end violates, by how much.
+    """Error of a search in which no result fulfils all constraints: violations of the nearest result.
 
-    values: (ends, constraints), fulfilled from 0 on.    tried: what ended there, in words.
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the constraints.
+    values : ndarray, shape (n_results, n_constraints)
+        Values, fulfilled from 0 on.
+    tried : str
+        What led to the results, in words.
+    expected, do : str
+        Parts of the message.
+
+    Returns
+    -------
+    SolverError
+        The error.
+
     """
     nearest = values[int(np.argmin(np.maximum(-values, 0.0).sum(axis=1)))]
     parts = [f"{name} by {-v:.4g}" for name, v in zip(names, nearest, strict=True) if v < -FULFILLED]
     return SolverError(
         "constraints-not-met",
-        found=f"no parameters from {tried} that fulfil " + ", ".join(parts),
+        found=f"no parameters from {tried} that fulfil all constraints; the nearest violate "
+        + ", ".join(parts),
         expected=expected,
         do=do,
     )
@@ -122,13 +186,46 @@ def penalised_parameters(
 ) -> Penalised:
     """Least squares under constraints of any form, min ||A theta - y||^2 + strength ||(theta - prior) / spread||^2.
 
-    Bodies move in log-Cholesky coordinates, so all are physical; violations, -min(0, value), are penalised with a
-    weight that grows from round to round; the end is polished with the constraints as they are.
-    start: (p,) strictly physical, best the answer of `feasible_parameters`.    progress: called with the share of
-    starts done.
-    Raises SolverError (exit code 5) naming what stays violated and by how much when no start ends fulfilled; UsageError
-    for a constraint that gives nan or fails.
-    Source: Gaz et al. 2019, Algorithm 1, with their weights 10 (k - 1).
+    Links move in log-Cholesky coordinates, so that all are physically consistent. Violations, -min(0, value), are
+    penalised with a weight that grows from round to round; a last search uses the constraints as they are.
+
+    Parameters
+    ----------
+    A : ndarray, shape (n_equations, n_parameters)
+        Regressor.
+    y : ndarray, shape (n_equations,)
+        Target.
+    columns : tuple of Column
+        Columns of the model.
+    constraints : sequence of Constraint
+        The constraints.
+    start : ndarray, shape (n_parameters,)
+        Strictly consistent parameters, best those of `feasible_parameters`.
+    prior, spread : ndarray, shape (n_parameters,)
+        Prior and its spread.
+    strength : float
+        Weight of the prior.
+    search : Search, optional
+        Settings.
+    progress : callable, optional
+        Called with the share of starts that are complete.
+
+    Returns
+    -------
+    Penalised
+        The best start.
+
+    Raises
+    ------
+    SolverError
+        If no start fulfils all constraints (exit code 5); it names what is violated and by how much.
+    UsageError
+        If a constraint gives nan or fails.
+
+    References
+    ----------
+    Gaz et al. 2019, Algorithm 1, with their weights 10 (k - 1).
+
     """
     how = search or Search()
     task = _Task(A, y, columns, tuple(constraints), prior, spread, strength, how)
@@ -168,7 +265,7 @@ def penalised_parameters(
 
 
 class _Task:
-    """One problem; `run` goes through the rounds from one start."""
+    """One problem; `run` searches from one start."""
 
     def __init__(
         self,
@@ -199,7 +296,7 @@ class _Task:
         return value, np.asarray(self.chart.jacobian(x).T @ gradient)
 
     def values(self, theta: Float) -> Float:
-        """What the constraints give, (constraints,)."""
+        """Values of the constraints, (constraints,)."""
         ten = theta[self.bodies]
         mass, centre = ten[:, 0], ten[:, 1:4] / ten[:, :1]
         inertia = ten[:, 4:][:, _MATRIX]
@@ -221,7 +318,7 @@ class _Task:
         return here, slope @ self.chart.jacobian(x)
 
     def run(self, numbered: tuple[int, Float]) -> Float:
-        """The end of one start."""
+        """The result of one start."""
         from scipy.optimize import minimize
 
         number, x = numbered
@@ -230,7 +327,7 @@ class _Task:
             x = self._annealed(x, number)
         for k in range(1, self.search.rounds + 1):
             xi = self.search.weight * 10.0 * (k - 1)
-            found = minimize(
+            result = minimize(
                 self._penalised,
                 x,
                 (xi,),
@@ -239,7 +336,7 @@ class _Task:
                 bounds=bounds,
                 options={"maxiter": 60, "maxls": 10},
             )
-            x = found.x
+            x = result.x
             if k > 1 and (self.values(self.chart.parameters(x)) >= -FULFILLED).all():
                 break
         return self._polished(x)
@@ -266,7 +363,7 @@ class _Task:
             away = theta - self.centre
             return self.cost(theta) + float(away @ (self.pull * away)) + xi * missed
 
-        found = dual_annealing(
+        result = dual_annealing(
             whole,
             [(low, max(high, low + STEP)) for low, high in self._around(x, 3.0 * self.search.reach)],
             maxfun=self.search.annealing,
@@ -274,7 +371,7 @@ class _Task:
             x0=x,
             rng=np.random.default_rng([self.search.seed, number]),
         )
-        return np.asarray(found.x)
+        return np.asarray(result.x)
 
     def _around(self, x: Float, reach: float) -> list[tuple[float, float]]:
         lower, upper = np.maximum(x - reach, self.chart.lower), np.minimum(x + reach, self.chart.upper)
@@ -296,7 +393,7 @@ class _Task:
             value, gradient = self.smooth(z)
             return value / size, gradient / size
 
-        found = minimize(
+        result = minimize(
             scaled,
             x,
             method="SLSQP",
@@ -305,7 +402,7 @@ class _Task:
             constraints=[fulfilled],
             options={"maxiter": 100, "ftol": 1e-9},
         )
-        return min((x, np.asarray(found.x)), key=self._rank)
+        return min((x, np.asarray(result.x)), key=self._rank)
 
     def _rank(self, x: Float) -> tuple[float, float]:
         if not np.isfinite(x).all():
@@ -315,7 +412,7 @@ class _Task:
 
 
 def checked(constraint: Constraint, bodies: Bodies) -> float:
-    """The constraint's value; raises UsageError naming one that fails or gives nan."""
+    """Value of a constraint; raises UsageError with its name if it fails or gives nan."""
     try:
         value = float(constraint.value(bodies))
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Physically consistent bodies from dynamic coefficients: a published or revealed table in, full parameters out."""
+"""Physically consistent links from dynamic coefficients: a table of coefficients in, full parameters out."""
 
 from __future__ import annotations
 
@@ -43,19 +43,31 @@ from dynid.robot import RobotModel
 from dynid.rows import TorqueRows
 from dynid.terms import Column, Of, RigidBody, RotorInertia, Terms
 
+# Bytes of a table: many times more than any robot needs.
 MAX_BYTES = 4_000_000
-# Deviation of a coefficient that comes without one, over the table's root mean square.
+# Standard deviation of a coefficient without one, relative to the r.m.s. of the table.
 DEVIATION = 1e-3
-# Least deviation that counts, over that: a noiseless model reveals coefficients to fifteen digits.
+# Least standard deviation relative to that: coefficients of a noiseless model have fifteen digits, and would dominate.
 LEAST = 0.1
-# A printed factor is one of the robot's own if it rounds to the same: digits that formulas are written with.
+# Digits of printed formulas: a factor that rounds to the same is replaced by the robot's exact one.
 _DIGITS = 4
 _PART = re.compile(r"\s*([+-])?\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*\*?\s*)?([A-Za-z]+\d+)\s*")
 
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """C theta = y, with deviations.    formulas: (k,).    C: (k, p).    value, std: (k,)."""
+    """Dynamic coefficients, C theta = y.
+
+    Parameters
+    ----------
+    formulas : tuple of str, length k
+        Formulas of the coefficients.
+    C : ndarray, shape (k, n_parameters)
+        Factors of the parameters.
+    value, std : ndarray, shape (k,)
+        y and its standard deviations.
+
+    """
 
     formulas: tuple[str, ...]
     C: Float
@@ -71,7 +83,7 @@ class Coefficients:
 
 @dataclass(frozen=True, eq=False)
 class FeasibleCoefficients:
-    """Full parameters behind coefficients.    misfit: (k,) C theta - y.    strength: of the prior, 0 = none."""
+    """Full parameters found for coefficients.    misfit: (k,) C theta - y.    strength: of the prior, 0 = none."""
 
     robot: RobotModel
     terms: Terms
@@ -91,9 +103,33 @@ def feasible_from_coefficients(
 ) -> FeasibleCoefficients:
     """Min sum ((C theta - y) / std)^2 + strength distance(theta, prior) under the constraints of a feasible fit.
 
-    terms: rigid bodies without it.    fit: constraints, prior and strength ("l-curve" may choose it).
-    Raises SolverError naming constraints in conflict, UsageError for a strength that needs a log.
-    Source: Gaz et al. 2019, section V, as one convex program.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    coefficients : Coefficients
+        C, y and std.
+    terms : Terms, optional
+        The model; rigid bodies without it.
+    fit : FeasibleFit, optional
+        Constraints, prior and strength; "l-curve" may choose the strength.
+
+    Returns
+    -------
+    FeasibleCoefficients
+        Parameters and misfit.
+
+    Raises
+    ------
+    SolverError
+        If constraints exclude one another; it names them.
+    UsageError
+        For a strength that needs a log.
+
+    References
+    ----------
+    Gaz et al. 2019, section V, as one convex program.
+
     """
     chosen, how = terms or Terms((RigidBody(),)), fit or FeasibleFit(strength=1.0)
     columns = chosen.columns(robot)
@@ -112,21 +148,40 @@ def feasible_from_coefficients(
         )
 
     def point(strength: float) -> tuple[float, float]:
-        one = solved(strength)
-        return one.cost, one.distance
+        trial = solved(strength)
+        return trial.cost, trial.distance
 
     strength = l_curve_strength(point).strength if how.strength == "l-curve" else float(how.strength)
-    found = solved(strength)
-    misfit = coefficients.C @ found.parameters - coefficients.value
-    return FeasibleCoefficients(robot, chosen, coefficients, found, misfit, strength)
+    solution = solved(strength)
+    misfit = coefficients.C @ solution.parameters - coefficients.value
+    return FeasibleCoefficients(robot, chosen, coefficients, solution, misfit, strength)
 
 
 def read_coefficients(path: str | Path, robot: RobotModel, terms: Terms | None = None) -> Coefficients:
-    """Reads a CSV file with the columns `formula` and `value`, and `std` or `half_width_95` if there.
+    """Read a CSV file with the columns `formula` and `value`, and `std` or `half_width_95` if given.
 
-    A formula is a sum such as "Iyy2 + Izz1 - 0.0068 m4" of this robot's parameters. One that is a base parameter of the
-    robot with its factors rounded to four digits is taken with exact factors.
-    Raises InputErrors with the lines of all that is wrong.
+    A formula is a sum such as "Iyy2 + Izz1 - 0.0068 m4" of this robot's parameters. If it is a base parameter of the
+    robot with factors rounded to four digits, the exact factors are used.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    robot : RobotModel
+        The robot.
+    terms : Terms, optional
+        The model; rigid bodies without it.
+
+    Returns
+    -------
+    Coefficients
+        The table.
+
+    Raises
+    ------
+    InputErrors
+        With the line of every error.
+
     """
     chosen = terms or Terms((RigidBody(),))
     columns = chosen.columns(robot)
@@ -159,8 +214,10 @@ def read_coefficients(path: str | Path, robot: RobotModel, terms: Terms | None =
         )
     y = np.array(values)
     usual = DEVIATION * max(float(np.sqrt(np.mean(y**2))), np.finfo(np.float64).tiny)
-    std = np.array([usual if math.isnan(one) else max(one, LEAST * usual) for one in deviations])
-    return Coefficients(tuple(formulas), _exact(np.array(rows), robot, chosen), y, std)
+    std = np.array(
+        [usual if math.isnan(deviation) else max(deviation, LEAST * usual) for deviation in deviations]
+    )
+    return Coefficients(tuple(formulas), _with_exact_factors(np.array(rows), robot, chosen), y, std)
 
 
 def _lines(table: csv.DictReader[str], path: Path) -> Iterator[dict[str, str]]:
@@ -206,12 +263,12 @@ def _deviation(line: dict[str, str], place: Place) -> float:
     for key, share in (("std", 1.0), ("half_width_95", 0.5)):
         if line.get(key):
             value = share * _number(line, key, place)
-            # What a noiseless model reveals has no deviation to speak of.
+            # A deviation of 0, from a noiseless model, is treated as unknown.
             return value if value > 0 else math.nan
     return math.nan
 
 
-def _exact(C: Float, robot: RobotModel, terms: Terms) -> Float:
+def _with_exact_factors(C: Float, robot: RobotModel, terms: Terms) -> Float:
     B = structural_base(robot, terms, TorqueRows()).B
     rounded = {tuple(_rounded(row)): row for row in B}
     return np.array([rounded.get(tuple(_rounded(row)), row) for row in C])
@@ -222,32 +279,32 @@ def _rounded(row: Float) -> list[float]:
 
 
 def retrieval_lines(result: FeasibleCoefficients) -> list[str]:
-    """The result in words: cost, worst coefficients, bodies and what holds them."""
-    found, theta = result.found, result.found.parameters
+    """Lines for the terminal: cost, largest misfits, links and active constraints."""
+    solution, theta = result.found, result.found.parameters
     count = len(result.misfit)
     how = f"prior of strength {result.strength:g}"
-    if isinstance(found, Penalised):
-        met = found.costs[np.isfinite(found.costs)]
-        runs = f"{len(found.costs)} run{'s' * (len(found.costs) > 1)}"
+    if isinstance(solution, Penalised):
+        met = solution.costs[np.isfinite(solution.costs)]
+        runs = f"{len(solution.costs)} run{'s' * (len(solution.costs) > 1)}"
         how = f"best of {runs}, median {float(np.median(met)):.4g}, {len(met)} fulfil every rule"
     lines = [f"{count} coefficients, sum of squared misfits {result.cost:.4g}, {how}"]
     for i in np.argsort(-np.abs(result.misfit))[:5]:
         value = result.coefficients.value[i]
         lines.append(
-            f"  off by {result.misfit[i]: .3g} of {value: .4g}  {result.coefficients.formulas[i][:80]}"
+            f"  misfit {result.misfit[i]: .3g} of {value: .4g}  {result.coefficients.formulas[i][:80]}"
         )
-    lines.append("body, mass kg, centre of mass m, least eigenvalue of the pseudo-inertia")
-    for i, (name, least) in enumerate(zip(result.robot.body_names, found.least_eigenvalue, strict=True)):
+    lines.append("link, mass kg, centre of mass m, smallest eigenvalue of the pseudo-inertia")
+    for i, (name, least) in enumerate(zip(result.robot.body_names, solution.least_eigenvalue, strict=True)):
         m, *h = theta[10 * i : 10 * i + 4]
         centre = ", ".join(f"{x / m: .4f}" for x in h)
         lines.append(f"  {name:<20} {m:8.4f}   {centre}   {least:.2g}")
-    if isinstance(found, Feasible):
-        lines.append("held by: " + (", ".join(found.active) or "no constraint"))
+    if isinstance(solution, Feasible):
+        lines.append("active constraints: " + (", ".join(solution.active) or "none"))
     return lines
 
 
 def parameters_csv(result: FeasibleCoefficients) -> bytes:
-    """Name, unit and value of every parameter."""
+    """CSV file with name, unit and value of every parameter."""
     columns = result.terms.columns(result.robot)
     lines = ["name,unit,value"]
     lines += [
@@ -261,14 +318,13 @@ def terms_of(rotors: bool) -> Terms:
     return RigidBody() + RotorInertia() if rotors else Terms((RigidBody(),))
 
 
-# Bodies from dynamic coefficients by Algorithm 1 of Gaz et al. 2019, for rules that no convex program
-# holds.
+# Links from dynamic coefficients by Algorithm 1 of Gaz et al. 2019, for rules that are not convex.
 
-# A link's box holds its joint and the next ones, and this much more on every side, m.
+# m: margin of a link's box around its joint and the next ones.
 ROOM = 0.15
-# Least mass over the greatest: a body without mass has no centre.
+# Least mass relative to the largest: a link without mass has no centre.
 LEAST_MASS = 1e-3
-# Bounds of what is no body, over its description, where the description knows it and where it does not.
+# Bounds of parameters other than links: relative to the robot file if it knows them, else absolute.
 WIDE, UNKNOWN = 10.0, 1e3
 
 
@@ -285,46 +341,99 @@ def feasible_by_penalty(
 ) -> FeasibleCoefficients:
     """Min phi(p) + xi sum g(h(p)) within LB <= p <= UB, phi = sum ((C theta(p) - y) / std)^2 mean(std)^2.
 
-    Coefficients of equal deviation weigh one each, as in the paper.
-    fit: its total mass, limits and further constraints are rules here; its prior has no part in this method.
-    rules: any others.    box: LB and UB; None = `default_box`.
-    Raises SolverError naming the rules that no run fulfils.
-    Source: Gaz et al. 2019, Algorithm 1.
+    Coefficients of equal deviation have weight one, as in the paper.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    coefficients : Coefficients
+        C, y and std.
+    terms : Terms, optional
+        The model; rigid bodies without it.
+    fit : FeasibleFit, optional
+        Its total mass, limits and further constraints become rules; its prior is not used.
+    rules : sequence of Rule
+        Further rules.
+    box : Box, optional
+        LB and UB; `default_box` without it.
+    how : Annealing, optional
+        Settings.
+    progress : callable, optional
+        Called with the share of runs that are complete.
+
+    Returns
+    -------
+    FeasibleCoefficients
+        Parameters and misfit.
+
+    Raises
+    ------
+    SolverError
+        If no run fulfils all rules; it names them.
+
+    References
+    ----------
+    Gaz et al. 2019, Algorithm 1.
+
     """
     chosen, asked = terms or Terms((RigidBody(),)), fit or FeasibleFit(strength=1.0)
     columns = chosen.columns(robot)
     spread = parameter_spread(robot, columns, np.full(len(columns), np.nan))
-    held = [one for one in asked.constraints() if not isinstance(one, PhysicalBodies | ColumnBounds)]
+    constraints = [
+        constraint
+        for constraint in asked.constraints()
+        if not isinstance(constraint, PhysicalBodies | ColumnBounds)
+    ]
     weight = float(np.sqrt(np.mean(coefficients.std**2))) / coefficients.std
-    found = annealed_parameters(
+    solution = annealed_parameters(
         coefficients.C * weight[:, None],
         coefficients.value * weight,
         columns,
         box or default_box(robot, columns, asked.total_mass),
         tuple(rules),
-        all_conditions(held, columns, spread),
+        all_conditions(constraints, columns, spread),
         how,
         progress=progress,
     )
-    misfit = coefficients.C @ found.parameters - coefficients.value
-    return FeasibleCoefficients(robot, chosen, coefficients, found, misfit, 0.0)
+    misfit = coefficients.C @ solution.parameters - coefficients.value
+    return FeasibleCoefficients(robot, chosen, coefficients, solution, misfit, 0.0)
 
 
 def default_box(
     robot: RobotModel, columns: Sequence[Column], total_mass: tuple[float, float] | None = None
 ) -> Box:
-    """LB and UB from the description: masses up to the total one, centres near the links, inertias that follow.
+    """LB and UB from the robot: masses up to the total one, centres near the links, inertias that follow from these.
 
-    A link's centre lies within ROOM of the box that holds its joint and the next ones.
-    Raises UsageError where neither a total mass nor the description bounds the masses.
+    A link's centre of mass lies within ROOM of the box around its joint and the next ones.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    columns : sequence of Column
+        Columns of the model.
+    total_mass : tuple of float, optional, kg
+        Least and greatest total mass.
+
+    Returns
+    -------
+    Box
+        The bounds.
+
+    Raises
+    ------
+    UsageError
+        If neither a total mass nor the robot file bounds the masses.
+
     """
     masses = robot.inertia_prior[:, 0]
     heaviest = total_mass[1] if total_mass is not None else float(np.nansum(masses)) or np.inf
     if not np.isfinite(heaviest):
         raise UsageError(
             "box",
-            found="no bound of the masses",
-            expected="a total mass",
+            found="masses without an upper bound",
+            expected="a total mass, or masses in the robot file",
             do="give --total-mass LEAST MOST, or --box",
         )
     lower, upper = np.zeros(len(columns)), np.zeros(len(columns))
@@ -343,10 +452,29 @@ def default_box(
 
 
 def read_box(path: Path, default: Box, columns: Sequence[Column]) -> Box:
-    """A box whose bounds a CSV file changes: `name,least,most`, with names such as m3, cx3, Icxx3 or Ia3.
+    """Read a CSV file that changes bounds of a box: `name,least,most`, with names such as m3, cx3, Icxx3 or Ia3.
 
     m kg, cx, cy, cz m in the joint frame, Icxx, ..., Iczz kg m^2 about the centre of mass.
-    Raises InputErrors with the lines of all that is wrong.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    default : Box
+        The box whose bounds it changes.
+    columns : sequence of Column
+        Columns of the model.
+
+    Returns
+    -------
+    Box
+        The changed box.
+
+    Raises
+    ------
+    InputErrors
+        With the line of every error.
+
     """
     places = {column.name: j for j, column in enumerate(columns) if column.of is not Of.BODY}
     for body, ten in enumerate(body_columns(tuple(columns))):
@@ -399,8 +527,8 @@ def _bounds(line: dict[str, str], places: dict[str, int], place: Place) -> tuple
 
 
 def rules_by_name(names: Sequence[str]) -> tuple[Rule, ...]:
-    """Registered rules; raises UsageError for an unknown one."""
-    found = []
+    """Registered rules by name; raises UsageError for an unknown one."""
+    rules = []
     for name in names:
         if name not in RULES:
             raise UsageError(
@@ -409,5 +537,5 @@ def rules_by_name(names: Sequence[str]) -> tuple[Rule, ...]:
                 expected="one of " + (", ".join(RULES.names()) or "none, as no plug-in has registered one"),
                 do=RULES.meant(name) or "name the module that registers it: --plugin my_rules.py",
             )
-        found.append(Rule(name, RULES[name]))
-    return tuple(found)
+        rules.append(Rule(name, RULES[name]))
+    return tuple(rules)

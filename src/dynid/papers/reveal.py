@@ -1,4 +1,4 @@
-"""The parameters behind a known model: from samples of its mass matrix and gravity torque."""
+"""Parameters of a known model, from samples of its mass matrix and gravity torque."""
 
 from __future__ import annotations
 
@@ -23,17 +23,21 @@ __all__ = ["ParametersOfModel", "parameters_from_model", "read_model_table"]
 
 Model = Callable[[Float], Float]
 
+# Blocks into which the samples are divided.
 BLOCKS = 10
+# kg m^2 and kg: least eigenvalue of a pseudo-inertia; and weight of the prior, which decides only what the samples do
+# not.
 MARGIN, STRENGTH = 1e-6, 1e-10
+# Rows that are read at once.
 TABLE_ROWS = 65536
 
 
 @dataclass(frozen=True, eq=False)
 class ParametersOfModel:
-    """What a model's samples determine.
+    """Parameters that samples of a model determine.
 
-    structural: base parameters that any samples could determine; estimate.base: those that these do.
-    mass_error, gravity_error: greatest misfit relative to the greatest entry of M and of g; nan where none was given.
+    structural: base parameters that any samples could determine; estimate.base: those that these samples do.
+    mass_error, gravity_error: largest misfit relative to the largest entry of M and of g; nan for what was not given.
     """
 
     robot: RobotModel
@@ -52,14 +56,40 @@ def parameters_from_model(
     terms: Terms | None = None,
     feasible: bool = False,
 ) -> ParametersOfModel:
-    """Finds the parameters of a model from M(q) (T, n, n) and g(q) (T, n) at positions q (T, n), nan = not known.
+    """Find the parameters of a model from samples of M(q) and g(q); nan = unknown entry.
 
-    mass_matrix, gravity: samples, or functions that give M (n, n) and g (n,) of one position (n,).
-    terms: the model; None = rigid bodies.    feasible: whether every body must be consistent; among those that
-    explain the samples alike it is the one closest to the description.
-    Source: Gaz et al. 2019, reverse engineering of a controller's model.
-    Raises UsageError for neither M nor g or wrong shapes, UnfitDataError for a matrix that is not one of inertia
-    (naming its row), or too few samples.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    q : ndarray, shape (n_samples, n_joints), rad or m
+        Positions.
+    mass_matrix : ndarray, shape (n_samples, n_joints, n_joints), or callable, optional
+        Samples, or a function that gives M (n, n) of one position (n,).
+    gravity : ndarray, shape (n_samples, n_joints), or callable, optional
+        Samples, or a function that gives g (n,) of one position (n,).
+    terms : Terms, optional
+        The model; rigid bodies without it.
+    feasible : bool
+        Whether every link must be physically consistent. Of the parameters that explain the samples equally well,
+        those closest to the robot file are returned.
+
+    Returns
+    -------
+    ParametersOfModel
+        Parameters and misfit.
+
+    Raises
+    ------
+    UsageError
+        Without M and g, or for wrong shapes.
+    UnfitDataError
+        If a matrix is no mass matrix (with its row), or there are too few samples.
+
+    References
+    ----------
+    Gaz et al. 2019, reverse engineering of a controller's model.
+
     """
     chosen = terms or Terms((RigidBody(),))
     mass_matrix, gravity = _sampled(mass_matrix, q), _sampled(gravity, q)
@@ -78,9 +108,9 @@ def parameters_from_model(
 
 
 def read_model_table(path: str | Path, robot: RobotModel) -> tuple[Float, Float | None, Float | None]:
-    """Reads q (T, n), M (T, n, n) and g (T, n) from columns q_<joint>, M_<joint>_<joint> and g_<joint>; None = absent.
+    """Read q (T, n), M (T, n, n) and g (T, n) from columns q_<joint>, M_<joint>_<joint> and g_<joint>; None = absent.
 
-    Raises InputError for missing positions, or a table with neither M nor g.
+    Raises InputError if positions are missing, or the table has neither M nor g.
     """
     table = open_table(path)
     names, n = robot.joint_names, robot.n
@@ -119,11 +149,11 @@ def read_model_table(path: str | Path, robot: RobotModel) -> tuple[Float, Float 
 
 
 def _feasible(regression: Regression, free: Estimate) -> Estimate:
-    # Samples of a model carry no noise to weigh them by: errors count by their share of all the samples together.
+    # Samples of a model have no noise, so errors are weighted relative to all samples.
     b = regression.base.rank
     R = stack(regression.factors.total, regression.base.independent, np.ones(len(regression.factors.total)))
     R = R[:b] / np.linalg.norm(R[:, b])
-    found = feasible_parameters(
+    solution = feasible_parameters(
         R[:, :b] @ regression.base.B,
         R[:, b],
         regression.columns,
@@ -132,12 +162,12 @@ def _feasible(regression: Regression, free: Estimate) -> Estimate:
         regression.spread,
         STRENGTH,
     )
-    value = regression.base.reduce(found.parameters)
-    return replace(free, method="feasible", value=value, parameters=found.parameters)
+    value = regression.base.reduce(solution.parameters)
+    return replace(free, method="feasible", value=value, parameters=solution.parameters)
 
 
 def _sampled(model: Float | Model | None, q: Float) -> Float | None:
-    return np.stack([np.asarray(model(one)) for one in q]) if callable(model) else model
+    return np.stack([np.asarray(model(position)) for position in q]) if callable(model) else model
 
 
 def _samples(robot: RobotModel, q: Float, M: Float | None, g: Float | None) -> Samples:
@@ -157,7 +187,7 @@ def _samples(robot: RobotModel, q: Float, M: Float | None, g: Float | None) -> S
         )
     extra = {}
     if M is not None:
-        # Known on one side of the diagonal is known on both.
+        # A mass matrix is symmetric: an entry known on one side is known on both.
         extra[MASS_MATRIX] = np.where(np.isfinite(M), M, M.transpose(0, 2, 1))
     if g is not None:
         extra[GRAVITY_TORQUE] = np.asarray(g)
@@ -195,5 +225,5 @@ def _errors(
         miss = np.abs(theta[columns] @ panel[:-1] - panel[-1]).max(initial=0.0)
         kind = worst[group[0]]
         kind[0], kind[1] = max(kind[0], float(miss)), max(kind[1], float(np.abs(panel[-1]).max(initial=0.0)))
-    found = [miss / size if size > 0 else float("nan") for miss, size in (worst["M"], worst["g"])]
-    return found[0], found[1]
+    errors = [miss / size if size > 0 else float("nan") for miss, size in (worst["M"], worst["g"])]
+    return errors[0], errors[1]

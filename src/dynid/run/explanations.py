@@ -46,8 +46,8 @@ def explain(codes: Sequence[str]) -> tuple[Explanation, ...]:
             raise UsageError(
                 "unknown-code",
                 found=f"'{code}'",
-                expected="a code as it stands in brackets: doubt[CODE], warning[CODE], error[CODE]",
-                do=f"did you mean '{near[0]}'?" if near else "dynid explain lists all of them",
+                expected="a code as printed in brackets: doubt[CODE], warning[CODE], error[CODE]",
+                do=f"did you mean '{near[0]}'?" if near else "dynid explain lists all codes",
             )
     return tuple(known[code] for code in codes)
 

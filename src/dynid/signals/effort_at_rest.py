@@ -402,7 +402,7 @@ def unexplained_at_rest(log: Log) -> tuple[str, ...]:
     joint in motion. With a brake, or friction at rest, the motor's torque is any other, or none.
     """
     resting = np.array([name in log.resting for name in log.robot.joint_names])
-    if not resting.any() or resting.all() or not log.mapping.effort:
+    if not resting.any() or resting.all() or not log.channels.effort:
         return ()
     trial = _trial_of(log)
     if trial is None:
@@ -430,7 +430,7 @@ def unexplained_hands(log: Log) -> tuple[str, ...]:
     hand = np.array([name in hands for name in robot.joint_names])
     last = hand & own_motors(robot) & ~carriers(robot, ~hand)
     asked = [j for j in np.flatnonzero(last).tolist() if robot.joint_names[j] not in silent]
-    if not asked or hand.all() or not log.mapping.effort:
+    if not asked or hand.all() or not log.channels.effort:
         return ()
     trial = _trial_of(log)
     arm = np.flatnonzero(~hand & [name not in log.unmeasured for name in robot.joint_names])

@@ -15,8 +15,8 @@ from dynid.base.errors import Place, UnfitDataError, UsageError
 from dynid.base.records import dataclass
 from dynid.log.checks import check_log
 from dynid.log.clocks import longest_step
-from dynid.log.log import RawChunk, Trajectory
 from dynid.log.read import Log
+from dynid.recording import RawChunk, Trajectory
 from dynid.signals.coherence import Signals
 from dynid.signals.filter import at_times, is_uniform, sensible_rate
 from dynid.signals.time_base import Piece, TimeBase, clean_rows, find_time_base, pieces
@@ -81,7 +81,7 @@ def _median_step(trajectory: Trajectory, chunks: Iterable[RawChunk]) -> float:
 
 def signals_for_evidence(log: Log, rate: float, bases: Sequence[TimeBase]) -> list[Signals]:
     """Uniform positions, velocities and torques of the first segments of a log, for what is chosen from its spectra."""
-    n, m = log.robot.n, log.mapping
+    n, m = log.robot.n, log.channels
     velocity, effort = set(m.velocity) == set(log.robot.joint_names), m.gives_torque
     wanted = slice(n * (1 + bool(m.velocity) + effort))
     found, total = [], 0
@@ -236,7 +236,7 @@ def _averaged(log: Log, index: int, period: float, skip: int, sink: Diagnostics)
 
 
 def _names(log: Log) -> tuple[str, ...]:
-    m, joints = log.mapping, log.robot.joint_names
+    m, joints = log.channels, log.robot.joint_names
     groups = (
         ("q", True),
         ("dq", bool(m.velocity)),
@@ -244,7 +244,7 @@ def _names(log: Log) -> tuple[str, ...]:
         ("theta", bool(m.motor_position)),
         (
             "dtheta",
-            bool(m.velocity) and bool(m.motor_position) and set(m.motor_velocity) >= set(m.motor_position),
+            m.measures_motor_velocity,
         ),
     )
     return tuple(f"{prefix}_{joint}" for prefix, logged in groups if logged for joint in joints)

@@ -150,8 +150,8 @@ class Prepared:
 
     @property
     def _measures_motors(self) -> bool:
-        m = self.log.mapping
-        return bool(m.velocity) and bool(m.motor_position) and set(m.motor_velocity) >= set(m.motor_position)
+        m = self.log.channels
+        return m.measures_motor_velocity
 
     @cached_property
     def overlap(self) -> int:
@@ -269,7 +269,7 @@ class Prepared:
 
     def _motors(self, layout: dict[str, Float], index: Int) -> tuple[Float, Float, Float]:
         # Joints with one encoder get exactly the link's motion, whatever is measured of the others.
-        alone = np.array([j not in self.log.mapping.motor_position for j in self.log.robot.joint_names])
+        alone = np.array([j not in self.log.channels.motor_position for j in self.log.robot.joint_names])
         motor = self._motion(layout["theta"], layout.get("dtheta"), index)
         link = self._motion(layout["q"], layout.get("dq"), index) if alone.any() else motor
         theta, dtheta, ddtheta = (
@@ -298,7 +298,7 @@ class Prepared:
         return at_times(t, window.lines, grid), bracketed(t, grid, 3.5 * window.step)
 
     def _layout(self, lines: Float) -> dict[str, Float]:
-        m, n = self.log.mapping, self.joints
+        m, n = self.log.channels, self.joints
         measured = self.settings.velocity == "measured"
         names = [
             (name, n)
@@ -368,7 +368,7 @@ def prepare(
         sink.note("cutoff", f"parallel filter at {cutoff:g} Hz: {evidence.reason}")
     common = common_cutoff(cutoff, rate)
     # A cut-off that is named is that of both filters; a torque made of commands has the noise of the positions.
-    raises = evidence is not None and not log.mapping.commanded
+    raises = evidence is not None and not log.channels.commanded
     higher = sharper_cutoff(cutoff, rate) if raises else common
     given = named_cutoffs(named, log.robot.joint_names)
     if not cutoff < 0.45 * rate:
@@ -392,7 +392,7 @@ def prepare(
         resolved = _with_velocity(resolved, velocities, sink)
     states = None
     # Springs are read from the difference of two encoders, which pass the same filter.
-    if np.isnan(given).any() and not log.mapping.motor_position:
+    if np.isnan(given).any() and not log.channels.motor_position:
         states = _states(log, signals, rate, common, resolved, given if raises else None)
         if (states.chosen != common)[np.isnan(given)].any():
             sink.note("state-cutoff", states.reason)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
-from dynid.log.log import RawChunk
+from dynid.recording import RawChunk
 
 Rows = tuple[Float, Float]
 # A time base is changed where positions then follow from their neighbours this much better.

@@ -76,7 +76,7 @@ def adapt(kind: type[Term]) -> None:
     instead = "; ".join(f"{name}: {INSTEAD[name]}" for name in old)
     warnings.warn(
         f"{kind.__module__}.{kind.__qualname__} has members that dynid 0.3 will not know ({instead}): see "
-        "docs/design.md, how to add a term",
+        "docs/extending.md, how to add a term",
         DeprecationWarning,
         stacklevel=4,
     )

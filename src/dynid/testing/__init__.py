@@ -1,12 +1,15 @@
 """Contract suites for plug-in authors, and the random robots, motions and equations that they run on.
 
-A suite is a class of pytest functions. Derive from it in a test module, say what is to be tested, run pytest:
+A suite is a class of pytest functions. Derive from it in a test module, name what is to be tested, and run pytest:
 
     class TestStribeck(TermContract):
         def term(self) -> Term:
             return Stribeck()
 
-Every suite names its hooks: methods and attributes to override. A broken law raises AssertionError.
+Every suite lists the methods and attributes to override. A violation raises AssertionError.
+
+`dynid.testing.plants` simulates published robots with effects that the default model lacks; `dynid.testing.machines`
+and `dynid.testing.faults` have robots with wrong models, and logs with one known fault each.
 """
 
 from dynid.testing.builders import (
@@ -38,6 +41,7 @@ from dynid.testing.estimator_contract import (
 )
 from dynid.testing.lab import TrueMotion, analysis_of, small_arm
 from dynid.testing.motion import measured_regression
+from dynid.testing.plants import Moves, Plant, Recorded, Stop, Unmodelled, on_moving_base, plant, record
 from dynid.testing.robots import RobotCase, covering_array, covering_cases, robot_case
 
 __all__ = [
@@ -47,11 +51,16 @@ __all__ = [
     "EstimatorContract",
     "LogReaderContract",
     "MotionEstimatorContract",
+    "Moves",
+    "Plant",
+    "Recorded",
     "RobotCase",
     "RowsContract",
+    "Stop",
     "Synthetic",
     "TermContract",
     "TrueMotion",
+    "Unmodelled",
     "analysis_of",
     "covering_array",
     "covering_cases",
@@ -59,12 +68,15 @@ __all__ = [
     "in_other_order",
     "in_other_units",
     "measured_regression",
+    "on_moving_base",
     "on_threads",
     "piece_of",
+    "plant",
     "random_inertia",
     "random_motion",
     "random_robot",
     "random_tree",
+    "record",
     "robot_case",
     "simulated_log",
     "small_arm",

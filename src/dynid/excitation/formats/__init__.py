@@ -1,1 +1,1 @@
-"""Forms of a motion that controllers and programs take, a file each; `excitation/settings.py` names them."""
+"""File formats of motions for controllers and programs, one file each; `excitation/settings.py` names them."""

@@ -10,7 +10,7 @@ from dynid.log import canonical_columns, write_log
 
 
 def columns(motion: Motion) -> dict[str, Float]:
-    """The columns of a table.    Torque stands beside the motion, for `open-loop:` and torque controllers."""
+    """Columns of a table; commanded torque is among them, for `open-loop:` and torque controllers."""
     named = canonical_columns(motion.joints, motion.q, motion.dq, motion.torque)
     return named | {f"ddq_{name}": motion.ddq[:, j] for j, name in enumerate(motion.joints)}
 
@@ -25,7 +25,7 @@ class Csv:
     torque: bool = True
 
     def write(self, motion: Motion, path: Path) -> None:
-        """A comment stands before the header only where something could not be checked."""
+        """Write the table; a comment precedes the header only if something could not be checked."""
         write_log(path, motion.t, columns(motion))
         if motion.headline:
             path.write_text(commented([motion.headline]) + path.read_text(encoding="utf-8"), encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 from dynid.base import dataclass
 from dynid.excitation.formats.motion import Motion
 
-RATE = 1000.0  # Hz of the shortest FRI cycle; a client with a longer one takes every second or fifth row
+RATE = 1000.0  # Hz of the shortest FRI cycle; a client with a longer one uses every second or fifth row
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class KukaFri:
     torque: bool = False
 
     def write(self, motion: Motion, path: Path) -> None:
-        """Twelve digits; notes in a file beside it, as the rows have no place for them."""
+        """Write positions with twelve digits, and notes in a second file, since the rows have no place for them."""
         path.write_text(
             "".join(",".join(f"{x:.12g}" for x in row) + "\n" for row in motion.q), encoding="utf-8"
         )

@@ -1,4 +1,4 @@
-"""KUKA RSI over Ethernet: a telegram a cycle of 4 ms with corrections of the axes from the start, degrees."""
+"""KUKA RSI over Ethernet: one telegram per 4 ms cycle with axis corrections relative to the start, in degrees."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SENDER = "dynid"
 
 
 def telegrams(motion: Motion) -> list[str]:
-    """Telegrams for RSI_AXISCORR in absolute mode; <IPOC> is the sender's to fill with that of the robot's packet."""
+    """Telegrams for RSI_AXISCORR in absolute mode; the sender fills <IPOC> with that of the robot's packet."""
     degrees = np.rad2deg(motion.q - motion.q[0])
     return [
         f'<Sen Type="{SENDER}"><AK '
@@ -26,7 +26,7 @@ def telegrams(motion: Motion) -> list[str]:
 
 @dataclass(frozen=True)
 class KukaRsi:
-    """A telegram a line."""
+    """One telegram per line."""
 
     name: str = "kuka_rsi.txt"
     joints: tuple[int, ...] = (6,)
@@ -34,7 +34,7 @@ class KukaRsi:
     torque: bool = False
 
     def write(self, motion: Motion, path: Path) -> None:
-        """The start, as KRL has it, and notes stand in a file beside the telegrams, of which each line is one."""
+        """Write one telegram per line, and start pose (as KRL) and notes in a second file."""
         path.write_text("\n".join(telegrams(motion)) + "\n", encoding="utf-8")
         start = ", ".join(f"A{j + 1} {x:.9f}" for j, x in enumerate(np.rad2deg(motion.q[0])))
         notes = motion.notes("telegrams in degrees from the start, 4 ms apart")

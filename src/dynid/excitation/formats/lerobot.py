@@ -17,6 +17,7 @@ from dynid.excitation.formats.motion import Motion
 VERSION = "v2.1"
 TASK = "excite the arm for identification"
 EPISODE = "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet"
+# Episodes per folder, the default of LeRobot.
 CHUNK = 1000
 _WHOLE = 1e-6  # Hz
 
@@ -31,7 +32,7 @@ class LeRobot:
     torque: bool = False
 
     def write(self, motion: Motion, path: Path) -> None:
-        """The state beside the actions is the planned one, too."""
+        """Write the data set; its state equals its actions, the planned positions."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -65,7 +66,7 @@ class LeRobot:
 
 
 def _rate(motion: Motion) -> int:
-    # The loader of data sets compares time stamps with the rate, which is a whole number.
+    # The loader of data sets compares time stamps with the rate, which must be a whole number.
     rate = 1.0 / motion.step if motion.step else 1.0
     if abs(rate - round(rate)) > _WHOLE:
         raise UsageError(
@@ -102,8 +103,8 @@ def _info(motion: Motion, rate: int) -> dict[str, Any]:
 
 def _statistics(motion: Motion) -> dict[str, Any]:
     q = motion.q.astype(np.float32).astype(np.float64)
-    one = {name: getattr(q, name)(axis=0).tolist() for name in ("min", "max", "mean", "std")}
-    return {name: one | {"count": [len(q)]} for name in ("action", "observation.state")}
+    values = {name: getattr(q, name)(axis=0).tolist() for name in ("min", "max", "mean", "std")}
+    return {name: values | {"count": [len(q)]} for name in ("action", "observation.state")}
 
 
 FORMAT = LeRobot()

@@ -22,7 +22,7 @@ class LibFranka:
     torque: bool = False
 
     def write(self, motion: Motion, path: Path) -> None:
-        """Twelve digits; notes in a file beside it, as the rows have no place for them."""
+        """Write rows with twelve digits, and notes in a second file, since the rows have no place for them."""
         table = np.concatenate([motion.t[:, None], motion.q, motion.dq, motion.ddq], axis=1)
         path.write_text("".join(",".join(f"{x:.12g}" for x in row) + "\n" for row in table), encoding="utf-8")
         notes = ("columns: t, q, dq, ddq of each joint", *motion.notes())

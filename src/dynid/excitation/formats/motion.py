@@ -1,4 +1,4 @@
-"""What a form of a motion is written from, and what every form says of itself."""
+"""Interface of motion formats, and notes that every format contains."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dynid.trajectories import TorqueMotion, Trajectory
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """A motion at the rate of a form.
+    """A motion at the rate of a format.
 
-    t: (T,) s.    q, dq, ddq: (T, n) rad, rad/s, rad/s^2 (m, m/s, m/s^2 of joints that slide).
+    t: (T,) s.    q, dq, ddq: (T, n) rad, rad/s, rad/s^2 (m, m/s, m/s^2 for sliding joints).
     trajectory: the same as a function of time.    headline: what could not be checked, or "".
     """
 
@@ -30,16 +30,16 @@ class Motion:
 
     @property
     def torque(self) -> Float | None:
-        """(T, n) N m (N), of a motion that is commanded as torque."""
+        """Commanded torque (T, n), N m (N); None for a motion that is commanded as positions."""
         return self.trajectory.torque(self.t) if isinstance(self.trajectory, TorqueMotion) else None
 
     @property
     def step(self) -> float:
-        """Between two rows, s."""
+        """Time between two rows, s."""
         return float(self.t[1] - self.t[0]) if len(self.t) > 1 else 0.0
 
     def notes(self, units: str = "rad (m of joints that slide), s") -> tuple[str, ...]:
-        """Lines for comments: what could not be checked, units, length, and what the controller must be able to do."""
+        """Lines for comments: what could not be checked, units, length, and peaks that the controller must reach."""
         peaks = [
             f"{name} {q:.4g}, {dq:.4g}, {ddq:.4g}"
             for name, q, dq, ddq in zip(
@@ -51,15 +51,15 @@ class Motion:
         return (
             *([self.headline] if self.headline else []),
             f"units: {units}; {len(self.t)} rows, {self.t[-1]:.6g} s",
-            "greatest position, velocity, acceleration: " + "; ".join(_plain(one) for one in peaks),
+            "largest position, velocity, acceleration: " + "; ".join(_plain(text) for text in peaks),
         )
 
 
 class MotionFormat(Protocol):
-    """A form of a motion: one file of this folder with an object FORMAT, and one name in `Format`.
+    """A file format of motions: one file of this folder with an object FORMAT, and one name in `Format`.
 
-    name: of the file or folder that is written.    joints: how many an arm must have, () = any.
-    rate: Hz that the controller asks for, None = as wanted.    torque: whether it can hold commanded torque.
+    name: of the written file or folder.    joints: allowed numbers of joints, () = any.
+    rate: Hz that the controller requires, None = free.    torque: whether it can store commanded torque.
     """
 
     name: str
@@ -68,18 +68,20 @@ class MotionFormat(Protocol):
     torque: bool
 
     def write(self, motion: Motion, path: Path) -> None:
-        """Writes the file or folder, which is not there yet."""
+        """Write the file or folder, which does not exist yet."""
         ...
 
 
 def check_fit(form: str, wanted: MotionFormat, joints: Sequence[str], torque: bool = False) -> None:
-    """Raises UsageError for an arm with another number of joints than a form has, or torque that it cannot hold."""
+    """Raise UsageError for an arm with a wrong number of joints, or torque that a format cannot store."""
     if wanted.joints and len(joints) not in wanted.joints:
         count = " or ".join({6: "six", 7: "seven"}.get(n, str(n)) for n in wanted.joints)
         raise UsageError(form, found=f"{len(joints)} joints", expected=f"{count} joints")
     if torque and not wanted.torque:
         raise UsageError(
-            "format", found=f"{form}, which holds positions, for torque", expected="csv, parquet or mujoco"
+            "format",
+            found=f"commanded torque in format {form}, which stores positions",
+            expected="csv, parquet or mujoco",
         )
 
 
@@ -94,5 +96,5 @@ def listed(values: Float) -> str:
 
 
 def _plain(text: str) -> str:
-    # A joint may be called anything; a comment is one line.
+    # Names may contain line breaks, comments may not.
     return "".join(c if c.isprintable() else "?" for c in text)

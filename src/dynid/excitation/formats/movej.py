@@ -11,11 +11,12 @@ from dynid.base import UsageError, dataclass
 from dynid.excitation.formats.motion import Motion, commented, listed
 from dynid.trajectories import SmoothMoves, Trajectory
 
+# Way points per period of the highest frequency, and blend radius, m: more way points follow the motion more closely.
 WAY_POINTS, BLEND = 8, 0.005
 
 
 def movej_chain(trajectory: Trajectory) -> str:
-    """A URScript program of timed movej commands: a pose each for straight moves, else way points blended at BLEND m.
+    """A URScript program of timed movej commands: one pose per straight move, else way points blended at BLEND m.
 
     Raises UsageError for another number of joints than six.
     """
@@ -50,12 +51,12 @@ class MoveJ:
     torque: bool = False
 
     def write(self, motion: Motion, path: Path) -> None:
-        """Nine decimals."""
+        """Write poses with nine decimals."""
         notes = (
-            "between way points the controller moves as it likes",
+            "between way points the controller chooses the path",
             *motion.notes("rad, s, rad/s, rad/s^2"),
         )
-        # What could not be checked stays the first line.
+        # The headline must be the first line.
         ordered = (notes[1], notes[0], *notes[2:]) if motion.headline else notes
         path.write_text(commented(ordered) + movej_chain(motion.trajectory), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""MuJoCo: positions for actuators, an array of ctrl by time, named by joint; torque where that is commanded."""
+"""MuJoCo: an array ctrl of positions over time, or of torque if that is commanded, with joint names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Mujoco:
     torque: bool = True
 
     def write(self, motion: Motion, path: Path) -> None:
-        """Ctrl: positions of `position` actuators, or torque of `motor` actuators, a column a joint, by its name."""
+        """Write ctrl: positions for `position` actuators, or torque for `motor` actuators, one column per joint."""
         tau = motion.torque
         with path.open("wb") as file:
             np.savez_compressed(

@@ -20,7 +20,7 @@ class Parquet:
     torque: bool = True
 
     def write(self, motion: Motion, path: Path) -> None:
-        """Metadata: not_checked, where something could not be checked, and notes."""
+        """Write the table; its metadata contain notes, and not_checked if something could not be checked."""
         warned = {"not_checked": motion.headline} if motion.headline else {}
         write_log(path, motion.t, columns(motion), metadata=warned | {"notes": "\n".join(motion.notes())})
 

@@ -11,12 +11,30 @@ from dynid.excitation.formats.motion import Motion, commented, listed
 
 
 def seconds_and_nanoseconds(time: float) -> tuple[int, int]:
-    """A time as builtin_interfaces/Duration has it."""
+    """A time as in builtin_interfaces/Duration."""
     return divmod(round(float(time) * 1e9), 1_000_000_000)
 
 
 def points(joints: Sequence[str], t: Float, q: Float, dq: Float, ddq: Float, indent: str = "") -> str:
-    """joint_names and points as YAML; names are quoted as JSON strings, which YAML reads."""
+    """Joint names and points as YAML.
+
+    Parameters
+    ----------
+    joints : sequence of str
+        Names, written as JSON strings, which YAML reads.
+    t : ndarray, shape (n_samples,), s
+        Times.
+    q, dq, ddq : ndarray, shape (n_samples, n_joints)
+        The motion.
+    indent : str
+        Start of every line.
+
+    Returns
+    -------
+    str
+        The text.
+
+    """
     lines = ["joint_names: " + json.dumps(list(joints)), "points:"]
     for i, time in enumerate(t):
         sec, nanosec = seconds_and_nanoseconds(time)
@@ -39,7 +57,7 @@ class Ros2:
     torque: bool = False
 
     def write(self, motion: Motion, path: Path) -> None:
-        """Nine decimals; times to the nanosecond."""
+        """Write positions with nine decimals and times to the nanosecond."""
         body = points(motion.joints, motion.t, motion.q, motion.dq, motion.ddq)
         path.write_text(commented(motion.notes()) + body, encoding="utf-8")
 

@@ -10,7 +10,7 @@ from dynid.excitation.formats.ros2 import points
 
 CONTROLLER = "/joint_trajectory_controller"
 ACTION = "control_msgs/action/FollowJointTrajectory"
-# The controller holds its last point for this long before it calls a goal that is not reached a failure.
+# s: time that the controller waits at its last point before it reports a failure.
 PATIENCE_SECONDS = 1
 
 
@@ -24,11 +24,11 @@ class Ros2Control:
     torque: bool = False
 
     def write(self, motion: Motion, path: Path) -> None:
-        """Tolerances are those of the controller; the head holds the command that sends the goal."""
+        """Write the goal; tolerances are the controller's, and the head contains the command that sends the goal."""
         send = f'ros2 action send_goal {CONTROLLER}/follow_joint_trajectory {ACTION} "$(cat {path.name})"'
         head = (
             *motion.notes(),
-            "the arm has to stand at the first point: send it there first",
+            "the arm must be at the first point: move it there first",
             send,
         )
         body = points(motion.joints, motion.t, motion.q, motion.dq, motion.ddq, "  ")

@@ -16,7 +16,7 @@ TRAJECTORY_TOPIC = "/joint_trajectory_controller/joint_trajectory"
 PREVIEW_TOPIC = "/planned_joint_states"
 BAG_VERSION: Final = 9
 LAUNCH = "play.launch.py"
-# ns after the start of the bag: subscribers are found before the one message of the trajectory comes.
+# ns between the start of the bag and the trajectory message, so that subscribers are connected.
 LEAD = 1_000_000_000
 _LAUNCH_TEXT = '''"""Sends the planned trajectory to joint_trajectory_controller: ros2 launch {folder}/play.launch.py"""
 
@@ -44,7 +44,7 @@ class Rosbag2:
     torque: bool = False
 
     def write(self, motion: Motion, path: Path) -> None:
-        """Raises ResourceError without the package rosbags."""
+        """Write the bag; raises ResourceError without the package rosbags."""
         try:
             from rosbags.rosbag2 import StoragePlugin, Writer
             from rosbags.typesys import Stores, get_typestore
@@ -74,7 +74,7 @@ def _messages(store: Any, motion: Motion) -> tuple[Any, list[tuple[int, Any]]]:
     point, state = kinds["trajectory_msgs/msg/JointTrajectoryPoint"], kinds["sensor_msgs/msg/JointState"]
     none, names = np.zeros(0), list(motion.joints)
     at = [seconds_and_nanoseconds(t) for t in motion.t]
-    # A stamp of zero asks the controller to begin at once.
+    # A stamp of zero makes the controller start at once.
     trajectory = kinds["trajectory_msgs/msg/JointTrajectory"](
         header(time(0, 0), ""),
         names,

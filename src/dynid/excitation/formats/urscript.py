@@ -11,10 +11,12 @@ LOOKAHEAD, GAIN = 0.1, 300  # within 0.03 to 0.2 s and 100 to 2000, the ranges o
 
 
 def urscript(t: Float, q: Float) -> str:
-    """A URScript program.    Raises UsageError for another number of joints than six or fewer than two points."""
+    """A URScript program of servoj; raises UsageError unless there are six joints and at least two points."""
     if q.shape[1] != 6 or len(t) < 2:
         raise UsageError(
-            "urscript", found=f"{q.shape[1]} joints, {len(t)} points", expected="six joints, a motion"
+            "urscript",
+            found=f"{q.shape[1]} joints, {len(t)} points",
+            expected="six joints and at least two points",
         )
     step = float(t[1] - t[0])
     lines = ["def excitation():", f"  movej({listed(q[0])}, a=0.5, v=0.5)", "  sleep(1.0)"]
@@ -34,7 +36,7 @@ class UrScript:
     torque: bool = False
 
     def write(self, motion: Motion, path: Path) -> None:
-        """Nine decimals."""
+        """Write positions with nine decimals."""
         text = commented(motion.notes("rad, s, rad/s, rad/s^2")) + urscript(motion.t, motion.q)
         path.write_text(text, encoding="utf-8")
 

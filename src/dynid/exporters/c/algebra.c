@@ -23,7 +23,7 @@ static void PREFIX_turn(const double R[9], const double a[3], double b[3])
     }
 }
 
-/* Motion s as seen from a frame that moves with v. */
+/* Spatial cross product v x s of motions. */
 static void PREFIX_bracket(const double v[6], const double s[6], double c[6])
 {
     double other[3];
@@ -36,7 +36,7 @@ static void PREFIX_bracket(const double v[6], const double s[6], double c[6])
     }
 }
 
-/* Its dual. */
+/* Spatial cross product v x* f of a motion and a force. */
 static void PREFIX_push(const double v[6], const double f[6], double c[6])
 {
     double other[3];
@@ -49,7 +49,7 @@ static void PREFIX_push(const double v[6], const double f[6], double c[6])
     }
 }
 
-/* Momentum of ten parameters at a motion. */
+/* Momentum of a link, given by ten parameters, at a motion. */
 static void PREFIX_carry(const double g[10], const double x[6], double f[6])
 {
     double across[3];
@@ -64,7 +64,7 @@ static void PREFIX_carry(const double g[10], const double x[6], double f[6])
     }
 }
 
-/* Ten parameters about the base's origin and along its axes. */
+/* Ten parameters of a link, moved to the base frame. */
 static void PREFIX_moved_inertia(const double R[9], const double p[3], const double g[10], double out[10])
 {
     static const int row[6] = {0, 0, 1, 0, 1, 2}, column[6] = {0, 1, 1, 2, 2, 2};
@@ -93,7 +93,7 @@ static void PREFIX_moved_inertia(const double R[9], const double p[3], const dou
     }
 }
 
-/* All bodies of the tree, outward; motion of the joints as dq and ddq, a null pointer for rest. */
+/* All links of the tree, from the base outward; dq and ddq of the joints, a null pointer for rest. */
 static void PREFIX_outward(const double inertia[10 * MACRO_NB], const double gravity[3], const double q[MACRO_N],
     const double *dq, const double *ddq, struct PREFIX_moved body[MACRO_NB])
 {

@@ -97,7 +97,7 @@ int PREFIX_forward_dynamics(const double q[MACRO_N], const double dq[MACRO_N], c
     return 1;
 }
 
-/* Adds the derivatives of the torque of bodies under gravity to by_q and, unless that is null, to by_dq. */
+/* Adds the derivatives of the links' torque under gravity to by_q and, unless it is null, to by_dq. */
 static void PREFIX_add_derivatives(const double inertia[10 * MACRO_NB], const double gravity[3],
     const double q[MACRO_N], const double *dq, const double *ddq, double by_q[MACRO_N * MACRO_N], double *by_dq)
 {
@@ -118,7 +118,7 @@ static void PREFIX_add_derivatives(const double inertia[10 * MACRO_NB], const do
             F[PREFIX_parent[i]][k] += F[i][k];
         }
     }
-    /* Torque of joint j, by the motion of joints behind it and before it. */
+    /* Torque of joint j, by the motion of the joints after it and before it. */
     for (j = 0; j < MACRO_NB; ++j) {
         for (i = j; i < MACRO_NB; ++i) {
             in[i] = i == j || (PREFIX_parent[i] >= j && in[PREFIX_parent[i]]);

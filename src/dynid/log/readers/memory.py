@@ -21,7 +21,7 @@ from dynid.log.readers.parquet import ArrowColumns, list_width
 # Rows whose values are hashed together; fixed, so that the hash depends on the values alone.
 HASHED_ROWS = 65536
 # Of every kind of array the key of the [log] table and the unit where none is declared.
-_KINDS = {
+KINDS = {
     "q": ("position", "rad"),
     "dq": ("velocity", "rad/s"),
     "tau": ("effort", "N m"),
@@ -203,7 +203,7 @@ class Arrays:
                 )
         section: dict[str, Any] = {"time": {"column": "t", "unit": units.get("t", "s")}}
         for key in self.by_joint:
-            group, si = _KINDS[key]
+            group, si = KINDS[key]
             section[group] = {"columns": f"{key}_{{joint}}", "unit": units.get(key, si)}
         section["extra"] = {key: {"column": key, "unit": units.get(key, "1")} for key in self.extra}
         return section | ({} if self.trajectory is None else {"trajectory": "traj"})

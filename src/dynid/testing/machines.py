@@ -1,62 +1,66 @@
-"""Five robots for the campaign of wrong inputs: what is true of them, and what their descriptions say."""
+"""Five simulated robots for logs with a known fault, and robots that differ from their models."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.robot import load_example, load_robot
+from dynid.base.records import dataclass
+from dynid.robot import load_example
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.spatial.inertia import from_com, to_com
 
-# Mass, and length of the cylinder whose end is the joint: bodies made up to be about as heavy as those of such arms.
-PANDA_BODIES = ((5.0, 0.3), (2.2, 0.2), (3.2, 0.3), (3.4, 0.2), (2.9, 0.35), (1.6, 0.1), (1.1, 0.15))
-POLAR_BODIES = ((22.0, 0.4), (14.0, 0.5), (7.0, 0.6), (3.0, 0.25))
+__all__ = ["MACHINES", "Machine", "imprecise", "loaded", "tilted"]
+
+# Mass in kg and length in m of a cylinder that begins at the joint: links about as heavy as those of such arms.
+PANDA_LINKS = ((5.0, 0.3), (2.2, 0.2), (3.2, 0.3), (3.4, 0.2), (2.9, 0.35), (1.6, 0.1), (1.1, 0.15))
+POLAR_LINKS = ((22.0, 0.4), (14.0, 0.5), (7.0, 0.6), (3.0, 0.25))
+# Mass, first moments and inertia about the joint of each link, from CAD; of link 6 only the mass is known.
+KR300_LINKS = (
+    (395.4, -1.1862, 1.5816, -198.0954, 115.9858868, -4.3993172, 132.064308, -2.2979502, 0.6629976, 29.809004),
+    (339.12, 149.55192, -0.33912, -56.29392,
+     16.85294884, 0.57959792, 164.18387844, 20.42901172, 0.11686308, 154.62649684),
+    (105.21, 7.99596, 2.41983, 21.77847, 6.50697838, -0.08195708, 15.89963425, -2.26154772, -0.61937881, 10.84948405),
+    (35.8, 0.0, -0.0358, -27.3512, 21.3213876, 2.7e-05, 21.3247818, -4e-06, -0.0159982, 0.2180288),
+    (31.46, 0.0, -0.28314, 2.5168, 0.48771826, -0.00012, 0.45961, 4e-06, 0.0421722, 0.23211026),
+    (169.0, 0.0, 0.0, -57.46, 24.5364, 0.0, 24.5364, 0.0, 0.0, 5.0),
+)  # fmt: skip
+KR300_FRICTION = (
+    (2050.35, 355.495), (2306.7, 242.33), (2024.4, 294.494), (453.66, 50.3865), (1000.0, 46.734), (458.8, 76.129),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """A robot as it is.    payload: mass, kg, of a load that counts as heavy for it."""
+    """A robot with its true parameters.    payload: kg, near its rated load."""
 
     name: str
     robot: RobotModel
     payload: float
 
 
-def machines() -> tuple[Machine, ...]:
-    """The demo's arm, a Panda, a UR5e, a KUKA KR300 and a polar arm with a telescope."""
-    return (
-        Machine("arm7", load_example("arm7"), 3.0),
-        Machine("panda", _panda(), 3.0),
-        Machine("ur5e", _ur5e(), 4.0),
-        Machine("kr300", _kr300(), 250.0),
-        Machine("polar", _polar(), 6.0),
-    )
-
-
 def imprecise(
     robot: RobotModel, rng: np.random.Generator, error: tuple[float, float] = (0.2, 0.3)
 ) -> RobotModel:
-    """The robot as it may be described: geometry exact, masses, centres and inertias off by shares within `error`."""
+    """A model of the robot with exact geometry; masses, centres of mass and inertias off by shares within `error`."""
 
-    def off(size: int) -> Float:
+    def factors(size: int) -> Float:
         return np.asarray(1.0 + rng.choice([-1.0, 1.0], size) * rng.uniform(*error, size))
 
     prior = []
-    for body in robot.inertia_prior:
-        mass, com, inertia = to_com(body)
-        scale = float(off(1)[0])
-        prior.append(from_com(scale * mass, com * off(3), scale * inertia))
-    friction = robot.friction_prior * off(2 * robot.n).reshape(robot.n, 2)
+    for link in robot.inertia_prior:
+        mass, com, inertia = to_com(link)
+        scale = float(factors(1)[0])
+        prior.append(from_com(scale * mass, com * factors(3), scale * inertia))
+    friction = robot.friction_prior * factors(2 * robot.n).reshape(robot.n, 2)
     return replace(robot, inertia_prior=np.array(prior), friction_prior=friction)
 
 
 def tilted(robot: RobotModel, angle: float, azimuth: float) -> RobotModel:
-    """The robot on a base that leans by an angle, rad, towards an azimuth, rad."""
+    """The robot on a base tilted by an angle towards an azimuth, both in rad."""
     g = robot.gravity
     side = np.cross(g, [1.0, 0.0, 0.0] if abs(g[0]) < 0.9 * np.linalg.norm(g) else [0.0, 1.0, 0.0])
     side *= np.linalg.norm(g) / np.linalg.norm(side)
@@ -66,7 +70,7 @@ def tilted(robot: RobotModel, angle: float, azimuth: float) -> RobotModel:
 
 
 def loaded(robot: RobotModel, mass: float, rng: np.random.Generator) -> RobotModel:
-    """The robot with a load on its last body, a ball of 10 cm whose centre is 5 to 15 cm off the joint."""
+    """The robot with a ball of 10 cm on its last link, its centre 5 to 15 cm from the joint."""
     com = rng.normal(size=3)
     com *= rng.uniform(0.05, 0.15) / np.linalg.norm(com)
     prior = robot.inertia_prior.copy()
@@ -82,14 +86,14 @@ def _cylinder(mass: float, length: float, lean: float) -> Float:
     )
 
 
-def _bodies(shapes: tuple[tuple[float, float], ...]) -> Float:
+def _links(shapes: tuple[tuple[float, float], ...]) -> Float:
     return np.array([_cylinder(mass, length, (-1.0) ** i) for i, (mass, length) in enumerate(shapes)])
 
 
 def _panda() -> RobotModel:
     robot = load_example("panda")
     friction = np.column_stack([np.full(7, 0.6), np.array([1.0, 1.0, 0.8, 0.8, 0.5, 0.4, 0.4])])
-    return replace(robot, inertia_prior=_bodies(PANDA_BODIES), friction_prior=friction)
+    return replace(robot, inertia_prior=_links(PANDA_LINKS), friction_prior=friction)
 
 
 def _ur5e() -> RobotModel:
@@ -100,13 +104,18 @@ def _ur5e() -> RobotModel:
 
 
 def _kr300() -> RobotModel:
-    robot = load_robot(Path(__file__).resolve().parents[1] / "tests" / "robots" / "kr300_cad.toml")
-    drive = replace(robot.drive, torque_side=Drive.direct(1).torque_side)
-    return replace(robot, drive=drive, limits=_limits(1.3, 1.2, np.full(6, np.inf)))
+    robot = load_example("kr300_rptu")
+    return replace(
+        robot,
+        drive=replace(robot.drive, torque_side=Drive.direct(1).torque_side),
+        limits=_limits(1.3, 1.2, np.full(6, np.inf)),
+        inertia_prior=np.array(KR300_LINKS),
+        friction_prior=np.array(KR300_FRICTION),
+    )
 
 
 def _polar() -> RobotModel:
-    # A column that turns, a shoulder that lifts, a telescope, a wrist that nods.
+    # A turning column, a lifting shoulder, a telescope and a wrist.
     T = np.tile(np.eye(4), (4, 1, 1))
     T[0, 2, 3], T[1, 2, 3], T[2, 0, 3], T[3, 0, 3] = 0.6, 0.3, 0.2, 0.5
     names = ("column", "shoulder", "telescope", "wrist")
@@ -119,7 +128,7 @@ def _polar() -> RobotModel:
         joint_types=(JointType.REVOLUTE, JointType.REVOLUTE, JointType.PRISMATIC, JointType.REVOLUTE),
         T_parent_joint=T,
         axis=np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
-        inertia_prior=_bodies(POLAR_BODIES),
+        inertia_prior=_links(POLAR_LINKS),
         gravity=np.array([0.0, 0.0, -9.81]),
         limits=Limits(
             np.array([-2.5, -1.2, 0.0, -2.0]),
@@ -137,3 +146,16 @@ def _polar() -> RobotModel:
 def _limits(reach: float, speed: float, effort: Float) -> Limits:
     n = len(effort)
     return Limits(np.full(n, -reach), np.full(n, reach), np.full(n, speed), effort)
+
+
+# The place in this table is part of the seed of a recording.
+MACHINES = {
+    machine.name: machine
+    for machine in (
+        Machine("arm7", load_example("arm7"), 3.0),
+        Machine("panda", _panda(), 3.0),
+        Machine("ur5e", _ur5e(), 4.0),
+        Machine("kr300", _kr300(), 250.0),
+        Machine("polar", _polar(), 6.0),
+    )
+}

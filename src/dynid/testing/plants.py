@@ -1,29 +1,52 @@
-"""Robots as they are, simulated by pinocchio with what real ones have and dynid's model lacks.
+"""Logs of published robots, simulated by pinocchio with effects that the default model lacks.
 
 A link follows a random motion; pinocchio gives the torque at the link; the joint's spring bends under it; the motor
-turns ahead by the deflection and feels its rotor, friction, ripple and cables. Encoders sit at the motors. Nothing here
-is computed by dynid but the random motion.
+turns ahead by the deflection and feels its rotor, friction, ripple and cables. Encoders sit at the motors. Only the
+random motion is computed by dynid. Needs the packages `pin` and `example-robot-data`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from importlib.metadata import files
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+from xml.etree import ElementTree
 
 import numpy as np
-import pinocchio as pin
 
 from dynid.base.arrays import Float
+from dynid.base.records import dataclass
 from dynid.robot import load_robot
 from dynid.robot.model import Limits, RobotModel
 from dynid.trajectories.trajectory import FourierTrajectory
 
-# Robots to develop with, and others to report: file in example-robot-data, rate of the log in Hz, top speed in rad/s.
-# Of those to develop with two come again at another rate and speed.
+if TYPE_CHECKING:
+    import pinocchio as pin
+
+__all__ = [
+    "DEVELOPED",
+    "REPORTED",
+    "SECONDS",
+    "STRANGERS",
+    "Moves",
+    "Plant",
+    "Recorded",
+    "Stop",
+    "Unmodelled",
+    "described_as",
+    "example_robots",
+    "in_turns",
+    "on_moving_base",
+    "plant",
+    "record",
+    "urdf_of",
+]
+
+# Robots that thresholds are developed on, and robots that are only reported: file in example-robot-data, rate of the
+# log in Hz, top speed in rad/s. Two of the first appear again at another rate and speed.
 DEVELOPED = {
     "ur5": ("ur_description/urdf/ur5_robot.urdf", 125.0, 2.0),
     "xarm7": ("xarm_description/urdf/xarm7.urdf", 250.0, 2.0),
@@ -39,7 +62,7 @@ REPORTED = {
     "z1": ("z1_description/urdf/z1.urdf", 250.0, 2.5),
     "kinova": ("kinova_description/robots/kinova.urdf", 100.0, 0.8),
 }
-# Of all of these and further ones, what no threshold is developed on: `strangers.py`.
+# All of these and further ones, for campaigns whose results set no threshold.
 STRANGERS = {
     **DEVELOPED,
     **REPORTED,
@@ -49,22 +72,44 @@ STRANGERS = {
     "ur5_gripper": ("ur_description/urdf/ur5_gripper.urdf", 100.0, 1.0),
 }
 SECONDS, HARMONICS, FUNDAMENTAL = 24.0, 5, 0.1  # s, -, Hz
-FINE = 4  # steps of the plant a sample
+FINE = 4  # simulation steps per sample
 REACH = 1.5  # rad about the middle of a joint's range
-STANDS, SETTLES = 1e-6, 0.05  # rad/s below which a joint stands; s in which friction settles there
+STANDS, SETTLES = 1e-6, 0.05  # rad/s below which a joint is at rest; s in which its friction settles
+MASSES_OFF = (0.05, 0.3)  # shares by which masses of a described robot are off
 LEAST_SCALE = 0.02  # of the strongest joint: drives of light joints are not much smaller
 
 
 @dataclass(frozen=True)
 class Unmodelled:
-    """What a plant has beyond dynid's default model: sizes by effect, empty = none.
+    """Effects of a plant that the default model lacks; 0 = absent.
 
-    flexibility: rad of deflection at the joint's largest torque.    hysteresis: rad over which friction builds up.
-    cable: share of the joint's torque.    ripple: the same.    gear_friction: share of Coulomb friction that turns with
-    the gear.    warming: share of viscous friction lost over the log.    current: share of torque lost at the peak.
-    stale: share of samples that repeat the one before.    encoder: counts a turn.    torque_step: share of the peak.
-    lean: rad.    loaded: share of the link's torque that the gear's teeth lose to friction.
-    at_rest: share of Coulomb friction up to which a joint that stands is held, anew and to either side in each stand.
+    Parameters
+    ----------
+    flexibility : float
+        Deflection at the joint's largest torque, rad.
+    hysteresis : float
+        Distance over which friction builds up, rad.
+    cable, ripple : float
+        Torque of cables, and of the gear's teeth, as a share of the joint's torque.
+    gear_friction : float
+        Share of Coulomb friction that varies with the gear's position.
+    warming : float
+        Share of viscous friction lost over the log.
+    current : float
+        Share of torque lost at the peak.
+    stale : float
+        Share of samples that repeat the one before.
+    encoder : float
+        Counts per turn.
+    torque_step : float
+        Resolution of torque, as a share of the peak.
+    lean : float
+        Tilt of the base, rad.
+    loaded : float
+        Share of the link's torque that the gear loses to friction.
+    at_rest : float
+        Share of Coulomb friction up to which a joint at rest is held; drawn anew, to either side, for each dwell.
+
     """
 
     flexibility: float = 0.0
@@ -83,7 +128,7 @@ class Unmodelled:
 
     @staticmethod
     def random(rng: np.random.Generator) -> Unmodelled:
-        """Each effect in two logs of five, as large as on real arms."""
+        """Draw effects: each in two logs of five, as large as on real arms."""
         ranges = {
             "flexibility": (1e-3, 5e-3),
             "hysteresis": (1e-3, 5e-3),
@@ -96,21 +141,35 @@ class Unmodelled:
             "torque_step": (0.002, 0.005),
             "lean": (np.deg2rad(0.1), np.deg2rad(0.4)),
         }
-        found = {name: float(rng.uniform(*ends)) for name, ends in ranges.items()}
-        kept = {name: value for name, value in found.items() if rng.random() < 0.4}
+        sizes = {name: float(rng.uniform(*ends)) for name, ends in ranges.items()}
+        kept = {name: size for name, size in sizes.items() if rng.random() < 0.4}
         return Unmodelled(**kept, encoder=float(2.0 ** rng.integers(14, 20)))
 
     @property
     def names(self) -> frozenset[str]:
-        """The effects that are there."""
+        """Names of the effects that are present."""
         return frozenset(name for name, value in vars(self).items() if value and name != "encoder")
 
 
 @dataclass(frozen=True, eq=False)
 class Plant:
-    """A robot as it is.    described: what its URDF says of it, masses exact.
+    """A robot with its true masses, rotors and friction.
 
-    scale: (n,) N m, torque that is usual for each joint.    rotor, viscous, coulomb: (n,).
+    Parameters
+    ----------
+    described : RobotModel
+        The model of the robot's URDF, masses exact.
+    model : pinocchio.Model
+        The simulated robot.
+    rate : float
+        Sampling rate of its logs, Hz.
+    scale : ndarray, shape (n,)
+        Usual torque of each joint, N m.
+    rotor, viscous, coulomb : ndarray, shape (n,)
+        Reflected rotor inertias and friction.
+    speed : float
+        Top speed, rad/s.
+
     """
 
     described: RobotModel
@@ -127,7 +186,13 @@ class Plant:
 class Moves:
     """Moves of all joints from pose to pose along a polynomial of degree five, with pauses.
 
-    starts, seconds: (K,) s.    poses: (K + 1, n).
+    Parameters
+    ----------
+    starts, seconds : ndarray, shape (K,)
+        Start and duration of each move, s.
+    poses : ndarray, shape (K + 1, n)
+        Poses between them.
+
     """
 
     starts: Float
@@ -136,9 +201,19 @@ class Moves:
 
     @staticmethod
     def random(robot: RobotModel, seconds: float, rng: np.random.Generator, standing: float = 0.0) -> Moves:
-        """Between poses within the limits, at 40 to 100 % of the top speed, with pauses of up to 2 s.
+        """Draw moves within the limits, at 40 to 100 % of the top speed, with pauses of up to 2 s.
 
-        standing: chance that a joint keeps its place while others move.
+        Parameters
+        ----------
+        robot : RobotModel
+            Limits and number of joints.
+        seconds : float
+            Length, s.
+        rng : numpy.random.Generator
+            Draws the moves.
+        standing : float
+            Probability that a joint keeps its position while others move.
+
         """
         lower, upper, top = robot.limits.lower, robot.limits.upper, robot.limits.velocity
         poses, starts, lasting, now = [0.5 * (lower + upper)], [], [], 0.0
@@ -156,7 +231,7 @@ class Moves:
         return Moves(np.array(starts), np.array(lasting), np.array(poses))
 
     def motion(self, t: Float) -> tuple[Float, Float, Float]:
-        """q, dq, ddq (T, n)."""
+        """Positions, velocities and accelerations at times t, each of shape (T, n)."""
         x = np.clip((t[:, None] - self.starts) / self.seconds, 0.0, 1.0)
         way = np.diff(self.poses, axis=0)
         q = self.poses[0] + (x**3 * (10.0 - 15.0 * x + 6.0 * x**2)) @ way
@@ -166,7 +241,7 @@ class Moves:
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A log: t (T,), q, dq, tau (T, n), and what was in the plant."""
+    """A log: t of shape (T,), q, dq and tau of shape (T, n), and the effects of its plant."""
 
     t: Float
     q: Float
@@ -177,12 +252,18 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Stop:
-    """Joints that slow down from `start` on for `slowing` seconds and stand until `end`, s.
+    """Joints that slow down from `start` on for `slowing` seconds and are at rest until `end`, s.
 
-    Half a second later they are back at their pace.
+    Half a second later they have their speed again.
 
-    brake: what the motors give, N m by `Plant.scale`, or "last", the value that they gave last; None = servos hold.
-    catches: whether the brakes take the motion itself, and not the standing joints.
+    Parameters
+    ----------
+    brake : float, "last" or None
+        Torque of the motors under a brake as a multiple of `Plant.scale`, or the last value before it. None: no brake,
+        the servos carry the links.
+    catches : bool
+        Whether the brakes stop the motion itself, rather than joints at rest.
+
     """
 
     joints: tuple[int, ...]
@@ -194,19 +275,22 @@ class Stop:
 
 
 @cache
-def _root() -> Path:
+def example_robots() -> Path:
+    """The folder of robots of the package example-robot-data."""
     known = files("example-robot-data") or []
     path = next(p for p in known if str(p).endswith("ur_description/urdf/ur5_robot.urdf"))
     return Path(str(path.locate())).resolve().parents[2]
 
 
 def urdf_of(name: str) -> Path:
-    """The published description of a robot."""
-    return _root() / STRANGERS[name][0]
+    """The published URDF of a robot."""
+    return example_robots() / STRANGERS[name][0]
 
 
 def plant(name: str, rng: np.random.Generator) -> Plant:
-    """A robot by its name, with friction and rotors drawn."""
+    """A robot of `STRANGERS`, with friction and rotors drawn."""
+    import pinocchio as pin
+
     _, rate, speed = STRANGERS[name]
     described = load_robot(urdf_of(name))
     model = pin.buildModelFromUrdf(str(urdf_of(name)))
@@ -231,7 +315,7 @@ def plant(name: str, rng: np.random.Generator) -> Plant:
 
 
 def record(
-    one: Plant,
+    arm: Plant,
     rng: np.random.Generator,
     lacks: Unmodelled,
     seconds: float = SECONDS,
@@ -241,48 +325,84 @@ def record(
     moves: bool = False,
     standing: float = 0.0,
 ) -> Recorded:
-    """A random motion of a plant, measured.    load: kg, fixed to the last link 0.1 m from its joint.
+    """Measure a random motion of a plant.
 
-    machine: draws gears and cables, which are the same in two logs where it has the same seed; None = `rng`.
-    stops: times at which joints are stopped, and stand.    moves: from pose to pose, in place of a Fourier series.
-    standing: chance that a joint keeps its place in such a move.
+    Parameters
+    ----------
+    arm : Plant
+        The robot.
+    rng : numpy.random.Generator
+        Draws the motion and the noise.
+    lacks : Unmodelled
+        Effects beyond the default model.
+    seconds : float
+        Length of the log, s.
+    load : float
+        Mass on the last link, 0.1 m from its joint, kg.
+    machine : numpy.random.Generator, optional
+        Draws gears and cables; two logs of one machine take the same seed. None: `rng`.
+    stops : sequence of Stop
+        Joints at rest while others move.
+    moves : bool
+        Moves from pose to pose in place of a Fourier series.
+    standing : float
+        Probability that a joint keeps its position in such a move.
+
+    Returns
+    -------
+    Recorded
+        The log.
+
     """
     machine = rng if machine is None else machine
-    robot, n = one.described, one.described.n
+    robot, n = arm.described, arm.described.n
     motion: Moves | FourierTrajectory = (
         Moves.random(robot, seconds, rng, standing)
         if moves
         else FourierTrajectory.random(robot, seconds, HARMONICS, int(rng.integers(2**31)), FUNDAMENTAL)
     )
-    t = np.arange(0.0, seconds, 1.0 / (FINE * one.rate))
+    t = np.arange(0.0, seconds, 1.0 / (FINE * arm.rate))
     q, dq, ddq = _stopped(motion, t, stops) if stops else motion.motion(t)
-    link = _link_torque(_changed(one.model, lacks.lean, load, rng), q, dq, ddq)
+    link = _link_torque(_changed(arm.model, lacks.lean, load, rng), q, dq, ddq)
     peak = np.abs(link).max(axis=0)
     theta = q + lacks.flexibility * link / peak
     dtheta = np.gradient(theta, t, axis=0)
-    tau = link + one.rotor * np.gradient(dtheta, t, axis=0)
-    tau += _friction(one, lacks, t, theta, dtheta, machine, rng)
-    tau += lacks.loaded * np.abs(link) * np.tanh(dtheta / (5e-3 * one.speed))
-    tau += 0.01 * one.scale * rng.uniform(-1.0, 1.0, n)  # offsets
+    tau = link + arm.rotor * np.gradient(dtheta, t, axis=0)
+    tau += _friction(arm, lacks, t, theta, dtheta, machine, rng)
+    tau += lacks.loaded * np.abs(link) * np.tanh(dtheta / (5e-3 * arm.speed))
+    tau += 0.01 * arm.scale * rng.uniform(-1.0, 1.0, n)  # offsets
     if lacks.ripple:
         tau += (
             lacks.ripple
-            * one.scale
+            * arm.scale
             * np.sin(machine.integers(30, 90, n) * theta + machine.uniform(0, 6.28, n))
         )
     if lacks.cable:
         tau += (
-            lacks.cable * one.scale * (0.5 * theta + 0.5 * np.sin(2.0 * theta + machine.uniform(0, 6.28, n)))
+            lacks.cable * arm.scale * (0.5 * theta + 0.5 * np.sin(2.0 * theta + machine.uniform(0, 6.28, n)))
         )
     if lacks.current:
         tau -= lacks.current * tau * np.abs(tau) / np.abs(tau).max(axis=0)
-    made = _measured(one, lacks, rng, t[::FINE], theta[::FINE], dtheta[::FINE], tau[::FINE])
-    return _braked(one, made, stops) if stops else made
+    log = _measured(arm, lacks, rng, t[::FINE], theta[::FINE], dtheta[::FINE], tau[::FINE])
+    return _braked(arm, log, stops) if stops else log
 
 
-def on_moving_base(one: Plant, log: Recorded, acceleration: Float) -> Recorded:
-    """A log as recorded on a base that moves without turning.    acceleration: (T, 3) in its axes, m/s^2."""
-    model, tau = one.model.copy(), log.tau.copy()
+def on_moving_base(arm: Plant, log: Recorded, acceleration: Float) -> Recorded:
+    """A log as recorded on a base that accelerates without turning.
+
+    Parameters
+    ----------
+    arm : Plant
+        The robot.
+    log : Recorded
+        A log on a fixed base.
+    acceleration : ndarray, shape (T, 3)
+        Of the base in its axes, m/s^2.
+
+    """
+    import pinocchio as pin
+
+    model, tau = arm.model.copy(), log.tau.copy()
     data, still = model.createData(), np.zeros(model.nv)
     for i, a in enumerate(acceleration):
         model.gravity.linear = -a
@@ -293,16 +413,16 @@ def on_moving_base(one: Plant, log: Recorded, acceleration: Float) -> Recorded:
 def _stopped(
     motion: Moves | FourierTrajectory, t: Float, stops: Sequence[Stop]
 ) -> tuple[Float, Float, Float]:
-    # Each joint follows its motion in a time of its own.
+    # Each joint follows its motion at its own pace.
     q = motion.motion(t)[0]
     for j in range(q.shape[1]):
         pace = np.ones(len(t))
-        for one in stops:
-            if j in one.joints:
-                slower = 1.0 - _eased((t - one.start) / one.slowing)
-                pace *= np.maximum(slower, _eased((t - one.end) / 0.5))
-        own = np.concatenate([[0.0], np.cumsum(0.5 * (pace[1:] + pace[:-1]) * np.diff(t))])
-        q[:, j] = motion.motion(own)[0][:, j]
+        for stop in stops:
+            if j in stop.joints:
+                slower = 1.0 - _eased((t - stop.start) / stop.slowing)
+                pace *= np.maximum(slower, _eased((t - stop.end) / 0.5))
+        elapsed = np.concatenate([[0.0], np.cumsum(0.5 * (pace[1:] + pace[:-1]) * np.diff(t))])
+        q[:, j] = motion.motion(elapsed)[0][:, j]
     dq = np.gradient(q, t, axis=0)
     return q, dq, np.gradient(dq, t, axis=0)
 
@@ -312,40 +432,40 @@ def _eased(x: Float) -> Float:
     return x**3 * (10.0 - 15.0 * x + 6.0 * x**2)
 
 
-def _braked(one: Plant, made: Recorded, stops: Sequence[Stop]) -> Recorded:
-    tau = np.array(made.tau)
+def _braked(arm: Plant, log: Recorded, stops: Sequence[Stop]) -> Recorded:
+    tau = np.array(log.tau)
     for stop in stops:
         since = stop.start if stop.catches else stop.start + stop.slowing
-        inside = np.flatnonzero((made.t >= since) & (made.t < stop.end))
-        for j in stop.joints if stop.brake is not None else ():
+        inside = np.flatnonzero((log.t >= since) & (log.t < stop.end))
+        for j in stop.joints:
             if stop.brake == "last":
                 tau[inside, j] = tau[inside[0], j]
-            else:
+            elif stop.brake is not None:
                 random = np.random.default_rng([j, len(inside)])
-                noise = 0.005 * one.scale[j] * random.normal(size=len(inside))
-                tau[inside, j] = float(stop.brake) * one.scale[j] + noise
-    return replace(made, tau=tau)
+                noise = 0.005 * arm.scale[j] * random.normal(size=len(inside))
+                tau[inside, j] = float(stop.brake) * arm.scale[j] + noise
+    return replace(log, tau=tau)
 
 
 def _measured(
-    one: Plant, lacks: Unmodelled, rng: np.random.Generator, t: Float, q: Float, dq: Float, tau: Float
+    arm: Plant, lacks: Unmodelled, rng: np.random.Generator, t: Float, q: Float, dq: Float, tau: Float
 ) -> Recorded:
     peak, step = np.abs(tau).max(axis=0), 2.0 * np.pi / lacks.encoder
-    seen_tau = tau + 0.005 * peak * rng.normal(size=tau.shape)
+    read_tau = tau + 0.005 * peak * rng.normal(size=tau.shape)
     if lacks.torque_step:
-        seen_tau = np.round(seen_tau / (lacks.torque_step * peak)) * (lacks.torque_step * peak)
+        read_tau = np.round(read_tau / (lacks.torque_step * peak)) * (lacks.torque_step * peak)
     # A drive's velocity: differences of its encoder over 8 ms.
     noise = step / 8e-3 / np.sqrt(12.0)
-    columns = [np.round(q / step) * step, dq + noise * rng.normal(size=dq.shape), seen_tau]
+    columns = [np.round(q / step) * step, dq + noise * rng.normal(size=dq.shape), read_tau]
     if lacks.stale:
-        held = np.arange(len(t))
-        held[1:][rng.random(len(t) - 1) < lacks.stale] -= 1
-        columns = [column[held] for column in columns]
+        rows = np.arange(len(t))
+        rows[1:][rng.random(len(t) - 1) < lacks.stale] -= 1
+        columns = [column[rows] for column in columns]
     return Recorded(t, columns[0], columns[1], columns[2], lacks.names)
 
 
 def _friction(
-    one: Plant,
+    arm: Plant,
     lacks: Unmodelled,
     t: Float,
     theta: Float,
@@ -353,31 +473,31 @@ def _friction(
     machine: np.random.Generator,
     rng: np.random.Generator,
 ) -> Float:
-    # machine: draws the gears.    rng: what friction holds in each stand, of which two logs have different numbers.
+    # machine draws the gears; rng the friction of each dwell, of which two logs have different numbers.
     n = theta.shape[1]
     if lacks.hysteresis:
-        # One Maxwell slip element a joint: friction builds up over a way, then slips.
+        # One Maxwell slip element per joint: friction builds up over a distance, then slips.
         sign, z = np.empty_like(theta), np.zeros(n)
         steps = np.diff(theta, axis=0, prepend=theta[:1]) / lacks.hysteresis
         for i, step in enumerate(steps):
             z = np.clip(z + step, -1.0, 1.0)
             sign[i] = z
     else:
-        sign = np.tanh(dtheta / (5e-3 * one.speed))
+        sign = np.tanh(dtheta / (5e-3 * arm.speed))
     if lacks.at_rest:
         sign = _held(sign, dtheta, t, lacks.at_rest, rng)
-    coulomb = one.coulomb * (1.0 + 0.15 * np.exp(-((dtheta / (0.05 * one.speed)) ** 2)))
+    coulomb = arm.coulomb * (1.0 + 0.15 * np.exp(-((dtheta / (0.05 * arm.speed)) ** 2)))
     if lacks.gear_friction:
         coulomb = coulomb * (
             1.0
             + lacks.gear_friction * np.cos(machine.integers(20, 60, n) * theta + machine.uniform(0, 6.28, n))
         )
     warm = 1.0 - lacks.warming * (1.0 - np.exp(-t / (0.5 * t[-1])))[:, None]
-    return coulomb * sign + warm * one.viscous * dtheta
+    return np.asarray(coulomb * sign + warm * arm.viscous * dtheta)
 
 
 def _held(sign: Float, dtheta: Float, t: Float, most: float, rng: np.random.Generator) -> Float:
-    # Friction at rest settles on a value of its own, and goes on from there with the next motion.
+    # Friction settles on a random value at each dwell and leaves it with the next motion.
     sign = np.array(sign)
     for j in range(sign.shape[1]):
         edges = np.flatnonzero(np.diff(np.abs(dtheta[:, j]) < STANDS, prepend=False, append=False))
@@ -389,6 +509,8 @@ def _held(sign: Float, dtheta: Float, t: Float, most: float, rng: np.random.Gene
 
 
 def _link_torque(model: pin.Model, q: Float, dq: Float, ddq: Float) -> Float:
+    import pinocchio as pin
+
     data, total = model.createData(), np.empty_like(q)
     for i in range(len(q)):
         total[i] = pin.rnea(model, data, _configuration(model, q[i]), dq[i], ddq[i])
@@ -406,6 +528,8 @@ def _configuration(model: pin.Model, q: Float) -> Float:
 
 
 def _changed(model: pin.Model, lean: float, load: float, rng: np.random.Generator) -> pin.Model:
+    import pinocchio as pin
+
     changed = model.copy()
     azimuth = rng.uniform(0.0, 2.0 * np.pi)
     if lean:
@@ -426,3 +550,52 @@ def _within(robot: RobotModel, speed: float) -> RobotModel:
     reach = np.minimum(0.5 * (upper - lower), REACH)
     full = np.full(robot.n, np.inf)
     return replace(robot, limits=Limits(middle - reach, middle + reach, np.full(robot.n, speed), full))
+
+
+def in_turns(joints: int, seconds: float, slowing: float = 0.4) -> list[Stop]:
+    """Stops that let one joint after the other move.    slowing: s that a joint takes to stop."""
+    part = seconds / joints
+    stops = []
+    for j in range(joints):
+        stops += [Stop((j,), -1.0, j * part)] if j else []
+        stops += [Stop((j,), (j + 1) * part - slowing, 2.0 * seconds, slowing)] if j < joints - 1 else []
+    return stops
+
+
+def described_as(name: str, kind: str, rng: np.random.Generator, path: Path) -> None:
+    """Write a robot's URDF without meshes, its inertias exact, off, placeholders or missing.
+
+    Parameters
+    ----------
+    name : str
+        Robot of `STRANGERS`.
+    kind : {"exact", "off", "placeholders", "none"}
+        Inertias: as published; off by 5 to 30 %; 1 kg and 1 kg m^2; missing.
+    rng : numpy.random.Generator
+        Draws the errors.
+    path : Path
+        The file to write.
+
+    """
+    tree = ElementTree.parse(urdf_of(name))  # noqa: S314 - of an installed package
+    for link in tree.getroot().findall("link"):
+        for tag in ("visual", "collision"):
+            for part in link.findall(tag):
+                link.remove(part)
+        inertial = link.find("inertial")
+        if inertial is None:
+            continue
+        if kind == "none":
+            link.remove(inertial)
+        elif kind == "placeholders":
+            for part in list(inertial):
+                inertial.remove(part)
+            ElementTree.SubElement(inertial, "mass", value="1.0")
+            unit = {"ixx": "1.0", "iyy": "1.0", "izz": "1.0", "ixy": "0.0", "ixz": "0.0", "iyz": "0.0"}
+            ElementTree.SubElement(inertial, "inertia", unit)
+        elif kind == "off":
+            factor = 1.0 + float(rng.choice([-1.0, 1.0]) * rng.uniform(*MASSES_OFF))
+            for part in (*inertial.findall("mass"), *inertial.findall("inertia")):
+                for key, value in list(part.attrib.items()):
+                    part.set(key, repr(factor * float(value)))
+    tree.write(path)

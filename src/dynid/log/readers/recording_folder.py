@@ -1,0 +1,93 @@
+"""Recordings on disk: a folder with the rows in SI units as Parquet, and what they are as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dynid.base.errors import InputError, Place
+from dynid.base.files import read_bytes
+from dynid.log.readers.parquet import ParquetTable
+
+ABOUT, ROWS = "recording.json", "rows.parquet"
+FORMAT = 1
+# Bytes of the description: its list of damaged rows is the only part that grows with a log.
+MOST_BYTES = 16_000_000
+
+
+class RecordingReader:
+    """Opens folders that `dynid convert` wrote."""
+
+    name = "recording"
+    suffixes: tuple[str, ...] = ()
+
+    def can_read(self, head: bytes) -> bool:
+        """Whether a file with these first bytes is of this format: none is."""
+        return False
+
+    def can_read_folder(self, path: Path) -> bool:
+        """Whether a folder is a recording."""
+        return (path / ABOUT).is_file()
+
+    def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> RecordingTable:
+        """Open a folder; raises InputError if a file is missing, damaged or of a later format."""
+        return RecordingTable(path)
+
+
+class RecordingTable(ParquetTable):
+    """The rows of a recording, which says itself what its columns are.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+
+    """
+
+    def __init__(self, path: Path) -> None:
+        about = _description(path / ABOUT)
+        if not (path / ROWS).is_file():
+            raise InputError(
+                "file-missing",
+                found=f"a recording without {ROWS}",
+                expected="the folder as `dynid convert` wrote it",
+                do="write it again from its log",
+                place=Place(file=str(path)),
+            )
+        super().__init__(path / ROWS)
+        self.path = path
+        self.section: dict[str, Any] = about["log"]
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of the rows."""
+        with (self.path / ROWS).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _description(path: Path) -> dict[str, Any]:
+    place = Place(file=str(path))
+    try:
+        about = json.loads(read_bytes(path, "a description of a recording", MOST_BYTES))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise InputError(
+            "recording",
+            found=f"no JSON ({type(error).__name__})",
+            expected="the description that `dynid convert` wrote",
+            do="write it again from its log",
+            place=place,
+        ) from error
+    description: dict[str, Any] = about if isinstance(about, dict) else {}
+    version = description.get("format")
+    if version != FORMAT or not isinstance(description.get("log"), dict):
+        raise InputError(
+            "recording",
+            found=f"a recording of format {str(version)[:40]}",
+            expected=f"format {FORMAT}",
+            do="write it again from its log with this version of dynid",
+            place=place,
+        )
+    return description

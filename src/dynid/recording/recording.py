@@ -1,0 +1,147 @@
+"""Rows of a log in SI units, decoded once and kept in memory or, where they are many, in a temporary file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.base.arrays import Float, SpilledRecords
+from dynid.base.records import dataclass
+from dynid.recording.chunk import RawChunk, Trajectory
+
+# Bytes of rows that stay in memory: a minute of seven joints at 1 kHz takes 10 MB. Longer recordings lie in a file, so
+# that the memory of a run does not grow with its log.
+IN_MEMORY = 64_000_000
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Joints of which each signal was recorded, and the names of further channels.
+
+    Parameters
+    ----------
+    velocity, effort, motor_position, motor_velocity, temperature : frozenset of str
+        Names of joints.
+    command_position, command_velocity, command_effort : frozenset of str
+        Names of joints; empty where the torque was measured, so that commands are not needed.
+    extra : tuple of str
+        Further channels that terms of a model read.
+
+    """
+
+    velocity: frozenset[str] = frozenset()
+    effort: frozenset[str] = frozenset()
+    motor_position: frozenset[str] = frozenset()
+    motor_velocity: frozenset[str] = frozenset()
+    temperature: frozenset[str] = frozenset()
+    command_position: frozenset[str] = frozenset()
+    command_velocity: frozenset[str] = frozenset()
+    command_effort: frozenset[str] = frozenset()
+    extra: tuple[str, ...] = ()
+
+    @property
+    def commanded(self) -> bool:
+        """Whether the torque is made of commands, as no effort was measured."""
+        return bool(self.command_position) and not self.effort
+
+    @property
+    def gives_torque(self) -> bool:
+        """Whether there is a torque, measured or made of commands."""
+        return bool(self.effort) or self.commanded
+
+    @property
+    def measures_motor_velocity(self) -> bool:
+        """Whether every motor with an encoder of its own, of which there are some, has a velocity as its joint has."""
+        motors = self.motor_position
+        return bool(self.velocity) and bool(motors) and self.motor_velocity >= motors
+
+
+class Recording:
+    """Rows of trajectories in SI units at the joints.
+
+    Parameters
+    ----------
+    joints : sequence of str
+        Names of the joints, in the order of the chunks' columns.
+    trajectories : sequence of Trajectory
+    decode : callable
+        Chunks of a trajectory, in the order of its rows.
+
+    Raises
+    ------
+    DynidError
+        What `decode` raises: rows that cannot be read.
+
+    """
+
+    def __init__(
+        self,
+        joints: Sequence[str],
+        trajectories: Sequence[Trajectory],
+        decode: Callable[[Trajectory], Iterable[RawChunk]],
+    ) -> None:
+        self.joints = tuple(joints)
+        self._spilled = SpilledRecords[RawChunk](RawChunk)
+        self._chunks: dict[Trajectory, list[RawChunk | int]] = {}
+        size = 0
+        for trajectory in trajectories:
+            chunks = self._chunks.setdefault(trajectory, [])
+            for chunk in decode(trajectory):
+                size += _bytes_of(chunk)
+                if size > IN_MEMORY:
+                    self._spill()
+                chunks.append(self._spilled.add(chunk) if size > IN_MEMORY else _locked(chunk))
+
+    def __contains__(self, trajectory: Trajectory) -> bool:
+        return trajectory in self._chunks
+
+    def chunks(self, trajectory: Trajectory, joints: Sequence[str]) -> Iterator[RawChunk]:
+        """Yield the chunks of a trajectory with the columns of these joints."""
+        columns = None if tuple(joints) == self.joints else [self.joints.index(joint) for joint in joints]
+        for chunk in self._chunks[trajectory]:
+            whole = self._spilled[chunk] if isinstance(chunk, int) else chunk
+            yield whole if columns is None else of_columns(whole, columns, len(self.joints))
+
+    def _spill(self) -> None:
+        for chunks in self._chunks.values():
+            chunks[:] = [chunk if isinstance(chunk, int) else self._spilled.add(chunk) for chunk in chunks]
+
+
+def of_columns(chunk: RawChunk, columns: list[int], joint_count: int) -> RawChunk:
+    """Return the chunk with some of its joints' columns."""
+
+    def some(values: Float | None, where: list[int]) -> Float | None:
+        # Joint by joint in memory, as chunks are: what follows works along time.
+        return None if values is None else np.ascontiguousarray(values.T[where]).T
+
+    of_commands = [joint_count * kind + column for kind in range(3) for column in columns]
+    return replace(
+        chunk,
+        q=np.ascontiguousarray(chunk.q.T[columns]).T,
+        dq=some(chunk.dq, columns),
+        tau=some(chunk.tau, columns),
+        theta=some(chunk.theta, columns),
+        dtheta=some(chunk.dtheta, columns),
+        temperature=some(chunk.temperature, columns),
+        commands=some(chunk.commands, of_commands),
+    )
+
+
+def _arrays_of(chunk: RawChunk) -> Iterator[Float]:
+    fields: Mapping[str, object] = vars(chunk)
+    for value in (*fields.values(), *chunk.extra.values()):
+        if isinstance(value, np.ndarray):
+            yield value
+
+
+def _bytes_of(chunk: RawChunk) -> int:
+    return sum(array.nbytes for array in _arrays_of(chunk))
+
+
+def _locked(chunk: RawChunk) -> RawChunk:
+    # Every reader of the recording gets the same arrays.
+    for array in _arrays_of(chunk):
+        array.setflags(write=False)
+    return chunk
