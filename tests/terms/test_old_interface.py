@@ -330,3 +330,8 @@ def test_no_built_in_term_has_an_old_member() -> None:
         for base in kind.__mro__:
             if base.__module__.startswith("dynid.") and base is not Term:
                 assert not (set(vars(base)) & set(INSTEAD)) - options - {"label"}, (kind, base)
+
+
+def test_joints_of_a_term_are_names_wherever_it_has_any() -> None:
+    for kind in CATALOGUE.values():
+        assert not callable(getattr(kind, "joints", ())), kind

@@ -433,7 +433,7 @@ class GainedTorque(Term):
     traits = Traits(passive=True)
 
     @abstractmethod
-    def joints(self, robot: RobotModel) -> Int:
+    def acting(self, robot: RobotModel) -> Int:
         """Indices of the joints that it acts on, ascending."""
 
     @abstractmethod
@@ -442,19 +442,19 @@ class GainedTorque(Term):
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The gain, if it is estimated."""
-        owner = int(self.joints(robot)[-1])
+        owner = int(self.acting(robot)[-1])
         return (Column(f"s_{self.label}", "1", self.name, owner, prior=1.0, lower=0.0),) if self.free else ()
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The whole torque, at s = 1."""
         lines = self.whole(robot, samples)[None] if self.free else np.zeros((0, *samples.q.shape))
-        return lever_panels(robot, samples, self.joints(robot), lines, wanted)
+        return lever_panels(robot, samples, self.acting(robot), lines, wanted)
 
 
 @balanced_joints.register(GainedTorque)
 def _(term: GainedTorque, robot: RobotModel) -> Bool:
     """The joints that it acts on."""
-    return np.isin(np.arange(robot.n), term.joints(robot))
+    return np.isin(np.arange(robot.n), term.acting(robot))
 
 
 @known_torque.register(GainedTorque)
@@ -500,7 +500,7 @@ class GasSpring(GainedTorque):
                     "gas-spring", found=f"{key} = {getattr(self, key)}", expected="a number > 0, SI"
                 )
 
-    def joints(self, robot: RobotModel) -> Int:
+    def acting(self, robot: RobotModel) -> Int:
         """Those that it is mounted over."""
         return self.geometry.joints(robot)
 
@@ -549,7 +549,7 @@ class FunctionTorque(GainedTorque):
     def __post_init__(self) -> None:
         check_label(self.label)
 
-    def joints(self, robot: RobotModel) -> Int:
+    def acting(self, robot: RobotModel) -> Int:
         """All of them, or those that it is mounted over."""
         return np.arange(robot.n) if self.geometry is None else self.geometry.joints(robot)
 
