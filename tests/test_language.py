@@ -40,7 +40,8 @@ WORDS = {
 RETIRED = re.compile(rf"\b({'|'.join(WORDS)})\b", re.IGNORECASE)
 
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
-IN_BACKTICKS = re.compile(r"`[^`]*`")
+# Keys, codes and the targets of links, which contain codes.
+CODE = re.compile(r"`[^`]*`|(?<=\])\([^)]*\)")
 # A line `name : type` of a NumPy docstring names a parameter of the code.
 PARAMETER = re.compile(r"^\s*[\w, *]+ : ", re.MULTILINE)
 
@@ -102,7 +103,7 @@ def texts(source: str) -> Iterator[tuple[int, str]]:
 
 def retired_words(text: str) -> list[str]:
     """Retired words of a text outside of code blocks and backticks, also across the end of a line."""
-    plain = IN_BACKTICKS.sub("", FENCE.sub("", text))
+    plain = CODE.sub("", FENCE.sub("", text))
     return [" ".join(match[0].split()) for match in RETIRED.finditer(re.sub(r"\s+", " ", plain))]
 
 
