@@ -40,6 +40,7 @@ from dynid.terms import (
     Terms,
     Viscous,
 )
+from dynid.terms.curve import shape_table, with_shape_table
 from dynid.terms.exports import Of
 from dynid.terms.transmission import OnMotor
 from dynid.testing import random_robot, smooth_samples
@@ -122,7 +123,7 @@ def test_a_shape_that_is_given_stays_beside_one_that_is_sought(tmp_path: Path) -
     model = BODIES + Sigmoid(slope=8.0) + Offset()
     found = identify(ROBOT, own, replace(SETTINGS, terms=model), validation=own, threads=1)
     (sigmoid,) = (one for one in found.terms if isinstance(one, Sigmoid))
-    np.testing.assert_array_equal(sigmoid.shape_table(ROBOT)[:, 0], 8.0)
+    np.testing.assert_array_equal(shape_table(sigmoid, ROBOT)[:, 0], 8.0)
     assert [shape.name for shape in found.shapes] == ["shift1", "shift2"]
     for shape, true in zip(found.shapes, (0.1, -0.15), strict=True):
         assert abs(shape.value - true) < 4 * shape.std < 0.05
@@ -296,7 +297,7 @@ def test_shapes_at_motors_that_move_several_joints(
     name = form.shapes[0].name
     dry = () if isinstance(form, Presliding) else (OnMotor(Coulomb(3 * WIDTH)),)
     plain = RigidBody() + MotorInertia() + Terms((OnMotor(Viscous()), *dry)) + Offset()
-    known = plain + OnMotor(form.with_shape_table(np.array(true)[:, None]))
+    known = plain + OnMotor(with_shape_table(form, np.array(true)[:, None]))
     sizes = {"motor_inertia": 0.02, "viscous": 0.02, "coulomb": 0.3, form.name: 0.5, "offset": 0.2}
     theta = np.array(
         [sizes.get(getattr(term, "of", term).name, c.prior) for term in known for c in term.columns(robot)]

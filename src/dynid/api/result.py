@@ -37,6 +37,7 @@ from dynid.run import store
 from dynid.run.result import Identification, Validation
 from dynid.run.tables import parameter_columns, score_columns
 from dynid.run.validation import validate as score_on
+from dynid.terms.exports import Reads
 from dynid.terms.term import states
 from dynid.verbs.external_torque import ExternalTorque, external_torque, thresholds
 
@@ -242,7 +243,11 @@ class Result(Identification):
         )
         parameters = self.estimate.parameters
         parts = self.terms.with_values(self.robot, parameters)
-        left_out = [term.name for term, values in parts if rate is None and term.reads_rate and values.any()]
+        left_out = [
+            term.name
+            for term, values in parts
+            if rate is None and Reads.RATE in term.traits.reads and values.any()
+        ]
         if left_out:
             warnings.warn(
                 f"terms that depend on the change of torque in time are left out ({', '.join(left_out)}): "

@@ -19,7 +19,7 @@ from dynid.robot.model import RobotModel
 from dynid.spatial.inertia import from_com, pseudo_inertia
 from dynid.terms.exports import Column, MotionBasis, Of
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
-from dynid.terms.term import CATALOGUE, JointTerm, Term, Terms
+from dynid.terms.term import CATALOGUE, Term, Terms
 
 # Weight of parameters without a prior, pulled to a plausible value: a deviation by one spread, the size of the whole
 # torque, costs the variance of one equation. Much less leaves links of hundreds of kilograms in weakly determined
@@ -237,8 +237,7 @@ def _is_inertial(column: Column) -> bool:
     """Whether a parameter belongs to a link or rotor."""
     if column.of is Of.BODY:
         return True
-    kind = CATALOGUE.get(column.term, Term)
-    return issubclass(kind, JointTerm) and kind.exports_as is MotionBasis.ACCELERATION
+    return CATALOGUE.get(column.term, Term).traits.basis is MotionBasis.ACCELERATION
 
 
 # Share of each value that a prior decides, from its curvature and that of the data.

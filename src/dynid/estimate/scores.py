@@ -19,6 +19,8 @@ from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, judged_equations, moved_once, too_few_blocks
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Reads
+from dynid.terms.forms import seen_by
 from dynid.terms.friction import HALF
 from dynid.terms.nominal import NominalTerm
 from dynid.terms.term import Term, Terms
@@ -810,7 +812,7 @@ class Bands:
                 continue
             whole = _needs_time(term)
             panels = term.torque_regressor(
-                self.robot, term.seen(samples if whole else part), independent[span]
+                self.robot, seen_by(term, samples if whole else part), independent[span]
             )
             for j in range(n):
                 columns[j].append(panels.columns[j] + span.start)
@@ -827,7 +829,7 @@ class Bands:
 
 def _needs_time(term: Term) -> bool:
     """Whether a term reads its samples as a sequence in time."""
-    return term.remembers or isinstance(term, NominalTerm)
+    return Reads.PAST in term.traits.reads or isinstance(term, NominalTerm)
 
 
 def _selected(samples: Samples, index: Int) -> Samples:

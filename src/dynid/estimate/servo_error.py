@@ -26,7 +26,7 @@ from dynid.simulation.loop import Stretches, extra_of, measured_coordinates
 from dynid.simulation.mechanism import Mechanism
 from dynid.simulation.servo_loop import AddedTorque, DrivenLoad, ServoLoop, servo_run
 from dynid.terms.exports import Column, MotionBasis
-from dynid.terms.term import JointTerm, Terms, sharpened
+from dynid.terms.term import Terms, sharpened
 
 # Unknown delay of the feedback of drives that close their own loops.
 
@@ -37,11 +37,7 @@ LATE_FEEDBACK = 5e-4
 
 def bases_of(robot: RobotModel, terms: Terms) -> list[tuple[MotionBasis | None, Column]]:
     """Motion that each parameter multiplies, if it is that of its joint only."""
-    return [
-        (term.exports_as if isinstance(term, JointTerm) else None, column)
-        for term in terms
-        for column in term.columns(robot)
-    ]
+    return [(term.traits.basis, column) for term in terms for column in term.columns(robot)]
 
 
 def of_late_feedback(robot: RobotModel, terms: Terms, base: BaseMap) -> Float:

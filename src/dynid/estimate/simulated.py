@@ -30,6 +30,7 @@ from dynid.signals.samples import Samples
 from dynid.simulation.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, refined, run
 from dynid.simulation.mechanism import Mechanism
 from dynid.terms.elastic import SpringTerm, is_stiffness
+from dynid.terms.exports import Kind
 
 # Stiffness from deflection and torque, with an interval that includes errors in both.
 
@@ -211,7 +212,7 @@ def motor_torque(assembly: Assembly, samples: Samples, theta: Float) -> Float:
     robot, terms = assembly.robot, assembly.terms
     columns = terms.columns(robot)
     springs = {term.name for term in terms if isinstance(term, SpringTerm)}
-    rotors = {term.name for term in terms if term.of_rotors}
+    rotors = {term.name for term in terms if term.traits.kind is Kind.ROTORS}
     value = np.array(theta)
     for i, column in enumerate(columns):
         if column.term in rotors and np.isfinite(column.prior):

@@ -22,6 +22,7 @@ from dynid.rows.rows import Equations, Rows, group_joints
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter, SideBySide, gathered
 from dynid.signals.samples import REST, Samples
+from dynid.terms.forms import channels_of, clock_of, known_torque, seen_by
 from dynid.terms.term import Term, Terms
 
 # s: no robot is logged more slowly, so such times are probably in another unit.
@@ -253,9 +254,9 @@ def _acts_on(robot: RobotModel, term: Term) -> Bool:
 
     Known torque may be zero in every state that is tried, and act elsewhere.
     """
-    seen = term.seen(random_states(robot, FEW, 0, term.channels(), clock=term.clock()))
+    seen = seen_by(term, random_states(robot, FEW, 0, channels_of(term), clock=clock_of(term)))
     columns = term.torque_regressor(robot, seen, np.ones(len(term.columns(robot)), dtype=np.bool_)).columns
-    own_torque = term.known_torque(robot, seen) is not None
+    own_torque = known_torque(term, robot, seen) is not None
     return np.array([own_torque or len(indices) > 0 for indices in columns])
 
 

@@ -492,7 +492,7 @@ class TypeModel:
 
     def offset(self, joint: int) -> Bool:
         """Mask (k,) of the constant torque offset of a joint."""
-        return self._mask_of(lambda term: getattr(term, "exports_as", None) is MotionBasis.ONE, joint)
+        return self._mask_of(lambda term: term.traits.basis is MotionBasis.ONE, joint)
 
     def compliance(self, joint: int) -> Bool:
         """Mask (k,) of the compliance of a joint."""
@@ -532,7 +532,7 @@ def _watching(run: Identification) -> tuple[Terms, int]:
 
 
 def _is_compliance(term: Term) -> bool:
-    return term.question == Question("elasticity")
+    return term.selection.question == Question("elasticity")
 
 
 def _without_watched(terms: Terms, watched: int) -> Terms:

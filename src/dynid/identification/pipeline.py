@@ -53,6 +53,7 @@ from dynid.run.verdict import MOTION_REPEATS, MOVES_IN_STEP, PARTS_HELD_OUT, jud
 from dynid.signals.effort_at_rest import unexplained_at_rest, unexplained_hands
 from dynid.signals.noise import directions_of
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Kind
 
 # Doubts inputs that the residuals of a fit give away.
 
@@ -66,7 +67,7 @@ def examine(
     terms, diagnostics = found.nonlinear.terms, call.diagnostics
     misread = check_guidance(analysis, diagnostics) or check_wiring(analysis, diagnostics)
     # What a known friction lacks may have either sign, and so may the friction of torque that is turned throughout.
-    if not all_turned(diagnostics) and not any(term.knows_friction for term in terms):
+    if not all_turned(diagnostics) and not any(term.traits.kind is Kind.COMPENSATION for term in terms):
         check_negative_friction(analysis, diagnostics, call.log.channels.commanded)
     diagnosed = in_background(
         lambda: diagnose(analysis), call.threads

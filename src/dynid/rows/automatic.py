@@ -26,6 +26,7 @@ from dynid.signals.time_base import Window
 from dynid.terms.catalogue import DEFAULT_TERMS
 from dynid.terms.curve import CurveTerm
 from dynid.terms.elastic import SpringTerm
+from dynid.terms.forms import has_open_choice
 from dynid.terms.term import Terms
 
 # Evidence in a log: noise of accelerations, constant torque, joints that stick.
@@ -474,7 +475,7 @@ def _choose(commanded: bool | None, robot: RobotModel, terms: Terms, prepared: P
         return _elastic_choice(noise)
     torque = held_torque(robot, prepared, windows, commanded)
     evidence = {"acceleration": noise.describe(), "torque": torque.describe()}
-    whole = not any(isinstance(term, CurveTerm) or term.is_open for term in terms)
+    whole = not any(isinstance(term, CurveTerm) or has_open_choice(term) for term in terms)
     whole = whole and prepared.measured is None  # power is the sum over all joints
     if torque.held and torque.sticking > STICKING_SHARE and torque.power_suffices and whole:
         reason = (

@@ -168,7 +168,7 @@ class ElasticMomentumRows(ElasticRows):
         """One panel per equation: filtered columns and filtered torque, minus known torque."""
         require_finite(samples, self.name)
         f = CausalFilter(self.cutoff, self.degree, samples.rate)
-        at_motors = Terms(tuple(term for term in terms if term.side is Side.MOTOR))
+        at_motors = Terms(tuple(term for term in terms if term.traits.side is Side.MOTOR))
         total, motor = (
             [filtered(f, forms, known, samples, j, self.hold) for j in joints]
             for forms, known, joints in (

@@ -17,6 +17,7 @@ from dynid.rows.momentum import require_finite
 from dynid.rows.rows import Equations, Rows
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
+from dynid.terms.forms import filtered_regressor, parameter_count, seen_by
 from dynid.terms.term import Terms
 
 
@@ -103,11 +104,11 @@ class TorqueRows:
             nothing = (np.zeros(0, dtype=np.int64),) * len(panels)
             return Equations(nothing, tuple(parallel.apply(panel, samples)[0] for panel in panels))
         first, others = terms.terms[0], terms.after_first
-        count = first.parameter_count(robot)
+        count = parameter_count(first, robot)
         target = samples.tau - terms.known_torque(robot, samples)
         further = others.torque_regressor(robot, samples, wanted[count:], target, joints)
-        regressor = first.filtered_regressor(
-            robot, first.seen(samples), wanted[:count], further.values, parallel, joints
+        regressor = filtered_regressor(
+            first, robot, seen_by(first, samples), wanted[:count], further.values, parallel, joints
         )
         columns = zip(regressor.columns, further.columns, strict=True)
         return Equations(tuple(np.append(a, b + count) for a, b in columns), regressor.values)

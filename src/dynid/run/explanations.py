@@ -15,10 +15,10 @@ __all__ = ["explain", "explanation", "sections"]
 def sections() -> Mapping[str, tuple[Explanation, ...]]:
     """Return all explanations by subject; those of plug-ins last."""
     pages = {page(name).title: page(name).explanations for name in PAGES}
-    groups = (kind.group for kind in CATALOGUE.values())
+    groups = (kind.words.group for kind in CATALOGUE.values())
     of_plugins = dict.fromkeys(
         (
-            *(entry for kind in CATALOGUE.values() for entry in kind.explanations),
+            *(entry for kind in CATALOGUE.values() for entry in kind.words.explanations),
             *(group.explanation for group in groups if group is not None and group.explanation is not None),
         )
     )

@@ -16,6 +16,7 @@ from dynid.estimate.uncertainty import BlockScores, Homogeneity, Part, homogenei
 from dynid.factor.factor import stack
 from dynid.kernel import solve_triangular
 from dynid.run.result import Identification
+from dynid.terms.exports import Kind
 from dynid.terms.term import Of
 
 # Fewest blocks of a run whose halves can be compared: five blocks a half.
@@ -97,7 +98,7 @@ class Fit:
     @cached_property
     def friction(self) -> Bool:
         """Mask (p,) of joint parameters other than rotors: friction, offsets, springs."""
-        rotors = {term.name for term in self.run.terms if term.of_rotors}
+        rotors = {term.name for term in self.run.terms if term.traits.kind is Kind.ROTORS}
         return np.array([c.of is Of.JOINT and c.term not in rotors for c in self.estimate.columns])
 
     @cached_property

@@ -66,7 +66,7 @@ def check_negative_springs(estimate: Estimate, diagnostics: Diagnostics) -> None
     for index, value, std in zip(estimate.base.independent, estimate.value, estimate.std, strict=True):
         column = estimate.columns[index]
         if (
-            not CATALOGUE.get(column.term, Term).passive
+            not CATALOGUE.get(column.term, Term).traits.passive
             or column.lower < 0
             or alone[index] is not Category.IDENTIFIABLE
         ):

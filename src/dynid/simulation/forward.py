@@ -16,7 +16,8 @@ from dynid.kernel.multibody import Multibody, stick
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.simulation.mechanism import Mechanism, tried_positions
-from dynid.terms.exports import MotionBasis, smooth_sign
+from dynid.terms.exports import Kind, MotionBasis, Reads, smooth_sign
+from dynid.terms.forms import channels_of, known_torque, seen_by, torque_of
 from dynid.terms.term import JointTerm, Term, Terms, joint_indices
 
 # Postures in which the mass of a term is compared to decide whether it is constant.
@@ -47,7 +48,7 @@ class ForwardModel:
     def __init__(self, robot: RobotModel, terms: Terms, theta: Float) -> None:
         """See the class."""
         p = len(terms.columns(robot))
-        other = [term.name for term in terms if term.channels() or term.remembers]
+        other = [term.name for term in terms if channels_of(term) or Reads.PAST in term.traits.reads]
         if np.shape(theta) != (p,) or other:
             raise UsageError(
                 "forward-model",
@@ -110,14 +111,14 @@ class ForwardModel:
         return M, h
 
     def _classify(self, term: Term, part: Float) -> None:
-        if term.of_bodies:
+        if term.traits.kind is Kind.BODIES:
             self._bodies = self._bodies + part.reshape(self._bodies.shape)
             return
         # An integration evaluates the most common friction thousands of times, so it bypasses samples.
-        if isinstance(term, JointTerm) and term.exports_as is MotionBasis.SPEED:
+        if isinstance(term, JointTerm) and term.traits.basis is MotionBasis.SPEED:
             self._viscous[list(joint_indices(self.robot, term.joints))] += part
             return
-        if isinstance(term, JointTerm) and term.exports_as is MotionBasis.SIGN:
+        if isinstance(term, JointTerm) and term.traits.basis is MotionBasis.SIGN:
             level = np.zeros(self.n)
             level[list(joint_indices(self.robot, term.joints))] = part
             self._coulomb.append((term.width, level))
@@ -140,14 +141,14 @@ class ForwardModel:
 
 
 def _torque(term: Term, robot: RobotModel, samples: Samples, part: Float) -> Float:
-    known = term.known_torque(robot, term.seen(samples))
+    known = known_torque(term, robot, seen_by(term, samples))
     if isinstance(term, JointTerm):
         # The basis has one line per joint, so no regressor panels are needed.
         torque = np.zeros_like(samples.q)
         acting = list(joint_indices(robot, term.joints))
-        torque[:, acting] = part * term.basis(robot, term.seen(samples))[:, acting]
+        torque[:, acting] = part * term.basis(robot, seen_by(term, samples))[:, acting]
     else:
-        torque = term.torque(robot, term.seen(samples), part)
+        torque = torque_of(term, robot, seen_by(term, samples), part)
     return torque if known is None else torque + known
 
 

@@ -16,7 +16,8 @@ from dynid.kernel.adjoint import torque_jacobian
 from dynid.kernel.multibody import Multibody, Parameter, Slope
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import smooth_sign
+from dynid.terms.exports import Kind, smooth_sign
+from dynid.terms.forms import known_torque, motor_regressor, seen_by, torque_of
 from dynid.terms.term import JointTerm, Side, Term, Terms, joint_indices, joints_of
 
 Extra = Mapping[str, Float]
@@ -274,7 +275,7 @@ class Mechanism:
         for term, values in self._terms_without_bodies:
             width = self._sign_width(term)
             if width is not None:
-                place = np.arange(n) if term.side is Side.LINK else self.driven
+                place = np.arange(n) if term.traits.side is Side.LINK else self.driven
                 joints = joint_indices(self.robot, joints_of(term))
                 at += [int(place[j]) for j in joints]
                 signs += [(float(x), width) for x in values]
@@ -307,9 +308,9 @@ class Mechanism:
         )
         still = np.zeros_like(speed)
         samples = self.samples(still, speed, still, {})
-        velocities = speed[:, : self.n] if term.side is Side.LINK else speed[:, self.driven]
+        velocities = speed[:, : self.n] if term.traits.side is Side.LINK else speed[:, self.driven]
         width = float(term.width)
-        same = np.array_equal(term.basis(self.robot, term.seen(samples)), smooth_sign(velocities, width))
+        same = np.array_equal(term.basis(self.robot, seen_by(term, samples)), smooth_sign(velocities, width))
         return width if same else None
 
     def _linear_form(self, term: Term, values: Float) -> tuple[Float, Float, Float] | None:
@@ -339,12 +340,12 @@ class Mechanism:
 
     def _parameters_of(self, term: Term) -> list[Parameter | None]:
         columns = term.columns(self.robot)
-        if term.of_bodies and len(columns) == 10 * self.robot.n_bodies:
+        if term.traits.kind is Kind.BODIES and len(columns) == 10 * self.robot.n_bodies:
             return [Parameter(Slope.BODY, i // 10, i % 10) for i in range(len(columns))]
         nothing: list[Parameter | None] = [None] * len(columns)
         if not self._is_single(term):
             return nothing
-        place = np.arange(self.n) if term.side is Side.LINK else self.driven
+        place = np.arange(self.n) if term.traits.side is Side.LINK else self.driven
         joints = [int(place[j]) for j in joint_indices(self.robot, joints_of(term))]
         width = self._sign_width(term)
         if width is not None:
@@ -355,8 +356,8 @@ class Mechanism:
     def _plain_slope(self, term: JointTerm) -> Slope | None:
         # Kind of the basis: acceleration, velocity or one; otherwise None.
         x, v, a = np.random.default_rng(0).normal(0.0, 1.0, (3, _TRIED, self.size))
-        basis = term.basis(self.robot, term.seen(self.samples(x, v, a, {})))
-        coordinates = np.arange(self.n) if term.side is Side.LINK else self.driven
+        basis = term.basis(self.robot, seen_by(term, self.samples(x, v, a, {})))
+        coordinates = np.arange(self.n) if term.traits.side is Side.LINK else self.driven
         kinds = ((Slope.ACCELERATION, a), (Slope.VELOCITY, v), (Slope.ONE, np.ones_like(v)))
         return next((kind for kind, values in kinds if np.array_equal(basis, values[:, coordinates])), None)
 
@@ -445,8 +446,8 @@ class Mechanism:
         rest, theta = self._remaining_terms
         f = self._force(rest, theta, samples) if rest.terms else np.zeros((len(x), self.size))
         for term, values in self._single_joint_terms:
-            torque = values * term.basis(self.robot, term.seen(samples))
-            if not self.second or term.side is Side.LINK:
+            torque = values * term.basis(self.robot, seen_by(term, samples))
+            if not self.second or term.traits.side is Side.LINK:
                 f[:, : self.n] += torque
             else:
                 f[:, self.driven] += torque
@@ -470,12 +471,12 @@ class Mechanism:
     @staticmethod
     def _is_single(term: Term) -> TypeGuard[JointTerm]:
         term_class = type(term)
-        plain = term_class.torque_regressor is JointTerm.torque_regressor and term_class.torque is Term.torque
+        plain = term_class.torque_regressor is JointTerm.torque_regressor
+        asked = (torque_of, motor_regressor, known_torque)
         return (
             isinstance(term, JointTerm)
             and plain
-            and term_class.motor_regressor is Term.motor_regressor
-            and term_class.known_torque is Term.known_torque
+            and all(form.dispatch(term_class) is form.dispatch(object) for form in asked)
         )
 
     @cached_property
@@ -483,7 +484,7 @@ class Mechanism:
         terms, first = [], 0
         for term in self.terms:
             count = len(term.columns(self.robot))
-            if not term.of_bodies:
+            if term.traits.kind is not Kind.BODIES:
                 terms.append((term, self.theta[first : first + count]))
             first += count
         return terms
@@ -493,7 +494,7 @@ class Mechanism:
         # Parameters (n, 10) of the term of links whose mass matrix the kernel computes; None without it.
         first = 0
         for term in self.terms:
-            if term.of_bodies and not self.robot.has_mimic:
+            if term.traits.kind is Kind.BODIES and not self.robot.has_mimic:
                 return np.ascontiguousarray(
                     self.theta[first : first + 10 * self.robot.n_bodies].reshape(-1, 10)
                 )

@@ -12,6 +12,7 @@ from dynid.robot import RobotModel
 from dynid.signals import Samples
 from dynid.simulation.forward import ForwardModel, Hold, stick_slip
 from dynid.terms import Scale, Terms
+from dynid.terms.forms import torque_of
 
 __all__ = ["OpenLoop", "open_loop"]
 
@@ -156,7 +157,7 @@ def _driving_torque(robot: RobotModel, terms: Terms, theta: Float, samples: Samp
     tau, first = np.array(samples.tau), 0
     for term in terms:
         count = len(term.columns(robot))
-        if term.scale is Scale.FREES:
-            tau -= term.torque(robot, samples, theta[first : first + count])
+        if term.traits.scale is Scale.FREES:
+            tau -= torque_of(term, robot, samples, theta[first : first + count])
         first += count
     return tau

@@ -24,10 +24,13 @@ from dynid.robot.model import RobotModel
 from dynid.rows.rows import Rows
 from dynid.signals.samples import Samples
 from dynid.terms.catalogue import terms_from_spec, terms_to_spec
-from dynid.terms.exports import Column
+from dynid.terms.curve import CurveTerm
+from dynid.terms.exports import Column, Symbol, Traits
+from dynid.terms.forms import channels_of, known_torque, parameter_count, torque_of
 from dynid.terms.friction import Offset, Viscous
+from dynid.terms.residual_tests import TermWords
 from dynid.terms.rigid_body import RigidBody
-from dynid.terms.term import CATALOGUE, Term, Terms
+from dynid.terms.term import CATALOGUE, Selection, Term, Terms, joint_indices
 from dynid.testing.builders import piece_of, random_robot, smooth_samples
 from dynid.testing.lab import TrueMotion, analysis_of, small_arm
 
@@ -57,7 +60,7 @@ class TermContract(ABC):
 
     def samples(self, robot: RobotModel) -> Samples:
         """A batch of samples with every channel that the term reads."""
-        return smooth_samples(robot, 150, seed=4, channels=self.term().channels() + self.channels())
+        return smooth_samples(robot, 150, seed=4, channels=channels_of(self.term()) + self.channels())
 
     def test_columns_describe_the_parameters(self) -> None:
         """Names are unique, indices and bounds are valid, and a second call returns the same."""
@@ -65,7 +68,7 @@ class TermContract(ABC):
         for robot in self.robots():
             columns = term.columns(robot)
             _law(columns == term.columns(robot) or _has_nan(columns), "a second call returns other columns")
-            count = term.parameter_count(robot)
+            count = parameter_count(term, robot)
             _law(count == len(columns), f"parameter_count is {count}, but there are {len(columns)} columns")
             names = [column.name for column in columns]
             _law(len(set(names)) == len(names), f"two parameters share a name: {names}")
@@ -75,6 +78,33 @@ class TermContract(ABC):
                 _law(bool(column.name) and bool(column.unit), f"{column} lacks a name or a unit")
                 _law(0 <= column.owner < owners, f"{column.name} is owned by {column.owner} of {owners}")
                 _law(column.lower < column.upper, f"{column.name} has bounds {column.lower}..{column.upper}")
+                _law(
+                    set(column.moved_by) <= set(range(robot.n)),
+                    f"{column.name} is moved by {column.moved_by}",
+                )
+
+    def test_data_say_what_it_is(self) -> None:
+        """Traits, words and selection are of their kinds, and symbols are of parameters that it has."""
+        term = self.term()
+        data = ((term.traits, Traits), (term.words, TermWords), (term.selection, Selection))
+        for value, kind in data:
+            _law(isinstance(value, kind), f"{kind.__name__} expected, and there is {value!r}")
+        _law(
+            all(isinstance(symbol, Symbol) and symbol.name for symbol in term.words.symbols),
+            f"symbols {term.words.symbols}",
+        )
+
+    def test_a_curve_has_a_line_for_each_coefficient(self) -> None:
+        """Of a curve alone: (c, T) for a joint and a value of its shapes."""
+        term = self.term()
+        if not isinstance(term, CurveTerm):
+            return
+        for robot in self.robots():
+            samples = self.samples(robot)
+            shape = np.array([shape.typical for shape in term.shapes])
+            for joint in joint_indices(robot, term.joints):
+                found = np.shape(term.curve(robot, samples, joint, shape))
+                _law(found == (len(term.coefficients), len(samples)), f"lines of shape {found}")
 
     def test_panels_have_the_announced_form(self) -> None:
         """Each joint has ascending column indices of the term, with one finite contiguous line each."""
@@ -112,25 +142,25 @@ class TermContract(ABC):
             whole = term.torque_regressor(robot, samples, every).dense(p)[part]
             alone = term.torque_regressor(robot, piece, every).dense(p)
             np.testing.assert_allclose(alone, whole, rtol=1e-12, atol=1e-12)
-            known, known_alone = term.known_torque(robot, samples), term.known_torque(robot, piece)
+            known, known_alone = known_torque(term, robot, samples), known_torque(term, robot, piece)
             if known is not None and known_alone is not None:
                 np.testing.assert_allclose(known_alone, known[part], rtol=1e-12, atol=1e-12)
 
     def test_torque_is_regressor_times_parameters(self) -> None:
-        """Term.torque, which may be overridden with a faster method, equals the regressor times the parameters."""
+        """torque_of, for which a faster method may be registered, equals the regressor times the parameters."""
         for robot in self.robots():
             samples, p = self.samples(robot), len(self.term().columns(robot))
             theta = np.random.default_rng(2).normal(0, 1, p)
             theta[::3] = 0.0
             Y = self.term().torque_regressor(robot, samples, np.ones(p, dtype=np.bool_)).dense(p)
-            wanted, torque = Y @ theta, self.term().torque(robot, samples, theta)
+            wanted, torque = Y @ theta, torque_of(self.term(), robot, samples, theta)
             np.testing.assert_allclose(torque, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
 
     def test_known_torque_has_the_form_of_torque(self) -> None:
         """Known torque is None or finite joint torque (T, n)."""
         for robot in self.robots():
             samples = self.samples(robot)
-            known = self.term().known_torque(robot, samples)
+            known = known_torque(self.term(), robot, samples)
             if known is not None:
                 _law(known.shape == samples.tau.shape, f"known torque of shape {known.shape}")
                 _law(bool(np.isfinite(known).all()), "known torque with nan or inf")
@@ -148,13 +178,13 @@ class TermContract(ABC):
     def test_channels_are_announced(self) -> None:
         """A term that reads channels declares them, and rejects samples without them."""
         robot = self.robots()[0]
-        if not self.term().channels():
+        if not channels_of(self.term()):
             return
         bare = smooth_samples(robot, 20)
         p = len(self.term().columns(robot))
         try:
             self.term().torque_regressor(robot, bare, np.ones(p, dtype=np.bool_))
-            self.term().known_torque(robot, bare)
+            known_torque(self.term(), robot, bare)
         except UnfitDataError:
             return
         raise AssertionError("a missing channel raised no UnfitDataError")

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.factor.base import BaseMap, structural_base
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
+from dynid.terms.exports import Reads
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Column, Term, Terms, states
 
@@ -112,6 +114,13 @@ def regressor(
     """
     chosen = RigidBody() if terms is None else terms
     model = chosen if isinstance(chosen, Terms) else Terms((chosen,))
+    if rate is None and model.reads_rate:
+        needing = [term.name for term in model.terms if Reads.RATE in term.traits.reads]
+        raise UsageError(
+            "no-rate",
+            found=f"states without their rate for the term {', '.join(needing)}",
+            expected="rate = samples per second of consecutive states",
+        )
     samples, shape = states(robot, model, q, dq, ddq, rate=rate, extra=extra)
     columns = model.columns(robot)
     Y = model.torque_regressor(robot, samples).dense(len(columns))

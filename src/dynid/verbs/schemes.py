@@ -186,7 +186,7 @@ def compare_sides(
     chosen = replace(chosen, accept=(), estimator=unconstrained(chosen.estimator))
     models = {side: friction_on(chosen.model, side, robot) for side in ("joint", "motor")}
     if models["joint"] == models["motor"]:
-        movable = ", ".join(name for name, kind in CATALOGUE.items() if kind.either_side)
+        movable = ", ".join(name for name, kind in CATALOGUE.items() if kind.traits.either_side)
         raise UsageError(
             "no-friction", found=f"a model without {movable}", expected="a model with one of these terms"
         )

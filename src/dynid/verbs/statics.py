@@ -33,7 +33,7 @@ from dynid.rows.torque import StaticRows
 from dynid.run.result import Identification
 from dynid.signals.samples import poses_at_rest
 from dynid.terms.exports import MotionBasis
-from dynid.terms.term import JointTerm, Terms
+from dynid.terms.term import Terms
 
 __all__ = [
     "BalancedPoses",
@@ -590,5 +590,5 @@ def _warn(robot: RobotModel, poses: BalancedPoses, sink: Diagnostics) -> None:
 
 def _constant(term: Any, robot: RobotModel) -> list[bool]:
     inner = getattr(term, "of", term)
-    flat = isinstance(inner, JointTerm) and inner.exports_as is MotionBasis.ONE
+    flat = inner.traits.basis is MotionBasis.ONE
     return [flat] * len(term.columns(robot))
