@@ -58,8 +58,8 @@ def functions(node: ast.AST, qualifier: str = "") -> Iterator[tuple[str, Functio
     for child in ast.iter_child_nodes(node):
         if isinstance(child, Function):
             yield f"{qualifier}{child.name}", child
-        inside = isinstance(child, Function | ast.ClassDef)
-        yield from functions(child, f"{qualifier}{child.name}." if inside else qualifier)
+        inside = f"{child.name}." if isinstance(child, Function | ast.ClassDef) else ""
+        yield from functions(child, qualifier + inside)
 
 
 def bound_names(function: Function) -> Iterator[tuple[str, int]]:

@@ -14,7 +14,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import WLS, Estimate, FeasibleFit, Ridge
 from dynid.estimate.estimator import Regression
-from dynid.estimate.feasible import MOVED, HELD_OUT_GROWTH
+from dynid.estimate.feasible import HELD_OUT_GROWTH, MOVED
 from dynid.estimate.physical import MUCH_WORSE, project_to_physical
 from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, prior_pull, regression_of
 from dynid.factor.assemble import Assembly
