@@ -187,5 +187,5 @@ def test_a_spring_that_carries_gravity_is_no_wrong_sign(tmp_path: Path) -> None:
     terms = RigidBody() + MotorInertia() + strong
     log = log_of(tmp_path, robot, terms, values(terms, {"k_springs": 1.2e4, "c_springs": 0.0}))
     lacking = identify(robot, log, replace(SETTINGS, terms=RigidBody() + MotorInertia()))
-    assert any("opposed to gravity" in one.text for one in lacking.diagnostics.doubts)
+    assert any("opposite sign to gravity" in one.text for one in lacking.diagnostics.doubts)
     assert identify(robot, log, replace(SETTINGS, terms=terms)).verdict.level == "good"

@@ -156,7 +156,7 @@ def test_joints_without_effort_are_held_where_they_stand(robot: RobotModel, tmp_
     gripping = {**columns, "tau_left": np.full_like(columns["t"], 20.0)}
     log = read_log(written(tmp_path / "gripping.csv", gripping), robot)
     same(log, robot, {"left": 0.5 * (columns["q_left"].min() + columns["q_left"].max()), "right": 0.03})
-    assert any("one and the same effort throughout (moving 'left' by 0.02 m" in one for one in texts(log))
+    assert any("constant effort (the motion of 'left' by 0.02 m" in one for one in texts(log))
     # A joint that carries others is not left out of its motion: its equation is.
     inner = read_log(written(tmp_path / "inner.csv", without(columns, "tau_j2")), robot)
     assert inner.robot.joint_names == ARM

@@ -87,7 +87,7 @@ def test_a_recording_that_was_never_closed(tmp_path: Path) -> None:
     at = data.index(b"index_pos=") + 10
     data[at : at + 8] = bytes(8)
     path.write_bytes(data)
-    with pytest.raises(UnfitDataError, match=r"truncated.*not indexed.*400 messages of the index, over 2 s"):
+    with pytest.raises(UnfitDataError, match=r"truncated.*not indexed.*400 indexed messages over 2 s"):
         open_table(path)
 
 

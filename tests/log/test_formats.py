@@ -211,7 +211,7 @@ def test_nothing_of_an_index_runs(
     content: Any, protocol: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = formats.archive(tmp_path / "x.pt", pickle.dumps(content, protocol), [])
-    with pytest.raises(RefusedError, match="in the index of the file, which is not run"):
+    with pytest.raises(RefusedError, match="index, which is not executed"):
         open_table(path)
     assert capsys.readouterr().out == ""
 

@@ -19,8 +19,11 @@ def test_ends_that_hold_many_samples_are_reported_and_handed_on() -> None:
     np.testing.assert_array_equal(saturated, [0.03, 0.05])
     np.testing.assert_array_equal(ends, [[np.nan, 3.0], [-4.0, -2.0]])
     assert [(item.place.joint, item.text) for item in sink.warnings] == [
-        ("shoulder", "3 % of the effort lies exactly at its end -4: saturated?"),
-        ("elbow", "5 % of the effort lies exactly at its end 3: saturated?"),
+        (
+            "shoulder",
+            "3 % of the effort samples are exactly -4, the end of the range: is the effort saturated?",
+        ),
+        ("elbow", "5 % of the effort samples are exactly 3, the end of the range: is the effort saturated?"),
     ]
 
 

@@ -369,7 +369,7 @@ def test_the_advice_on_a_folder_of_one_log_reads_it(tmp_path: Path) -> None:
     ("begin", "what", "do"),
     [
         (b"\x1f\x8b\x08", "gzip", "gunzip"),
-        (b"\xd0\xcf\x11\xe0", "workbook of an old form", "CSV"),
+        (b"\xd0\xcf\x11\xe0", "workbook in the old format", "CSV"),
         (b"\x80\x04\x95", "pickled", "savez"),
         (b"MDF     4.10", "MDF", "CSV"),
         (b"(1436509052.249713) can0 141#0011FFEE", "candump", "DBC"),
