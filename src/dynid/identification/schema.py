@@ -208,7 +208,7 @@ class EstimateSection(Strict):
     )
     constraints: list[Named] | None = key(
         None,
-        "feasible: further ones, `{ constraint = NAME, option = value }`, as a [plug-in](design.md#plug-ins) may bring",
+        "feasible: further ones, `{ constraint = NAME, option = value }`, also of a [plug-in](extending.md#plug-ins)",
         kind="a list of names or tables",
     )
     folds: Folds = _of_blocks("folds")
@@ -226,7 +226,7 @@ class ExperimentFile(Strict):
 
     plugins: list[str] = key(
         doc="modules, or Python files beside this one, that bring [terms, rows, estimators, readers or "
-        "constraints](design.md#plug-ins) of one's own",
+        "constraints](extending.md#plug-ins) of one's own",
         kind="a list of names",
         default_factory=list,
     )

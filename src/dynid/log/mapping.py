@@ -177,7 +177,7 @@ class TimedEntry(JointEntry):
     """One channel per joint that may have a separate clock."""
 
     time: TimeEntry | None = key(
-        None, "time of these columns, if they have [a separate clock](experiment.md#several-clocks)"
+        None, "time of these columns, if they have [a separate clock](log-files.md#several-clocks)"
     )
 
 
@@ -264,7 +264,7 @@ class LogSection(Strict):
 
     topic: str | Annotated[list[str], Field(min_length=1)] | None = key(
         None,
-        "bags only: topic of the joint states, if [several fit](experiment.md#ros-bags-and-mcap)",
+        "bags only: topic of the joint states, if [several fit](log-files.md#ros-bags-and-mcap)",
         kind="text, or several",
     )
     definitions: str | Annotated[list[str], Field(min_length=1)] | None = key(

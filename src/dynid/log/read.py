@@ -318,7 +318,7 @@ def _with_parts_together(tables: list[Table], mapping: ChannelMap) -> list[Table
 
 def _with_joints_held(source: Source, remarks: tuple[Diagnostic, ...]) -> Log:
     """Log of a source in which joints without a useful effort are locked at their positions."""
-    log = Log(source.robot, source.mapping, source, source.trajectories, remarks)
+    log = Log(source.robot, source, source.trajectories, remarks)
     if not log.mapping.effort:
         return log
     watch = EffortWatch(log.robot, log.mapping)
@@ -434,7 +434,6 @@ class Log:
     Parameters
     ----------
     robot : RobotModel
-    mapping : ChannelMap
     source : Source
     trajectories : tuple of Trajectory
     own_remarks : tuple of Diagnostic
@@ -443,16 +442,18 @@ class Log:
         Position of joints at rest in the whole log that are not locked.
     free : Log, optional
         The same log before joints were locked because of their effort; None if none were.
+    ignored_efforts : frozenset of str
+        Joints whose effort is not used.
 
     """
 
     robot: RobotModel
-    mapping: ChannelMap
     source: Source
     trajectories: tuple[Trajectory, ...]
     own_remarks: tuple[Diagnostic, ...] = ()
     resting: Mapping[str, float] = field(default_factory=dict)
     free: Log | None = None
+    ignored_efforts: frozenset[str] = frozenset()
 
     def of_robot(self, robot: RobotModel) -> Log:
         """Log without the joints that are locked in a robot; raises UsageError for a robot with other joints.
@@ -492,11 +493,9 @@ class Log:
         return tuple(remarks)
 
     def _holding(self, values: Mapping[str, float], remarks: Sequence[Diagnostic] = ()) -> Log:
-        robot, mapping = lock_joints(self.robot, values).robot, without_joints(self.mapping, values)
+        robot = lock_joints(self.robot, values).robot
         resting = {joint: at for joint, at in self.resting.items() if joint not in values}
-        return replace(
-            self, robot=robot, mapping=mapping, own_remarks=(*self.own_remarks, *remarks), resting=resting
-        )
+        return replace(self, robot=robot, own_remarks=(*self.own_remarks, *remarks), resting=resting)
 
     def with_held(self, values: Mapping[str, float], reason: str) -> Log:
         """Log with some of its joints locked at positions in rad or m, and a remark with the reason."""
@@ -508,13 +507,16 @@ class Log:
         """Log in which some joints are `unmeasured`: their motion is used, their equations are left out."""
         if not joints:
             return self
-        mapping = without_effort(self.mapping, joints)
-        return replace(self, mapping=mapping, own_remarks=(*self.own_remarks, *remarks))
+        ignored = self.ignored_efforts | frozenset(joints)
+        return replace(self, ignored_efforts=ignored, own_remarks=(*self.own_remarks, *remarks))
 
     def with_extra(self, channels: Mapping[str, Channel]) -> Log:
         """Log with these further channels instead of the previous ones."""
-        mapping = replace(self.mapping, extra=dict(channels))
-        return replace(self, mapping=mapping, source=self.source.with_extra(channels))
+        return replace(self, source=self.source.with_extra(channels))
+
+    def with_mapping(self, mapping: ChannelMap) -> Log:
+        """Log read with another mapping of its columns."""
+        return replace(self, source=replace(self.source, mapping=mapping))
 
     def held_in(self, robot: RobotModel) -> RobotModel:
         """Lock the joints in a robot that are locked in this log; raises UsageError for a robot with other joints."""
@@ -699,6 +701,15 @@ class Log:
     def tables(self) -> tuple[Table, ...]:
         """The open files, unmapped."""
         return self.source.tables
+
+    @cached_property
+    def mapping(self) -> ChannelMap:
+        """Columns by signal and joint, without locked joints and unused efforts."""
+        locked_joints = [
+            joint for joint in self.source.robot.joint_names if joint not in self.robot.joint_names
+        ]
+        mapping = without_joints(self.source.mapping, locked_joints)
+        return without_effort(mapping, self.ignored_efforts) if self.ignored_efforts else mapping
 
     @cached_property
     def channels(self) -> Channels:
