@@ -161,7 +161,7 @@ def test_a_negative_spring_is_doubted_with_its_evidence(robot: RobotModel, tmp_p
     ("scale", "says"),
     [
         (150.0, 'gear ratio 150.*effort.side = "link"'),
-        (1 / 150.0, 'gear ratio 150 upside down.*effort.side = "motor"'),
+        (1 / 150.0, 'inverse of the gear ratio 150.*effort.side = "motor"'),
         (150.0**2, "gear ratio 150 squared.*motor turns per joint turn"),
     ],
 )

@@ -82,7 +82,7 @@ def test_a_single_joint_is_named_and_the_others_are_not(joint: int, shift: float
     (one,) = found(robot, q, tmp_path / "log.parquet")
     assert one.severity == "doubt"
     assert re.findall(r"(joint\d) from", one.text) == [f"joint{joint + 1}"]
-    half = re.search(r"offset = (\{.*?\}), half a turn", one.text)
+    half = re.search(r"offset = (\{.*?\}) \(half a turn\)", one.text)
     if half is not None:
         offset = tomllib.loads(f"offset = {half[1]}")["offset"]
     else:

@@ -59,8 +59,8 @@ def test_units_by_joint_fit_what_turns_and_what_slides(robot: RobotModel) -> Non
     with pytest.raises(InputErrors, match=r"unit 'mm'; expected one of rad, deg"):
         resolved(table, robot)
     for wrong, message in (
-        (PLAIN, "'deg' for all joints, of which 'elbow' slides"),
-        (PLAIN.replace('"deg"', '{ shoulder = "deg" }'), "no unit of 'elbow'"),
+        (PLAIN, "'deg' for all joints, but 'elbow' is prismatic"),
+        (PLAIN.replace('"deg"', '{ shoulder = "deg" }'), "no unit for 'elbow'"),
         (PLAIN.replace('"deg"', '{ shoulder = "deg", elbow = "m", wrist = "m" }'), "joint 'wrist'"),
         (table.replace('"mN m"', '"A"'), "current and torque"),
     ):

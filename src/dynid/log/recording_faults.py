@@ -169,7 +169,7 @@ class OneSidedWatch:
                 sink.note(
                     ONE_SIDED,
                     f"an effort from {self._low[j]:.3g} to {self._high[j]:.3g} that never changes sign and follows the "
-                    f"speed (correlation {speed:.2f}), not the velocity ({velocity:.2f}): is it a supply current?",
+                    f"speed (correlation {speed:.2f}), not the velocity ({velocity:.2f})",
                     Place(joint=self._names[j]),
                 )
 
