@@ -204,7 +204,10 @@ def test_dynamic_joint_states_and_slower_currents(robot: RobotModel, tmp_path: P
     wanted = np.interp(t[inside], t[::4], tau[::4, 1].astype(np.float32))
     np.testing.assert_allclose(chunk.extra["current"], wanted, atol=1e-6)
     remarks = "\n".join(one.text for one in log.remarks)
-    assert "/currents:current[1] of /currents (25 Hz) are interpolated to the times of the rows (100 Hz)" in remarks
+    assert (
+        "/currents:current[1] of /currents (25 Hz) are interpolated to the times of the rows (100 Hz)"
+        in remarks
+    )
 
 
 def test_messages_that_are_cut_off(robot: RobotModel, tmp_path: Path) -> None:

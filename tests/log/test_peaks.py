@@ -33,7 +33,7 @@ def test_an_effort_that_never_changes_is_reported_as_such(value: float) -> None:
     sink = Diagnostics()
     look_at_peaks(NAMES, extreme, shares, MOVED, sink)
     (doubt,) = sink.doubts
-    assert f"doubt[constant-effort] joint 'elbow': an effort of {value:g} throughout" in str(doubt)
+    assert f"doubt[constant-effort] joint 'elbow': a constant effort of {value:g}" in str(doubt)
     # A joint at rest may hold one and the same effort; it is warned of.
     sink = Diagnostics()
     look_at_peaks(NAMES, extreme, shares, np.array([True, False]), sink)

@@ -410,7 +410,13 @@ class LogWatch:
         self._torque()
         shares = self.extreme_count / max(self.total_rows, 1)
         saturated, cut_off = look_at_peaks(
-            names, self.extreme, shares, moved, self.sink, self.recording.effort_step, self.recording.beside
+            names,
+            self.extreme,
+            shares,
+            moved,
+            self.sink,
+            self.recording.effort_step,
+            self.recording.next_to_end,
         )
         if self.wraps:
             self.sink.note("unwrapped", f"{self.wraps} position jump(s) by 2 pi are unwrapped")

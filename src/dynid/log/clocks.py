@@ -72,10 +72,10 @@ def damaged_stamps(t: Float) -> Bool:
     damaged = missing_stamps(t)
     rows = np.flatnonzero(~damaged)
     # A damaged stretch can hide that its neighbour is damaged, too.
-    while len(wrong := rows[_torn(rows, t[rows])]):
+    while len(wrong := rows[_contradicting(rows, t[rows])]):
         damaged[wrong] = True
         rows = np.flatnonzero(~damaged)
-    damaged[rows[_behind(t[rows])]] = True
+    damaged[rows[_behind_latest(t[rows])]] = True
     return damaged
 
 
@@ -90,8 +90,8 @@ def misplaced_rows(t: Float) -> int:
     moved, step = away > 0, np.diff(t[order])
     if not moved.any() or away.max() > FEW_ROWS or moved.sum() > DAMAGED_SHARE * len(t):
         return 0
-    beside = step[moved[1:] | moved[:-1]] / np.median(step[step > 0])
-    return int(moved.sum()) if WHOLE[0] <= beside.min() and beside.max() <= WHOLE[1] else 0
+    around = step[moved[1:] | moved[:-1]] / np.median(step[step > 0])
+    return int(moved.sum()) if WHOLE[0] <= around.min() and around.max() <= WHOLE[1] else 0
 
 
 def stretches_stand_alone(t: Float) -> bool:
@@ -113,7 +113,7 @@ def stretches_stand_alone(t: Float) -> bool:
     return bool(anew.all() or apart.all() or wraps)
 
 
-def _torn(rows: Int, t: Float) -> Bool:
+def _contradicting(rows: Int, t: Float) -> Bool:
     """Mask (k,) of short stretches next to a step back in time whose time fits no long stretch."""
     step = np.diff(t)
     if not (step < 0).any():
@@ -138,7 +138,7 @@ def _torn(rows: Int, t: Float) -> Bool:
     return np.repeat(torn, stop - first)
 
 
-def _behind(t: Float) -> Bool:
+def _behind_latest(t: Float) -> Bool:
     """Mask of rows earlier than the latest stamp before them, and of following rows that only reach that stamp."""
     latest = np.maximum.accumulate(t)
     behind = t < latest
@@ -442,13 +442,13 @@ def selected(available: Trajectories, wanted: Sequence[Selection]) -> Iterator[T
                 do=f"did you mean '{near[0]}'?" if near else "",
             )
         for trajectory in hits:
-            part = available.part(trajectory, *_span(trajectory, selection))
+            part = available.part(trajectory, *_time_range(trajectory, selection))
             if part not in given:
                 given.add(part)
                 yield part
 
 
-def _span(trajectory: Trajectory, selection: Selection) -> tuple[float, float]:
+def _time_range(trajectory: Trajectory, selection: Selection) -> tuple[float, float]:
     start, end = trajectory.start_time, trajectory.end_time
     if selection.part is not None:
         a, b = selection.part
@@ -625,7 +625,7 @@ class OnOneClock:
         self._kept_rows = inside
         self.row_count: int | None = len(inside)
         self.trajectory = getattr(table, "trajectory", None)
-        remarks = self._reported(t[inside], clocks, int(there.sum()) - len(inside), int((~there).sum()))
+        remarks = self._remarks_on(t[inside], clocks, int(there.sum()) - len(inside), int((~there).sum()))
         self.remarks = (*getattr(table, "remarks", ()), *remarks)
 
     def batches(
@@ -646,7 +646,9 @@ class OnOneClock:
             row += len(t)
             if kept.any():
                 yield {
-                    name: self._series[name].at(t[kept]) if name in self._series else _part(batch[name], kept)
+                    name: self._series[name].at(t[kept])
+                    if name in self._series
+                    else _selected_rows(batch[name], kept)
                     for name in columns
                 }
 
@@ -695,7 +697,7 @@ class OnOneClock:
             )
         return Series(t, values)
 
-    def _reported(
+    def _remarks_on(
         self, t: Float, clocks: Mapping[str, Channel], outside: int, empty: int
     ) -> Iterator[Diagnostic]:
         place = Place(file=str(self.path))
@@ -730,7 +732,7 @@ def _rate(t: Float) -> str:
     return f"{1.0 / float(np.median(np.diff(t))):.4g} Hz" if len(t) > 1 else "one sample"
 
 
-def _part(values: Float | Text, kept: Bool) -> Float | Text:
+def _selected_rows(values: Float | Text, kept: Bool) -> Float | Text:
     return Text(values.codes[kept], values.names) if isinstance(values, Text) else values[kept]
 
 
@@ -745,10 +747,10 @@ _ROWS = 32768
 
 def with_row_numbers(table: Table) -> Table:
     """Add a column "row" of row numbers, unless the table has one of that name."""
-    return table if ROW in table.column_names or not table.column_names else _OneMore(table, ROW)
+    return table if ROW in table.column_names or not table.column_names else _WithColumn(table, ROW)
 
 
-class _OneMore:
+class _WithColumn:
     """A table with an additional column whose values follow from the row numbers."""
 
     def __init__(self, table: Table, name: str) -> None:
@@ -782,7 +784,7 @@ def with_motions(table: Table, time: str) -> Table:
     return table if MOTION in table.column_names or time not in table.column_names else _Motions(table, time)
 
 
-class _Motions(_OneMore):
+class _Motions(_WithColumn):
     def __init__(self, table: Table, time: str) -> None:
         super().__init__(table, MOTION)
         begins: list[int] = []

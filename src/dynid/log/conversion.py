@@ -57,7 +57,7 @@ class Conversion:
         if effort is not None:
             effort[:, self._unmeasured] = 0.0  # nan would make every row one with missing values
             self._require_gains(effort)
-        tau = _mapped(effort, self._effort_matrix) if effort is not None else None
+        tau = _times_matrix(effort, self._effort_matrix) if effort is not None else None
         if tau is not None and drive.linkages and self._effort_at_motors:
             tau = tau * drive.linkage_slopes(q)
         return RawChunk(
@@ -70,12 +70,12 @@ class Conversion:
             theta=theta,
             dtheta=dtheta,
             temperature=self._stack(data, m.temperature),
-            extra={name: _measured(data[c.column] * c.factor) for name, c in m.extra.items()},
+            extra={name: _without_absurd_values(data[c.column] * c.factor) for name, c in m.extra.items()},
             commands=self._commands(data) if m.commanded else None,
         )
 
     def _time(self, data: Mapping[str, Float]) -> Float:
-        return _measured(data[self.mapping.time.column] * self.mapping.time.factor)
+        return _without_absurd_values(data[self.mapping.time.column] * self.mapping.time.factor)
 
     def _commands(self, data: Mapping[str, Float]) -> Float:
         """Commanded positions, velocities and feed-forward torques (T, 3 n) of the joints; zero if not given."""
@@ -117,8 +117,8 @@ class Conversion:
         drive, names = self.robot.drive, self.robot.joint_names
         if side == "motor":
             back = np.linalg.inv(drive.transmission).T
-            q = _mapped(q, back)
-            dq = _mapped(dq, back) if dq is not None else None
+            q = _times_matrix(q, back)
+            dq = _times_matrix(dq, back) if dq is not None else None
         if signs or offsets:
             sign = np.array([signs.get(j, 1.0) for j in names])
             q = q * sign + np.array([offsets.get(j, 0.0) for j in names])
@@ -156,7 +156,7 @@ class Conversion:
             low, high = line_ranges(lines).T
             sound = (low >= -LARGEST_VALUE) & (high <= LARGEST_VALUE)
             for values in (line for line, fine in zip(lines, sound, strict=True) if not fine):
-                _measured(values)
+                _without_absurd_values(values)
         return lines.T
 
     @cached_property
@@ -167,10 +167,10 @@ class Conversion:
     def _effort_at_motors(self) -> bool:
         if self.mapping.effort_quantity == "torque":
             return self.mapping.effort_side == "motor"
-        return self._by_constants
+        return self._uses_torque_constants
 
     @property
-    def _by_constants(self) -> bool:
+    def _uses_torque_constants(self) -> bool:
         # Drive gains at the joints take precedence over torque constants of the motors.
         drive = self.robot.drive
         known = np.isfinite(drive.torque_constant).all() and not np.isfinite(drive.drive_gain).all()
@@ -179,7 +179,7 @@ class Conversion:
     @cached_property
     def _without_gain(self) -> Bool:
         # Joints (n,) whose effort cannot be converted to a torque.
-        if self.mapping.effort_quantity == "torque" or self._by_constants:
+        if self.mapping.effort_quantity == "torque" or self._uses_torque_constants:
             return np.zeros(self.robot.n, dtype=np.bool_)
         return np.asarray(~np.isfinite(self.robot.drive.drive_gain) & ~self._unmeasured)
 
@@ -206,20 +206,20 @@ class Conversion:
         sign = np.diag([m.effort_sign.get(j, 1.0) for j in names])
         if m.effort_quantity == "torque":
             return sign if m.effort_side == "link" else sign @ drive.transmission
-        if self._by_constants:
+        if self._uses_torque_constants:
             return sign @ np.diag(drive.torque_constant) @ drive.transmission
         gains: Float = np.diag(np.where(np.isfinite(drive.drive_gain), drive.drive_gain, 1.0))
         return sign @ gains
 
 
-def _measured(values: Float) -> Float:
+def _without_absurd_values(values: Float) -> Float:
     """Replace infinite and absurdly large values (T,) by nan, in place."""
     if not -LARGEST_VALUE <= values.min(initial=0.0) <= values.max(initial=0.0) <= LARGEST_VALUE:
         values[np.abs(values) > LARGEST_VALUE] = np.nan
     return values
 
 
-def _mapped(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:
+def _times_matrix(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:
     """Values (T, n) @ matrix with 0 * nan = 0, so that a missing value affects only results that depend on it."""
     if np.array_equal(matrix, np.eye(len(matrix))):
         return values

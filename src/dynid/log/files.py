@@ -152,14 +152,14 @@ def open_table(
     """
     kept = _kept_open.get()
     if kept is None:
-        return _opened(path, delimiter, decimal, definitions)
+        return _open_file(path, delimiter, decimal, definitions)
     key = (Path(path), delimiter, decimal, *definitions)
     if key not in kept:
-        kept[key] = _opened(path, delimiter, decimal, definitions)
+        kept[key] = _open_file(path, delimiter, decimal, definitions)
     return kept[key]
 
 
-def _opened(
+def _open_file(
     path: str | Path,
     delimiter: str | None,
     decimal: str | None,

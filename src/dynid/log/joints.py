@@ -50,16 +50,16 @@ WITHOUT_EFFORT = (
 
 def hand_joints(robot: RobotModel) -> frozenset[str]:
     """Joints of a hand, by their names or by the names of their links, if they carry only joints of a hand."""
-    is_hand = [_has(joint, _HAND) for joint in robot.tree_joint_names]
+    is_hand = [_contains_any(joint, _HAND) for joint in robot.tree_joint_names]
     alone = np.ones(robot.n_bodies, dtype=np.bool_)
     for i in reversed(range(robot.n_bodies)):
-        is_hand[i] = is_hand[i] or (bool(alone[i]) and _has(robot.body_names[i], _FINGERS))
+        is_hand[i] = is_hand[i] or (bool(alone[i]) and _contains_any(robot.body_names[i], _FINGERS))
         if robot.parent[i] >= 0:
             alone[robot.parent[i]] &= is_hand[i]
     return frozenset(robot.tree_joint_names[i] for i in robot.independent_bodies.tolist() if is_hand[i])
 
 
-def _has(name: str, words: Iterable[str]) -> bool:
+def _contains_any(name: str, words: Iterable[str]) -> bool:
     return any(word in name.lower() for word in words)
 
 
@@ -93,7 +93,7 @@ def absent_joints(mapping: ChannelMap | None, columns: Iterable[str], robot: Rob
             return ()
         logged = [any(f"{prefix}_{j}" in have for prefix in ("q", "dq", "tau")) for j in robot.joint_names]
     else:
-        logged = [any(_there(mapping, group, j, have) for group in _GROUPS) for j in robot.joint_names]
+        logged = [any(_has_column(mapping, group, j, have) for group in _GROUPS) for j in robot.joint_names]
         if mapping.numbered and logged != sorted(logged, reverse=True):
             return ()
     return (
@@ -103,7 +103,7 @@ def absent_joints(mapping: ChannelMap | None, columns: Iterable[str], robot: Rob
     )
 
 
-def _there(mapping: ChannelMap, group: str, joint: str, have: set[str]) -> bool:
+def _has_column(mapping: ChannelMap, group: str, joint: str, have: set[str]) -> bool:
     channel = getattr(mapping, group).get(joint)
     # A column that the mapping names for this joint is required, so that its absence is an error.
     return channel is not None and (channel.column in have or group not in mapping.made)
@@ -163,14 +163,14 @@ class EffortWatch:
     @property
     def idle(self) -> bool:
         """Whether the search is over: all joints moved, and all have an effort."""
-        return not (self._silent() | self._stood()).any()
+        return not (self._without_useful_effort() | self._at_rest()).any()
 
     @property
     def resting(self) -> dict[str, float]:
         """Joints at rest in the whole log, with their positions in rad or m."""
         return {
             self.robot.joint_names[j]: float(0.5 * self._low[j] + 0.5 * self._high[j])
-            for j in np.flatnonzero(self._stood())
+            for j in np.flatnonzero(self._at_rest())
         }
 
     def joints_to_lock(self) -> dict[str, dict[str, tuple[float, float]]]:
@@ -181,15 +181,15 @@ class EffortWatch:
         constant, and the measured torque differs from it by an unknown friction at rest. A constant effort of a joint
         at rest counts as no effort. Other joints without a useful effort are `unmeasured`.
         """
-        names, ends, apart = self.robot.joint_names, self._ends(), self._apart()
+        names, ends, apart = self.robot.joint_names, self._last_joints(), self._resting_branches()
         jaws = self._jaws()
-        if self._silent().all() or apart.all():
+        if self._without_useful_effort().all() or apart.all():
             return {}
         by_reason: dict[str, dict[str, tuple[float, float]]] = {}
-        for j in np.flatnonzero(self._silent() | apart).tolist():
+        for j in np.flatnonzero(self._without_useful_effort() | apart).tolist():
             moved = float(self._high[j] - self._low[j])
             last = ends[j] and j not in jaws
-            if last or apart[j] or self._may_be_held(j):
+            if last or apart[j] or self._can_be_locked(j):
                 steady = UNCHANGED if moved <= STILL else CONSTANT
                 why = WITHOUT if self.mute[j] else APART if apart[j] and not ends[j] else steady
                 by_reason.setdefault(why, {})[names[j]] = (
@@ -207,11 +207,11 @@ class EffortWatch:
             If such a joint has no channel of effort and shares its motor with other joints.
 
         """
-        names, ends, alone = self.robot.joint_names, self._ends(), own_motors(self.robot)
+        names, ends, alone = self.robot.joint_names, self._last_joints(), own_motors(self.robot)
         jaws = self._jaws()
         unmeasured = []
-        for j in np.flatnonzero(self._silent() & ~self._apart()).tolist():
-            if self._silent().all() or self._may_be_held(j) or (ends[j] and j not in jaws):
+        for j in np.flatnonzero(self._without_useful_effort() & ~self._resting_branches()).tolist():
+            if self._without_useful_effort().all() or self._can_be_locked(j) or (ends[j] and j not in jaws):
                 continue
             if alone[j]:
                 unmeasured.append(names[j])
@@ -226,7 +226,7 @@ class EffortWatch:
                 )
         return tuple(unmeasured)
 
-    def _may_be_held(self, j: int) -> bool:
+    def _can_be_locked(self, j: int) -> bool:
         # A joint within the chain can be locked if it is at rest and no other joint's motor moves it.
         independent = self.robot.joint_names[j] not in self.mapping.effort or bool(own_motors(self.robot)[j])
         return independent and bool(self._high[j] - self._low[j] <= STILL)
@@ -237,27 +237,27 @@ class EffortWatch:
         # A joint of an arm without limits is accepted: it is a pendulum without a motor.
         robot = self.robot
         moved, free = self._high - self._low, (1.0 + BEYOND) * (robot.limits.upper - robot.limits.lower)
-        turns = self._ends() & own_motors(robot) & ~np.array(robot.prismatic)
+        turns = self._last_joints() & own_motors(robot) & ~np.array(robot.prismatic)
         hands = np.isin(robot.joint_names, sorted(hand_joints(robot)))
         jaws = np.flatnonzero(turns & (moved > STILL) & (moved <= free) & (np.isfinite(free) | ~hands))
         return frozenset(jaws.tolist()) if len(jaws) <= MOST_JAWS else frozenset()
 
-    def _stood(self) -> Bool:
+    def _at_rest(self) -> Bool:
         # Without any position both ends are infinite with low > high: the joint is not known to be at rest.
         return np.asarray((self._low <= self._high) & (self._high - self._low <= STILL))
 
-    def _silent(self) -> Bool:
+    def _without_useful_effort(self) -> Bool:
         # A constant effort is no measurement: gravity on a wrist changes with the pose of the arm, and the constant
         # effort of a finger is its commanded grip force. A single value cannot change.
         return self.mute | ((self._efforts > 1) & (self._most <= self._least))
 
-    def _apart(self) -> Bool:
+    def _resting_branches(self) -> Bool:
         # Joints at rest for which all joints on the same branches are at rest.
-        return self._stood() & ~on_branches_of(self.robot, ~self._stood())
+        return self._at_rest() & ~on_branches_of(self.robot, ~self._at_rest())
 
-    def _ends(self) -> Bool:
+    def _last_joints(self) -> Bool:
         # Joints without effort that carry no joint with one.
-        silent = self._silent()
+        silent = self._without_useful_effort()
         return np.asarray(silent & ~carriers(self.robot, ~silent))
 
 
@@ -294,7 +294,7 @@ def reason_of(why: str, joints: Mapping[str, tuple[float, float]], robot: RobotM
 
 # A joint may exceed its limits by this share of their range, and a revolute joint by this angle (rad) in addition: the
 # limits in a URDF are often a little tighter than those of the robot.
-JOINT_LIMITS_BEYOND, BESIDE = 0.1, 0.05
+JOINT_LIMITS_BEYOND, ANGLE_BEYOND = 0.1, 0.05
 # Share of the rows outside the limits from which the zero is wrong. A motion that merely exceeds its limits returns,
 # and with a wrong zero some positions still fall within the limits.
 OUTSIDE = 0.8
@@ -309,7 +309,7 @@ def room(robot: RobotModel) -> tuple[Float, Float]:
     low, high = robot.limits.lower, robot.limits.upper
     limited = np.isfinite(low) & np.isfinite(high) & (high > low)
     slack = np.where(limited, JOINT_LIMITS_BEYOND * np.where(limited, high - low, 0.0), 0.0)
-    slack += np.where(robot.prismatic, 0.0, BESIDE)
+    slack += np.where(robot.prismatic, 0.0, ANGLE_BEYOND)
     return np.where(limited, low - slack, -np.inf), np.where(limited, high + slack, np.inf)
 
 
@@ -446,7 +446,7 @@ def check_limits(
         return
     finding = f"positions outside the joint limits: {wording.readings(displaced, watch.turned)}"
     expected = "positions relative to the zero of the URDF"
-    if (displaced <= _indifferent(robot)).all():
+    if (displaced <= _zero_is_irrelevant(robot)).all():
         diagnostics.warn(
             "outside-limits",
             f"{finding}; no torque depends on the zero of these joints; {wording.advice(displaced)}",
@@ -455,7 +455,7 @@ def check_limits(
         diagnostics.claim("outside-limits", found=finding, expected=expected, do=wording.advice(displaced))
 
 
-def _indifferent(robot: RobotModel) -> Bool:
+def _zero_is_irrelevant(robot: RobotModel) -> Bool:
     """Mask (n,) of joints whose zero no torque depends on: slides of the base, and vertical axes of the base."""
     indifferent = np.zeros(robot.n, dtype=np.bool_)
     gravity = np.asarray(robot.gravity)
@@ -499,7 +499,7 @@ class _LimitText:
             turned = f"or, if signs are flipped, set position.sign = {{ {signs} }}; "
         else:
             turned = ""
-        shift = self._of_all(displaced)
+        shift = self._common_half_turn(displaced)
         if shift is not None:
             every = [j for j in range(self.robot.n) if not self.robot.prismatic[j]]
             return (
@@ -519,7 +519,7 @@ class _LimitText:
         ]
         return f"set {', '.join(parts)} under [log]; {turned}correct the limits if they are wrong"
 
-    def _of_all(self, displaced: Bool) -> float | None:
+    def _common_half_turn(self, displaced: Bool) -> float | None:
         """Half turn that brings every revolute joint within its limits, if several are outside; else None."""
         hands = hand_joints(self.robot)
         turning = ~np.array(self.robot.prismatic)

@@ -88,9 +88,10 @@ def find_exchange(
     Exchange or None
 
     """
-    others = [_left(replace(robot, gravity=gravity), q, dq, ddq, tau) for gravity in directions]
+    others = [_unexplained(replace(robot, gravity=gravity), q, dq, ddq, tau) for gravity in directions]
     candidates = [
-        (_left(robot, *motion, effort), exchange) for exchange, motion, effort in _exchanges(q, dq, ddq, tau)
+        (_unexplained(robot, *motion, effort), exchange)
+        for exchange, motion, effort in _exchanges(q, dq, ddq, tau)
     ]
     if not candidates:
         return None
@@ -111,7 +112,7 @@ def _exchanges(
         yield Exchange((a, b), "columns", "position, velocity and effort"), moved, tau[:, order]
 
 
-def _left(robot: RobotModel, q: Float, dq: Float, ddq: Float, tau: Float) -> float:
+def _unexplained(robot: RobotModel, q: Float, dq: Float, ddq: Float, tau: Float) -> float:
     """Sum over joints of the log of the variance share of the torque that inertia and friction do not explain."""
     x, v, a = (np.ascontiguousarray(part) for part in robot.tree_motion(q, dq, ddq))
     bodies = inverse_dynamics(robot.tree, robot.inertia_prior, x, v, a) @ robot.projection
@@ -164,7 +165,7 @@ class Mounting:
     degrees: float
 
 
-def hangs_turned(
+def reversed_mounting(
     robot: RobotModel, gravity: Float, inertial: Float, dq: Float, tau: Float, opposed: Sequence[int]
 ) -> Mounting | None:
     """Reversed gravity if inertia and friction of the `opposed` joints have the right sign; None if signs are flipped.
@@ -188,7 +189,9 @@ def hangs_turned(
     if len(opposed) < 2:
         return None
     resist = sum(
-        _with_the_motion(_others(inertial[:, j], dq[:, j]), gravity[:, j, None], tau[:, j], -np.ones(1))
+        _signed_resistance(
+            _other_regressors(inertial[:, j], dq[:, j]), gravity[:, j, None], tau[:, j], -np.ones(1)
+        )
         for j in opposed
     )
     return Mounting(-robot.gravity, 180.0) if resist > 0 else None
@@ -229,12 +232,12 @@ def find_mounting(
         axis=2,
     )
     swing = np.linalg.norm(along.std(axis=0), axis=1)
-    heavy = weighs(swing, inertial)
+    heavy = loaded_by_gravity(swing, inertial)
     if balanced is not None:
         heavy &= ~balanced
     columns, rest, others = [], [], []
     for j in np.flatnonzero(heavy):
-        other = _others(inertial[:, j], dq[:, j])
+        other = _other_regressors(inertial[:, j], dq[:, j])
         Q, _ = np.linalg.qr(other)
         X, y = (values - Q @ (Q.T @ values) for values in (along[:, j], tau[:, j]))
         # Scaled so that all joints have the same weight, from base to tool.
@@ -254,31 +257,31 @@ def find_mounting(
     # The best that gravity can do: a separate direction for each joint.
     free = sum(float(((y - X @ np.linalg.lstsq(X, y, rcond=1e-6)[0]) ** 2).sum()) for X, y in pairs)
     left = sum(float(((y - X @ direction) ** 2).sum()) for X, y in pairs) - free
-    declared = sum(_left_by(X @ robot.gravity / size, y) for X, y in pairs) - free
+    declared = sum(_unexplained_by(X @ robot.gravity / size, y) for X, y in pairs) - free
     if degrees < TURNED or whole - free < GRAVITY * whole or left > LEFT * min(whole - free, declared):
         return None
-    if sum(_with_the_motion(*signals, direction) for signals in others) <= 0:
+    if sum(_signed_resistance(*signals, direction) for signals in others) <= 0:
         return None
     return Mounting(square(direction / length) * size, degrees)
 
 
-def _others(inertial: Float, dq: Float) -> Float:
+def _other_regressors(inertial: Float, dq: Float) -> Float:
     """Regressors (S, 4) of a joint's torque besides gravity: inertia, viscous friction, dry friction, offset."""
     return np.column_stack([inertial, dq, np.tanh(dq / MOUNTING_SIGN_WIDTH), np.ones(len(dq))])
 
 
-def weighs(swing: Float, inertial: Float) -> Bool:
+def loaded_by_gravity(swing: Float, inertial: Float) -> Bool:
     """Mask (n,) of joints loaded by gravity, by the deviation (n,) of gravity torque and by inertial torque (S, n)."""
     return np.asarray((swing > SHARE * swing.max(initial=0.0)) & (swing > OF_INERTIAL * inertial.std(axis=0)))
 
 
-def _left_by(x: Float, y: Float) -> float:
+def _unexplained_by(x: Float, y: Float) -> float:
     """Sum of squares of y that a column with a nonnegative factor does not explain."""
     factor = max(float(x @ y), 0.0) / max(float(x @ x), 1e-300)
     return float(((y - factor * x) ** 2).sum())
 
 
-def _with_the_motion(other: Float, along: Float, tau: Float, direction: Float) -> float:
+def _signed_resistance(other: Float, along: Float, tau: Float, direction: Float) -> float:
     """Variance of inertial and friction torque, negative if they drive the joint instead of resisting its motion."""
     coefficients = np.linalg.lstsq(other, tau - along @ direction, rcond=1e-9)[0]
     inertia, friction = other[:, 0] * coefficients[0], other[:, 1:3] @ coefficients[1:3]
@@ -384,7 +387,7 @@ def check_against_prior(
             _claim_mounting(diagnostics, mounting)
         return
     swing = g.std(axis=0)
-    heavy = np.flatnonzero(weighs(swing, h)).tolist()
+    heavy = np.flatnonzero(loaded_by_gravity(swing, h)).tolist()
     heavy = [j for j in heavy if balanced is None or not balanced[j]]
     if not heavy:
         return
@@ -404,14 +407,14 @@ def check_against_prior(
         light = [j for j in np.flatnonzero(swing > LIGHT * swing.max()).tolist() if j not in heavy]
         _report_without_gravity(robot.joint_names, fits, {j: fit(j) for j in light}, diagnostics)
     opposed = [j for j, joint_fit in fits.items() if joint_fit.opposes_gravity(j)]
-    hung = hangs_turned(robot, g, h, states.dq, tau, opposed) if len(opposed) == len(fits) else None
+    hung = reversed_mounting(robot, g, h, states.dq, tau, opposed) if len(opposed) == len(fits) else None
     if hung is not None:
         _claim_mounting(diagnostics, hung)
         return
     if len(opposed) == len(fits):
         others = np.flatnonzero(swing > LIGHT * swing.max()).tolist()
         every = fits | {j: fit(j) for j in others if j not in fits and (balanced is None or not balanced[j])}
-        if _claim_turned(robot.joint_names, every, diagnostics):
+        if _claim_flipped_signs(robot.joint_names, every, diagnostics):
             return
     _claim_by_joint(robot, fits, diagnostics)
 
@@ -451,7 +454,9 @@ def all_turned(diagnostics: Diagnostics) -> bool:
     )
 
 
-def _claim_turned(names: Sequence[str], fits: Mapping[int, _PriorFit], diagnostics: Diagnostics) -> bool:
+def _claim_flipped_signs(
+    names: Sequence[str], fits: Mapping[int, _PriorFit], diagnostics: Diagnostics
+) -> bool:
     """Claim that all efforts have the opposite sign, if several joints show it and none contradicts it."""
     turned = [j for j, fit in fits.items() if fit.opposes_gravity(j)]
     if len(turned) < 2 or any(fit.carries_gravity(j) for j, fit in fits.items()):

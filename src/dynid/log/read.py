@@ -135,7 +135,7 @@ def mapped_tables(
     there, file = tables[0].column_names, str(tables[0].path)
     remarks = Diagnostics()
     if mapping is None:  # a recording of `dynid convert` contains its mapping
-        mapping = as_channel_map(_own_section(tables[0], extra), robot)
+        mapping = as_channel_map(_recorded_section(tables[0], extra), robot)
     absent = absent_joints(mapping, [name for table in tables for name in table.column_names], robot)
     if absent:
         places = {joint: rest_position(robot, joint) for joint in absent}
@@ -165,7 +165,7 @@ def mapped_tables(
         positions = [channel.column for channel in chosen.position.values()]
         tables = [OnOneClock(table, chosen.time, positions, clocks) for table in tables]
     available = trajectories_in(tables, chosen)
-    if mapping is None and (rows := _begun_anew(available, chosen)):
+    if mapping is None and (rows := _restart_rows(available, chosen)):
         chosen = replace(chosen, trajectory=MOTION)
         tables = [with_motions(table, chosen.time.column) for table in tables]
         available = trajectories_in(tables, chosen)
@@ -178,7 +178,7 @@ def mapped_tables(
     return Source(robot, chosen, tuple(tables), trajectories), tuple(remarks)
 
 
-def _own_section(table: Table, extra: Sequence[str]) -> dict[str, Any] | None:
+def _recorded_section(table: Table, extra: Sequence[str]) -> dict[str, Any] | None:
     """The [log] table of a recording, with the requested ones of its further channels; None for other tables."""
     section: Mapping[str, Any] | None = getattr(table, "section", None)
     if section is None:
@@ -187,7 +187,7 @@ def _own_section(table: Table, extra: Sequence[str]) -> dict[str, Any] | None:
     return {**section, "extra": {name: further[name] for name in extra if name in further}}
 
 
-def _begun_anew(trajectories: Trajectories, chosen: ChannelMap) -> tuple[int, ...]:
+def _restart_rows(trajectories: Trajectories, chosen: ChannelMap) -> tuple[int, ...]:
     """Rows at which further recordings begin in a file without a column that names them; () if there are none."""
     if chosen.trajectory is not None or chosen.sort:
         return ()
@@ -301,7 +301,7 @@ def read_log(
     if chosen is not None and len(files) > 1:
         tables = _with_parts_together(tables, chosen)
     tables = of_joints(tables, robot, chosen, topics)
-    return _with_joints_held(*mapped_tables(tables, robot, chosen, select, extra))
+    return _with_joints_locked(*mapped_tables(tables, robot, chosen, select, extra))
 
 
 def _with_parts_together(tables: list[Table], mapping: ChannelMap) -> list[Table]:
@@ -316,7 +316,7 @@ def _with_parts_together(tables: list[Table], mapping: ChannelMap) -> list[Table
     return whole if whole and all(wanted <= {*table.column_names} for table in whole) else tables
 
 
-def _with_joints_held(source: Source, remarks: tuple[Diagnostic, ...]) -> Log:
+def _with_joints_locked(source: Source, remarks: tuple[Diagnostic, ...]) -> Log:
     """Log of a source in which joints without a useful effort are locked at their positions."""
     log = Log(source.robot, source, source.trajectories, remarks)
     if not log.mapping.effort:
@@ -474,9 +474,9 @@ class Log:
                 expected=", ".join(robot.joint_names),
             )
         values = {joint: robot.locked[joint] for joint in gone}
-        return self._holding(values, self._elsewhere(values)) if gone else self
+        return self._with_locked(values, self._moved_locked_joints(values)) if gone else self
 
-    def _elsewhere(self, values: Mapping[str, float]) -> tuple[Diagnostic, ...]:
+    def _moved_locked_joints(self, values: Mapping[str, float]) -> tuple[Diagnostic, ...]:
         # Joints locked in the model that have another position in this log, or move in it.
         remarks = Diagnostics()
         for joint, at in values.items():
@@ -492,7 +492,7 @@ class Log:
                 )
         return tuple(remarks)
 
-    def _holding(self, values: Mapping[str, float], remarks: Sequence[Diagnostic] = ()) -> Log:
+    def _with_locked(self, values: Mapping[str, float], remarks: Sequence[Diagnostic] = ()) -> Log:
         robot = lock_joints(self.robot, values).robot
         resting = {joint: at for joint, at in self.resting.items() if joint not in values}
         return replace(self, robot=robot, own_remarks=(*self.own_remarks, *remarks), resting=resting)
@@ -501,7 +501,7 @@ class Log:
         """Log with some of its joints locked at positions in rad or m, and a remark with the reason."""
         remarks = Diagnostics()
         locked(self.robot, values, reason, remarks)
-        return self._holding(values, tuple(remarks)) if values else self
+        return self._with_locked(values, tuple(remarks)) if values else self
 
     def without_efforts(self, joints: Sequence[str], remarks: Sequence[Diagnostic] = ()) -> Log:
         """Log in which some joints are `unmeasured`: their motion is used, their equations are left out."""
@@ -591,7 +591,7 @@ class Log:
         by_joint = {key: values for key, values in given.items() if values is not None}
         arrays = Arrays(t, by_joint, tuple(joints or robot.joint_names), trajectory, extra or {})
         mapping = as_channel_map(arrays.section(units or {}), robot)
-        return _with_joints_held(*mapped_tables([arrays.table(name)], robot, mapping, (Selection(),), ()))
+        return _with_joints_locked(*mapped_tables([arrays.table(name)], robot, mapping, (Selection(),), ()))
 
     @staticmethod
     def from_frame(
@@ -631,7 +631,9 @@ class Log:
 
         """
         tables = [frame_table(frame, name)]
-        return _with_joints_held(*mapped_tables(tables, robot, as_channel_map(mapping, robot), select, extra))
+        return _with_joints_locked(
+            *mapped_tables(tables, robot, as_channel_map(mapping, robot), select, extra)
+        )
 
     def overview(self) -> Overview:
         """Overview of the files, trajectories and channels of the log."""

@@ -68,7 +68,7 @@ def sign_evidence(effort: Float, position: Float) -> float:
         beyond = int(np.searchsorted(far, at))
         start = max(first, int(far[beyond - 1]) + 1 if beyond else 0)
         end = min(last, int(far[beyond]) if beyond < len(far) else len(effort))
-        start, end = _one_way(position, start, end, at)
+        start, end = _part_in_one_direction(position, start, end, at)
         around = effort[start:end]
         if min(at - start, end - at - 1) < SIDE or (around == 0).mean() > SWITCHED_OFF:
             continue
@@ -84,7 +84,7 @@ def _roughness(values: Float) -> float:
     return float(((values - basis @ (basis.T @ values)) ** 2).sum())
 
 
-def _one_way(position: Float, start: int, end: int, at: int) -> tuple[int, int]:
+def _part_in_one_direction(position: Float, start: int, end: int, at: int) -> tuple[int, int]:
     """Part of start..end around sample `at` in which the joint does not reverse."""
     while end - start > 2:
         path = position[start:end]
@@ -223,7 +223,7 @@ class RecordingWatch:
     ----------
     effort_step : ndarray, shape (n_joints,)
         Quantisation step of the efforts, 0 if none.
-    beside : ndarray, shape (2, n_joints)
+    next_to_end : ndarray, shape (2, n_joints)
         Share of the samples one step below the upper end and one step above the lower end of the efforts.
 
     """
@@ -236,15 +236,15 @@ class RecordingWatch:
         self._uneven: list[Float | None] = [None] * n
         self.least, self.most = np.full(n, np.inf), np.full(n, -np.inf)
         self.lost_sign, self.effort_step = np.zeros(n), np.zeros(n)
-        self.beside_count = np.zeros((2, n))
+        self.next_to_end_count = np.zeros((2, n))
         self.one_sided = OneSidedWatch(robot.joint_names)
         self.jumps: list[tuple[float, float]] = []
         self._rest: list[tuple[Float, Float, Float]] = []  # rows that are not in a window yet
 
     @property
-    def beside(self) -> Float:
+    def next_to_end(self) -> Float:
         """Share (2, n) of the samples one quantisation step away from each end."""
-        return self.beside_count / max(self.rows, 1)
+        return self.next_to_end_count / max(self.rows, 1)
 
     def see(self, chunk: RawChunk) -> None:
         """Take a chunk and examine the windows that it completes."""
@@ -361,7 +361,7 @@ class RecordingWatch:
                     continue
                 # A coarse effort repeats each of its steps many times.
                 once = b - a > FROZEN_TIMES * longest and turns(path, FROZEN_MOTION) >= FROZEN_TURNS
-                if _goes_on_by_a_step(values, a, b):
+                if _continues_by_single_steps(values, a, b):
                     continue
                 if np.ptp(path) > FROZEN_MOTION and (inside or once):
                     self.frozen[j] += float(t[b] - t[a])
@@ -383,21 +383,21 @@ class RecordingWatch:
         further = np.stack(
             [high > self.most + 0.5 * self.effort_step, low < self.least - 0.5 * self.effort_step]
         )
-        self.beside_count = np.where(further, 0.0, self.beside_count)
+        self.next_to_end_count = np.where(further, 0.0, self.next_to_end_count)
         self.least, self.most = np.fmin(self.least, low), np.fmax(self.most, high)
         # Only a window that comes near an end can have samples next to it.
         for j in np.flatnonzero(self.effort_step > 0):
             step = self.effort_step[j]
             if self.most[j] - high[j] < 1.5 * step:
-                self.beside_count[0, j] += _beside(self.most[j] - effort[j], step)
+                self.next_to_end_count[0, j] += _count_next_to_end(self.most[j] - effort[j], step)
             if low[j] - self.least[j] < 1.5 * step:
-                self.beside_count[1, j] += _beside(effort[j] - self.least[j], step)
+                self.next_to_end_count[1, j] += _count_next_to_end(effort[j] - self.least[j], step)
 
     def _jumps(self, t: Float, q: Float, start: int) -> None:
         # Examines rows t (T,) of positions (n, ...), which begin at row `start`.
         whole_lines = np.isfinite(line_ranges(q, start, len(t)).sum(axis=1))
         greatest = line_unevenness(q, EVEN_SHARE * np.sqrt(whole_lines.sum()), start, len(t))
-        if not whole_lines.any() or _even(greatest[whole_lines, 1], len(t) - 9):
+        if not whole_lines.any() or _cannot_jump(greatest[whole_lines, 1], len(t) - 9):
             return
         lines = q[whole_lines, start : start + len(t)]
         # Three steps compared with three before and three after, so that one late sample is no jump.
@@ -453,7 +453,7 @@ def _rounding(lines: Float) -> Float:
     return np.where(np.isfinite(least), RECORDING_FAULTS_ROUNDED * least, 0.0)
 
 
-def _beside(away: Float, step: float) -> int:
+def _count_next_to_end(away: Float, step: float) -> int:
     """Number of samples one quantisation step away from an end, by their distances (T,) from the end."""
     return int(np.count_nonzero((away > 0.5 * step) & (away < 1.5 * step)))
 
@@ -464,7 +464,7 @@ def _runs(values: Float) -> tuple[Int, Int]:
     return np.concatenate([[0], edges]), np.concatenate([edges, [len(values)]]) - 1
 
 
-def _goes_on_by_a_step(values: Float, a: int, b: int) -> bool:
+def _continues_by_single_steps(values: Float, a: int, b: int) -> bool:
     """Whether values (T,) that change by single quantisation steps also do so before and after a run from a to b.
 
     A coarse effort does so where it reverses slowly; a frozen effort makes a larger step afterwards.
@@ -490,13 +490,13 @@ def _comes_to_rest(path: Float) -> bool:
 def _has_run(true: Bool, length: int) -> Bool:
     """Mask (L,) of the lines of `true` (L, T) with a run of at least `length` true values."""
     # First with one value in LOOKED_AT, which excludes most lines.
-    has_run = np.array(_all_of(true[:, ::LOOKED_AT], length // LOOKED_AT).any(axis=1))
+    has_run = np.array(_starts_of_runs(true[:, ::LOOKED_AT], length // LOOKED_AT).any(axis=1))
     lines = np.flatnonzero(has_run)
-    has_run[lines] = _all_of(true[lines], length).any(axis=1)
+    has_run[lines] = _starts_of_runs(true[lines], length).any(axis=1)
     return has_run
 
 
-def _all_of(true: Bool, length: int) -> Bool:
+def _starts_of_runs(true: Bool, length: int) -> Bool:
     # Starts of runs of `length` true values, by doubling.
     have = 1
     while have < length and true.shape[1]:
@@ -506,7 +506,7 @@ def _all_of(true: Bool, length: int) -> Bool:
     return true
 
 
-def _even(below: Float, samples: int) -> bool:
+def _cannot_jump(below: Float, samples: int) -> bool:
     """Whether no sample can be a jump, by a bound that needs no median.
 
     The significance of a jump is at most the root of the sum over joints of (size / standard deviation)^2, with the
@@ -586,7 +586,7 @@ def look_at_peaks(
     moved: Bool,
     sink: Diagnostics,
     step: Float | None = None,
-    beside: Float | None = None,
+    next_to_end: Float | None = None,
 ) -> tuple[Float, Float]:
     """Report clipped, coarse and constant efforts.
 
@@ -604,7 +604,7 @@ def look_at_peaks(
         Receives warnings, and the claim constant-effort.
     step : ndarray, shape (n_joints,), optional
         Quantisation step of the efforts; 0 or None means none.
-    beside : ndarray, shape (2, n_joints), optional
+    next_to_end : ndarray, shape (2, n_joints), optional
         Share of the samples one step away from each end, since quantised samples accumulate at the ends, too.
 
     Returns
@@ -623,7 +623,9 @@ def look_at_peaks(
             f"effort in steps of {steps[k]:.3g}, {100 * steps[k] / span[k]:.2g} % of its range: log more digits",
             Place(joint=names[k]),
         )
-    gathered = np.where(steps > 0, GATHERED * (np.zeros_like(shares) if beside is None else beside), 0.0)
+    gathered = np.where(
+        steps > 0, GATHERED * (np.zeros_like(shares) if next_to_end is None else next_to_end), 0.0
+    )
     least = np.maximum(SATURATED_SHARE, gathered)
     cut_off = np.where(shares > least, extreme * np.array([[1.0], [-1.0]]), np.nan)
     for k in np.flatnonzero((cut_off[0] == cut_off[1]) & moved).tolist():

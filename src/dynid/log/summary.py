@@ -509,10 +509,10 @@ def _read(table: Table, columns: tuple[str, ...], rows: int | None) -> dict[str,
     for batch in source.batches(columns, ROWS if rows is None else max(rows, 1), 0, rows):
         for name in columns:
             parts[name].append(batch[name])
-    return {name: _whole(values) for name, values in parts.items()}
+    return {name: _concatenated(values) for name, values in parts.items()}
 
 
-def _whole(parts: Sequence[Float | Text]) -> Values:
+def _concatenated(parts: Sequence[Float | Text]) -> Values:
     if not any(isinstance(part, Text) for part in parts):
         numbers = [part for part in parts if not isinstance(part, Text)]
         return np.concatenate(numbers) if numbers else np.zeros(0)

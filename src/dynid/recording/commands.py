@@ -15,7 +15,7 @@ from dynid.robot.drive import Servo
 # Torque computed from commands: its delay, and the slopes for a controller's damping.
 
 # Past rows kept for interpolation, whose slopes need one row on each side.
-BESIDE = 2
+NEIGHBOURS = 2
 # rad or m: if a joint moves by more while its logged velocity is constant, the velocity was not measured.
 MOVED = 2e-3
 
@@ -127,7 +127,7 @@ def delayed(chunks: Iterator[RawChunk], servo: Servo) -> Iterator[RawChunk]:
                 tau = servo.torque(chunk.q, speed, *np.split(tau, 3, axis=1))
             part = taken(replace(chunk, tau=tau), index)
             yield replace(part, first_row=chunk.first_row + int(index[0]))
-        needed = int(np.searchsorted(whole.t, whole.t[-1] - seconds)) - BESIDE
+        needed = int(np.searchsorted(whole.t, whole.t[-1] - seconds)) - NEIGHBOURS
         past = taken(whole, slice(max(needed, 0), None))
 
 

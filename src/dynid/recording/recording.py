@@ -92,7 +92,7 @@ class Recording:
                 size += _bytes_of(chunk)
                 if size > IN_MEMORY:
                     self._spill()
-                chunks.append(self._spilled.add(chunk) if size > IN_MEMORY else _locked(chunk))
+                chunks.append(self._spilled.add(chunk) if size > IN_MEMORY else _read_only(chunk))
 
     def __contains__(self, trajectory: Trajectory) -> bool:
         return trajectory in self._chunks
@@ -140,7 +140,7 @@ def _bytes_of(chunk: RawChunk) -> int:
     return sum(array.nbytes for array in _arrays_of(chunk))
 
 
-def _locked(chunk: RawChunk) -> RawChunk:
+def _read_only(chunk: RawChunk) -> RawChunk:
     # All readers of the recording share these arrays.
     for array in _arrays_of(chunk):
         array.setflags(write=False)

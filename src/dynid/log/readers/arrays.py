@@ -150,7 +150,7 @@ class ArrayTable:
             array for array in arrays if _is_usable(array) or (_is_text(array) and array.shape[0] == usual)
         ]
         fields = [_Field(array, _row_axis(array.shape, usual)) for array in usable]
-        fields, longer = _of_one_length(fields)
+        fields, longer = _cut_to_one_length(fields)
         self._places = {name: (field, i) for field in fields for i, name in enumerate(field.columns)}
         self.column_names = tuple(self._places)
         if len(self.column_names) < sum(len(field.columns) for field in fields):
@@ -365,7 +365,7 @@ def _labelled(arrays: Sequence[StoredArray]) -> list[StoredArray]:
     ]
 
 
-def _of_one_length(fields: Sequence[_Field]) -> tuple[list[_Field], list[str]]:
+def _cut_to_one_length(fields: Sequence[_Field]) -> tuple[list[_Field], list[str]]:
     """Cut the last row of fields that are one row longer than the others; return the fields and the names of those cut.
 
     A rollout contains the state before each input and after the last one. Signals with a separate clock have such a
@@ -379,7 +379,7 @@ def _of_one_length(fields: Sequence[_Field]) -> tuple[list[_Field], list[str]]:
     short, long = ([field for field in fields if field.rows == count] for count in (rows, rows + 1))
     of_short, of_long = (_clocks(part, rows) for part in (short, long))
     # Cutting would separate values from their times, or pair clocks that disagree.
-    if len(of_long) == len(long) or not _agree(list(of_short.values()), list(of_long.values())):
+    if len(of_long) == len(long) or not _clocks_agree(list(of_short.values()), list(of_long.values())):
         return list(fields), []
     return [replace(field, most=rows) if field in long else field for field in fields], list(
         dict.fromkeys(field.array.name for field in long)
@@ -403,15 +403,16 @@ def _clocks(fields: Sequence[_Field], rows: int) -> dict[str, Float]:
     return clocks
 
 
-def _agree(some: Sequence[Float], others: Sequence[Float]) -> bool:
+def _clocks_agree(some: Sequence[Float], others: Sequence[Float]) -> bool:
     """Whether each clock (T,) of the smaller set equals one of the other set; true if a set is empty."""
     fewer, more = sorted((some, others), key=len)
     return all(
-        any(np.allclose(clock, other, rtol=0.0, atol=_apart(clock)) for other in more) for clock in fewer
+        any(np.allclose(clock, other, rtol=0.0, atol=_clock_tolerance(clock)) for other in more)
+        for clock in fewer
     )
 
 
-def _apart(clock: Float) -> float:
+def _clock_tolerance(clock: Float) -> float:
     return _SAME_STEP * float(np.ptp(clock)) / len(clock)
 
 

@@ -304,7 +304,7 @@ def blocks(
     numbers = dict.fromkeys(decoders, 0)
     began: dict[Topic, int] = {}
 
-    def taken(topic: Topic) -> tuple[Topic, Int, Sequence[Group]]:
+    def flush(topic: Topic) -> tuple[Topic, Int, Sequence[Group]]:
         block, received = raws[topic], np.array(times[topic], dtype=np.int64)
         raws[topic], times[topic] = [], []
         numbers[topic] += len(block)
@@ -323,8 +323,8 @@ def blocks(
         raws[topic].append(raw)
         times[topic].append(time)
         if len(raws[topic]) >= rows:
-            yield taken(topic)
-    yield from (taken(topic) for topic in decoders if raws[topic])
+            yield flush(topic)
+    yield from (flush(topic) for topic in decoders if raws[topic])
 
 
 def present_joints(bag_survey: Survey, joints: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -360,7 +360,7 @@ def chosen_topics(bag_survey: Survey, joints: Sequence[str], asked: Sequence[str
     if not bag_survey.sorts:
         raise no_joint_states(bag_survey.bag)
     if asked:
-        topics = tuple(_named(bag_survey, name) for name in asked)
+        topics = tuple(_topic_named(bag_survey, name) for name in asked)
         missing = [joint for joint in joints if joint not in bag_survey.names(topics)]
         if missing:
             raise _missing_joints(bag_survey, missing, topics)
@@ -382,14 +382,14 @@ def chosen_topics(bag_survey: Survey, joints: Sequence[str], asked: Sequence[str
     raise InputError(
         "several-topics",
         found="the robot's joints on several topics: "
-        + ", ".join(_described(bag_survey, topic) for topic in best),
+        + ", ".join(_topic_text(bag_survey, topic) for topic in best),
         expected="one topic",
         do=f'choose with --topic {best[0].name}, or topic = "{best[0].name}" under [log]',
         place=place,
     )
 
 
-def _described(bag_survey: Survey, topic: Topic) -> str:
+def _topic_text(bag_survey: Survey, topic: Topic) -> str:
     sorts = bag_survey.sorts[topic]
     first, last = min(sort.received[0] for sort in sorts), max(sort.received[1] for sort in sorts)
     count = sum(sort.count for sort in sorts)
@@ -398,7 +398,7 @@ def _described(bag_survey: Survey, topic: Topic) -> str:
     return f"{topic.name} ({topic.kind.rpartition('/')[2]}, {count} messages{rate}: {', '.join(kinds)})"
 
 
-def _named(bag_survey: Survey, name: str) -> Topic:
+def _topic_named(bag_survey: Survey, name: str) -> Topic:
     topics = {topic.name: topic for topic, sorts in bag_survey.sorts.items() if sorts}
     if name in topics or f"/{name}" in topics:
         return topics.get(name) or topics[f"/{name}"]
@@ -662,7 +662,7 @@ def sources_of(bag_survey: Survey, wanted: Wanted, sink: Diagnostics) -> Sources
     sources: list[Source] = []
     for topics in dict.fromkeys(group for group, _ in wanted.values()):
         columns = {name: item for name, (group, item) in wanted.items() if group == topics}
-        sources += _covering(bag_survey, topics, columns)
+        sources += _covering_sources(bag_survey, topics, columns)
     for topic in dict.fromkeys(source.topic for source in sources):
         _report_partial(bag_survey, topic, [source for source in sources if source.topic == topic], sink)
     header = all(source.dated for source in sources)
@@ -697,7 +697,9 @@ def sources_of(bag_survey: Survey, wanted: Wanted, sink: Diagnostics) -> Sources
     return Sources(bag_survey, tuple(sources), header, low, high, origin)
 
 
-def _covering(bag_survey: Survey, topics: Sequence[Topic], columns: Mapping[str, Item]) -> list[Source]:
+def _covering_sources(
+    bag_survey: Survey, topics: Sequence[Topic], columns: Mapping[str, Item]
+) -> list[Source]:
     sorts = [sort for topic in topics for sort in bag_survey.sorts[topic]]
     counts: dict[tuple[Topic, frozenset[Item]], int] = {}
     rest = set(columns.values())
@@ -975,7 +977,7 @@ class BagTable:
         # Batches have full length, so that the checks of a log do not depend on the blocks of its reader.
         waiting: list[dict[str, Float]] = []
         waiting_rows = 0
-        for block in _part(sources.stream(columns), columns, start, stop):
+        for block in _row_range(sources.stream(columns), columns, start, stop):
             waiting.append(block)
             waiting_rows += len(block[TIME])
             if waiting_rows < rows:
@@ -1007,7 +1009,7 @@ class BagTable:
         return positions
 
 
-def _part(
+def _row_range(
     blocks: Iterator[dict[str, Float]], columns: Sequence[str], start: int, stop: int | None
 ) -> Iterator[dict[str, Float]]:
     position = 0
@@ -1039,9 +1041,9 @@ def _report_choice(
     place = Place(file=str(bag_survey.path))
     names = ", ".join(topic.name for topic in topics)
     others = [topic.name for topic, sorts in bag_survey.sorts.items() if sorts and topic not in topics]
-    beside = f"; not read: {', '.join(others)}" if others else ""
+    not_read = f"; not read: {', '.join(others)}" if others else ""
     count = sum(sort.count for topic in topics for sort in bag_survey.sorts[topic])
-    sink.note("topic", f"{count} messages of {names} are read{beside}", place)
+    sink.note("topic", f"{count} messages of {names} are read{not_read}", place)
     more = [name for name in bag_survey.names(topics) if name not in joints]
     if more:
         sink.note("other-joints", f"joints that are not in the robot are ignored: {', '.join(more)}", place)

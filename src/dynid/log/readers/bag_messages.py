@@ -167,14 +167,14 @@ class Decoder:
                     rows, data = rows[~same], data[~same]
             while len(rows):
                 if self.tries >= MAX_LAYOUTS:
-                    yield from (_alone(row, alone(row)) for row in rows.tolist())
+                    yield from (_single_group(row, alone(row)) for row in rows.tolist())
                     break
                 self.tries += 1
                 top = int(rows[0])
                 content = alone(top)
                 new_layout = self._layout(raws[top], content)
                 if new_layout is None:
-                    yield _alone(top, content)
+                    yield _single_group(top, content)
                     rows, data = rows[1:], data[1:]
                     continue
                 known.append(new_layout)
@@ -260,10 +260,10 @@ class Decoder:
                 return None
             fields[name] = (first, len(content.names))
         same = np.flatnonzero(_bytes(zeros) == _bytes(all_ones)).tolist()
-        fixed = np.array([at for at in same if self._matters(raw, at, content)], dtype=np.int64)
+        fixed = np.array([at for at in same if self._affects_content(raw, at, content)], dtype=np.int64)
         return _Layout(content.names, _bytes(raw), fixed, at, fields)
 
-    def _matters(self, raw: bytes, at: int, content: _Content) -> bool:
+    def _affects_content(self, raw: bytes, at: int, content: _Content) -> bool:
         # The padding between aligned fields is uninitialised memory and differs between messages.
         changed = bytearray(raw)
         changed[at] ^= 0xFF
@@ -274,7 +274,7 @@ class Decoder:
         return not _same(changed_content, content)
 
 
-def _alone(row: int, content: _Content) -> Group:
+def _single_group(row: int, content: _Content) -> Group:
     fields = {name: values[None] for name, values in content.fields.items()}
     return Group(np.array([row]), content.names, np.array([content.stamp]), fields)
 

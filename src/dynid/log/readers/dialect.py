@@ -99,9 +99,9 @@ def units_of(rows: Sequence[Sequence[str]], width: int, is_missing: Callable[[st
     for k in range(width):
         column_units = dict.fromkeys(_unit(cells[k]) for cells in whole if not is_missing(cells[k]))
         first = next(iter(column_units), "")
-        beside = units_beside(first)
-        same = next((unit for unit in units if unit in beside), first)
-        units.append(same if column_units.keys() <= beside.keys() else "")
+        same_quantity = units_beside(first)
+        same = next((unit for unit in units if unit in same_quantity), first)
+        units.append(same if column_units.keys() <= same_quantity.keys() else "")
     return tuple(units) if any(units) else ()
 
 
@@ -475,7 +475,7 @@ class Dialect:
 
     def as_cells(self, line: str) -> str:
         """Rewrite the lists of a line as cells, and remove the grouping of thousands."""
-        whole = _in_one_piece(line, self.delimiter, self.decimal) if self.grouped else line
+        whole = _without_grouping(line, self.delimiter, self.decimal) if self.grouped else line
         return rewritten_lists(whole, self.lists, self.delimiter)
 
     def cells(self, line: str) -> list[str]:
@@ -553,7 +553,7 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     physical = [line.rstrip("\r") for line in text.split("\n")[:count]]
     written = _whole_lines(physical)
     lines = [line if COMMENT.match(line) else without_units(line) for line in written]
-    plain = _plain(lines)
+    plain = _without_comments(lines)
     if not plain and not any(line.strip() for line in lines):
         raise InputError(
             "file-empty", found="an empty file", expected="a log", place=Place(file=str(path), line=1)
@@ -561,30 +561,30 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     way = ""
     if has_lists([line for _, line in plain]):
         shortened = [rewritten_lists(line, ONE, "") for line in lines]
-        best = _best(_plain(shortened), delimiter, decimal)
+        best = _best_guess(_without_comments(shortened), delimiter, decimal)
         delimiter, decimal = best.delimiter, best.decimal
-        way = QUOTED if _head(shortened, best, _first_row(best))[0] else FLAT
+        way = QUOTED if _header(shortened, best, _first_row(best))[0] else FLAT
         lines = [rewritten_lists(line, way, delimiter) for line in lines]
-        plain = _plain(lines)
-    best = _best(plain, delimiter, decimal)
+        plain = _without_comments(lines)
+    best = _best_guess(plain, delimiter, decimal)
     _check_separator(path, plain, best, delimiter)
     grouped = any(_is_grouped(cell, best.decimal) for _, cells in best.lines for cell in cells)
     if grouped:
-        lines = [_in_one_piece(line, best.delimiter, best.decimal) for line in lines]
-        best = _best(_plain(lines), best.delimiter, best.decimal)
+        lines = [_without_grouping(line, best.delimiter, best.decimal) for line in lines]
+        best = _best_guess(_without_comments(lines), best.delimiter, best.decimal)
     first = _first_row(best)
-    names, units = _head(lines, best, first)
+    names, units = _header(lines, best, first)
     column_names = tuple(
         name or f"column[{i}]" for i, name in enumerate(distinct(names) or ("",) * best.width)
     )
     rows_of = [cells for i, cells in best.lines if first is not None and i >= first]
-    column_names, twins, unlike = _with_twins(column_names, rows_of)
+    column_names, twins, unlike = _with_distinct_names(column_names, rows_of)
     # Without a row in the sample the first line that is no comment is the header.
     head = first if first is not None else next((i + 1 for i, _ in plain), len(lines))
     row = next((tuple(cells) for i, cells in best.lines if i == first), ())
     in_cells: tuple[str, ...] = ()
     if first is not None and lines != written:
-        raw = [_in_one_piece(line, best.delimiter, best.decimal) if grouped else line for line in written]
+        raw = [_without_grouping(line, best.delimiter, best.decimal) if grouped else line for line in written]
         split = [_cells(rewritten_lists(raw[i], way, best.delimiter), best.delimiter) for i, _ in best.lines]
         rows = [cells for cells, (i, _) in zip(split, best.lines, strict=True) if i >= first]
         in_cells = units_of(rows, best.width, _is_missing)
@@ -611,7 +611,7 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     )
 
 
-def _with_twins(
+def _with_distinct_names(
     names: tuple[str, ...], rows: Sequence[Sequence[str]]
 ) -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]], tuple[str, ...]]:
     """Distinct names, the names of further columns by repeated name, and repeated names whose columns differ."""
@@ -639,7 +639,7 @@ def _is_grouped(cell: str, decimal: str) -> bool:
     return _GROUPED[re.escape(decimal)].fullmatch(cell.strip()) is not None
 
 
-def _in_one_piece(line: str, delimiter: str, decimal: str) -> str:
+def _without_grouping(line: str, delimiter: str, decimal: str) -> str:
     """Remove the sign that groups thousands; if it also separates cells, such numbers are in quotes."""
     mark = "," if decimal == "." else "."
     if mark not in line:
@@ -652,7 +652,7 @@ def _in_one_piece(line: str, delimiter: str, decimal: str) -> str:
     return re.sub(rf"{bounds[0]}{number}{bounds[1]}", lambda match: match[0].replace(mark, ""), line)
 
 
-def _plain(lines: Sequence[str]) -> list[tuple[int, str]]:
+def _without_comments(lines: Sequence[str]) -> list[tuple[int, str]]:
     return [(i, line) for i, line in enumerate(lines) if line.strip() and not COMMENT.match(line)]
 
 
@@ -724,7 +724,7 @@ def _sample(path: Path) -> tuple[str, str, bool]:
         return data.decode("latin-1"), "latin-1", whole
 
 
-def _best(lines: Sequence[tuple[int, str]], delimiter: str | None, decimal: str | None) -> _Guess:
+def _best_guess(lines: Sequence[tuple[int, str]], delimiter: str | None, decimal: str | None) -> _Guess:
     quoted = any('"' in line for _, line in lines)
     guesses = [
         _guess(lines, separator, sign)
@@ -825,7 +825,9 @@ def _has_comment(names: Sequence[str], width: int) -> bool:
     return len(names) == width + 1 and names[-1].lower() == LABVIEW_COMMENT
 
 
-def _head(lines: Sequence[str], guess: _Guess, first: int | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _header(
+    lines: Sequence[str], guess: _Guess, first: int | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names and units of the columns, () if there are none."""
     before = [tuple(cells) for i, cells in guess.lines if first is None or i < first]
     if first is None and before:

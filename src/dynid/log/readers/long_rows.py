@@ -331,7 +331,7 @@ def _filled(table: Table) -> Table | None:
         np.isnan(values).mean() <= _FEW or np.isnan(values).all() for values in first.values()
     ):
         return None
-    if _are_whole([~np.isnan(values) for name, values in first.items() if name != clock]):
+    if _rows_are_complete([~np.isnan(values) for name, values in first.items() if name != clock]):
         return None  # only slow channels or missing values: reading all of a long log is not needed
     columns = numbers_of(table, tuple(first))
     t = columns.pop(clock)
@@ -356,7 +356,7 @@ def _filled(table: Table) -> Table | None:
     return None
 
 
-def _are_whole(present: Sequence[Bool]) -> bool:
+def _rows_are_complete(present: Sequence[Bool]) -> bool:
     """Whether most rows have all channels except slow ones."""
     most = max(int(there.sum()) for there in present)
     fast = [there for there in present if there.sum() >= _SLOW * most]

@@ -63,7 +63,9 @@ class ArrowTable:
         sources = self._columns.sources(columns)
         for first in range(start, end, rows):
             part = self._table.slice(first, min(rows, end - first))
-            yield self._columns.values({name: _whole(part.column(name)) for name in sources}, columns, first)
+            yield self._columns.values(
+                {name: _one_chunk(part.column(name)) for name in sources}, columns, first
+            )
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
@@ -93,7 +95,7 @@ class ArrowTable:
         return total.hexdigest()
 
 
-def _whole(column: Any) -> Any:
+def _one_chunk(column: Any) -> Any:
     # Combines the chunks of a column.
     import pyarrow as pa
 

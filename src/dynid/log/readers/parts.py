@@ -136,7 +136,7 @@ class SignalFolder:
         first = {stem: _first(table) for stem, table in self._tables.items()}
         self.row_count: int | None = rows
         self._places: dict[str, tuple[str, str]] = {}
-        alike = _alike(first)
+        alike = _shared_clocks(first)
         for stem, values in first.items():
             names = [name for name in values if name not in alike]
             for k, name in enumerate(names):
@@ -183,7 +183,7 @@ class SignalFolder:
             stem, name = self._places[column]
             wanted.setdefault(stem, []).append(name)
         parts = [
-            _even(self._tables[stem].batches(tuple(dict.fromkeys(names)), rows, start, stop), rows)
+            _rebatched(self._tables[stem].batches(tuple(dict.fromkeys(names)), rows, start, stop), rows)
             for stem, names in wanted.items()
         ]
         for batch in zip(*parts, strict=True):
@@ -196,7 +196,7 @@ def is_nameless(name: str) -> bool:
     return name == "column" or name.startswith("column[")
 
 
-def _alike(first: Mapping[str, Mapping[str, Float]]) -> list[str]:
+def _shared_clocks(first: Mapping[str, Mapping[str, Float]]) -> list[str]:
     """Names of clocks that are equal in all files."""
     reference, *others = first.values()
     return [
@@ -241,7 +241,7 @@ def _is_clock(values: Float) -> bool:
     return len(values) > 1 and bool((np.diff(values) > 0).all())
 
 
-def _even(batches: Iterator[Mapping[str, Float | Text]], rows: int) -> Iterator[dict[str, Float]]:
+def _rebatched(batches: Iterator[Mapping[str, Float | Text]], rows: int) -> Iterator[dict[str, Float]]:
     """Yield batches of numbers with exactly `rows` rows each, except the last."""
     left: dict[str, Float] = {}
     for batch in batches:

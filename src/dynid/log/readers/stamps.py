@@ -207,7 +207,7 @@ def clock_as_written(
         Tables that have this channel.
 
     """
-    channels = [_as_written(table, time) for table in tables]
+    channels = [_adapted(table, time) for table in tables]
     chosen = channels[0]
     for table, channel in zip(tables, channels, strict=True):
         if channel != time and not channel.column.endswith(_IN_SECONDS):
@@ -223,7 +223,7 @@ def clock_as_written(
     ]
 
 
-def _as_written(table: Table, time: Channel) -> Channel:
+def _adapted(table: Table, time: Channel) -> Channel:
     names, column = table.column_names, time.column
     plain = column.removesuffix(_IN_SECONDS)
     if column in names or plain not in names:
